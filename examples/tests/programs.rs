@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{COLLECTIONS, Ground, LINKED_LIST, WORD_INDEX, command, corpus, fail, succeed, text};
+use common::{COLLECTIONS, Ground, LINKED_LIST, THEFT, WORD_INDEX, command, corpus, fail, succeed, text};
 use indelible::{Pool, Tracking};
 use indelible_testing::Seeded;
 use std::fs;
@@ -254,4 +254,16 @@ fn every_tracking_word_is_accepted_and_others_are_not() {
         }
     }
     assert_eq!(fail(words.build(&corpus, &["--tracking", "guess"])).0, 2);
+}
+
+/// S3.5: the four steps, on either kind of object.
+#[test]
+fn a_sealed_object_withstands_the_theft_of_a_plain_one() {
+    let output = succeed(command(THEFT, &[]));
+    let (plain, sealed) = output.split_once("A sealed object:").unwrap();
+    assert!(
+        plain.contains("read \"account 4711 holds 1000 coins\"") && plain.contains("believes it"),
+        "{plain}"
+    );
+    assert!(sealed.contains("read noise") && sealed.contains("page 0, of its contents"), "{sealed}");
 }

@@ -91,6 +91,9 @@ pub enum BackupError {
         /// Of whom.
         by: String,
     },
+    /// It is a device.
+    #[error("cannot clone {}: it is no file", .0.display())]
+    NoFile(PathBuf),
     /// No such object, in the pool or in the backup.
     #[error("there is no object {0:?}")]
     NoObject(String),
@@ -115,7 +118,7 @@ impl BackupError {
                 "wait until that process is done with it"
             }
             BackupError::Object { cause: StoreError::AddressesTaken { .. }, .. } => {
-                "restore into a new pool: objects keep their addresses, so that pointers in them are right"
+                "restore into a new pool, as objects keep their addresses, or with other ones (`--rebase`), which needs objects whose pointers are all described"
             }
             BackupError::Object { cause: StoreError::Exists, .. } => {
                 "rename or destroy the one that is there, or restore into a new pool"
@@ -137,6 +140,7 @@ impl BackupError {
             BackupError::FolderBusy(_) => "wait until it is done",
             BackupError::Exists(_) => "choose another path, or --force",
             BackupError::InUse { .. } => "end the processes that use it, or restore to another path",
+            BackupError::NoFile(_) => "use `pmo backup` and `pmo restore`",
             BackupError::NoObject(_) => {
                 "`pmo ls` lists the objects of a pool, `pmo verify` those of a backup"
             }

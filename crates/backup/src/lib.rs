@@ -3,15 +3,17 @@
 //! - [`backup_to`], [`backup_into`]: a stream, or a folder, where a backup has what changed since the newest one there
 //! - [`verify`]: reads a backup, and those that it rests on, and says what is damaged
 //! - [`restore`], [`restore_objects`]: a new pool, or objects of an existing one; what is not intact replaces nothing
+//! - [`clone_pool`], [`clone_rebased`]: a pool once more, under an ID of its own
 //!
 //! Modules, bottom-up: `error`, `format` (FORMAT.md, section 11), `encode` and `decode`, `chain`, `index`, `source` (the objects of a pool,
-//! held), `backup`, `folder`, `restore`. Nothing here takes part in the crash safety of a pool: restored objects are the store's
+//! held), `backup`, `folder`, `restore`, `clone`. Nothing here takes part in the crash safety of a pool: restored objects are the store's
 //! (`Store::revive`), and a file counts once it has its name.
 
 #![forbid(unsafe_code)]
 
 mod backup;
 mod chain;
+mod clone;
 mod decode;
 mod encode;
 mod error;
@@ -23,9 +25,10 @@ mod source;
 
 pub use backup::{Summary, backup_to};
 pub use chain::{Damage, Kept, Verified, describe, verify, verify_stream};
+pub use clone::{Cloned, clone_pool, clone_rebased};
 pub use error::{BackupError, Result};
 pub use folder::{backup_file, backup_into};
-pub use restore::{Restored, restore, restore_objects, restore_stream};
+pub use restore::{RestoreOptions, Restored, restore, restore_objects, restore_stream};
 pub use source::Choice;
 
 /// Progress, as it is told: bytes of objects done, and of how many.

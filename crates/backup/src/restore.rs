@@ -1,7 +1,7 @@
 //! Restoring: into a new pool, which gets its name once all of it was proved and is durable, or objects into a pool that exists.
 //!
 //! A restored pool has an ID of its own, and the addresses of the original: a process can have both open, and attaches an object of one of them
-//! at a time. An object that is not proved to its end is never seen: it is hidden until then.
+//! at a time. Unless they are to be other ones: then it has a window of its own, and pointers in the objects are changed (docs/decisions/0041-rebase.md). An object that is not proved to its end is never seen: it is hidden until then.
 
 use crate::Progress;
 use crate::chain::{Chain, Kept, named};
@@ -11,6 +11,7 @@ use crate::folder::publish;
 use crate::format::PAGE;
 use indelible::{ErrorKind, Pool, PoolOptions};
 use indelible_store::error::StoreError;
+use indelible_store::format::entry::{FLAG_BASE, FLAG_FOREIGN, FLAG_VOLATILE};
 use indelible_store::store::{Attributes, Revived};
 use std::collections::HashMap;
 use std::fs;
@@ -28,23 +29,34 @@ pub struct Restored {
     pub bytes: u64,
 }
 
-/// Restores all objects of a backup to a new pool of `len` bytes; `None`: as many as the original had. With `force` there may be a pool, which
-/// nobody has in use: it is replaced once the new one is whole. `backup` may be a folder, which stands for the newest backup in it.
+/// How to restore.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RestoreOptions {
+    /// Bytes of the new pool; `None`: as many as the original had.
+    pub len: Option<u64>,
+    /// There may be a pool, which nobody has in use: it is replaced once the new one is whole.
+    pub force: bool,
+    /// Objects get other addresses, and the pointers in them are changed accordingly ([`Pool::copy_rebased`]). Objects that had the same ones, such as a
+    /// snapshot and its object, have the same ones again.
+    pub rebase: bool,
+}
+
+/// Restores all objects of a backup to a new pool. `backup` may be a folder, which stands for the newest backup in it.
 ///
 /// # Errors
-/// Nothing was replaced: `Damaged`, `BaseMissing`, `BaseSwapped`, `Exists`, `InUse`; those of formatting a pool and creating objects.
+/// Nothing was replaced: `Damaged`, `BaseMissing`, `BaseSwapped`, `Exists`, `InUse`; those of formatting a pool and creating objects, and
+/// of giving them other addresses.
 pub fn restore(
     backup: &Path,
     pool: &Path,
-    len: Option<u64>,
-    force: bool,
+    how: &RestoreOptions,
     options: &PoolOptions,
     progress: Progress<'_>,
 ) -> Result<Restored> {
     let chain = Chain::open(&named(backup)?)?;
     let kept = chain.kept();
-    beside(pool, len.unwrap_or(kept.pool_len), force, options, &kept, |new| {
-        let mut target = Target::begin(new, &kept.objects)?;
+    beside(pool, how, options, &kept, |new| {
+        let mut target = Target::begin(new, &kept.objects, how.rebase)?;
         fill(&chain, &mut target, progress)?;
         target.publish(kept.clone())
     })
@@ -58,8 +70,7 @@ pub fn restore_stream(
     input: &mut dyn Read,
     name: &Path,
     pool: &Path,
-    len: Option<u64>,
-    force: bool,
+    how: &RestoreOptions,
     options: &PoolOptions,
     progress: Progress<'_>,
 ) -> Result<Restored> {
@@ -73,8 +84,8 @@ pub fn restore_stream(
             folder,
         });
     }
-    beside(pool, len.unwrap_or(kept.pool_len), force, options, &kept, |new| {
-        let mut target = Target::begin(new, &kept.objects)?;
+    beside(pool, how, options, &kept, |new| {
+        let mut target = Target::begin(new, &kept.objects, how.rebase)?;
         while let Some(chunk) = decoder.chunk()? {
             let object = &kept.objects[chunk.object];
             target.write(object, &chunk, u64::MAX, false)?;
@@ -84,7 +95,7 @@ pub fn restore_stream(
     })
 }
 
-/// Restores objects of a backup into a pool, which has none of their names, IDs and addresses.
+/// Restores objects of a backup into a pool, which has none of their names, IDs and addresses; with `rebase` they get addresses that are free there.
 ///
 /// # Errors
 /// Those of [`restore`]: the objects before the one that failed may be restored.
@@ -92,6 +103,7 @@ pub fn restore_objects(
     backup: &Path,
     pool: &Pool,
     names: &[String],
+    rebase: bool,
     progress: Progress<'_>,
 ) -> Result<Restored> {
     let chain = Chain::open(&named(backup)?)?;
@@ -105,9 +117,15 @@ pub fn restore_objects(
         .collect();
     // Leftovers of a restore that was killed.
     pool.store().reap()?;
-    let mut target = Target::begin(pool, &chosen?)?;
-    fill(&chain, &mut target, progress)?;
-    target.publish(kept.clone())
+    let chosen = chosen?;
+    let restored = Target::begin(pool, &chosen, rebase).and_then(|mut target| {
+        fill(&chain, &mut target, progress)?;
+        target.publish(kept.clone())
+    });
+    if restored.is_err() {
+        let _ = pool.store().reap();
+    }
+    restored
 }
 
 fn fill(chain: &Chain, target: &mut Target, progress: Progress<'_>) -> Result<()> {
@@ -123,6 +141,7 @@ fn fill(chain: &Chain, target: &mut Target, progress: Progress<'_>) -> Result<()
 
 /// Objects that come back.
 struct Target {
+    rebase: bool,
     objects: HashMap<[u8; 16], Revived>,
     order: Vec<Attributes>,
     written: u64,
@@ -130,14 +149,21 @@ struct Target {
 }
 
 impl Target {
-    fn begin(pool: &Pool, objects: &[Attributes]) -> Result<Self> {
-        let mut revived = HashMap::new();
-        for object in objects {
-            let new = pool.store().revive(object).map_err(BackupError::object(&object.name))?;
-            revived.insert(object.id, new);
+    fn begin(pool: &Pool, objects: &[Attributes], rebase: bool) -> Result<Self> {
+        let (mut revived, mut addresses) = (HashMap::new(), HashMap::new());
+        // Objects that own their addresses come first, then copies, of which the first owns them where its original is not there: a snapshot never does.
+        let mut order: Vec<&Attributes> = objects.iter().collect();
+        let has = |object: &Attributes, flag| object.flags & flag != 0;
+        order.sort_by_key(|object| rebase.then(|| (has(object, FLAG_FOREIGN), has(object, FLAG_BASE))));
+        for object in order {
+            let new = match rebase {
+                false => pool.store().revive(object),
+                true => elsewhere(pool, object, &mut addresses),
+            };
+            revived.insert(object.id, new.map_err(BackupError::object(&object.name))?);
         }
         let total = objects.iter().map(|object| object.size).fold(0, u64::saturating_add);
-        Ok(Target { objects: revived, order: objects.to_vec(), written: 0, total })
+        Ok(Target { rebase, objects: revived, order: objects.to_vec(), written: 0, total })
     }
 
     fn tell(&self, progress: Progress<'_>) {
@@ -175,6 +201,11 @@ impl Target {
 
     fn publish(mut self, kept: Kept) -> Result<Restored> {
         let mut names = Vec::new();
+        for object in self.order.iter().filter(|_| self.rebase) {
+            if let Some(revived) = self.objects.get(&object.id) {
+                Pool::rebase(object, revived)?;
+            }
+        }
         for object in &self.order {
             if let Some(revived) = self.objects.remove(&object.id) {
                 revived.publish().map_err(BackupError::object(&object.name))?;
@@ -185,6 +216,19 @@ impl Target {
     }
 }
 
+/// Begins to bring an object back at other addresses: those that an object has already which had the same ones, if there is one.
+fn elsewhere(
+    pool: &Pool,
+    object: &Attributes,
+    addresses: &mut HashMap<u64, u64>,
+) -> Result<Revived, StoreError> {
+    // As in any backup, its contents outlast the boot.
+    let kept = Attributes { flags: object.flags & !FLAG_VOLATILE, ..object.clone() };
+    let revived = pool.store().adopt_elsewhere(&kept, addresses.get(&object.address).copied())?;
+    addresses.insert(object.address, revived.address());
+    Ok(revived)
+}
+
 fn put(target: &Revived, chunk: &Chunk, (page, from, count): (u64, usize, usize)) -> Result<(), StoreError> {
     let size = PAGE as usize;
     target.write(page * PAGE, &chunk.bytes[from * size..(from + count) * size])
@@ -193,8 +237,7 @@ fn put(target: &Revived, chunk: &Chunk, (page, from, count): (u64, usize, usize)
 /// Makes a pool beside `path`, has it filled, and gives it that name.
 fn beside(
     path: &Path,
-    len: u64,
-    force: bool,
+    &RestoreOptions { len, force, rebase }: &RestoreOptions,
     options: &PoolOptions,
     kept: &Kept,
     fill: impl FnOnce(&Pool) -> Result<Restored>,
@@ -205,12 +248,13 @@ fn beside(
         }
         expect_unused(path, options)?;
     }
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(format!(".{}.partial", std::process::id()));
-    let partial = PathBuf::from(partial);
+    let partial = partial_of(path);
     let made = || {
-        let options = options.clone().window(kept.window.0, kept.window.1).force(true);
-        let new = options.format(&partial, len)?;
+        let mut options = options.clone().force(true);
+        if !rebase {
+            options = options.window(kept.window.0, kept.window.1);
+        }
+        let new = options.format(&partial, len.unwrap_or(kept.pool_len))?;
         let restored = fill(&new)?;
         drop(new);
         let durable = fs::File::open(&partial).and_then(|file| file.sync_all());
@@ -227,6 +271,13 @@ fn beside(
         let _ = fs::remove_file(&partial);
     }
     done
+}
+
+/// The name that a pool has until it is whole.
+pub(crate) fn partial_of(path: &Path) -> PathBuf {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(format!(".{}.partial", std::process::id()));
+    partial.into()
 }
 
 /// Refuses a pool that processes use. One that cannot be opened is nobody's.

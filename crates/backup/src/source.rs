@@ -7,7 +7,7 @@
 use crate::error::{BackupError, Result};
 use crate::format::hex;
 use indelible::Pool;
-use indelible_store::error::StoreError;
+use indelible_store::error::{SealError, StoreError};
 use indelible_store::format::entry::{FLAG_BASE, FLAG_OVERLAY, FLAG_VOLATILE};
 use indelible_store::store::{Attributes, Reader, SnapshotOf, Store};
 use indelible_store::table::{Key, Layers, Located, read_pages};
@@ -71,11 +71,14 @@ impl Source {
         let mut source = Source { store: store.clone(), held: Vec::new(), snapshots: Vec::new(), key };
         let mut written = Vec::new();
         for object in all.iter().filter(meant) {
+            let name = object.entry.name();
+            if object.is_sealed() {
+                return Err(BackupError::object(&name)(SealError::Refused { what: "backup" }.into()));
+            }
             if choice.snapshots && !object.entry.has(FLAG_BASE) {
                 written.push(*object);
                 continue;
             }
-            let name = object.entry.name();
             match store.attach_reader(&name, Key(choice.key)) {
                 Ok(reader) => source.add(reader, object)?,
                 Err(StoreError::Held { .. }) => written.push(*object),

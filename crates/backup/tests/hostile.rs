@@ -2,7 +2,7 @@
 
 use crate::support::{Content, all, content, expect_same, noise, put, unseen};
 use indelible::{Pool, PoolOptions};
-use indelible_backup::{BackupError, backup_to, restore_stream, verify_stream};
+use indelible_backup::{BackupError, RestoreOptions, backup_to, restore_stream, verify_stream};
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 use std::path::Path;
@@ -47,8 +47,14 @@ pub fn seal(header: &[u8], records: &[Vec<u8>]) -> Vec<u8> {
 /// Restores, and says whether anything came of it, which then has to be right.
 fn attempt(bytes: &[u8], dir: &Path, wanted: &Content) -> bool {
     let to = dir.join("new.pmo");
-    let done =
-        restore_stream(&mut &bytes[..], Path::new("-"), &to, None, false, &PoolOptions::new(), &mut unseen);
+    let done = restore_stream(
+        &mut &bytes[..],
+        Path::new("-"),
+        &to,
+        &RestoreOptions::default(),
+        &PoolOptions::new(),
+        &mut unseen,
+    );
     if done.is_ok() {
         expect_same(&Pool::open(&to).unwrap(), wanted);
         std::fs::remove_file(&to).unwrap();
@@ -125,15 +131,8 @@ fn hostile_numbers_under_right_hashes_are_refused_and_allocate_nothing() {
             let _ = verify_stream(&mut &hostile[..], Path::new("-"), &mut unseen);
             let to = dir.path().join("new.pmo");
             let options = PoolOptions::new();
-            match restore_stream(
-                &mut &hostile[..],
-                Path::new("-"),
-                &to,
-                Some(1 << 20),
-                false,
-                &options,
-                &mut unseen,
-            ) {
+            let how = RestoreOptions { len: Some(1 << 20), ..RestoreOptions::default() };
+            match restore_stream(&mut &hostile[..], Path::new("-"), &to, &how, &options, &mut unseen) {
                 Ok(_) => {
                     // Attributes that can be so: times, keys, marks.
                     let pool = Pool::open(&to).unwrap();

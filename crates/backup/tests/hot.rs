@@ -5,7 +5,7 @@
 
 use super::support::{PAGE, all, content, unseen};
 use indelible::{Object, Pool, PoolOptions, psync_all};
-use indelible_backup::{backup_into, backup_to, restore, restore_stream};
+use indelible_backup::{RestoreOptions, backup_into, backup_to, restore, restore_stream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -65,10 +65,23 @@ fn backups_of_a_hot_pool_are_each_one_psync_of_all_objects() {
             if nth % 2 == 0 {
                 let mut stream = Vec::new();
                 backup_to(&pool, &all(), &mut stream, &mut unseen).unwrap();
-                restore_stream(&mut &stream[..], Path::new("-"), &new, None, true, &options, &mut unseen)
+                restore_stream(
+                    &mut &stream[..],
+                    Path::new("-"),
+                    &new,
+                    &RestoreOptions { force: true, ..RestoreOptions::default() },
+                    &options,
+                    &mut unseen,
+                )
             } else {
                 backup_into(&pool, &all(), &folder, false, &mut unseen).unwrap();
-                restore(&folder, &new, None, true, &options, &mut unseen)
+                restore(
+                    &folder,
+                    &new,
+                    &RestoreOptions { force: true, ..RestoreOptions::default() },
+                    &options,
+                    &mut unseen,
+                )
             }
             .unwrap();
             let found = content(&Pool::open(&new).unwrap());

@@ -2,7 +2,7 @@
 
 use crate::support::{PAGE, all, content, expect_same, noise, put, unseen};
 use indelible::{CreateOptions, Pool, PoolOptions};
-use indelible_backup::{BackupError, backup_into, restore, verify};
+use indelible_backup::{BackupError, RestoreOptions, backup_into, restore, verify};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,14 @@ fn made(pool: &Pool, folder: &Path) -> indelible_backup::Summary {
 }
 
 fn restored(folder: &Path, to: &Path) -> Pool {
-    restore(folder, to, None, true, &PoolOptions::new(), &mut unseen).unwrap();
+    restore(
+        folder,
+        to,
+        &RestoreOptions { force: true, ..RestoreOptions::default() },
+        &PoolOptions::new(),
+        &mut unseen,
+    )
+    .unwrap();
     Pool::open(to).unwrap()
 }
 
@@ -109,7 +116,9 @@ fn a_backup_whose_base_is_gone_damaged_or_another_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let (pool, files) = chain(dir.path(), 1);
     let target = dir.path().join("c.pmo");
-    let attempt = || restore(&files[2], &target, None, false, &PoolOptions::new(), &mut unseen).map(drop);
+    let attempt = || {
+        restore(&files[2], &target, &RestoreOptions::default(), &PoolOptions::new(), &mut unseen).map(drop)
+    };
     let aside = dir.path().join("aside");
     fs::rename(&files[1], &aside).unwrap();
     assert!(matches!(attempt(), Err(BackupError::BaseMissing { .. })));

@@ -3,5 +3,6 @@
 mod hostile;
 mod hot;
 mod incremental;
+mod rebase;
 mod round_trip;
 mod support;

@@ -4,8 +4,8 @@ use crate::support::{all, content, expect_same, noise, put, unseen, varied};
 use indelible::collections::{PHashMap, PString};
 use indelible::{ErrorKind, Pool, PoolOptions};
 use indelible_backup::{
-    BackupError, Choice, backup_file, backup_into, backup_to, describe, restore, restore_objects,
-    restore_stream, verify, verify_stream,
+    BackupError, Choice, RestoreOptions, backup_file, backup_into, backup_to, describe, restore,
+    restore_objects, restore_stream, verify, verify_stream,
 };
 use indelible_store::error::StoreError;
 use indelible_testing::sim::{SimConfig, SimMedium};
@@ -33,8 +33,9 @@ fn all_kinds_of_objects_come_back_from_a_folder_and_from_a_stream() {
 
     let (one, two) = (dir.path().join("one.pmo"), dir.path().join("two.pmo"));
     let options = PoolOptions::new();
-    restore(&folder, &one, None, false, &options, &mut unseen).unwrap();
-    restore_stream(&mut &stream[..], Path::new("-"), &two, None, false, &options, &mut unseen).unwrap();
+    restore(&folder, &one, &RestoreOptions::default(), &options, &mut unseen).unwrap();
+    restore_stream(&mut &stream[..], Path::new("-"), &two, &RestoreOptions::default(), &options, &mut unseen)
+        .unwrap();
     for path in [&one, &two] {
         let found = Pool::open(path).unwrap();
         expect_same(&found, &before);
@@ -79,8 +80,15 @@ fn writers_go_on_and_what_they_had_psynced_is_of_one_moment() {
     let names: Vec<_> = pool.list().map(|stat| stat.unwrap().name).collect();
     assert_eq!(names.len(), 2, "a snapshot stayed: {names:?}");
     let new = dir.path().join("b.pmo");
-    restore_stream(&mut &stream[..], Path::new("-"), &new, None, false, &PoolOptions::new(), &mut unseen)
-        .unwrap();
+    restore_stream(
+        &mut &stream[..],
+        Path::new("-"),
+        &new,
+        &RestoreOptions::default(),
+        &PoolOptions::new(),
+        &mut unseen,
+    )
+    .unwrap();
     let (new, old) = (content(&Pool::open(&new).unwrap()), content(&pool));
     for name in ["a", "b"] {
         assert_eq!((&new[name].1[..5], &old[name].1[..5]), (&b"first"[..], &b"never"[..]));
@@ -119,7 +127,7 @@ fn chosen_objects_come_back_to_a_pool_that_has_their_addresses_free() {
     let before = content(&pool);
     let back = |names: &[&str]| {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        restore_objects(&file, &pool, &names, &mut unseen)
+        restore_objects(&file, &pool, &names, false, &mut unseen)
     };
     assert!(matches!(back(&["array"]), Err(BackupError::Object { cause: StoreError::Exists, .. })));
     assert!(matches!(back(&["none"]), Err(BackupError::NoObject(name)) if name == "none"));
@@ -156,7 +164,7 @@ fn pools_on_a_simulated_medium_are_kept_and_restored() {
     drop(pool);
     let (start, len) = kept.window;
     let new = PoolOptions::new().window(start, len).on_device(device(4 << 20), true).unwrap();
-    restore_objects(&file, &new, &["a".to_owned()], &mut unseen).unwrap();
+    restore_objects(&file, &new, &["a".to_owned()], false, &mut unseen).unwrap();
     expect_same(&new, &before);
 }
 
@@ -168,7 +176,10 @@ fn a_pool_that_is_in_use_or_too_small_is_not_replaced() {
     let file = dir.path().join("a.backup");
     backup_file(&pool, &KEY, &file, false, &mut unseen).unwrap();
     let (before, options) = (content(&pool), PoolOptions::new());
-    let over = |path: &Path, len, force| restore(&file, path, len, force, &options, &mut unseen);
+    let over = |path: &Path, len, force| {
+        let how = RestoreOptions { len, force, rebase: false };
+        restore(&file, path, &how, &options, &mut unseen)
+    };
     assert!(matches!(over(&path, None, false), Err(BackupError::Exists(_))));
     let writer = pool.attach("array").unwrap();
     assert!(matches!(over(&path, None, true), Err(BackupError::InUse { .. })));

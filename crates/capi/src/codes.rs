@@ -62,6 +62,7 @@ pub const CODES: &[(i32, &str, &CStr)] = &[
     ),
     (41, "PMO_ERR_TIE_CYCLE", c"the two objects would each outlive the other"),
     (42, "PMO_ERR_TOO_MANY_TIES", c"the object is tied to as many others as one can be"),
+    (43, "PMO_ERR_SEALED", c"the object is sealed, and needs a seal key, or has no such operation"),
     (ARGUMENT, "PMO_ERR_ARGUMENT", c"an argument cannot be"),
     (INTERNAL, "PMO_ERR_INTERNAL", c"a defect of this library"),
 ];

@@ -55,6 +55,7 @@ impl From<ErrorKind> for Exit {
             ErrorKind::ReadOnly
             | ErrorKind::ObjectReadOnly
             | ErrorKind::WrongKey
+            | ErrorKind::Sealed
             | ErrorKind::NeedsRecovery => Exit::Denied,
             ErrorKind::PoolExists | ErrorKind::Exists => Exit::Exists,
             ErrorKind::NoSpace | ErrorKind::NoRoom | ErrorKind::NoAddresses | ErrorKind::TooManyTies => {

@@ -129,7 +129,9 @@ impl From<BackupError> for Failure {
                 }
                 _ => Exit::Failed,
             },
-            BackupError::NotABackup(_) | BackupError::Version { .. } => Exit::Unsuitable,
+            BackupError::NotABackup(_) | BackupError::Version { .. } | BackupError::NoFile(_) => {
+                Exit::Unsuitable
+            }
             BackupError::Damaged { .. } | BackupError::BaseSwapped { .. } => Exit::Damaged,
             BackupError::BaseMissing { .. } | BackupError::NoObject(_) => Exit::NotFound,
             BackupError::FolderBusy(_) | BackupError::InUse { .. } | BackupError::Replaced(_) => Exit::Busy,

@@ -20,6 +20,7 @@ mod process;
 mod progress;
 mod reading;
 mod run;
+mod sealing;
 mod signatures;
 mod terminal;
 mod text;

@@ -3,6 +3,7 @@
 mod backups;
 mod bad_pools;
 mod chains;
+mod clones;
 mod common;
 mod daily;
 mod damage;
@@ -10,6 +11,7 @@ mod heaps;
 mod leds;
 mod objects;
 mod output;
+mod sealing;
 mod snapshots;
 mod states;
 mod types;

@@ -1,10 +1,10 @@
 //! Work with snapshots: go back, compare, thin them, read beside writers.
 
-use crate::common::{self, Rig, Run};
+use crate::common::{self, Rig};
 use indelible::collections::PVec;
 use indelible::{Heap, Pool};
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// A pool with an object `a` of three pages, its snapshot `then`, and a change of the second page.
 fn changed() -> Rig {
@@ -243,21 +243,7 @@ fn a_move_that_was_cut_short_says_what_to_do() {
 #[test]
 fn the_page_of_the_cookbook_is_true() {
     let page = include_str!("../../../docs/cookbook/snapshots.md");
-    let rig = Rig::empty();
-    let tools = std::path::Path::new(common::PMO).parent().unwrap();
-    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
-    let mut commands = 0;
-    for block in page.split("```console\n").skip(1) {
-        let block = &block[..block.find("```").unwrap()];
-        for step in block.split("$ ").skip(1) {
-            let (command, expected) = step.split_once('\n').unwrap();
-            let mut shell = Command::new("sh");
-            shell.current_dir(rig.dir.path()).args(["-c", command]).env("PATH", &path).env_remove("PMO_POOL");
-            let run = Run::of(&mut shell, b"").fine();
-            assert_eq!(run.out, expected, "{command}");
-            commands += 1;
-        }
-    }
+    let commands = common::run_page(page);
     assert!(commands > 15, "{commands}");
 }
 

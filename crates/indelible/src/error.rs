@@ -2,6 +2,7 @@
 //! happen, and what to do about it.
 
 mod heap;
+mod kinds;
 mod system;
 
 pub(crate) use heap::{HeapError, Limit};
@@ -11,7 +12,7 @@ use crate::mapping::MappingError;
 use crate::media::MediaError;
 use crate::shadow::ShadowError;
 use indelible_store::error::StoreError;
-use indelible_store::medium::MediumError;
+use kinds::{dirty_kind, mapping_kind, media_kind, shadow_kind, store_kind};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,7 +40,7 @@ pub enum ErrorKind {
     Damaged = 6,
     /// There is a pool already.
     PoolExists = 7,
-    /// The path, medium or file system cannot hold a pool, or cannot be used as asked.
+    /// The path, medium or file system cannot hold a pool, or it, or an object, cannot be used as asked.
     Unsuitable = 8,
     /// The pool, its file or its file system is read-only.
     ReadOnly = 9,
@@ -109,6 +110,8 @@ pub enum ErrorKind {
     TieCycle = 41,
     /// The object is tied to as many others as one can be.
     TooManyTies = 42,
+    /// The object is sealed, and needs a seal key, or has no such operation.
+    Sealed = 43,
     /// A defect of this library.
     Internal = 1001,
 }
@@ -220,9 +223,7 @@ impl Error {
             Cause::Media(error) => media_kind(error),
             Cause::Mapping(error) => mapping_kind(error),
             Cause::Dirty(error) => dirty_kind(error),
-            Cause::Shadow(ShadowError::Mapping(error)) => mapping_kind(error),
-            Cause::Shadow(ShadowError::Dirty(error)) => dirty_kind(error),
-            Cause::Shadow(error) => error.medium().map_or(ErrorKind::Io, medium_kind),
+            Cause::Shadow(error) => shadow_kind(error),
             Cause::NotAttached(_) | Cause::Detached => ErrorKind::NotAttached,
             Cause::Replaced => ErrorKind::NotFound,
             Cause::Forked => ErrorKind::Forked,
@@ -264,6 +265,9 @@ impl Error {
             Cause::Store(StoreError::Upgrading) => return "`pmo upgrade` ends it; nothing is lost until then",
             Cause::Copy(_) => return "use one of them at a time, or each in a process of its own",
             _ => {}
+        }
+        if let Some(remedy) = kinds::seal_remedy(&self.0.cause) {
+            return remedy;
         }
         if let Cause::Store(StoreError::Failed(_)) = &*self.0.cause {
             return "detach and attach again, which recovers every psync that was acknowledged; the kernel log (dmesg) \
@@ -327,6 +331,9 @@ impl Error {
             ErrorKind::VolatileGone => "create it anew under the same name, or remove it with `pmo rm`",
             ErrorKind::TieCycle => "`pmo stat` shows the ties of an object, `pmo untie` takes one back",
             ErrorKind::TooManyTies => "tie it to one object that is tied to the others",
+            ErrorKind::Sealed => {
+                "`pmo stat` says whether an object is sealed, `pmo key list` which keys open it"
+            }
             ErrorKind::Internal => "report it, with the version and what was done",
             ErrorKind::Untrusted => "verify the heap with `Heap::verify`, or attach the object for reading",
         }
@@ -353,97 +360,5 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.cause.system().map(|error| error as _)
-    }
-}
-
-fn store_kind(error: &StoreError) -> ErrorKind {
-    match error {
-        StoreError::Medium(error) | StoreError::EntryRefused { cause: Some(error), .. } => medium_kind(error),
-        StoreError::Failed(MediumError::Gone { .. }) => ErrorKind::Gone,
-        StoreError::Failed(_) => ErrorKind::Io,
-        StoreError::NoSpace => ErrorKind::NoSpace,
-        StoreError::LaneRefused { cause, .. } => store_kind(cause),
-        StoreError::NotAPool => ErrorKind::NotAPool,
-        StoreError::Version { .. }
-        | StoreError::Features { .. }
-        | StoreError::Upgrading
-        | StoreError::ObjectFeature { .. }
-        | StoreError::SectionKind { .. } => ErrorKind::Version,
-        StoreError::Truncated { .. } => ErrorKind::Gone,
-        StoreError::BadLength { .. } | StoreError::BadSize { .. } => ErrorKind::BadSize,
-        StoreError::AlreadyAPool => ErrorKind::PoolExists,
-        StoreError::NoRoom { .. } => ErrorKind::NoRoom,
-        StoreError::NoAddresses { .. } | StoreError::AddressesTaken { .. } => ErrorKind::NoAddresses,
-        StoreError::BadWindow { .. } => ErrorKind::BadWindow,
-        StoreError::NotFound | StoreError::NotItsSnapshot { .. } => ErrorKind::NotFound,
-        StoreError::Exists => ErrorKind::Exists,
-        StoreError::BadName { .. } | StoreError::BadLabel { .. } => ErrorKind::BadName,
-        StoreError::WrongKey => ErrorKind::WrongKey,
-        StoreError::ObjectReadOnly => ErrorKind::ObjectReadOnly,
-        StoreError::Held { .. } => ErrorKind::Held,
-        StoreError::VolatileGone => ErrorKind::VolatileGone,
-        StoreError::TieCycle => ErrorKind::TieCycle,
-        StoreError::TieTarget => ErrorKind::ObjectReadOnly,
-        StoreError::TooManyTies { .. } => ErrorKind::TooManyTies,
-        StoreError::BootUnknown => ErrorKind::Unsupported,
-        StoreError::NotSound { .. } => ErrorKind::Damaged,
-        StoreError::TableBusy { .. }
-        | StoreError::TableInMotion { .. }
-        | StoreError::HeldStill { .. }
-        | StoreError::Changing { .. }
-        | StoreError::NoLane { .. } => ErrorKind::Busy,
-        StoreError::NeedsRecovery => ErrorKind::NeedsRecovery,
-        StoreError::Poisoned => ErrorKind::Poisoned,
-        StoreError::DifferentPools => ErrorKind::DifferentPools,
-        StoreError::NotAnnounced { .. } | StoreError::OutOfTablePages => ErrorKind::Internal,
-        _ => ErrorKind::Damaged,
-    }
-}
-
-fn medium_kind(error: &MediumError) -> ErrorKind {
-    match error {
-        MediumError::OutOfBounds { .. } => ErrorKind::Damaged,
-        MediumError::Gone { .. } => ErrorKind::Gone,
-        MediumError::ReadOnly => ErrorKind::ReadOnly,
-        MediumError::NoLocks => ErrorKind::Unsuitable,
-        MediumError::Faulted => ErrorKind::Poisoned,
-        MediumError::Io(_) => ErrorKind::Io,
-    }
-}
-
-fn media_kind(error: &MediaError) -> ErrorKind {
-    match error {
-        MediaError::Io { source, .. } => match source.kind() {
-            std::io::ErrorKind::NotFound => ErrorKind::NoPool,
-            std::io::ErrorKind::AlreadyExists => ErrorKind::PoolExists,
-            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-                ErrorKind::ReadOnly
-            }
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => ErrorKind::NoSpace,
-            _ => ErrorKind::Io,
-        },
-        MediaError::Barrier { .. } => ErrorKind::Io,
-        MediaError::Kind { .. }
-        | MediaError::Remote { .. }
-        | MediaError::Unreachable { .. }
-        | MediaError::Unsuitable { .. } => ErrorKind::Unsuitable,
-        MediaError::InUse { .. } => ErrorKind::Busy,
-        MediaError::Empty { .. } => ErrorKind::NotAPool,
-        MediaError::Medium { source, .. } => medium_kind(source),
-    }
-}
-
-fn mapping_kind(error: &MappingError) -> ErrorKind {
-    match error {
-        MappingError::Occupied { .. } => ErrorKind::AddressTaken,
-        MappingError::Range { .. } => ErrorKind::NoAddresses,
-        MappingError::Io { .. } => ErrorKind::Io,
-    }
-}
-
-fn dirty_kind(error: &DirtyError) -> ErrorKind {
-    match error {
-        DirtyError::Unavailable { .. } => ErrorKind::Unsupported,
-        DirtyError::Io { .. } => ErrorKind::Io,
     }
 }

@@ -74,8 +74,9 @@ pub use doctor::{Doctor, Facility, doctor};
 pub use error::{Error, ErrorKind, Result};
 pub use heap::{Heap, HeapOptions, ReadHeap, Root, Ticket, TypeInfo};
 pub use indelible_derive::{Composite, Persist, Plain, StableHash};
+pub use indelible_store::seal::{Cost, SlotInfo};
 #[doc(hidden)]
-pub use maintenance::superblocks;
+pub use maintenance::{Alone, alone, superblocks};
 pub use maintenance::{
     Finding, Part, RepairAction, RepairOptions, Report, Severity, SuperblockSlot, Upgraded, check, repair,
     upgrade,
@@ -84,6 +85,6 @@ pub use object::{Object, PsyncStats, ReadObject, Shared, psync_all};
 pub use plain::Plain;
 pub use pool::{
     BadKeep, Collected, CreateOptions, Difference, Keep, LaneUse, List, MediumKind, Pool, PoolInfo,
-    PoolOptions, Stat, State, Tie, Tracking,
+    PoolOptions, SealKey, Stat, State, Tie, Tracking,
 };
 pub use relative::Relative;

@@ -13,6 +13,8 @@ use indelible_store::store::Store;
 pub use indelible_store::store::{
     Finding, RepairAction, RepairOptions, Report, Severity, SuperblockSlot, Upgraded,
 };
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
 /// Verifies the whole pool at `path` without changing anything. Programs may have it open meanwhile;
@@ -81,6 +83,33 @@ pub fn upgrade(
             media.claim_alone(path, options.allow_remote)?;
         }
         Ok(Store::upgrade(media.device(), identity(), dry_run, progress)?)
+    })
+}
+
+/// A pool that nobody else has open for writing, or can open, as long as this lives.
+#[doc(hidden)]
+pub struct Alone(Media);
+
+impl Alone {
+    /// The file, or the device.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn file(&self) -> io::Result<File> {
+        Ok(self.0.descriptor()?.into())
+    }
+}
+
+/// Keeps everybody else away from the pool at `path`. For tools; not part of the stable interface.
+///
+/// # Errors
+/// `NoPool`, `ReadOnly`; `Held` or `Busy`: a program has the pool open, even if it has nothing attached.
+#[doc(hidden)]
+pub fn alone(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Alone> {
+    let path = path.as_ref();
+    run("clone", path, options, Access::ReadWrite, |media| {
+        media.claim_alone(path, options.allow_remote)?;
+        Ok(Alone(media.clone()))
     })
 }
 

@@ -178,6 +178,8 @@ const HASHES: &[(&str, Change)] = &[
     ("insert many", |data| data.hash.extend((1000..3000).map(|key| (key, [key; 9])))),
     ("remove", |data| assert!(data.words.remove("word 7").is_some())),
     ("get_mut", |data| data.hash.get_mut(&7).unwrap()[8] = 1),
+    ("update", |data| data.hash.update(&7, |value| value[8] = 1).unwrap()),
+    ("update of a container", |data| data.words.update("word 7", |places| places.push(1_u64)).unwrap()),
     ("get_mut of a container", |data| data.words.get_mut("word 7").unwrap().push(1_u64)),
     ("iter_mut", |data| data.hash.iter_mut().take(20).for_each(|(key, value)| value[8] = *key + 1)),
     ("values_mut", |data| data.hash.values_mut().for_each(|value| value[8] += 1)),
@@ -373,6 +375,38 @@ fn a_psync_costs_what_was_stored_and_not_the_object() {
 fn durable<R>(world: &World, heap: Heap, look: impl FnOnce(&Heap) -> R) -> R {
     drop(heap);
     look(&Heap::open(world.open().attach("heap").unwrap()).unwrap())
+}
+
+/// A reference that was given out may be stored to at any time: cuts look there again. `update` gives none out.
+#[test]
+fn a_cut_looks_again_at_what_was_lent_and_not_at_what_was_updated() {
+    type Wides<'h> = PMutex<'h, PHashMap<'h, u64, Wide>>;
+    let world = world();
+    let mut heap = filled(&world);
+    heap.root_or_insert_with::<Wides, _>("wides", |place| PMutex::new_in(PHashMap::new(), place)).unwrap();
+    let count = 1000;
+    let wides = heap.root_ref::<Wides>("wides").unwrap();
+    for key in 0..count {
+        wides.lock().insert(key, [0; 9]);
+    }
+    heap.psync().unwrap();
+    let compared = |change: fn(&mut PHashMap<u64, Wide>, u64)| {
+        let wides = heap.root_ref::<Wides>("wides").unwrap();
+        (0..count).for_each(|key| change(&mut wides.lock(), key));
+        heap.psync_cut().unwrap();
+        let before = heap.psync_stats().pages_compared;
+        heap.psync_cut().unwrap();
+        heap.psync_stats().pages_compared - before
+    };
+    let updated = compared(|wides, key| wides.update(&key, |value| value[3] += 1).unwrap());
+    assert!(updated <= 3, "{updated} pages, beside those of the lock");
+    let lent = compared(|wides, key| wides.get_mut(&key).unwrap()[3] += 1);
+    assert!(lent > 10, "{lent} pages: they could still be stored to");
+    let found = durable(&world, heap, |heap| {
+        let wides = heap.root_ref::<Wides>("wides").unwrap().lock();
+        wides.values().map(|value| value[3]).sum::<u64>()
+    });
+    assert_eq!(found, 2 * count);
 }
 
 #[test]

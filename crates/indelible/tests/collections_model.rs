@@ -84,6 +84,8 @@ enum Step {
     Clear(u8),
     Psync,
     Revert,
+    /// The program goes on with a copy that has other addresses.
+    Rebase,
     Crash,
 }
 
@@ -137,6 +139,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0_u8..8).prop_map(Step::Clear),
         2 => Just(Step::Psync),
         1 => Just(Step::Revert),
+        1 => Just(Step::Rebase),
         1 => Just(Step::Crash),
     ]
 }
@@ -429,7 +432,7 @@ fn apply(data: &mut Data<'_>, model: &mut Model, step: &Step) {
             data.numbers.shrink_to_fit();
             data.list.shrink_to_fit();
         }
-        Step::Psync | Step::Revert | Step::Crash => unreachable!("not on the data alone"),
+        Step::Psync | Step::Revert | Step::Rebase | Step::Crash => unreachable!("not on the data alone"),
     }
 }
 
@@ -509,6 +512,30 @@ fn verify(heap: &mut Heap, model: &Model) {
     }
 }
 
+/// A copy of the heap in its place, once both were attached at the same time and changed apart.
+fn rebased(world: &World, mut heap: Heap, options: HeapOptions, model: &Model) -> Heap {
+    heap.psync().unwrap();
+    let pool = world.open();
+    pool.copy_rebased("heap", b"", &pool, "copy", &mut |_, _| {}).unwrap();
+    let mut copy = Heap::open_with(pool.attach("copy").unwrap(), options).unwrap();
+    verify(&mut copy, model);
+    let audit = copy.audit().unwrap();
+    assert!(audit.findings.is_empty() && audit.leaks.is_empty() && audit.owned == audit.blocks, "{audit:?}");
+    heap.drop_root::<Data>("data").unwrap();
+    assert_eq!(heap.stats().unwrap().blocks, 0);
+    verify(&mut copy, model);
+    heap.revert().unwrap();
+    copy.drop_root::<Data>("data").unwrap();
+    assert_eq!(copy.stats().unwrap().blocks, 0, "all that the copy has is its own");
+    verify(&mut heap, model);
+    drop((heap, copy));
+    pool.destroy("heap").unwrap();
+    pool.rename("copy", "heap", b"").unwrap();
+    let mut heap = Heap::open_with(pool.attach("heap").unwrap(), options).unwrap();
+    verify(&mut heap, model);
+    heap
+}
+
 fn run(world: &World, size: u64, options: HeapOptions, steps: &[Step]) {
     let pool = world.format();
     pool.create("heap", size).unwrap();
@@ -531,6 +558,10 @@ fn run(world: &World, size: u64, options: HeapOptions, steps: &[Step]) {
                 heap.revert().unwrap();
                 live = psynced.clone();
                 verify(&mut heap, &live);
+            }
+            Step::Rebase => {
+                heap = rebased(world, heap, options, &live);
+                psynced = live.clone();
             }
             Step::Crash => {
                 drop(heap);

@@ -7,7 +7,7 @@ use indelible_testing::{Choice, Fault, OpKind};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Wake, Waker};
 
 const THREADS: usize = 4;
@@ -197,6 +197,59 @@ fn a_ticket_is_not_waited_for_with_a_lock() {
     assert!(error.kind() == ErrorKind::Busy && error.to_string().contains("give the lock back"), "{error}");
     drop(guard);
     heap.commit().wait().unwrap();
+}
+
+/// Atomics are stored to without a lock. The first of them is always the same as the last, or one ahead: in each cut, too, on whichever
+/// tracking, and also if they were not looked at before the cut began.
+#[test]
+fn cuts_beside_atomics_are_of_one_moment() {
+    const COUNT: usize = 2048;
+    for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit] {
+        if !tracking.is_available() {
+            indelible_testing::not_tested(format_args!("cuts beside atomics with tracking by {tracking:?}"));
+            continue;
+        }
+        let world = World::new(Ground::Memory, tracking, false);
+        let mut heap = heap_of(&world, false);
+        heap.root_or_insert_with::<PVec<AtomicU64>, _>("atomics", |place| {
+            PVec::from_in((0..COUNT).map(|_| AtomicU64::new(0)), place)
+        })
+        .unwrap();
+        heap.psync().unwrap();
+        drop(heap);
+        let (mut moved, mut before) = (0, 0);
+        for round in 0..20 {
+            let heap = Heap::open(world.open().attach("heap").unwrap()).unwrap();
+            let (stop, begun) = (AtomicBool::new(false), AtomicBool::new(false));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let atomics = heap.root_ref::<PVec<AtomicU64>>("atomics").unwrap().as_slice();
+                    while !stop.load(SeqCst) {
+                        atomics[0].fetch_add(1, SeqCst);
+                        atomics[COUNT - 1].fetch_add(1, SeqCst);
+                        begun.store(true, SeqCst);
+                    }
+                });
+                // Some cuts come before the first store.
+                while round % 4 > 0 && !begun.load(SeqCst) {
+                    std::thread::yield_now();
+                }
+                (0..3).for_each(|_| heap.commit().wait().unwrap());
+                stop.store(true, SeqCst);
+            });
+            // The stores since the cut are forgotten.
+            drop(heap);
+            let heap = Heap::open(world.open().attach("heap").unwrap()).unwrap();
+            let atomics = heap.root_ref::<PVec<AtomicU64>>("atomics").unwrap();
+            let [first, last] = [0, COUNT - 1].map(|at| atomics[at].load(SeqCst));
+            assert!(first == last || first == last + 1, "{tracking:?}, round {round}: {first}, {last}");
+            moved += u64::from(first != before);
+            before = first;
+            atomics[COUNT - 1].store(first, SeqCst);
+            heap.commit().wait().unwrap();
+        }
+        assert!(moved > 10, "{tracking:?}: the cuts had no stores");
+    }
 }
 
 /// A ticket that is dropped loses nothing: the next psync of any kind has its stores.

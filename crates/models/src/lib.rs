@@ -9,7 +9,7 @@
 mod commit;
 #[path = "../../store/src/entropy.rs"]
 mod entropy;
-#[path = "../../store/src/error.rs"]
+#[path = "../../store/src/error/mod.rs"]
 mod error;
 #[path = "../../store/src/format/mod.rs"]
 mod format;
@@ -21,6 +21,8 @@ mod medium;
 mod mutant;
 #[path = "../../store/src/recovery/mod.rs"]
 mod recovery;
+#[path = "../../store/src/seal/mod.rs"]
+mod seal;
 #[path = "../../store/src/space/mod.rs"]
 mod space;
 #[path = "../../store/src/store/mod.rs"]

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 /// An attached object, or the heap in it.
 pub(crate) enum Held {
-    Writer(Object),
+    Writer(Box<Object>),
     Reader(ReadObject),
-    Heap(Heap),
+    Heap(Box<Heap>),
     ReadHeap(ReadHeap),
 }
 

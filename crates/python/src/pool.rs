@@ -205,7 +205,7 @@ impl Pool {
         let (writable, key) = (choice("mode", &[("r", false), ("r+", true)], mode)?, key.unwrap_or_default());
         let held = slf.get().with(slf.py(), "attach", |pool| {
             if writable {
-                pool.attach_with_key(name, key).map(Held::Writer)
+                pool.attach_with_key(name, key).map(|object| Held::Writer(Box::new(object)))
             } else {
                 pool.attach_read_with_key(name, key).map(Held::Reader)
             }

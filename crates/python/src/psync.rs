@@ -34,8 +34,8 @@ pub(crate) fn psync_all(py: Python<'_>, objects: Vec<Bound<'_, PyAny>>, cut: boo
         for (attachment, held) in &mut locked {
             match held.as_mut().and_then(|held| held.as_mut()) {
                 Some(held) if found.len() == 1 => return Ok(held.psync(cut)),
-                Some(Held::Writer(object)) => objects.push(object),
-                Some(Held::Heap(heap)) => heaps.push(heap),
+                Some(Held::Writer(object)) => objects.push(&mut **object),
+                Some(Held::Heap(heap)) => heaps.push(&mut **heap),
                 Some(Held::Reader(_) | Held::ReadHeap(_)) => {}
                 None => return Err(attachment.name.clone()),
             }

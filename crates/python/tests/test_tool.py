@@ -9,6 +9,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import indelible
+import numpy as np
 
 
 def tool(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
@@ -30,6 +31,34 @@ def test_the_wheel_has_the_tool(tmp_path: Path) -> None:
     assert done.returncode == 5 and done.stderr.startswith("error: cannot destroy")
     done = tool("--version")
     assert (done.returncode, done.stdout) == (0, f"pmo {indelible.__version__}\n")
+
+
+def test_arrays_and_dicts_get_other_addresses(tmp_path: Path) -> None:
+    path = tmp_path / "p.pmo"
+    pool = indelible.open(path, 64 << 20)
+    w = pool.array("w", (1000, 100), "f8")
+    w[:] = np.arange(100_000).reshape(1000, 100)
+    run = pool.dict("run")
+    values: dict[str, object] = {f"key {n}": n for n in range(500)}
+    values |= {"text": "long enough for a block of its own", "tree": {"a": [1, (2, None)]}, "bytes": b"\0" * 100}
+    run.update(values)
+    run["array"] = np.arange(3000)
+    for n in range(0, 500, 3):
+        del run[f"key {n}"], values[f"key {n}"]
+    indelible.psync(w, run)
+    for name in ["w", "run"]:
+        done = tool("cp", path, name, f"{name} beside", "--rebase")
+        assert (done.returncode, done.stderr) == (0, "")
+    w2, run2 = pool.array("w beside"), pool.dict("run beside")
+    assert w2.ctypes.data != w.ctypes.data and np.array_equal(w2, w)
+    for one in [run, run2]:
+        assert {key: value for key, value in one.items() if key != "array"} == values
+        assert np.array_equal(one["array"], np.arange(3000))
+    run2.update({f"more {n}": "x" * 50 for n in range(2000)})
+    run2["array"][:] = 1
+    w2[:] = 0
+    indelible.psync(w2, run2)
+    assert len(run) == len(values) + 1 and run["array"][5] == 5 and w[9, 9] == 909
 
 
 def test_the_tool_is_interrupted(tmp_path: Path) -> None:

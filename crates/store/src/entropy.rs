@@ -8,14 +8,19 @@ use crate::medium::MediumError;
 
 /// Sixteen random bytes.
 pub(crate) fn random_id() -> Result<[u8; 16]> {
-    let mut id = [0; 16];
+    random()
+}
+
+/// Random bytes, a multiple of eight.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
     #[cfg(feature = "replay")]
-    if replay::fill(&mut id) {
-        return Ok(id);
+    if replay::fill(&mut bytes) {
+        return Ok(bytes);
     }
-    getrandom::fill(&mut id)
+    getrandom::fill(&mut bytes)
         .map_err(|error| MediumError::Io(std::io::Error::other(format!("no random bytes: {error}"))))?;
-    Ok(id)
+    Ok(bytes)
 }
 
 /// Seconds since 1970.
@@ -49,10 +54,10 @@ mod replay {
         STATE.get().is_some()
     }
 
-    /// Fills `id` if this thread has a seed (SplitMix64).
-    pub(super) fn fill(id: &mut [u8; 16]) -> bool {
+    /// Fills `bytes` if this thread has a seed (SplitMix64).
+    pub(super) fn fill(bytes: &mut [u8]) -> bool {
         let Some(mut state) = STATE.get() else { return false };
-        for half in id.chunks_exact_mut(8) {
+        for half in bytes.chunks_exact_mut(8) {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mut word = state;
             word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

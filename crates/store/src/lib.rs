@@ -2,7 +2,7 @@
 //! space, over any [`medium::Medium`]. No mapping, no threads of its own, no unsafe code; it runs
 //! whole on a simulated medium.
 //!
-//! Inside, dependencies point one way: format ← medium ← space ← lane ← table ← commit ← recovery ←
+//! Inside, dependencies point one way: format ← seal ← medium ← space ← lane ← table ← commit ← recovery ←
 //! store.
 #![forbid(unsafe_code)]
 
@@ -21,6 +21,7 @@ pub mod lane;
 pub mod medium;
 mod mutant;
 pub mod recovery;
+pub mod seal;
 pub mod space;
 pub mod store;
 mod sync;

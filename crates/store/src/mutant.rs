@@ -145,8 +145,22 @@ mutants! {
         BaseBehind,
         /// An object that a process writes becomes a base while a direct write is under way.
         BaseUndefined,
+        /// Pages of a sealed object are used whether or not their tag is right.
+        TagUnchecked,
+        /// The seal of a page does not cover how often the page was sealed.
+        VersionUnsealed,
+        /// The root of a sealed object's tree is written behind the batch that changes the tree.
+        RootApart,
+        /// The batch of a sealed object has plaintext.
+        LanePlain,
+        /// A node of a sealed object's tree that is all zeros counts as one that was never written.
+        AbsentUnsealed,
+        /// Nonces follow from the place of a page.
+        NonceReused,
         /// An object that takes the place of its base does not say which pages are its own.
         MergedUnclaimed,
+        /// Pages of an object are believed by the revisions of the lane that it has left.
+        PagesLaneKept,
         /// Other readers may have a base before it has absorbed what it can.
         BaseSharedEarly,
         /// A base says that pages that it absorbs are its own before they are durable.

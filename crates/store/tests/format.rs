@@ -6,6 +6,7 @@ use indelible_store::format::entry::{self, Entry, Progress};
 use indelible_store::format::lane::{self, Directory};
 use indelible_store::format::node::{self, Node, Slot};
 use indelible_store::format::root::{self, Root, TREES, TreeRoot};
+use indelible_store::format::seal::{self, KeySlot, Seal};
 use indelible_store::format::superblock::{self, Superblock};
 use indelible_store::format::{self, checksum};
 use indelible_store::medium::LockKey;
@@ -36,6 +37,7 @@ macro_rules! layout {
 fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
     type BatchHeader = batch::Header;
     type LaneHeader = lane::Header;
+    type SealHeader = seal::Header;
     let mut all = Vec::new();
     let mut add = |name, (fields, size)| all.push((name, fields, size));
     add(
@@ -126,6 +128,29 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
         }),
     );
     add("entry::Progress", layout!(Progress { id, published, psyncs, checksum, direct, reserved }));
+    add(
+        "seal::Header",
+        layout!(SealHeader { magic, version, suite, granule, reserved, id, size, content, reserved2 }),
+    );
+    add("seal::Seal", layout!(Seal { nonce, tag, version, reserved }));
+    add(
+        "seal::KeySlot",
+        layout!(KeySlot {
+            kind,
+            reserved,
+            memory,
+            passes,
+            lanes,
+            checksum,
+            created,
+            salt,
+            nonce,
+            wrapped,
+            tag,
+            label,
+            reserved2,
+        }),
+    );
     add("lane::Directory", layout!(Directory { magic, pid, checksum, offset, len, generation, since, boot }));
     add("lane::Header", layout!(LaneHeader { magic, reserved, checksum, own_offset, generation, reserved2 }));
     add(
@@ -192,9 +217,21 @@ fn constants() -> Vec<(&'static str, String)> {
         ("entry::FLAG_DELETED", number(entry::FLAG_DELETED.into())),
         ("entry::FLAG_VOLATILE", number(entry::FLAG_VOLATILE.into())),
         ("entry::FLAG_TIED", number(entry::FLAG_TIED.into())),
+        ("entry::FLAG_SEALED", number(entry::FLAG_SEALED.into())),
         ("entry::FLAG_TARGET", number(entry::FLAG_TARGET.into())),
         ("entry::TIES_MAX", number(entry::TIES_MAX)),
         ("entry::OPTIONAL_FLAGS", number(entry::OPTIONAL_FLAGS.into())),
+        ("seal::MAGIC", tag(seal::MAGIC)),
+        ("seal::VERSION", number(seal::VERSION.into())),
+        ("seal::SUITE", number(seal::SUITE.into())),
+        ("seal::ARITY", number(seal::ARITY)),
+        ("seal::ROOT", number(seal::ROOT as u64)),
+        ("seal::SLOTS", number(seal::SLOTS as u64)),
+        ("seal::SLOT_COUNT", number(seal::SLOT_COUNT as u64)),
+        ("seal::SLOT_EMPTY", number(seal::SLOT_EMPTY.into())),
+        ("seal::SLOT_KEY_FILE", number(seal::SLOT_KEY_FILE.into())),
+        ("seal::SLOT_PASSPHRASE", number(seal::SLOT_PASSPHRASE.into())),
+        ("seal::MOST", number(seal::MOST)),
         ("lane::DIRECTORY_MAGIC", tag(lane::DIRECTORY_MAGIC)),
         ("lane::HEADER_MAGIC", tag(lane::HEADER_MAGIC)),
         ("lane::GENERATIONS", number(lane::GENERATIONS)),
@@ -325,6 +362,9 @@ fn the_numbers_of_version_2() {
             896,
         ),
         ("entry::Progress", vec![0, 16, 24, 32, 40, 48], 128),
+        ("seal::Header", vec![0, 4, 6, 8, 12, 16, 32, 40, 48], 64),
+        ("seal::Seal", vec![0, 24, 40, 48], 64),
+        ("seal::KeySlot", vec![0, 2, 4, 8, 12, 16, 24, 32, 64, 88, 120, 136, 192], 256),
         ("lane::Directory", vec![0, 4, 8, 16, 24, 32, 40, 48], 64),
         ("lane::Header", vec![0, 4, 8, 16, 24, 32], 64),
         ("batch::Header", vec![0, 4, 8, 16, 24, 32, 40, 48, 52, 56], 64),

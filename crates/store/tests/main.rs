@@ -22,6 +22,7 @@ mod mutants;
 #[cfg(feature = "mutants")]
 mod mutants_recovery;
 mod regressions;
+mod sealing;
 mod shipped_sizes;
 mod still;
 mod upgrade;

@@ -40,6 +40,7 @@ pub mod page;
 pub mod pool;
 pub mod rules;
 pub mod scenario;
+pub mod sealed;
 mod seed;
 pub mod sim;
 

@@ -1,5 +1,6 @@
 //! Pools under test: bytes in and out of objects, what a pool holds, and whether its space adds up.
 
+use crate::sealed;
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::entry::{
     Entry, FLAG_BASE, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FREE_MAGIC, SIZE as SLOT,
@@ -155,7 +156,10 @@ fn joined(parts: &mut [(&mut Writer, Edits<'_>)], borrow: bool) -> Result<()> {
 }
 
 /// The bytes of an object as last psynced, without what lies beyond its size.
-pub fn contents(store: &Store, object: &Located) -> Result<Vec<u8>> {
+pub fn contents(store: &Arc<Store>, object: &Located) -> Result<Vec<u8>> {
+    if object.is_sealed() {
+        return sealed::contents(store, object);
+    }
     let mut bytes = vec![0; object.entry.size.get() as usize];
     store.read_object(object, 0, &mut bytes)?;
     Ok(bytes)
@@ -177,7 +181,7 @@ pub fn agree(promised: &Snapshot, found: &Snapshot) -> bool {
 }
 
 /// The present content of the pool, without unpublished batches of other processes.
-pub fn snapshot(store: &Store) -> Result<Snapshot> {
+pub fn snapshot(store: &Arc<Store>) -> Result<Snapshot> {
     let mut all = Snapshot::new();
     for object in objects(store)? {
         let entry = &object.entry;
@@ -203,7 +207,7 @@ pub fn objects(store: &Store) -> Result<Vec<Located>> {
 pub fn recover_all(store: &Arc<Store>) -> Result<()> {
     for object in objects(store)? {
         let name = object.entry.name();
-        match store.attach_writer(&name, Key::default()) {
+        match sealed::writer(store, &name) {
             Ok(writer) => writer.detach()?,
             Err(StoreError::ObjectReadOnly) => store.attach_reader(&name, Key::default())?.detach()?,
             Err(error) => return Err(error),

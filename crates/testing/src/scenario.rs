@@ -1,6 +1,7 @@
 //! Programs on a pool, step by step, and the judge of what a power cut left of them.
 
 use crate::pool::{Snapshot, agree, check_tiling, objects, process, psync, recover_all, snapshot};
+use crate::sealed;
 use crate::sim::{CrashImage, Limits, SMALL, SimConfig, SimMedium, TearUnit};
 use crate::{CrashFailure, CrashReport, for_each_crash};
 use indelible_store::error::{Result, StoreError};
@@ -196,9 +197,12 @@ fn usable(store: &Arc<Store>) -> Result<()> {
         }
     }
     for object in objects(store)? {
-        let Ok(mut writer) = store.attach_writer(&object.entry.name(), Key::default()) else { continue };
+        let Ok(mut writer) = sealed::writer(store, &object.entry.name()) else { continue };
         let mut first = [0];
-        store.read_object(&object, 0, &mut first)?;
+        match writer.sealed_pages() {
+            Some(pages) => first[0] = sealed::bytes(&pages, &object)?[0],
+            None => store.read_object(&object, 0, &mut first)?,
+        }
         psync(&mut writer, &[(0, &[!first[0]])])?;
         psync(&mut writer, &[(0, &first)])?;
         writer.detach()?;

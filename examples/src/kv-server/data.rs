@@ -72,25 +72,31 @@ impl<'h> Database<'h> {
         self.items.get(key).filter(|item| !item.is_over(now))
     }
 
-    /// As [`get`](Database::get), to be changed. A key that is over is removed.
-    pub(crate) fn get_mut(&mut self, key: &[u8], now: u64) -> Option<&mut Item<'h>> {
-        if self.items.get(key)?.is_over(now) {
+    /// Removes a key that is over. Whether it is there.
+    pub(crate) fn is_there(&mut self, key: &[u8], now: u64) -> bool {
+        let over = self.items.get(key).map(|item| item.is_over(now));
+        if over == Some(true) {
             self.items.remove(key);
-            return None;
         }
-        self.items.get_mut(key)
+        over == Some(false)
+    }
+
+    /// Changes the item of a key that is not over. A reference to it would have every later cut look at it again.
+    pub(crate) fn update<R>(
+        &mut self,
+        key: &[u8],
+        now: u64,
+        change: impl FnOnce(&mut Item<'h>) -> R,
+    ) -> Option<R> {
+        if self.is_there(key, now) { self.items.update(key, change) } else { None }
     }
 }
 
-/// Gives a text new bytes, in place if it has room for them.
+/// Gives a text new bytes, in place if it has room for them: no reference to its bytes is given out.
 ///
 /// # Errors
 /// The heap is full: the text is as it was.
 pub(crate) fn assign(text: &mut Bytes<'_>, bytes: &[u8]) -> indelible::Result<()> {
-    if text.len() == bytes.len() {
-        text.as_mut_slice().copy_from_slice(bytes);
-        return Ok(());
-    }
     text.try_reserve(bytes.len().saturating_sub(text.len()))?;
     text.clear();
     text.try_extend_from_slice(bytes)

@@ -32,25 +32,19 @@ fn set(call: &mut Call<'_, '_>) -> Done {
     let (pairs, []) = pairs.as_chunks::<2>() else {
         return Err(Refusal::Other("wrong number of arguments for 'hset' command"));
     };
-    if call.database.get_mut(key, call.now).is_none() {
+    if !call.database.is_there(key, call.now) {
         call.database.items.try_insert(*key, Item { expires: 0, value: Value::Hash(PHashMap::new()) })?;
     }
-    let added = match call.database.get_mut(key, call.now).map(|item| &mut item.value) {
-        Some(Value::Hash(hash)) => fill(hash, pairs),
-        _ => return Err(Refusal::WrongType),
-    };
-    if added.is_err() {
-        drop_empty(call);
-    }
-    call.reply.count(added?);
+    let added = change(call, |hash| fill(hash, pairs))?.transpose()?;
+    call.reply.count(added.unwrap_or(0));
     Ok(())
 }
 
 fn fill(hash: &mut Hash<'_>, pairs: &[[&[u8]; 2]]) -> Result<usize, Refusal> {
     let mut added = 0;
     for [field, value] in pairs {
-        match hash.get_mut(*field) {
-            Some(text) => assign(text, value)?,
+        match hash.update(*field, |text| assign(text, value)) {
+            Some(assigned) => assigned?,
             None => {
                 hash.try_insert(*field, *value)?;
                 added += 1;
@@ -60,14 +54,15 @@ fn fill(hash: &mut Hash<'_>, pairs: &[[&[u8]; 2]]) -> Result<usize, Refusal> {
     Ok(added)
 }
 
-/// There is no empty hash.
-fn drop_empty(call: &mut Call<'_, '_>) {
-    let key = call.words[1];
-    if let Some(Value::Hash(hash)) = call.database.items.get(key).map(|item| &item.value)
-        && hash.is_empty()
-    {
-        call.database.items.remove(key);
-    }
+/// Changes a hash, if there is one, and removes it if it is empty then.
+fn change<'h, R>(
+    call: &mut Call<'_, 'h>,
+    change: impl FnOnce(&mut Hash<'h>) -> R,
+) -> Result<Option<R>, Refusal> {
+    call.change(|value| match value {
+        Value::Hash(hash) => Ok((change(hash), hash.is_empty())),
+        _ => Err(Refusal::WrongType),
+    })
 }
 
 fn get(call: &mut Call<'_, '_>) -> Done {
@@ -77,16 +72,9 @@ fn get(call: &mut Call<'_, '_>) -> Done {
 }
 
 fn delete(call: &mut Call<'_, '_>) -> Done {
-    let mut removed = 0;
-    match call.database.get_mut(call.words[1], call.now).map(|item| &mut item.value) {
-        None => {}
-        Some(Value::Hash(hash)) => {
-            removed = call.words[2..].iter().filter(|field| hash.remove(**field).is_some()).count();
-        }
-        Some(_) => return Err(Refusal::WrongType),
-    }
-    drop_empty(call);
-    call.reply.count(removed);
+    let fields = &call.words[2..];
+    let removed = change(call, |hash| fields.iter().filter(|field| hash.remove(**field).is_some()).count())?;
+    call.reply.count(removed.unwrap_or(0));
     Ok(())
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn moment(now: u64, count: i64, unit: i64) -> Result<u64, Refusal> {
 fn delete(call: &mut Call<'_, '_>) -> Done {
     let mut removed = 0;
     for key in &call.words[1..] {
-        if call.database.get_mut(key, call.now).is_some() {
+        if call.database.is_there(key, call.now) {
             call.database.items.remove(*key);
             removed += 1;
         }
@@ -66,13 +66,7 @@ fn delete(call: &mut Call<'_, '_>) -> Done {
 fn expire(call: &mut Call<'_, '_>, unit: i64) -> Done {
     let expires = moment(call.now, integer(call.words[2])?, unit)?;
     let key = call.words[1];
-    let there = match call.database.get_mut(key, call.now) {
-        None => false,
-        Some(item) => {
-            item.expires = expires;
-            true
-        }
-    };
+    let there = call.database.update(key, call.now, |item| item.expires = expires).is_some();
     if there && expires <= call.now {
         call.database.items.remove(key);
     }
@@ -81,9 +75,8 @@ fn expire(call: &mut Call<'_, '_>, unit: i64) -> Done {
 }
 
 fn persist(call: &mut Call<'_, '_>) -> Done {
-    let item = call.database.get_mut(call.words[1], call.now).filter(|item| item.expires != 0);
-    let had = item.map(|item| item.expires = 0).is_some();
-    call.reply.integer(had.into());
+    let before = call.database.update(call.words[1], call.now, |item| std::mem::take(&mut item.expires));
+    call.reply.integer(before.is_some_and(|before| before != 0).into());
     Ok(())
 }
 

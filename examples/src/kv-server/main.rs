@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod call;
+mod commands;
 mod connection;
 mod data;
 mod glob;
@@ -36,15 +37,26 @@ struct Arguments {
     /// Address and port; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:6380")]
     listen: String,
+    /// Threads that serve clients.
+    #[arg(long, default_value_t = 4)]
+    threads: usize,
+    /// How stores are found: wp-async, mprotect or explicit.
+    #[arg(long, default_value = "explicit", value_parser = tracking)]
+    tracking: Tracking,
     /// MiB of a new pool.
     #[arg(long, default_value_t = 1024)]
     size: u64,
 }
 
+fn tracking(word: &str) -> Result<Tracking, String> {
+    let found = Tracking::WORDS.into_iter().find(|(name, _)| *name == word);
+    found.map(|(_, tracking)| tracking).ok_or_else(|| format!("there is no tracking {word:?}"))
+}
+
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    // Only typed code stores to the heap, and that marks its stores.
-    let options = PoolOptions::new().tracking(Tracking::Explicit);
+    // Explicit by default: only typed code stores to the heap, and that marks its stores.
+    let options = PoolOptions::new().tracking(arguments.tracking);
     let pool = match options.open(&arguments.pool) {
         Err(error) if error.kind() == indelible::ErrorKind::NoPool => {
             options.format(&arguments.pool, arguments.size << 20)?
@@ -59,5 +71,5 @@ fn main() -> Result<()> {
     let listener = TcpListener::bind(&arguments.listen)
         .with_context(|| format!("cannot listen at {}", arguments.listen))?;
     println!("listening at {}", listener.local_addr()?);
-    server::serve(&heap, &listener)
+    server::serve(&heap, &listener, arguments.threads)
 }

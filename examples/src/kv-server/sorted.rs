@@ -47,23 +47,16 @@ fn add(call: &mut Call<'_, '_>) -> Done {
     let (pairs, []) = pairs.as_chunks::<2>() else { return Err(Refusal::Syntax) };
     // Nothing changes before all of them are known to be scores.
     let scores = pairs.iter().map(|[score, _]| float(score)).collect::<Result<Vec<f64>, _>>()?;
-    if call.database.get_mut(key, call.now).is_none() {
+    if !call.database.is_there(key, call.now) {
         call.database.items.try_insert(*key, Item { expires: 0, value: Value::Sorted(Sorted::default()) })?;
     }
-    let added: Result<usize, Refusal> = match call.database.get_mut(key, call.now).map(|item| &mut item.value)
-    {
-        Some(Value::Sorted(set)) => {
-            let members = pairs.iter().map(|[_, member]| *member);
-            scores.iter().zip(members).try_fold(0, |added, (score, member)| {
-                Ok(added + usize::from(set.put(ordered(*score), member)?))
-            })
-        }
-        _ => return Err(Refusal::WrongType),
-    };
-    if added.is_err() {
-        drop_empty(call);
-    }
-    call.reply.count(added?);
+    let added = change(call, |set| {
+        let members = pairs.iter().map(|[_, member]| *member);
+        scores.iter().zip(members).try_fold(0, |added, (score, member)| {
+            Ok::<usize, Refusal>(added + usize::from(set.put(ordered(*score), member)?))
+        })
+    })?;
+    call.reply.count(added.transpose()?.unwrap_or(0));
     Ok(())
 }
 
@@ -75,14 +68,9 @@ impl Sorted<'_> {
             return Ok(false);
         }
         self.order.try_insert((score, member))?;
-        match self.scores.get_mut(member) {
-            Some(place) => *place = score,
-            None => {
-                if let Err(error) = self.scores.try_insert(member, score) {
-                    self.order.remove(&(score, member));
-                    return Err(error.into());
-                }
-            }
+        if let Err(error) = self.scores.try_insert(member, score) {
+            self.order.remove(&(score, member));
+            return Err(error.into());
         }
         if let Some(before) = before {
             self.order.remove(&(before, member));
@@ -91,32 +79,27 @@ impl Sorted<'_> {
     }
 }
 
-/// There is no empty set.
-fn drop_empty(call: &mut Call<'_, '_>) {
-    let key = call.words[1];
-    if let Some(Value::Sorted(set)) = call.database.items.get(key).map(|item| &item.value)
-        && set.scores.is_empty()
-    {
-        call.database.items.remove(key);
-    }
+/// Changes a set, if there is one, and removes it if it is empty then.
+fn change<'h, R>(
+    call: &mut Call<'_, 'h>,
+    change: impl FnOnce(&mut Sorted<'h>) -> R,
+) -> Result<Option<R>, Refusal> {
+    call.change(|value| match value {
+        Value::Sorted(set) => Ok((change(set), set.scores.is_empty())),
+        _ => Err(Refusal::WrongType),
+    })
 }
 
 fn remove(call: &mut Call<'_, '_>) -> Done {
-    let mut removed = 0;
-    match call.database.get_mut(call.words[1], call.now).map(|item| &mut item.value) {
-        None => {}
-        Some(Value::Sorted(set)) => {
-            for member in &call.words[2..] {
-                if let Some(score) = set.scores.remove(*member) {
-                    set.order.remove(&(score, *member));
-                    removed += 1;
-                }
-            }
-        }
-        Some(_) => return Err(Refusal::WrongType),
-    }
-    drop_empty(call);
-    call.reply.count(removed);
+    let members = &call.words[2..];
+    let removed = change(call, |set| {
+        let removes = members.iter().filter(|member| match set.scores.remove(**member) {
+            Some(score) => set.order.remove(&(score, **member)),
+            None => false,
+        });
+        removes.count()
+    })?;
+    call.reply.count(removed.unwrap_or(0));
     Ok(())
 }
 

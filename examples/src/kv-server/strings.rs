@@ -41,24 +41,26 @@ fn set(call: &mut Call<'_, '_>) -> Done {
             _ => return Err(Refusal::Syntax),
         }
     }
-    let there = call.database.get_mut(key, call.now);
-    if only_if.is_some_and(|wanted| wanted != there.is_some()) {
+    let there = call.database.is_there(key, call.now);
+    if only_if.is_some_and(|wanted| wanted != there) {
         call.reply.nil();
         return Ok(());
     }
-    match there {
-        Some(Item { value: Value::Text(text), expires: before }) => {
-            assign(text, value)?;
-            if !keeps {
-                *before = expires;
-            }
+    let heap = call.heap;
+    let replaced = call.database.items.update(key, |item| {
+        match &mut item.value {
+            Value::Text(text) => assign(text, value)?,
+            other => *other = Value::Text(Bytes::try_from_slice_in(value, heap)?),
         }
-        Some(item) => {
-            let text = Bytes::try_from_slice_in(value, call.heap)?;
-            *item = Item { expires: if keeps { item.expires } else { expires }, value: Value::Text(text) };
+        if !keeps {
+            item.expires = expires;
         }
+        Ok::<(), Refusal>(())
+    });
+    match replaced {
+        Some(replaced) => replaced?,
         None => {
-            let text = Bytes::try_from_slice_in(value, call.heap)?;
+            let text = Bytes::try_from_slice_in(value, heap)?;
             call.database.items.try_insert(key, Item { expires, value: Value::Text(text) })?;
         }
     }
@@ -68,18 +70,21 @@ fn set(call: &mut Call<'_, '_>) -> Done {
 
 fn add(call: &mut Call<'_, '_>, by: i64) -> Done {
     let key = call.words[1];
-    let sum = match call.database.get_mut(key, call.now).map(|item| &mut item.value) {
+    let sum = call.database.update(key, call.now, |item| match &mut item.value {
+        Value::Text(text) => {
+            let sum = integer(text)?.checked_add(by).ok_or(Refusal::Overflow)?;
+            assign(text, sum.to_string().as_bytes())?;
+            Ok(sum)
+        }
+        _ => Err(Refusal::WrongType),
+    });
+    let sum = match sum {
+        Some(sum) => sum?,
         None => {
             let text = Bytes::try_from_slice_in(by.to_string().as_bytes(), call.heap)?;
             call.database.items.try_insert(key, Item { expires: 0, value: Value::Text(text) })?;
             by
         }
-        Some(Value::Text(text)) => {
-            let sum = integer(text)?.checked_add(by).ok_or(Refusal::Overflow)?;
-            assign(text, sum.to_string().as_bytes())?;
-            sum
-        }
-        Some(_) => return Err(Refusal::WrongType),
     };
     call.reply.integer(sum);
     Ok(())

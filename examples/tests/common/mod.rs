@@ -10,6 +10,7 @@ use std::process::{Command, Output};
 pub const WORD_INDEX: &str = env!("CARGO_BIN_EXE_word-index");
 /// The same on collections.
 pub const COLLECTIONS: &str = env!("CARGO_BIN_EXE_word-index-collections");
+pub const THEFT: &str = env!("CARGO_BIN_EXE_theft");
 pub const LINKED_LIST: &str = env!("CARGO_BIN_EXE_linked-list");
 
 /// Folder of a pool.

@@ -47,7 +47,8 @@ fn check_layers(folder: &str, prefix: &str, layers: &[&[&str]], everywhere: &[&s
 }
 
 const STORE: &[&[&str]] = &[
-    &["format", "seal", "sync"],
+    &["format", "sync"],
+    &["seal"],
     &["medium"],
     &["space"],
     &["lane"],
@@ -92,6 +93,7 @@ const BACKUP: &[&[&str]] = &[
     &["backup"],
     &["folder"],
     &["restore"],
+    &["clone"],
 ];
 
 #[test]

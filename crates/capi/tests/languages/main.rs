@@ -12,4 +12,5 @@ mod header;
 mod kill;
 mod leds;
 mod libraries;
+mod rebase;
 mod showpieces;

@@ -8,6 +8,7 @@ use crate::keys::KeyArgs;
 use crate::out::Out;
 use crate::progress;
 use crate::reading::not_beside;
+use crate::sealing::{SealArgs, attach_read};
 use crate::values::{pool, size};
 use clap::Args;
 use indelible::{Error, ErrorKind, Pool};
@@ -47,11 +48,19 @@ pub struct Cat {
 
     #[command(flatten)]
     key: KeyArgs,
+
+    #[command(flatten)]
+    seal: SealArgs,
 }
 
 pub fn run(context: &Context, args: &Cat) -> Result {
     let key = args.key.read()?;
     let pool = context.open_to_read(&args.pool)?;
+    if let Some(sealed) = attach_read(&pool, &args.name, &key, &args.seal)? {
+        let (from, len) = range(args, sealed.as_slice().len() as u64)?;
+        written(&sealed.as_slice()[from..from + len])?;
+        return Ok(sealed.detach()?);
+    }
     let attached = match pool.attach_read_with_key(&args.name, &key) {
         Err(error) if error.kind() == ErrorKind::Held => return beside_writer(&pool, args, &key, error),
         attached => attached.map_err(|error| alike::explain(&pool, &args.name, error))?,

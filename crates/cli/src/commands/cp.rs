@@ -19,12 +19,14 @@ use std::path::PathBuf;
 /// copied, or what a snapshot holds; pages that hold nothing but zeros take no space there. A process that writes the object goes on.
 ///
 /// The copy has an identity of its own, and the addresses of the object, so that pointers in it are right: a process attaches one of the two at
-/// a time.
+/// a time. With --rebase it gets addresses of its own, and all pointers in it are changed: that needs a heap whose roots are described with all that they
+/// lead to, and is refused otherwise.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   pmo cp data.pmo ledger trial
   pmo cp data.pmo ledger ledger --to /mnt/usb/archive.pmo
+  pmo cp data.pmo ledger trial --rebase      both can be attached by one process
   pmo cp data.pmo ledger@2026-11-24T03:00:00Z ledger-then
 
 JSON: the new object, as `pmo stat` has it")]
@@ -43,6 +45,10 @@ pub struct Cp {
     #[arg(long, value_name = "POOL", value_parser = pool())]
     to: Option<PathBuf>,
 
+    /// Give the copy other addresses, and change the pointers in it
+    #[arg(long)]
+    rebase: bool,
+
     #[command(flatten)]
     key: KeyArgs,
 }
@@ -56,14 +62,18 @@ pub fn run(context: &Context, args: &Cp) -> Result {
         }
         Some(to) => (context.open_to_read(&args.pool)?, context.open(to)?),
     };
-    let copied = if from.id() == to.id() {
+    let copied = if from.id() == to.id() && !args.rebase {
         from.create_from(&args.name, &args.new, &key, &CreateOptions::new(0))
     } else {
         let bar = progress::bytes("copying", Some(0));
-        let copied = from.copy_to(&args.name, &key, &to, &args.new, &mut |done, total| {
+        let tell = &mut |done, total| {
             bar.set_length(total);
             bar.set_position(done);
-        });
+        };
+        let copied = match args.rebase {
+            true => from.copy_rebased(&args.name, &key, &to, &args.new, tell),
+            false => from.copy_to(&args.name, &key, &to, &args.new, tell),
+        };
         bar.finish_and_clear();
         copied
     };

@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::failure::{Result, object};
 use crate::keys::{KeyArgs, RoleKeyArgs};
 use crate::out::confirm;
+use crate::sealing::SealArgs;
 use crate::values::{pool, size};
 use clap::Args;
 use indelible::CreateOptions;
@@ -23,6 +24,11 @@ Examples:
   pmo create data.pmo logs/2025 10G --sparse
   PMO_KEY=secret pmo create data.pmo ledger 1M
   pmo create data.pmo shared 1M --read-key-file r.key --write-key-file w.key
+
+  pmo create data.pmo secrets 1M --sealed --seal-key-file secrets.key
+
+A sealed object is encrypted in the pool: without its seal key nobody reads it, or changes it unnoticed. It does not
+grow, and has no snapshots, copies or backups yet.
 
 Keys of objects that are not sealed are a guard rail against mistakes: who can read the pool's file can
 read the object.")]
@@ -46,6 +52,10 @@ pub struct Create {
     #[arg(long)]
     volatile: bool,
 
+    /// Encrypt all that is in the pool of it, by the seal key that is given
+    #[arg(long)]
+    sealed: bool,
+
     /// Refuse write attaches for good
     #[arg(long)]
     read_only: bool,
@@ -59,18 +69,24 @@ pub struct Create {
 
     #[command(flatten)]
     roles: RoleKeyArgs,
+
+    #[command(flatten)]
+    seal: SealArgs,
 }
 
 pub fn run(context: &Context, args: &Create) -> Result {
     let (read_key, write_key) = args.roles.read(&args.key.read()?)?;
     let pool = context.open(&args.pool)?;
-    let options = CreateOptions::new(args.size)
+    let mut options = CreateOptions::new(args.size)
         .read_key(&read_key)
         .write_key(&write_key)
         .sparse(args.sparse)
         .volatile(args.volatile)
         .read_only(args.read_only)
         .reach(args.reach);
+    if args.sealed {
+        options = options.sealed(&args.seal.required()?, "");
+    }
     pool.create_with(&args.name, &options)?;
     alike::warn(&pool, &args.name);
     let report = ObjectReport::of(&pool.stat(&args.name)?);

@@ -4,6 +4,7 @@ mod attach_check;
 mod backup;
 mod cat;
 mod check;
+mod clone;
 mod completions;
 mod cp;
 mod create;
@@ -13,6 +14,7 @@ mod dump;
 pub mod format;
 mod gc;
 mod heap;
+mod key;
 mod leds;
 mod ls;
 mod man;
@@ -59,9 +61,11 @@ pub enum Command {
     Backup(backup::Backup),
     Verify(verify::Verify),
     Restore(restore::Restore),
+    Clone(clone::Clone),
     AttachCheck(attach_check::AttachCheck),
     Check(check::Check),
     Heap(heap::Heap),
+    Key(key::Key),
     Types(types::Types),
     Migrate(migrate::Migrate),
     Leds(leds::Leds),
@@ -93,6 +97,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Backup(args) => backup::run(context, args),
         Command::Verify(args) => verify::run(context, args),
         Command::Restore(args) => restore::run(context, args),
+        Command::Clone(args) => clone::run(context, args),
         Command::Rm(args) => rm::run(context, args),
         Command::Tie(args) => tie::tie(context, args),
         Command::Untie(args) => tie::untie(context, args),
@@ -100,6 +105,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::AttachCheck(args) => attach_check::run(context, args),
         Command::Check(args) => check::run(context, args),
         Command::Heap(args) => heap::run(context, args),
+        Command::Key(args) => key::run(context, args),
         Command::Types(args) => types::run(context, args),
         Command::Migrate(args) => migrate::run(context, args),
         Command::Leds(args) => leds::run(context, args),

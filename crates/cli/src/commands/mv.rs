@@ -43,6 +43,10 @@ pub struct Mv {
     #[arg(long, value_name = "POOL", value_parser = pool(), conflicts_with = "new")]
     to: Option<PathBuf>,
 
+    /// Give it other addresses there, and change the pointers in it
+    #[arg(long, conflicts_with = "new")]
+    rebase: bool,
+
     #[command(flatten)]
     key: KeyArgs,
 }
@@ -70,10 +74,14 @@ fn move_to(context: &Context, args: &Mv, from: &Pool, to: &Path, key: &[u8]) -> 
         return Err(Failure::usage("cannot move an object to the pool that it is in"));
     }
     let bar = progress::bytes("moving", Some(0));
-    let moved = from.move_to(&args.old, key, &other, &mut |done, total| {
+    let tell = &mut |done, total| {
         bar.set_length(total);
         bar.set_position(done);
-    });
+    };
+    let moved = match args.rebase {
+        true => from.move_rebased(&args.old, key, &other, tell),
+        false => from.move_to(&args.old, key, &other, tell),
+    };
     bar.finish_and_clear();
     moved.map_err(|error| {
         let ids = [from, &other].map(|pool| pool.stat(&args.old).ok().map(|stat| stat.id));

@@ -8,6 +8,7 @@ use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
 use crate::out::confirm;
 use crate::progress;
+use crate::sealing::{self, SealArgs};
 use crate::terminal::detail;
 use crate::values::{pool, size};
 use clap::Args;
@@ -67,6 +68,9 @@ pub struct Put {
 
     #[command(flatten)]
     key: KeyArgs,
+
+    #[command(flatten)]
+    seal: SealArgs,
 }
 
 #[derive(Serialize)]
@@ -116,8 +120,9 @@ pub fn run(context: &Context, args: &Put) -> Result {
     let key = args.key.read()?;
     let mut input = Input::open(args.file.as_deref())?;
     let pool = context.open_to_fill(&args.pool, &args.name)?;
-    let bytes = match pool.attach_with_key(&args.name, &key) {
-        Err(error) if error.kind() == ErrorKind::NotFound && args.create => {
+    let seal = args.seal.read()?;
+    let bytes = match sealing::attach(&pool, &args.name, &key, seal.as_ref()) {
+        Err(error) if error.kind() == ErrorKind::NotFound && args.create && !args.seal.is_given() => {
             make(&pool, args, &mut input, &key)?
         }
         found => {

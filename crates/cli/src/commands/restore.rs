@@ -9,7 +9,7 @@ use crate::progress;
 use crate::text::count;
 use crate::values::size;
 use clap::Args;
-use indelible_backup::{restore, restore_objects, restore_stream};
+use indelible_backup::{RestoreOptions, restore, restore_objects, restore_stream};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -20,13 +20,14 @@ use std::path::{Path, PathBuf};
 /// and snapshots are objects without a base: each takes all of its pages.
 ///
 /// The new pool has an ID of its own, and the addresses of the original: a process can open both, and attaches an object of
-/// one of them at a time.
+/// one of them at a time, unless they get others by --rebase.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   pmo restore /backup/data/ new.pmo          the newest backup in a folder
   pmo restore data.backup data.pmo --force   over a pool that nobody uses
   pmo restore data.backup new.pmo --size 64G
+  pmo restore data.backup new.pmo --rebase   to be attached beside the original
   pmo restore data.backup data.pmo --object ledger    one object, into a pool that has none of its name
   ssh host cat data.backup | pmo restore - new.pmo
 
@@ -45,6 +46,13 @@ pub struct Restore {
     /// Replace a pool that exists, and that no process uses
     #[arg(short, long)]
     force: bool,
+
+    /// Give the objects other addresses, and change the pointers in them
+    ///
+    /// A process can then attach objects of both pools at once. All objects have to be such that their pointers are known: heaps whose roots are described
+    /// with all that they lead to, and arrays of the package for Python. If one is not, nothing is restored.
+    #[arg(long)]
+    rebase: bool,
 
     /// Only this object, into a pool that exists and has its address free; may be given several times
     #[arg(long = "object", short, value_name = "NAME", conflicts_with_all = ["size", "force"])]
@@ -66,17 +74,18 @@ pub fn run(context: &Context, args: &Restore) -> Result {
     };
     let stream = args.backup == Path::new("-");
     let (pool, options) = (&args.pool, &context.options);
+    let how = RestoreOptions { len: args.size, force: args.force, rebase: args.rebase };
     let restored = if !args.objects.is_empty() {
         if stream {
             let message = "an object cannot be restored from standard input";
             return Err(Failure::new(Exit::Usage, message, "write the backup to a file first"));
         }
-        restore_objects(&args.backup, &context.open(pool)?, &args.objects, &mut tell)?
+        restore_objects(&args.backup, &context.open(pool)?, &args.objects, args.rebase, &mut tell)?
     } else if stream {
         let (mut input, name) = (std::io::stdin().lock(), Path::new("standard input"));
-        restore_stream(&mut input, name, pool, args.size, args.force, options, &mut tell)?
+        restore_stream(&mut input, name, pool, &how, options, &mut tell)?
     } else {
-        restore(&args.backup, pool, args.size, args.force, options, &mut tell)?
+        restore(&args.backup, pool, &how, options, &mut tell)?
     };
     bar.finish_and_clear();
     let report = Report { pool: pool.clone(), objects: restored.objects, bytes: restored.bytes };

@@ -29,8 +29,8 @@ JSON of a pool:
 JSON of an object:
   {\"name\":\"counters\",\"id\":\"…\",\"state\":\"D\",\"holder\":null,\"needs_recovery\":false,\"size\":4096,
    \"extent\":4096,\"offset\":589824,\"address\":\"0x6a2b40000000\",\"reach\":65536,\"published\":4096,\"psyncs\":7,
-   \"read_only\":false,\"sparse\":false,\"volatile\":false,\"gone\":false,\"snapshot\":false,\"shares\":false,\"own\":4096,
-   \"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}")]
+   \"read_only\":false,\"sparse\":false,\"volatile\":false,\"gone\":false,\"sealed\":false,\"snapshot\":false,
+   \"shares\":false,\"own\":4096,\"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}")]
 pub struct Stat {
     /// The pool
     #[arg(value_parser = pool())]
@@ -82,6 +82,7 @@ pub struct ObjectReport {
     pub sparse: bool,
     pub volatile: bool,
     pub gone: bool,
+    pub sealed: bool,
     pub snapshot: bool,
     pub shares: bool,
     pub own: u64,
@@ -161,6 +162,7 @@ impl ObjectReport {
             sparse: stat.sparse,
             volatile: stat.volatile,
             gone: stat.gone,
+            sealed: stat.sealed,
             snapshot: stat.snapshot,
             shares: stat.shares,
             own: stat.own,
@@ -186,6 +188,7 @@ impl ObjectReport {
             // An object that shares pages claims space when they change.
             (self.sparse && !self.shares, "sparse"),
             (self.shares, "shares pages"),
+            (self.sealed, "sealed"),
             (self.volatile && !self.gone, "volatile"),
             (self.gone, "volatile, of an earlier boot: gone"),
             (self.read_key, "read key"),

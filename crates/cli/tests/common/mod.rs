@@ -192,3 +192,24 @@ pub fn skipped(what: &str) {
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
+
+/// Runs the commands of a page, each of which has to say what stands behind it; returns how many there are.
+#[track_caller]
+pub fn run_page(page: &str) -> usize {
+    let rig = Rig::empty();
+    let tools = std::path::Path::new(PMO).parent().unwrap();
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+    let mut commands = 0;
+    for block in page.split("```console\n").skip(1) {
+        let block = &block[..block.find("```").unwrap()];
+        for step in block.split("$ ").skip(1) {
+            let (command, expected) = step.split_once('\n').unwrap();
+            let mut shell = Command::new("sh");
+            shell.current_dir(rig.dir.path()).args(["-c", command]).env("PATH", &path).env_remove("PMO_POOL");
+            let run = Run::of(&mut shell, b"").fine();
+            assert_eq!(run.out, expected, "{command}");
+            commands += 1;
+        }
+    }
+    commands
+}

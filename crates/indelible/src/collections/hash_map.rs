@@ -8,7 +8,7 @@ use super::into_persist::IntoPersist;
 use super::key::{Lookup, StableHash};
 use super::layout::Layout;
 use super::persist::{Bounds, Persist};
-use super::place::{HeapRef, expect, lend, verify};
+use super::place::{HeapRef, expect, finally, lend, stored, verify};
 use super::table::Table;
 use crate::error::Result;
 use std::fmt;
@@ -187,6 +187,40 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
         let slot = self.table.find(self.table.hash(key), key)?.as_ptr();
         // SAFETY: as for `get_key_value`, and borrowed exclusively.
         unsafe { Some(lend(&raw mut (*slot).value)) }
+    }
+
+    /// Changes the value of a key, if there is one, and returns what `change` does. As [`get_mut`](Self::get_mut), whose reference somebody
+    /// may keep: with explicit tracking, each [cut](crate::Heap::psync_cut) until the next psync looks at the value again because of it, and
+    /// at no value because of this.
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+    /// # let mut heap = pool.heap("o", 1 << 20)?;
+    /// use indelible::collections::PHashMap;
+    ///
+    /// let map = heap.root_or_default::<PHashMap<u64, u64>>("map")?;
+    /// map.insert(1, 10_u64);
+    /// assert_eq!(map.update(&1, |value| std::mem::replace(value, 20)), Some(10));
+    /// assert_eq!(map.update(&2, |value| *value), None);
+    /// # assert_eq!(map[&1], 20);
+    /// # Ok(()) }
+    /// ```
+    pub fn update<Q: Lookup<K> + ?Sized, R>(
+        &mut self,
+        key: &Q,
+        change: impl FnOnce(&mut V) -> R,
+    ) -> Option<R> {
+        let slot = self.table.find(self.table.hash(key), key)?.as_ptr();
+        let mut result = None;
+        // SAFETY: as for `get_mut`; the reference ends with the call, after which the value is marked.
+        unsafe {
+            let value = &raw mut (*slot).value;
+            verify(value);
+            finally(|| result = Some(change(&mut *value)), || stored(value, 1));
+        }
+        result
     }
 
     /// Whether a key is in the map.

@@ -116,7 +116,7 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// A new node without keys; it is marked with its first key.
+    /// A new node without keys. Its head is marked: a heap that has no room for the next one gets it back as it is.
     pub(super) fn new(level: usize, heap: HeapRef<'_>) -> Result<Node<K, V>> {
         let node = heap.bytes(Self::size(level), Self::ALIGN)?.cast::<Leaf<K, V>>().as_ptr();
         // SAFETY: a new block, large enough.
@@ -124,6 +124,7 @@ impl<K, V> Node<K, V> {
             (&raw mut (*node).len).write(0);
             (&raw mut (*node).level).write(level as u16);
             (&raw mut (*node).reserved).write(0);
+            stored(node.cast::<u64>(), 1);
         }
         Ok(Node(node))
     }

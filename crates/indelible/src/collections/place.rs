@@ -236,17 +236,32 @@ pub(super) unsafe fn name_stored(ranges: &[Range<usize>]) {
 /// As for [`HeapRef::of`].
 #[inline]
 pub(super) unsafe fn lent<T>(at: *const T, count: usize) {
-    #[cold]
-    #[inline(never)]
-    unsafe fn name(range: &Range<usize>) {
-        // SAFETY: the caller's promise.
-        if let Some(heap) = unsafe { listener(range.start) } {
-            heap.lent(range);
-        }
-    }
     if heap::any_explicit() {
         // SAFETY: the caller's promise.
-        unsafe { name(&range(at, count)) };
+        unsafe { announce(&range(at, count), Heap::lent) };
+    }
+}
+
+/// As [`lent`], for values to which a shared reference is enough to store.
+///
+/// # Safety
+/// As for [`lent`].
+#[inline]
+pub(super) unsafe fn shared<T>(at: *const T, count: usize) {
+    if heap::any_explicit() {
+        // SAFETY: the caller's promise.
+        unsafe { announce(&range(at, count), Heap::shared) };
+    }
+}
+
+/// # Safety
+/// As for [`lent`].
+#[cold]
+#[inline(never)]
+unsafe fn announce(range: &Range<usize>, how: fn(&Heap, &Range<usize>)) {
+    // SAFETY: the caller's promise.
+    if let Some(heap) = unsafe { listener(range.start) } {
+        how(heap, range);
     }
 }
 
@@ -284,7 +299,7 @@ pub(super) unsafe fn verify<'h, T: Persist<'h>>(at: *const T) {
 pub(super) unsafe fn verify_within<'h, T: Persist<'h>>(at: *const T, bounds: &Bounds) {
     if T::SHARED {
         // SAFETY: the caller's promise.
-        unsafe { lent(at, 1) };
+        unsafe { shared(at, 1) };
     }
     // SAFETY: the caller's promise.
     if !T::ANY && !unsafe { T::check(at, bounds) } {

@@ -12,7 +12,9 @@ use super::fields::{Field, fields};
 use super::into_persist::IntoPersist;
 use super::layout::Layout;
 use super::persist::{Bounds, Persist};
-use super::place::{HeapRef, bounds_at, damaged, expect, finally, free, lend, lent, pointer, stored, verify};
+use super::place::{
+    HeapRef, bounds_at, damaged, expect, finally, free, lend, lent, pointer, shared, stored, verify,
+};
 use super::points_to::PointsTo;
 use crate::error::Result;
 use crate::heap::Heap;
@@ -129,7 +131,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     fn verify(&self) {
         if T::SHARED {
             // SAFETY: our elements.
-            unsafe { lent(self.start(), self.len()) };
+            unsafe { shared(self.start(), self.len()) };
         }
         if T::ANY || self.len == 0 {
             return;

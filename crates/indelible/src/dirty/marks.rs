@@ -8,7 +8,7 @@ use super::range::PageRange;
 use crate::sys::PAGE;
 use crate::sys::flush::LINE;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Lines of an object.
@@ -116,7 +116,16 @@ pub(crate) struct DirtyLines {
     any: AtomicBool,
     /// Whether the program ever announced stores that bypass the page tables.
     pinned: AtomicBool,
+    /// One of the following.
+    unlocked: AtomicU8,
 }
+
+/// Stores to what others find were made under locks of a heap, so far.
+const NEVER: u8 = 0;
+/// A cut relies on that.
+const RELIED_ON: u8 = 1;
+/// Threads may store without a lock: by address, or through atomics.
+const UNLOCKED: u8 = 2;
 
 impl DirtyLines {
     fn lock(&self) -> MutexGuard<'_, Sets> {
@@ -140,7 +149,39 @@ impl DirtyLines {
     /// pages are never replaced: the device may know them by other means than their addresses.
     pub(crate) fn mark_pinned(&self, bytes: Range<usize>) {
         self.pinned.store(true, Ordering::Release);
+        self.unlock();
         self.mark([bytes]);
+    }
+
+    /// From now on threads may store without a lock of a heap. A cut that relies on the contrary ends first: so the first
+    /// store that is marked is not followed by another one before that, and the first through an atomic is not made.
+    fn unlock(&self) {
+        if self.unlocked.load(Ordering::Acquire) == UNLOCKED {
+            return;
+        }
+        while self.unlocked.compare_exchange(NEVER, UNLOCKED, Ordering::AcqRel, Ordering::Acquire)
+            == Err(RELIED_ON)
+        {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Begins a cut for which it is enough that nobody has a lock of the heap: all stores are marked, and nobody ever had leave to store
+    /// without a lock to what others find. `false`: somebody had. Stores to values that only their makers know go on, and
+    /// their marks, which come after them, are the next cut's.
+    pub(super) fn rely_on_gate(&self) -> bool {
+        self.unlocked.compare_exchange(NEVER, RELIED_ON, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Ends such a cut.
+    pub(super) fn rely_no_more(&self) {
+        self.unlocked.store(NEVER, Ordering::Release);
+    }
+
+    /// Marks bytes that any thread may store to from now on, without a lock, until a psync that is no cut.
+    pub(crate) fn mark_shared(&self, bytes: Range<usize>) {
+        self.unlock();
+        self.mark_borrowed(bytes);
     }
 
     /// Whether [`mark_pinned`](Self::mark_pinned) was ever called.
@@ -213,5 +254,40 @@ mod tests {
         assert_eq!(taken(&marks, false), [(0, 1), (1, 1)]);
         assert_eq!(taken(&marks, true), [(0, 1)]);
         assert_eq!(taken(&marks, true), []);
+    }
+
+    #[test]
+    fn a_cut_relies_on_the_gate_until_a_thread_may_store_without_a_lock() {
+        let (by_address, through_atomics) = (DirtyLines::default(), DirtyLines::default());
+        for marks in [&by_address, &through_atomics] {
+            marks.grow(1);
+            marks.mark(once(0..1));
+            marks.mark_borrowed(0..1);
+            assert!(marks.rely_on_gate());
+            marks.rely_no_more();
+        }
+        by_address.mark_pinned(0..1);
+        through_atomics.mark_shared(0..1);
+        assert!(!by_address.rely_on_gate() && !through_atomics.rely_on_gate());
+    }
+
+    /// A thread that is the first to store without a lock waits for the cut that relies on locks.
+    #[test]
+    fn leave_to_store_without_a_lock_waits_for_a_cut_that_relies_on_locks() {
+        for _ in 0..200 {
+            let (marks, ended) = (DirtyLines::default(), AtomicBool::new(false));
+            marks.grow(1);
+            assert!(marks.rely_on_gate());
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    marks.mark_shared(0..1);
+                    assert!(ended.load(Ordering::Relaxed), "it did not wait");
+                });
+                std::thread::yield_now();
+                ended.store(true, Ordering::Relaxed);
+                marks.rely_no_more();
+            });
+            assert!(!marks.rely_on_gate());
+        }
     }
 }

@@ -108,8 +108,10 @@ pub(crate) struct Tracker {
     backend: Box<dyn Backend>,
     /// Lines that were marked, on every rung.
     marked: Marked,
-    /// Stores are held up.
+    /// Stores are held up, by protection or by a gate.
     held: bool,
+    /// By the gate alone.
+    gated: bool,
 }
 
 impl Tracker {
@@ -117,7 +119,7 @@ impl Tracker {
     pub(crate) fn new(params: TrackerParams) -> Result<Tracker, DirtyError> {
         let rung = params.rung;
         let backend = backend(&params).map_err(|source| DirtyError::Unavailable { rung, source })?;
-        Ok(Tracker { rung, backend, marked: Marked::new(params.len / PAGE), held: false })
+        Ok(Tracker { rung, backend, marked: Marked::new(params.len / PAGE), held: false, gated: false })
     }
 
     pub(crate) fn rung(&self) -> Rung {
@@ -180,9 +182,14 @@ impl Tracker {
     /// From its return until [`release`](Self::release), no store of any thread of this process
     /// lands: storing threads wait. The calling thread must not store to the range (it would die of
     /// SIGSEGV rather than wait for itself); a system call that writes there fails with `EFAULT`.
-    /// Costs as much as page tables are populated.
-    pub(crate) fn hold(&mut self) -> Result<(), DirtyError> {
-        self.backend.hold().map_err(failed("hold up"))?;
+    /// Costs as much as page tables are populated; nothing with explicit tracking, if the caller's gate keeps everybody out who
+    /// stores to what others find, with a lock (`gated`), and nobody ever had leave to do so without one: see
+    /// [`DirtyLines::rely_on_gate`].
+    pub(crate) fn hold(&mut self, gated: bool) -> Result<(), DirtyError> {
+        self.gated = gated && self.rung == Rung::Explicit && self.marked.lines.rely_on_gate();
+        if !self.gated {
+            self.backend.hold().map_err(failed("hold up"))?;
+        }
         self.held = true;
         Ok(())
     }
@@ -190,6 +197,10 @@ impl Tracker {
     /// Ends a hold. `settle` must come first.
     pub(crate) fn release(&mut self) -> Result<(), DirtyError> {
         self.held = false;
+        if std::mem::take(&mut self.gated) {
+            self.marked.lines.rely_no_more();
+            return Ok(());
+        }
         self.backend.release().map_err(failed("let pass"))
     }
 

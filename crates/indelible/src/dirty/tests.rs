@@ -152,7 +152,7 @@ fn no_stored_page_is_ever_missed() {
                 }
                 let held = below(5) == 0;
                 if held {
-                    rig.tracker.hold().unwrap();
+                    rig.tracker.hold(false).unwrap();
                 }
                 let dirty = rig.collect();
                 assert!(dirty.is_superset(&model), "round {round}: missed {:?}", model.difference(&dirty));
@@ -303,7 +303,7 @@ fn a_cut_never_tears() {
                 let before = stored.load(Ordering::Relaxed);
                 rig.stored(10);
                 rig.stored(590);
-                rig.tracker.hold().unwrap();
+                rig.tracker.hold(false).unwrap();
                 let first = (rig.load(10), rig.load(590));
                 let dirty = rig.collect();
                 assert!(round > 0 && rung != Rung::Explicit || dirty.contains(&10) || before == 0, "{rung}");
@@ -417,7 +417,7 @@ fn a_cut_by_scans_that_protect_misses_no_racing_store() {
                 }
             });
             let mut check = |rig: &mut Rig| {
-                rig.tracker.hold().unwrap();
+                rig.tracker.hold(false).unwrap();
                 protecting += u32::from(rig.protects());
                 let dirty = rig.collect();
                 for (page, value) in primary.iter_mut().enumerate() {
@@ -455,7 +455,7 @@ fn a_stored_page_under_a_hold_is_collected_afterwards() {
     for rung in rungs() {
         let mut rig = Rig::new(window(6), 8, rung);
         for value in 1..50 {
-            rig.tracker.hold().unwrap();
+            rig.tracker.hold(false).unwrap();
             let dirty = rig.collect();
             rig.settle(&dirty, &dirty.clone());
             rig.tracker.release().unwrap();

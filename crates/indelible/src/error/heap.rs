@@ -51,6 +51,8 @@ pub(crate) enum HeapError {
     RootType { name: String, difference: String },
     #[error("root {name:?} cannot be a record: {why}")]
     Record { name: String, why: String },
+    #[error("not all of its pointers can be changed: {why}")]
+    Pinned { why: String },
     #[error("root {name:?} cannot be reset: {why}")]
     Irreclaimable { name: String, why: String },
     #[error("root {name:?}: converting {step} failed: {why}")]
@@ -123,6 +125,7 @@ impl HeapError {
             HeapError::Untrusted { .. } | HeapError::ForeignBytes => ErrorKind::Untrusted,
             HeapError::Findings { .. } => ErrorKind::Damaged,
             HeapError::Atomics { .. } => ErrorKind::ReadOnly,
+            HeapError::Pinned { .. } => ErrorKind::Unsuitable,
         }
     }
 
@@ -156,6 +159,9 @@ impl HeapError {
             HeapError::Record { .. } => "describe a type that owns nothing and has no pointers",
             HeapError::ExtensionType { .. } => {
                 "leave extensions as they were released, and add further ones behind them"
+            }
+            HeapError::Pinned { .. } => {
+                "leave the object the addresses that it has, or describe all that its roots lead to"
             }
             HeapError::Irreclaimable { .. } => {
                 "convert it, or have the program that made it remove it with all that it leads to"

@@ -35,7 +35,7 @@ use crate::sys::fork::ForkLocal;
 use crate::sys::uffd::{Reach, Uffd, WP_ASYNC};
 use range::Range;
 use service::Service;
-pub(crate) use source::{Layered, Live, Modelled, PageError, PageSource, Primary};
+pub(crate) use source::{Layered, Live, Modelled, PageError, PageSource, Primary, Sealed};
 
 /// Pages filled at once, at most.
 const BATCH: usize = 64;

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use indelible_store::medium::Device;
-use indelible_store::store::LivePages;
+use indelible_store::store::{LivePages, SealedPages};
 use indelible_store::table::SharedLayers;
 
 use crate::sys::PAGE;
@@ -89,6 +89,15 @@ impl PageSource for Layered {
         // Nothing that takes this lock touches a served range.
         let layers = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
         each_if_not_all(first, bytes, |page, bytes| layers.read(&*self.device, (page * PAGE) as u64, bytes))
+    }
+}
+
+/// The pages of a sealed object, verified and decrypted.
+pub(crate) struct Sealed(pub(crate) Arc<SealedPages>);
+
+impl PageSource for Sealed {
+    fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError> {
+        each_if_not_all(first, bytes, |page, bytes| self.0.read_all(page as u64, bytes))
     }
 }
 

@@ -65,13 +65,14 @@ pub struct AuditedPointer {
 }
 
 /// The blocks in use.
-struct Index {
-    all: Vec<Block>,
+pub(super) struct Index {
+    /// In the order of addresses.
+    pub(super) all: Vec<Block>,
 }
 
 impl Index {
     /// Number of the block that an address lies in.
-    fn around(&self, address: u64) -> Option<usize> {
+    pub(super) fn around(&self, address: u64) -> Option<usize> {
         let after = self.all.partition_point(|block| block.address as u64 <= address);
         let index = after.checked_sub(1)?;
         let block = self.all[index];
@@ -79,13 +80,13 @@ impl Index {
     }
 
     /// Address and bytes of the block that an address lies in.
-    fn bounds(&self, address: u64) -> Option<(u64, u64)> {
+    pub(super) fn bounds(&self, address: u64) -> Option<(u64, u64)> {
         let block = self.all[self.around(address)?];
         Some((block.address as u64, block.size as u64))
     }
 
     /// Bytes of the block that begins at an address.
-    fn at(&self, address: u64) -> Option<u64> {
+    pub(super) fn at(&self, address: u64) -> Option<u64> {
         let index = self.all.binary_search_by_key(&address, |block| block.address as u64).ok()?;
         Some(self.all[index].size as u64)
     }
@@ -96,7 +97,7 @@ const FINDINGS: usize = 10_000;
 /// Bytes of a path that are shown at most: names in a forged description may be long.
 const SHOWN: usize = 1024;
 
-fn shown(path: &Path<'_, '_>) -> String {
+pub(super) fn shown(path: &Path<'_, '_>) -> String {
     let mut text = path.to_string();
     truncate(&mut text, SHOWN);
     text.shrink_to_fit();
@@ -131,7 +132,7 @@ impl Visitor for Seen<'_> {
         }
     }
 
-    fn opaque(&mut self, address: u64, len: u64) {
+    fn opaque(&mut self, address: u64, len: u64, _: &str, _: &Path<'_, '_>) {
         self.opaque.push((address, len));
     }
 
@@ -194,7 +195,7 @@ impl Words<'_> {
 }
 
 /// The error of an audit if the check of a heap found something.
-fn sound(findings: &[HeapFinding]) -> Result<(), HeapError> {
+pub(super) fn sound(findings: &[HeapFinding]) -> Result<(), HeapError> {
     match findings {
         [] => Ok(()),
         [HeapFinding { offset, what }, others @ ..] => {

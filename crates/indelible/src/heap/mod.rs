@@ -31,6 +31,7 @@ mod pages;
 mod psync;
 mod raw;
 mod read;
+mod rebase;
 mod reclaim;
 mod registry;
 mod revert;

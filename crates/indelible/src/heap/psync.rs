@@ -30,6 +30,13 @@ impl Heap {
         }
     }
 
+    /// Marks addresses in the object to which threads may store from now on without a lock.
+    pub(crate) fn shared(&self, range: &Range<usize>) {
+        if let Some(marks) = self.object.explicit_marks() {
+            marks.mark_shared(self.offsets(range));
+        }
+    }
+
     fn offsets(&self, range: &Range<usize>) -> Range<usize> {
         let base = self.base().addr();
         range.start - base..range.end - base

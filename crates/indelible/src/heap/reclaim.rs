@@ -60,7 +60,7 @@ impl Visitor for Found {
         self.pointers.push((target, path.to_string()));
     }
 
-    fn opaque(&mut self, address: u64, _: u64) {
+    fn opaque(&mut self, address: u64, _: u64, _: &str, _: &Path<'_, '_>) {
         self.opaque.get_or_insert(address.wrapping_sub(self.base));
     }
 

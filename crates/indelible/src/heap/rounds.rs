@@ -69,7 +69,7 @@ impl<E: Clone> Rounds<E> {
         self.lock().joining
     }
 
-    /// What became of a round, if it is known.
+    /// The outcome of a round, if it is known.
     pub(super) fn outcome(&self, round: u64) -> Option<Result<(), E>> {
         self.lock().outcome(round)
     }
@@ -199,7 +199,11 @@ mod tests {
         let rounds = Tested::default();
         let (first, second) = (rounds.join(), rounds.join());
         let mut during = None;
-        rounds.wait(first, || Ok(during = Some(rounds.join()))).unwrap();
+        let cut = || {
+            during = Some(rounds.join());
+            Ok(())
+        };
+        rounds.wait(first, cut).unwrap();
         rounds.wait(second, never).unwrap();
         let during = during.unwrap();
         assert!(during > second, "a ticket that was taken beside the cut is not in its round");
@@ -214,7 +218,7 @@ mod tests {
         assert_eq!(rounds.wait(a, || Err("full")), Err("full"));
         assert_eq!(rounds.wait(b, never), Err("full"));
         rounds.wait(rounds.join(), || Ok(())).unwrap();
-        // What a ticket stands for is durable by a later round as well.
+        // Stores of a failed round are durable by a later one.
         rounds.wait(c, never).unwrap();
     }
 
@@ -262,7 +266,10 @@ mod tests {
         assert_eq!(count.0.load(SeqCst), 3, "a task that only lets others pass is ready at once");
         let mut cuts = 0;
         for (round, waiting) in &mut tasks {
-            let polled = rounds.poll(*round, waiting, &mut context, || Ok(cuts += 1));
+            let polled = rounds.poll(*round, waiting, &mut context, || {
+                cuts += 1;
+                Ok(())
+            });
             assert_eq!(polled, Poll::Ready(Ok(())));
         }
         assert_eq!(cuts, 1);

@@ -53,7 +53,7 @@ impl Heap {
     /// Takes the cut of a round. The gate is open again before the durable write.
     fn cut(&self) -> Result<()> {
         let mut quiet = self.raw.quiet(self.object.patience()).map_err(|error| self.error("psync", error))?;
-        self.object.psync_cut_then(|| quiet.open())
+        self.object.psync_cut_gated(|| quiet.open())
     }
 
     /// A thread that waits with a lock of the heap would wait for itself, and a fork for the threads of its parent.
@@ -132,7 +132,7 @@ mod tests {
                 let mut quiet = heap.raw.quiet(heap.object.patience()).unwrap();
                 let mut taken = None;
                 heap.object
-                    .psync_cut_then(|| {
+                    .psync_cut_gated(|| {
                         quiet.open();
                         std::thread::scope(|scope| {
                             scope.spawn(|| {

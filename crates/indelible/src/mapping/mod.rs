@@ -53,6 +53,8 @@ pub(crate) struct Mapping {
     protection: Protection,
     generation: u32,
     inherited: bool,
+    /// Whether what it holds is overwritten before it is unmapped.
+    secret: bool,
 }
 
 impl Mapping {
@@ -150,7 +152,16 @@ impl Mapping {
             let _ = unsafe { mmap::unmap(addr, len) };
         }
         mapped?;
-        Ok(Mapping { addr, len, kept: 0, kind, protection, generation: fork::generation(), inherited: false })
+        Ok(Mapping {
+            addr,
+            len,
+            kept: 0,
+            kind,
+            protection,
+            generation: fork::generation(),
+            inherited: false,
+            secret: false,
+        })
     }
 
     /// Lets forked children have it. After a failure they do not.
@@ -236,6 +247,28 @@ impl Mapping {
         done
     }
 
+    /// Keeps what it holds, anonymous memory, out of core dumps, and has it overwritten before it is unmapped.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub(crate) fn keep_secret(&mut self) -> io::Result<()> {
+        self.secret = true;
+        mmap::dont_dump(self.addr, self.len)
+    }
+
+    /// Overwrites what it holds.
+    fn wipe(&mut self) {
+        if !matches!(self.kind, Kind::Anonymous) {
+            return;
+        }
+        // SAFETY: our own mapping (1), which nobody uses any more; of what cannot be opened nothing is written.
+        unsafe {
+            if mmap::protect(self.addr, self.len, Protection::ReadWrite).is_ok() {
+                self.base().as_ptr().write_bytes(0, self.len);
+            }
+        }
+    }
+
     /// Lets any access pass that the kernel allows.
     ///
     /// # Safety
@@ -277,6 +310,9 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         if self.is_absent() {
             return;
+        }
+        if self.secret {
+            self.wipe();
         }
         // SAFETY: our own mapping (1); the layer that handed out pointers into it keeps this value alive.
         if unsafe { mmap::unmap(self.addr, self.len + self.kept) }.is_err() {

@@ -121,3 +121,18 @@ fn a_forked_child_sees_no_mapping() {
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert_eq!(status, 0);
 }
+
+#[test]
+fn secret_memory_is_overwritten() {
+    let addr = window(6);
+    let mut mapping = Mapping::anonymous(addr, 2 * PAGE, Protection::ReadWrite).unwrap();
+    mapping.keep_secret().unwrap();
+    // SAFETY: mapped above.
+    unsafe { mapping.base().as_ptr().write_bytes(7, 2 * PAGE) };
+    // SAFETY: our own mapping, to which nobody refers.
+    unsafe { mmap::protect(addr, 2 * PAGE, Protection::Read) }.unwrap();
+    mapping.wipe();
+    // SAFETY: still mapped.
+    let bytes = unsafe { std::slice::from_raw_parts(mapping.base().as_ptr(), 2 * PAGE) };
+    assert!(bytes.iter().all(|byte| *byte == 0));
+}

@@ -125,6 +125,12 @@ impl Media {
         &self.device
     }
 
+    /// Another descriptor of the file or device, with its locks.
+    pub(crate) fn descriptor(&self) -> std::io::Result<OwnedFd> {
+        let file = self.file.as_deref().ok_or(std::io::ErrorKind::Unsupported)?;
+        file.as_fd().try_clone_to_owned()
+    }
+
     /// The file that a private mapping can be made of: `None` for device-DAX (which refuses private
     /// mappings) and media without a file.
     pub(crate) fn mappable(&self) -> Option<BorrowedFd<'_>> {

@@ -7,6 +7,7 @@ use super::writer::Object;
 use crate::error::{Cause, Result};
 use crate::pool::{CreateOptions, Inner, Pool};
 use indelible_store::error::StoreError;
+use indelible_store::store::Unlocked;
 use indelible_store::table::Key;
 use std::any::Any;
 use std::sync::{Arc, Weak};
@@ -28,7 +29,7 @@ impl Pool {
     pub fn attach_with_key(&self, name: &str, key: &[u8]) -> Result<Object> {
         let inner = self.inner();
         let result = inner.alive().and_then(|()| {
-            let core = attach_core(inner, name, key)?;
+            let core = attach_core(inner, name, key, None)?;
             Object::new(inner.clone(), name, core)
         });
         self.about("attach", name, result)
@@ -48,6 +49,10 @@ impl Pool {
     /// As for [`create_attached`](Pool::create_attached).
     pub fn create_attached_with(&self, name: &str, options: &CreateOptions) -> Result<Object> {
         let inner = self.inner();
+        if let Some(seal) = options.first_seal_key() {
+            self.create_with(name, options)?;
+            return self.attach_sealed(name, options.as_store().write_key.0, seal);
+        }
         let result = inner.alive().and_then(|()| {
             let how = options.as_store();
             let writer = inner.store.create_writer(name, &how)?;
@@ -75,7 +80,7 @@ impl Pool {
     /// As for [`attach_read`](Pool::attach_read).
     pub fn attach_read_with_key(&self, name: &str, key: &[u8]) -> Result<ReadObject> {
         let inner = self.inner();
-        let result = inner.alive().and_then(|()| Ok(ReadObject::new(attach_reader(inner, name, key)?)));
+        let result = inner.alive().and_then(|()| Ok(ReadObject::new(attach_reader(inner, name, key, None)?)));
         self.about("attach", name, result)
     }
 
@@ -146,13 +151,34 @@ impl Pool {
     }
 }
 
-pub(crate) fn attach_core(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Core, Cause> {
-    let writer = pool.patiently(|| Ok(pool.store.attach_writer(name, Key(key))?))?;
+pub(crate) fn attach_core(
+    pool: &Arc<Inner>,
+    name: &str,
+    key: &[u8],
+    unlocked: Option<&Unlocked>,
+) -> Result<Core, Cause> {
+    let writer = pool.patiently(|| {
+        Ok(match unlocked {
+            Some(unlocked) => pool.store.attach_sealed_writer(name, Key(key), unlocked)?,
+            None => pool.store.attach_writer(name, Key(key))?,
+        })
+    })?;
     Core::new(pool.clone(), writer)
 }
 
-pub(crate) fn attach_reader(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Arc<ReadCore>, Cause> {
-    let mut reader = pool.patiently(|| Ok(pool.store.attach_reader(name, Key(key))?))?;
+pub(crate) fn attach_reader(
+    pool: &Arc<Inner>,
+    name: &str,
+    key: &[u8],
+    unlocked: Option<&Unlocked>,
+) -> Result<Arc<ReadCore>, Cause> {
+    let reading = || {
+        Ok(match unlocked {
+            Some(unlocked) => pool.store.attach_sealed_reader(name, Key(key), unlocked)?,
+            None => pool.store.attach_reader(name, Key(key))?,
+        })
+    };
+    let mut reader = pool.patiently(reading)?;
     let begin = Instant::now();
     loop {
         let entry = reader.object().offset;
@@ -177,7 +203,7 @@ pub(crate) fn attach_reader(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result
             // A writer came while the object was copied.
             None if begin.elapsed() < pool.store.patience() => {
                 drop(shared);
-                reader = pool.patiently(|| Ok(pool.store.attach_reader(name, Key(key))?))?;
+                reader = pool.patiently(reading)?;
                 continue;
             }
             None => {

@@ -8,7 +8,6 @@ use crate::shadow::{Shadow, all_changed, copy_lines, each_run, lines_changed, li
 use crate::sys::PAGE;
 use indelible_store::error::StoreError;
 use indelible_store::lane::Batch;
-use indelible_store::medium::MediumError;
 use indelible_store::store::{Changes, PageImage, Primary};
 use std::iter::Peekable;
 use std::sync::OnceLock;
@@ -94,7 +93,7 @@ impl Pages<'_> {
         ranges: &[PageRange],
         fresh: &mut Fresh,
         mut each: impl FnMut(u64, u64),
-    ) -> Result<(), MediumError> {
+    ) -> Result<(), StoreError> {
         let mut pages = ranges.iter().flat_map(|range| range.start..range.end()).peekable();
         if self.primary.is_null() {
             return self.compare_slow(&mut pages, fresh, &mut each);
@@ -114,7 +113,7 @@ impl Pages<'_> {
         pages: &mut Peekable<impl Iterator<Item = u64>>,
         fresh: &mut Fresh,
         each: &mut impl FnMut(u64, u64),
-    ) -> Result<(), MediumError> {
+    ) -> Result<(), StoreError> {
         let known = |page: Option<&u64>| page.and_then(|page| self.known(*page));
         let mut buffer = Vec::new();
         let mut next = known(pages.peek());
@@ -155,7 +154,7 @@ impl Pages<'_> {
         images: &mut [PageImage],
         fresh: &mut Fresh,
         each: &mut impl FnMut(u64, u64),
-    ) -> Result<(), MediumError> {
+    ) -> Result<(), StoreError> {
         self.slow.read(first, images)?;
         fresh.read += images.len() as u64;
         for (page, image) in (first..).zip(images.iter()) {
@@ -190,7 +189,7 @@ impl Pages<'_> {
         }
     }
 
-    fn masks(&self, ranges: &[PageRange], count: u64, room: usize) -> Result<(Vec<u64>, Fresh), MediumError> {
+    fn masks(&self, ranges: &[PageRange], count: u64, room: usize) -> Result<(Vec<u64>, Fresh), StoreError> {
         let (mut masks, mut fresh) = (Vec::with_capacity(count as usize), Fresh::new(room));
         self.compare(ranges, &mut fresh, |_, mask| masks.push(mask))?;
         Ok((masks, fresh))
@@ -203,7 +202,7 @@ impl Pages<'_> {
         total: u64,
         threads: u64,
         fresh: &mut Fresh,
-    ) -> Result<Vec<u64>, MediumError> {
+    ) -> Result<Vec<u64>, StoreError> {
         let (share, room) = (total.div_ceil(threads), fresh.room / threads as usize);
         let pieces: Vec<Vec<PageRange>> = split(ranges, share);
         let Some((own, others)) = pieces.split_first() else { return Ok(Vec::new()) };

@@ -9,6 +9,7 @@ mod follow;
 mod origin;
 mod prefault;
 mod reader;
+mod sealed;
 mod shared;
 mod stats;
 mod together;

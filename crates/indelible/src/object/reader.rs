@@ -5,7 +5,7 @@
 use super::beside::{Addresses, Follows};
 use crate::error::{Cause, Error, Result};
 use crate::plain::{Plain, frozen};
-use crate::pool::{Inner as PoolInner, Stat};
+use crate::pool::{Inner as PoolInner, Place, Stat};
 use crate::shadow::Shadow;
 use indelible_store::medium::LockKey;
 use indelible_store::store::Reader;
@@ -61,11 +61,12 @@ impl ReadCore {
         name: &str,
         mut reader: Reader,
     ) -> Result<Option<ReadCore>, Cause> {
-        let (shadow, inherited) = Self::map(&pool, &mut reader, Addresses::Own)?;
+        let mapped = Self::map(&pool, &mut reader, Addresses::Own);
         // Asked last: the copy is one psync's state if no writer has come by now.
         if !reader.is_current()? {
             return Ok(None);
         }
+        let (shadow, inherited) = mapped?;
         let (shadow, reader) = (Some(shadow), Some(reader));
         Ok(Some(ReadCore { shadow, reader, inherited, follows: None, pool, name: name.to_owned() }))
     }
@@ -76,7 +77,8 @@ impl ReadCore {
         reader: &mut Reader,
         addresses: Addresses,
     ) -> Result<(Shadow, Inherited), Cause> {
-        let place = reader.take_layers().map(|layers| Arc::new(Mutex::new(layers))).into();
+        let layers = reader.take_layers().map(|layers| Arc::new(Mutex::new(layers)));
+        let place = reader.sealed_pages().map_or_else(|| layers.into(), Place::Sealed);
         let entry = &reader.object().entry;
         let mut shadow = match addresses {
             Addresses::Own => pool.map(entry, place, false)?,

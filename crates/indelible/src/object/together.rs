@@ -14,9 +14,10 @@ pub(crate) fn psync_cores(cores: &mut [&mut Core]) -> Result<(), Cause> {
 }
 
 /// As [`psync_cores`], beside threads that store: their stores wait until this one's content is fixed, or belong to the next
-/// psync. `fixed` is called when it is, before the durable write.
-pub(crate) fn cut_cores(cores: &mut [&mut Core], fixed: impl FnOnce()) -> Result<(), Cause> {
-    psync_halves(cores, |writers, tracked| psync_cut(writers, tracked, fixed))
+/// psync. `fixed` is called when it is, before the durable write. `gated`: until then a gate keeps out all who store under locks of a
+/// heap, or change it, and each of the objects is a heap's.
+pub(crate) fn cut_cores(cores: &mut [&mut Core], gated: bool, fixed: impl FnOnce()) -> Result<(), Cause> {
+    psync_halves(cores, |writers, tracked| psync_cut(writers, tracked, gated, fixed))
 }
 
 fn psync_halves(
@@ -61,12 +62,13 @@ fn psync_alone(writers: &mut [&mut Writer], tracked: &mut [&mut Tracked]) -> Res
 fn psync_cut(
     writers: Vec<&mut Writer>,
     tracked: &mut [&mut Tracked],
+    gated: bool,
     fixed: impl FnOnce(),
 ) -> Result<(), Cause> {
     // A hold of one of the objects is waited for before any store is held up.
     let psync = Psync::begin(writers)?;
     psync.writers().zip(tracked.iter_mut()).for_each(|(writer, tracked)| tracked.follow(writer));
-    let result = stage_held(psync, tracked).and_then(|staged| {
+    let result = stage_held(psync, tracked, gated).and_then(|staged| {
         fixed();
         Ok(commit(staged, tracked)?)
     });
@@ -78,11 +80,15 @@ fn psync_cut(
 }
 
 /// Stages with all stores held up, and settles; lets them pass again as soon as the content is fixed.
-fn stage_held<'w>(psync: Psync<'w>, tracked: &mut [&mut Tracked]) -> Result<Staged<'w, 'static>, Cause> {
+fn stage_held<'w>(
+    psync: Psync<'w>,
+    tracked: &mut [&mut Tracked],
+    gated: bool,
+) -> Result<Staged<'w, 'static>, Cause> {
     let mut held = 0;
     let result = (|| {
         for tracked in tracked.iter_mut() {
-            tracked.shadow_mut()?.hold()?;
+            tracked.shadow_mut()?.hold(gated)?;
             held += 1;
         }
         tracked.iter_mut().try_for_each(|tracked| tracked.begin())?;

@@ -17,7 +17,7 @@ fn objects(pool: &Pool) -> [Object; 3] {
 
 fn cut(objects: &mut [Object]) -> Result<(), crate::error::Cause> {
     let mut cores: Vec<_> = objects.iter_mut().map(Object::core_mut).collect();
-    cut_cores(&mut cores, || {})
+    cut_cores(&mut cores, false, || {})
 }
 
 fn a_cut_that_fails_loses_nothing(tracking: Tracking, refused: Refused, by: usize) {

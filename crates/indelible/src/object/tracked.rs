@@ -113,7 +113,7 @@ impl Tracked {
         let entry = &writer.object().entry;
         // An extent may become a base, and that be merged into another one, while the shadow still shows pages of it.
         let extent = (!self.apart).then(|| entry.primary_offset());
-        Ok(self.shadow_mut()?.grow(entry.extent_len() as usize, extent)?)
+        Ok(self.shadow_mut()?.grow(entry.content_len() as usize, extent)?)
     }
 
     /// Follows the object to another extent, if somebody has made the one that it had a base. Pages that the shadow has

@@ -243,15 +243,18 @@ impl Object {
     /// # Errors
     /// As for [`psync`](Object::psync).
     pub fn psync_cut(&self) -> Result<()> {
-        self.psync_cut_then(|| {})
+        self.cut(false, || {})
     }
 
-    /// As [`psync_cut`](Object::psync_cut); calls `fixed` when the content is fixed, before the durable write.
-    pub(crate) fn psync_cut_then(&self, fixed: impl FnOnce()) -> Result<()> {
-        self.pool
-            .alive()
-            .and_then(|()| cut_cores(&mut [&mut *self.core()], fixed))
-            .map_err(|cause| self.error("psync", cause))
+    /// As [`psync_cut`](Object::psync_cut), with a gate closed that keeps all out who store under locks of the object's heap. Calls `fixed`
+    /// when the content is fixed, before the durable write.
+    pub(crate) fn psync_cut_gated(&self, fixed: impl FnOnce()) -> Result<()> {
+        self.cut(true, fixed)
+    }
+
+    fn cut(&self, gated: bool, fixed: impl FnOnce()) -> Result<()> {
+        let cut = self.pool.alive().and_then(|()| cut_cores(&mut [&mut *self.core()], gated, fixed));
+        cut.map_err(|cause| self.error("psync", cause))
     }
 
     /// Whether the object differs from its last psync: whether a detach now would lose stores. Costs a look at the pages that

@@ -4,7 +4,7 @@ use super::{Inner, MediumKind};
 use crate::sys::boot;
 use indelible_store::error::Holder;
 use indelible_store::format::entry::{
-    Entry, FLAG_BASE, FLAG_DELETED, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SPARSE, FLAG_VOLATILE,
+    Entry, FLAG_BASE, FLAG_DELETED, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SEALED, FLAG_SPARSE, FLAG_VOLATILE,
 };
 pub use indelible_store::store::LaneUse;
 use indelible_store::store::{Status, StoreInfo};
@@ -88,6 +88,8 @@ pub struct Stat {
     pub sparse: bool,
     /// Whether it was deleted: it goes with the last that has it attached.
     pub deleted: bool,
+    /// Whether it is encrypted in the pool.
+    pub sealed: bool,
     /// Whether its contents hold only until the machine is started anew.
     pub volatile: bool,
     /// Whether that has happened: nobody can attach it.
@@ -139,6 +141,7 @@ impl Stat {
             read_only: entry.flags & FLAG_READ_ONLY != 0,
             sparse: entry.flags & FLAG_SPARSE != 0,
             deleted: entry.has(FLAG_DELETED),
+            sealed: entry.has(FLAG_SEALED),
             volatile: entry.has(FLAG_VOLATILE),
             gone: entry.has(FLAG_VOLATILE) && entry.is_gone(&boot::boot_id()),
             snapshot: entry.has(FLAG_BASE),

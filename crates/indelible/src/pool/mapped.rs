@@ -2,13 +2,13 @@
 
 use super::Inner;
 use crate::error::Cause;
-use crate::fault::{self, Layered, Live, Modelled, PageSource, Primary};
+use crate::fault::{self, Layered, Live, Modelled, PageSource, Primary, Sealed};
 use crate::media::MediaKind;
 use crate::shadow::{Params, Shadow, Source};
 use crate::sys::PAGE;
 use crate::sys::uffd::Reach;
-use indelible_store::format::entry::{Entry, FLAG_OVERLAY, FLAG_SPARSE};
-use indelible_store::store::{LivePages, Writer};
+use indelible_store::format::entry::{Entry, FLAG_OVERLAY, FLAG_SEALED, FLAG_SPARSE};
+use indelible_store::store::{LivePages, SealedPages, Writer};
 use indelible_store::table::SharedLayers;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
@@ -25,11 +25,16 @@ pub(crate) enum Place {
     Live(LivePages),
     /// The same for a reader.
     Layers(SharedLayers),
+    /// Anywhere, encrypted.
+    Sealed(Arc<SealedPages>),
 }
 
 impl Place {
     /// That of an object with a writer.
     pub(crate) fn of(writer: &Writer) -> Place {
+        if let Some(pages) = writer.sealed_pages() {
+            return Place::Sealed(pages);
+        }
         if writer.has_base() { Place::Live(writer.pages()) } else { Place::Own(writer.pages()) }
     }
 }
@@ -58,8 +63,8 @@ impl Inner {
     /// are read, and are a SIGBUS where there is none. A writer asks for it (`fault_in`), as it makes psyncs dearer.
     pub(crate) fn avoids_holes(&self, entry: &Entry, writable: bool) -> bool {
         let sparse = self.media.kind() == MediaKind::Memory && entry.flags & FLAG_SPARSE != 0;
-        // Its pages are not where its extent is: none is touched through a mapping of it.
-        if entry.flags & FLAG_OVERLAY != 0 {
+        // Its pages are not where its extent is, or not as they are there: none is touched through a mapping of it.
+        if entry.flags & (FLAG_OVERLAY | FLAG_SEALED) != 0 {
             return true;
         }
         // A reader's system calls work on mapped pages, so that they have to on filled ones.
@@ -87,7 +92,9 @@ impl Inner {
         let copied = self.store.is_read_only();
         let mapped = !self.settings.fills() && !copied && !self.avoids_holes(entry, writable);
         let device = self.media.device().clone();
+        let secret = matches!(place, Place::Sealed(_));
         let source = match (place, self.media.mappable()) {
+            (Place::Sealed(pages), _) => Source::Pages(self.slowed(Arc::new(Sealed(pages)))),
             (Place::Extent | Place::Own(_), Some(fd)) if mapped => Source::PrivateFile { fd, offset },
             (Place::Mapped, Some(fd)) => Source::PrivateFile { fd, offset },
             (Place::Own(pages) | Place::Live(pages), _) => Source::Pages(self.slowed(Arc::new(Live(pages)))),
@@ -105,14 +112,15 @@ impl Inner {
         };
         Params {
             addr: Some(entry.address.get() as usize),
-            len: entry.extent_len() as usize,
+            len: entry.content_len() as usize,
             source,
             writable,
             rung: self.settings.rung,
             advice: self.settings.advice,
-            fault_in: if copied { Some(false) } else { self.settings.fault_in.then_some(true) },
+            fault_in: if copied || secret { Some(false) } else { self.settings.fault_in.then_some(true) },
             ahead: 8,
             budget: self.settings.ahead_limit,
+            secret,
             pending: writable && self.media.memory_base().is_none(),
         }
     }

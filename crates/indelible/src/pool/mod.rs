@@ -1,20 +1,24 @@
 //! Pools: open, format, and everything that concerns objects as a whole.
 
 mod copies;
+mod create_options;
 mod info;
 mod lifetimes;
 mod mapped;
 mod options;
 mod registry;
+mod seal_key;
 mod thin;
 mod transfer;
 mod wait;
 mod windows;
 
 pub use copies::{Collected, Difference};
+pub use create_options::CreateOptions;
 pub use info::{LaneUse, PoolInfo, Stat, State};
 pub use lifetimes::Tie;
-pub use options::{CreateOptions, MediumKind, PoolOptions, Tracking};
+pub use options::{MediumKind, PoolOptions, Tracking};
+pub use seal_key::SealKey;
 pub use thin::{BadKeep, Keep};
 
 use crate::error::{Cause, Error, ErrorKind, Result};
@@ -137,7 +141,13 @@ impl Pool {
     /// As for [`create`](Pool::create).
     pub fn create_with(&self, name: &str, options: &CreateOptions) -> Result<()> {
         let inner = &self.inner;
-        let result = inner.alive().and_then(|()| Ok(inner.store.create(name, &options.as_store())?));
+        let result = inner.alive().and_then(|()| {
+            let (how, seals) = (options.as_store(), options.seal_keys());
+            Ok(match seals.is_empty() {
+                true => inner.store.create(name, &how)?,
+                false => inner.store.create_sealed(name, &how, &seals)?,
+            })
+        });
         self.about("create", name, result.map(drop))
     }
 

@@ -1,15 +1,14 @@
-//! How pools are opened and objects created.
+//! How pools are opened.
 
 use crate::dirty::{Advice, Rung};
 use crate::error::Cause;
 use crate::fault;
 use crate::media::{self, Access, Media, MediaKind, MediumChoice};
-use crate::sys::{PAGE, boot};
+use crate::sys::PAGE;
 use indelible_store::error::{Holder, StoreError};
 use indelible_store::format::LANES;
 use indelible_store::medium::{LockKey, LockMode, Others};
 use indelible_store::store::{FormatOptions, Window};
-use indelible_store::table::{self, Key};
 use std::path::Path;
 use std::time::Duration;
 
@@ -360,88 +359,4 @@ pub(super) fn refuse_data(path: &Path, media: &Media) -> Result<(), Cause> {
         why: "it is not blank; format with force to overwrite it",
     }
     .into())
-}
-
-/// How to create an object.
-#[derive(Clone, Debug, Default)]
-pub struct CreateOptions {
-    size: u64,
-    read_key: Vec<u8>,
-    write_key: Vec<u8>,
-    read_only: bool,
-    sparse: bool,
-    volatile: bool,
-    reach: u64,
-}
-
-impl CreateOptions {
-    /// An object of `size` bytes without keys.
-    #[must_use]
-    pub fn new(size: u64) -> Self {
-        CreateOptions { size, ..CreateOptions::default() }
-    }
-
-    /// One key for everything, as pcreate has it.
-    #[must_use]
-    pub fn key(self, key: &[u8]) -> Self {
-        self.read_key(key).write_key(key)
-    }
-
-    /// Key needed to attach for reading (the write key does, too).
-    #[must_use]
-    pub fn read_key(mut self, key: &[u8]) -> Self {
-        key.clone_into(&mut self.read_key);
-        self
-    }
-
-    /// Key needed to attach for writing, to resize and to destroy.
-    #[must_use]
-    pub fn write_key(mut self, key: &[u8]) -> Self {
-        key.clone_into(&mut self.write_key);
-        self
-    }
-
-    /// Refuses write attaches for good.
-    #[must_use]
-    pub fn read_only(mut self, read_only: bool) -> Self {
-        self.read_only = read_only;
-        self
-    }
-
-    /// Claims space when it is first psynced instead of now. A psync may then fail for want of space.
-    #[must_use]
-    pub fn sparse(mut self, sparse: bool) -> Self {
-        self.sparse = sparse;
-        self
-    }
-
-    /// An object for what is worth nothing once the machine was started anew, as scratch space or a cache. After that an attach fails with
-    /// [`VolatileGone`](crate::ErrorKind::VolatileGone), and creating an object of the same name replaces it; it is also removed by
-    /// [`Pool::collect`](crate::Pool::collect), and when its space is needed. Until then it is as durable as any other.
-    #[must_use]
-    pub fn volatile(mut self, volatile: bool) -> Self {
-        self.volatile = volatile;
-        self
-    }
-
-    /// Address space to keep for growth, in bytes; by default as much as the pool has, or, once objects have taken
-    /// half of its addresses, several times the size.
-    #[must_use]
-    pub fn reach(mut self, bytes: u64) -> Self {
-        self.reach = bytes;
-        self
-    }
-
-    pub(crate) fn as_store(&self) -> table::CreateOptions<'_> {
-        table::CreateOptions {
-            size: self.size,
-            read_key: Key(&self.read_key),
-            write_key: Key(&self.write_key),
-            read_only: self.read_only,
-            sparse: self.sparse,
-            volatile: self.volatile.then(boot::boot_id),
-            reach: self.reach,
-            window: 0,
-        }
-    }
 }

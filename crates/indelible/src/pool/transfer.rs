@@ -13,6 +13,9 @@ use indelible_store::format::entry::{
 use indelible_store::store::{Attributes, Reader, Revived};
 use indelible_store::table::{Key, read_pages};
 
+/// Changes the pointers in an object that has come to a pool, and is hidden still.
+pub(crate) type Rebase<'r> = dyn Fn(&Attributes, &Revived) -> Result<()> + 'r;
+
 /// Bytes copied at a time.
 const PIECE: u64 = 1 << 20;
 
@@ -35,11 +38,24 @@ impl Pool {
         copy: &str,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
+        self.copy_with(name, key, other, copy, progress, None)
+    }
+
+    /// As [`copy_to`](Pool::copy_to), with other addresses if `rebase` changes the pointers accordingly.
+    pub(crate) fn copy_with(
+        &self,
+        name: &str,
+        key: &[u8],
+        other: &Pool,
+        copy: &str,
+        progress: &mut dyn FnMut(u64, u64),
+        rebase: Option<&Rebase<'_>>,
+    ) -> Result<()> {
         self.about("copy", name, self.inner.alive().and_then(|()| other.inner.alive()))?;
         let store = &self.inner.store;
         let held = self.inner.patiently(|| Ok(store.attach_still(name, Key(key))?));
         let mut reader = self.about("copy", name, held)?;
-        let copied = self.copy_held(name, key, &mut reader, other, copy, progress);
+        let copied = self.copy_held(name, key, &mut reader, (other, copy), progress, rebase);
         // A base that is left goes with the next one.
         let _ = store.end_snapshot(reader);
         copied
@@ -50,9 +66,9 @@ impl Pool {
         name: &str,
         key: &[u8],
         reader: &mut Reader,
-        other: &Pool,
-        copy: &str,
+        (other, copy): (&Pool, &str),
         progress: &mut dyn FnMut(u64, u64),
+        rebase: Option<&Rebase<'_>>,
     ) -> Result<()> {
         let (store, object) = (&self.inner.store, *reader.object());
         let here = |error: StoreError| self.error("copy", error).object(name);
@@ -79,7 +95,7 @@ impl Pool {
             Ok(false) => Err(here(StoreError::TableInMotion { seconds: 0.0 })),
             Err(error) => Err(here(error)),
         };
-        other.receive(&attributes, &read, progress)?.publish_if(current, other, copy)
+        other.receive(&attributes, &read, progress, rebase)?.publish_if(current, other, copy)
     }
 
     /// Moves an object that nobody has attached to another pool, on whatever medium: with its identity, its keys and its addresses. Snapshots and copies
@@ -96,6 +112,18 @@ impl Pool {
         other: &Pool,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
+        self.move_with(name, key, other, progress, None)
+    }
+
+    /// As [`move_to`](Pool::move_to), with other addresses if `rebase` changes the pointers accordingly.
+    pub(crate) fn move_with(
+        &self,
+        name: &str,
+        key: &[u8],
+        other: &Pool,
+        progress: &mut dyn FnMut(u64, u64),
+        rebase: Option<&Rebase<'_>>,
+    ) -> Result<()> {
         self.about("move", name, self.inner.alive().and_then(|()| other.inner.alive()))?;
         let store = &self.inner.store;
         let taken = self.inner.patiently(|| Ok(store.begin_leaving(name, Key(key))?));
@@ -104,7 +132,7 @@ impl Pool {
         let read = |offset: u64, bytes: &mut [u8]| {
             leaving.read(offset, bytes).map_err(|error| self.error("move", error).object(name))
         };
-        other.receive(&attributes, &read, progress)?.publish_if(|| Ok(()), other, name)?;
+        other.receive(&attributes, &read, progress, rebase)?.publish_if(|| Ok(()), other, name)?;
         self.about("remove the moved", name, leaving.remove().map_err(Cause::from))
     }
 
@@ -114,11 +142,17 @@ impl Pool {
         kept: &Attributes,
         read: &dyn Fn(u64, &mut [u8]) -> Result<()>,
         progress: &mut dyn FnMut(u64, u64),
+        rebase: Option<&Rebase<'_>>,
     ) -> Result<Received> {
         let here = |error: StoreError| self.error("create", error).object(&kept.name);
         // Leftovers of one that was killed.
         self.inner.store.reap().map_err(here)?;
-        let revived = self.inner.store.adopt(kept).map_err(here)?;
+        let store = &self.inner.store;
+        let revived = match rebase {
+            None => store.adopt(kept),
+            Some(_) => store.adopt_elsewhere(kept, None),
+        };
+        let revived = revived.map_err(here)?;
         // Behind what was published a pool relies on zeros.
         let end = kept.published.min(kept.size).min(revived.extent_len());
         let mut bytes = vec![0; PIECE.min(end.next_multiple_of(PAGE)) as usize];
@@ -131,6 +165,11 @@ impl Pool {
             write_pages(&revived, at, piece).map_err(here)?;
             at += piece.len() as u64;
             progress(at.min(end), end);
+        }
+        if let Some(Err(error)) = rebase.map(|rebase| rebase(kept, &revived)) {
+            drop(revived);
+            let _ = store.reap();
+            return Err(error);
         }
         Ok(Received(revived))
     }

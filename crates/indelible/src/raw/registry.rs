@@ -168,13 +168,13 @@ pub fn attach(pool: &Pool, name: &str, permission: Permission, key: &[u8]) -> Re
     inner.alive().map_err(failed)?;
     let (base, len, mapping) = match permission {
         Permission::Write => {
-            let mut core = attach_core(inner, name, key).map_err(failed)?;
+            let mut core = attach_core(inner, name, key, None).map_err(failed)?;
             core.lend_bytes();
             let base = core.shadow().map_err(failed)?.base();
             (base, core.size(), Mapping::Writer(Box::new(Mutex::new(core))))
         }
         Permission::Read => {
-            let core = attach_reader(inner, name, key).map_err(failed)?;
+            let core = attach_reader(inner, name, key, None).map_err(failed)?;
             let base = NonNull::new(core.base().cast_mut()).unwrap_or(NonNull::dangling());
             (base, core.len(), Mapping::Reader(core))
         }

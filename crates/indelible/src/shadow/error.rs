@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use indelible_store::error::StoreError;
 use indelible_store::medium::MediumError;
 
 use crate::dirty::DirtyError;
@@ -36,6 +37,14 @@ impl From<PageError> for ShadowError {
 }
 
 impl ShadowError {
+    /// The store's error, if it is what kept a page from being read.
+    pub(crate) fn store(&self) -> Option<&StoreError> {
+        match self {
+            ShadowError::Page(error) => error.source.downcast_ref(),
+            _ => None,
+        }
+    }
+
     /// The medium's error, if it is what kept a page from being read.
     pub(crate) fn medium(&self) -> Option<&MediumError> {
         match self {

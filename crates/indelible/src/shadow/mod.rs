@@ -68,6 +68,8 @@ pub(crate) struct Params<'a> {
     pub(crate) ahead: usize,
     /// Pages to fill before they are touched, at most and in all.
     pub(crate) budget: usize,
+    /// Whether the memory is kept out of core dumps, and overwritten in the end: plaintext of a sealed object.
+    pub(crate) secret: bool,
     /// Whether the file may lack lines that were psynced, so that a program that drops pages has to wait until they are written.
     pub(crate) pending: bool,
 }
@@ -108,12 +110,15 @@ impl Shadow {
     /// Maps the object. Nothing is dirty at first.
     pub(crate) fn attach(params: Params<'_>) -> Result<Shadow, ShadowError> {
         let (addr, len, protection) = (params.addr, params.len, params.protection());
-        let mapping = match &params.source {
+        let mut mapping = match &params.source {
             Source::PrivateFile { fd, offset } | Source::Patched { fd, offset, .. } => {
                 Mapping::file(addr, len, *fd, *offset, protection)
             }
             Source::Pages(_) => Mapping::anonymous(addr, len, protection),
         }?;
+        if params.secret {
+            mapping.keep_secret().map_err(ShadowError::Protect)?;
+        }
         let mut shadow = Shadow { tracker: None, served: None, watcher: None, mapping, refill: None };
         shadow.arm(&params)?;
         Ok(shadow)
@@ -293,8 +298,8 @@ impl Shadow {
     }
 
     /// See [`Tracker::hold`].
-    pub(crate) fn hold(&mut self) -> Result<(), ShadowError> {
-        self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.hold()?))
+    pub(crate) fn hold(&mut self, gated: bool) -> Result<(), ShadowError> {
+        self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.hold(gated)?))
     }
 
     /// See [`Tracker::release`].

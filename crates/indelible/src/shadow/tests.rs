@@ -111,6 +111,7 @@ fn over_device(
         fault_in: Some(fault_in),
         ahead: 3,
         budget: usize::MAX,
+        secret: false,
         pending: false,
     }
 }
@@ -210,6 +211,7 @@ fn a_file_is_shadowed_from_its_offset_and_never_written() {
             fault_in: None,
             ahead: 0,
             budget: 0,
+            secret: false,
             pending: false,
         })
         .unwrap();
@@ -245,6 +247,7 @@ fn renewal_loses_neither_bytes_nor_tracking() {
         fault_in: None,
         ahead: 0,
         budget: 0,
+        secret: false,
         pending: false,
     })
     .unwrap();

@@ -232,6 +232,15 @@ pub(crate) fn resident(addr: usize, pages: usize) -> io::Result<Vec<bool>> {
     }
 }
 
+/// Leaves the range out of core dumps.
+pub(crate) fn dont_dump(addr: usize, len: usize) -> io::Result<()> {
+    if cfg!(miri) {
+        return Ok(());
+    }
+    // SAFETY: changes neither contents nor access of whatever is mapped there.
+    Ok(unsafe { mm::madvise(at(addr), len, Advice::LinuxDontDump) }?)
+}
+
 /// Leaves the range out of forked children.
 ///
 /// # Safety

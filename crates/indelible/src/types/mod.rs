@@ -12,6 +12,7 @@ mod damage;
 mod difference;
 mod fingerprint;
 mod follow;
+mod keys;
 mod lines;
 mod locate;
 mod measure;

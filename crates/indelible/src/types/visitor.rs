@@ -4,14 +4,23 @@ use super::Path;
 
 /// Somebody who is told what the walk comes across.
 pub(crate) trait Visitor {
+    /// Whether `plain` is to be told of all bytes.
+    const PLAIN: bool = false;
+
     /// A block that a value owns.
     fn block(&mut self, _address: u64, _path: &Path<'_, '_>) {}
 
     /// An address other than zero that nobody owns by it; `at`: where it lies.
     fn pointer(&mut self, _at: u64, _target: u64, _path: &Path<'_, '_>) {}
 
-    /// Bytes at an address that no description explains.
-    fn opaque(&mut self, _address: u64, _len: u64) {}
+    /// A word that is an address by its type, of a block or of anything else; it may be zero. It may be told several times.
+    fn link(&mut self, _at: u64) {}
+
+    /// Bytes of values without an inner structure, such as numbers, and bytes between the fields of a struct; not those of text.
+    fn plain(&mut self, _address: u64, _len: u64, _path: &Path<'_, '_>) {}
+
+    /// Bytes at an address that no description explains; `name`: their type.
+    fn opaque(&mut self, _address: u64, _len: u64, _name: &str, _path: &Path<'_, '_>) {}
 
     /// Something at an address that cannot be.
     fn wrong(&mut self, address: u64, what: &str, path: &Path<'_, '_>);

@@ -9,8 +9,9 @@
 //! lead to no block in use. The values that others lead to are gone through as well.
 
 mod sequence;
+mod tree;
 
-use super::containers::{EXTENSION, EXTENSIONS, GROUP, KEYS, LEVELS, Node, REMOVED, Slots};
+use super::containers::{EXTENSION, EXTENSIONS, GROUP, REMOVED, Slots};
 use super::follow::{Follow, Ranges, Target};
 pub(crate) use super::memory::Memory;
 use super::path::{Kept, Path, Step};
@@ -160,6 +161,20 @@ impl<'w, V: Visitor> Walk<'w, V> {
         false
     }
 
+    /// Values in a block that was claimed, and the index of the first of them, if they have any.
+    fn inside(
+        &mut self,
+        of: &'w Description,
+        path: &Path<'_, 'w>,
+        ty: TypeId,
+        (at, count, first): (u64, u64, Option<u64>),
+    ) {
+        match of.get(ty).plain {
+            true => self.visitor.plain(at, count * of.get(ty).size, path),
+            false => self.later(of, path, Work::Values { at, count, of: ty, first }),
+        }
+    }
+
     fn later(&mut self, of: &'w Description, path: &Path<'_, 'w>, work: Work) {
         self.pending.push((path.keep(), of, work));
     }
@@ -184,10 +199,11 @@ impl<'w, V: Visitor> Walk<'w, V> {
     fn value(&mut self, of: &'w Description, id: TypeId, at: u64, path: &Path<'_, 'w>) {
         let ty = of.get(id);
         if ty.plain {
-            return;
+            return self.visitor.plain(at, ty.size, path);
         }
         let right = match &ty.kind {
             Kind::Scalar { valid, .. } => {
+                self.visitor.plain(at, ty.size, path);
                 self.memory.get(at, ty.size).is_some_and(|bytes| valid.holds(bytes))
             }
             Kind::Pointer { how, to, .. } => self.pointer(of, (*how, *to), at, path),
@@ -199,9 +215,13 @@ impl<'w, V: Visitor> Walk<'w, V> {
                 true
             }
             Kind::Struct { fields, .. } => {
+                let mut end = 0;
                 for field in fields {
+                    self.visitor.plain(at + end, field.offset - end, path);
                     self.value(of, field.of, at + field.offset, &path.then(Step::Field(&field.name)));
+                    end = field.offset + of.get(field.of).size;
                 }
+                self.visitor.plain(at + end, ty.size - end, path);
                 true
             }
             Kind::Enum { tag, variants, by_tag, .. } => self.variant(of, (*tag, variants, by_tag), at, path),
@@ -209,8 +229,8 @@ impl<'w, V: Visitor> Walk<'w, V> {
                 self.value(of, *inner, at, path);
                 true
             }
-            Kind::Opaque { .. } => {
-                self.visitor.opaque(at, ty.size);
+            Kind::Opaque { name, .. } => {
+                self.visitor.opaque(at, ty.size, name, path);
                 true
             }
             Kind::Optional(value) => match self.memory.get(at, 1) {
@@ -246,6 +266,9 @@ impl<'w, V: Visitor> Walk<'w, V> {
         let target = if how == Pointer::Relative { at.wrapping_add(word) } else { word };
         if word == 0 {
             return true;
+        }
+        if how != Pointer::Relative {
+            self.visitor.link(at);
         }
         if let Some(follow) = &mut self.follow {
             if !follow.meet(at) {
@@ -293,11 +316,12 @@ impl<'w, V: Visitor> Walk<'w, V> {
         path: &Path<'_, 'w>,
     ) -> bool {
         let (bytes, align) = (of.get(value).size.max(1), of.get(value).align);
+        self.visitor.link(at);
         match self.memory.words(at) {
             Some([0]) if optional => true,
             Some([block]) if self.memory.holds(block, bytes, align) => {
-                if self.claim(at, (block, bytes), path) && !of.get(value).plain {
-                    self.later(of, path, Work::Values { at: block, count: 1, of: value, first: None });
+                if self.claim(at, (block, bytes), path) {
+                    self.inside(of, path, value, (block, 1, None));
                 }
                 true
             }
@@ -308,6 +332,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
     /// A chain of extensions. Their bytes own nothing, whatever version of a program made them.
     fn extensions(&mut self, at: u64, path: &Path<'_, 'w>) -> bool {
         let Some([mut block]) = self.memory.words(at) else { return false };
+        self.visitor.link(at);
         if self.is_nowhere(block) {
             return true;
         }
@@ -320,6 +345,8 @@ impl<'w, V: Visitor> Walk<'w, V> {
                 self.wrong((block, block), "an extension of another size than it can have", path);
                 return true;
             }
+            self.visitor.link(block);
+            self.visitor.plain(block + EXTENSION, size - EXTENSION, path);
             if !self.claim(slot, (block, size), path) || next == 0 || Mutant::ChainUnwalked.is_on() {
                 return true;
             }
@@ -337,6 +364,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         path: &Path<'_, 'w>,
     ) -> bool {
         let Some([block, count, len, left, _]) = self.memory.words(at) else { return false };
+        self.visitor.link(at);
         if count == 0 {
             return len == 0 && left == 0 && self.is_nowhere(block);
         }
@@ -352,7 +380,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         if control.iter().filter(|byte| **byte < REMOVED).count() as u64 != len {
             self.wrong((at, at), "a hash table with another number of keys", path);
         }
-        if !of.get(key).plain || !of.get(value).plain {
+        if V::PLAIN || !of.get(key).plain || !of.get(value).plain {
             self.later(of, path, Work::Slots { at: block, key, value, slots });
         }
         true
@@ -372,68 +400,6 @@ impl<'w, V: Visitor> Walk<'w, V> {
             let slot = at + slots.first + index * slots.pair.size;
             self.value(of, key, slot, &Path::behind(kept, Step::Key(nth)));
             self.value(of, value, slot + slots.pair.value, &Path::behind(kept, Step::Value(nth)));
-        }
-    }
-
-    fn ordered(
-        &mut self,
-        of: &'w Description,
-        (key, value): (TypeId, TypeId),
-        at: u64,
-        path: &Path<'_, 'w>,
-    ) -> bool {
-        let Some([root, height, len]) = self.memory.words(at) else { return false };
-        if height == 0 {
-            return len == 0 && self.is_nowhere(root);
-        }
-        let node = Node::of(of.get(key), of.get(value));
-        let right = height <= LEVELS as u64
-            && (1..=self.memory.bytes.len() as u64).contains(&len)
-            && self.memory.holds(root, node.bytes(height - 1), node.align);
-        if right {
-            self.later(of, path, Work::Node { slot: at, at: root, key, value, level: height - 1 });
-        }
-        right
-    }
-
-    /// A node, which is claimed only now: `slot` in the node above it has its address.
-    fn node(
-        &mut self,
-        kept: &Rc<Kept<'w>>,
-        of: &'w Description,
-        (slot, at): (u64, u64),
-        (key, value): (TypeId, TypeId),
-        level: u64,
-    ) {
-        let node = Node::of(of.get(key), of.get(value));
-        let path = Path::behind(kept, Step::Inside);
-        let head = match self.memory.holds(at, node.bytes(level), node.align) {
-            true => self.memory.words::<1>(at).map(|[head]| (head & 0xffff, head >> 16 & 0xffff)),
-            false => None,
-        };
-        let len = match head {
-            Some((len, found)) if (1..=KEYS as u64).contains(&len) && found == level => len,
-            _ => return self.wrong((slot, at), "a node of an ordered map", &path),
-        };
-        if !self.claim(slot, (at, node.bytes(level)), &path) {
-            return;
-        }
-        let (key_size, value_size) = (of.get(key).size, of.get(value).size);
-        for index in 0..len {
-            self.value(of, key, at + node.keys + index * key_size, &Path::behind(kept, Step::Key(index)));
-            self.value(
-                of,
-                value,
-                at + node.values + index * value_size,
-                &Path::behind(kept, Step::Value(index)),
-            );
-        }
-        for index in (0..=len).take_while(|_| level > 0) {
-            let slot = at + node.children + 8 * index;
-            if let Some([child]) = self.memory.words(slot) {
-                let child = Work::Node { slot, at: child, key, value, level: level - 1 };
-                self.pending.push((kept.clone(), of, child));
-            }
         }
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn attach(pool: &indelible::Pool, name: &str, access: Access, key: &[
         heap.root_or_default::<PythonDict<'_>>(ROOT)?;
         heap.psync()?;
     }
-    Ok(Held::Heap(heap))
+    Ok(Held::Heap(Box::new(heap)))
 }
 
 /// Version of the dict; 1 if it was made by the first format; `None` if there is none.

@@ -3,7 +3,8 @@
 //! Bytes 0..896 belong to the table lane, the last two lines (`Progress`) to the lane of the writer that
 //! has the object attached: no byte ever has unreplayed batches in two lanes.
 
-use super::{DATA, PAGE, checksum};
+use super::seal::Shape;
+use super::{DATA, PAGE, checksum, pages_for};
 use std::ops::Range;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
@@ -53,6 +54,8 @@ pub const FLAG_DELETED: u32 = 128;
 pub const FLAG_VOLATILE: u32 = 256;
 /// The object has a list of others, which it outlives.
 pub const FLAG_TIED: u32 = 512;
+/// The object's pages are encrypted, and its extent has what authenticates them.
+pub const FLAG_SEALED: u32 = 1024;
 /// The object is in the list of another one, or was.
 pub const FLAG_TARGET: u32 = 0x1_0000;
 /// Objects that one can be tied to.
@@ -68,6 +71,7 @@ pub const FLAGS: u32 = FLAG_READ_ONLY
     | FLAG_DELETED
     | FLAG_VOLATILE
     | FLAG_TIED
+    | FLAG_SEALED
     | FLAG_TARGET;
 /// Flags that software may use the object without knowing; an object with another unknown one is refused.
 pub const OPTIONAL_FLAGS: u32 = 0xffff_0000;
@@ -135,7 +139,7 @@ pub struct Entry {
     pub base: U64,
     /// First page of the bitmap of pages that are the object's own, not its base's; 0: none.
     pub overlay: U64,
-    /// Page of the key slots and of the parameters of sealing; 0: not sealed.
+    /// Pages of the contents of a sealed object: the page behind them has its key slots. 0: not sealed.
     pub keys: U64,
     /// First page of the description of the contents' types; 0: none.
     pub types: U64,
@@ -234,12 +238,22 @@ impl Entry {
             && std::str::from_utf8(self.name_bytes()).is_ok()
             && pages > 0
             && self.size.get() <= pages.saturating_mul(PAGE)
+            && (!self.has(FLAG_SEALED) || self.has_pages_for_size())
             && primary.checked_add(pages).is_some_and(|end| end <= pool_len / PAGE)
             && pages.saturating_mul(PAGE) <= self.reserved.get()
             && self.address.get().is_multiple_of(PAGE)
             && self.address.get().checked_add(self.reserved.get()).is_some_and(|end| end <= 1 << 47)
             && self.overlay_is_in_range(pool_len)
             && self.ties_are_in_range(pool_len)
+    }
+
+    /// Whether the extent is as long as one of this size is: a sealed object's has seals behind the contents.
+    #[must_use]
+    pub fn has_pages_for_size(&self) -> bool {
+        let (size, pages, keys) = (self.size.get(), self.pages.get(), self.keys.get());
+        let content = if self.has(FLAG_SEALED) { keys } else { pages };
+        let fits = !self.has(FLAG_SEALED) || Shape::of(keys).is_some_and(|shape| shape.pages() == pages);
+        size > 0 && pages_for(size) == content && fits
     }
 
     /// Whether what is said of a base can be.
@@ -344,6 +358,12 @@ impl Entry {
     #[must_use]
     pub fn extent_len(&self) -> u64 {
         self.pages.get() * PAGE
+    }
+
+    /// Bytes of whole pages that the contents have: of a sealed object, the extent without its seals.
+    #[must_use]
+    pub fn content_len(&self) -> u64 {
+        if self.has(FLAG_SEALED) { self.keys.get() * PAGE } else { self.extent_len() }
     }
 
     /// Pages of the bitmap that says which pages are the object's own, with its summaries; 0 without a base.

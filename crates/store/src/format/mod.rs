@@ -10,6 +10,7 @@ pub mod entry;
 pub mod lane;
 pub mod node;
 pub mod root;
+pub mod seal;
 pub mod superblock;
 pub mod v1;
 

@@ -163,6 +163,11 @@ impl Batch {
         LINE + self.data_len() + (tail.next_multiple_of(L)) as u64
     }
 
+    /// Overwrites the lines that it holds by `wipe`, in place.
+    pub(crate) fn wipe_with(&mut self, wipe: impl FnOnce(&mut [u8])) {
+        wipe(&mut self.bytes);
+    }
+
     /// Whether the batch has no data.
     #[must_use]
     pub fn is_empty(&self) -> bool {

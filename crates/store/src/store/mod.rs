@@ -30,8 +30,8 @@ mod repair;
 mod upgrade;
 
 pub use attachment::{
-    Changes, Followed, Lines, LivePages, Pending, Primary, Psync, Reader, Staged, StillObject, Writer,
-    psync_all, stage,
+    Changes, Followed, Lines, LivePages, Pending, Primary, Psync, Reader, SealedPages, Staged, StillObject,
+    Unlocked, Writer, psync_all, stage,
 };
 pub use check::{Finding, Report, Severity, SuperblockSlot};
 pub use lanes::{LaneUse, PageImage};

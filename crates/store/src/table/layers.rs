@@ -75,6 +75,11 @@ impl Layers {
         Layers { revision, ..self }
     }
 
+    /// They count as read in this revision of the lane.
+    pub fn set_revision(&mut self, revision: u64) {
+        self.revision = revision;
+    }
+
     /// The revision of the lane in which they were read; 0 if nobody said.
     #[must_use]
     pub fn revision(&self) -> u64 {

@@ -8,6 +8,7 @@ mod layers;
 mod names;
 mod objects;
 mod revived;
+mod sealed;
 mod slots;
 mod ties;
 

@@ -8,6 +8,7 @@ use super::names::check_name;
 use crate::error::{Part, Result, StoreError};
 use crate::format::entry::{self, Entry, FLAG_FOREIGN, FLAG_HIDDEN, PROGRESS, Progress};
 use crate::format::root::TreeId;
+use crate::format::seal::Shape;
 use crate::format::{LINE, PAGE, checksum, pages_for};
 use crate::medium::read_struct;
 use crate::mutant::Mutant;
@@ -201,7 +202,7 @@ impl TableTransaction<'_> {
     /// Adds an object. Its extent may hold what an earlier one left: the caller zeroes it.
     pub fn create(&mut self, name: &str, id: [u8; 16], now: u64, how: &CreateOptions<'_>) -> Result<Located> {
         self.expect_free(name)?;
-        self.add(name, id, now, how, false)
+        self.add(name, id, now, how, (false, None))
     }
 
     /// Refuses a name that cannot be used, or that an object has.
@@ -219,16 +220,16 @@ impl TableTransaction<'_> {
         how: &CreateOptions<'_>,
     ) -> Result<Located> {
         check_name(name)?;
-        self.add(name, id, now, how, true)
+        self.add(name, id, now, how, (true, None))
     }
 
-    fn add(
+    pub(super) fn add(
         &mut self,
         name: &str,
         id: [u8; 16],
         now: u64,
         how: &CreateOptions<'_>,
-        hidden: bool,
+        (hidden, sealed): (bool, Option<Shape>),
     ) -> Result<Located> {
         if how.size == 0 {
             return Err(StoreError::BadSize { size: 0, why: "an object has at least one byte" });
@@ -238,7 +239,7 @@ impl TableTransaction<'_> {
         }
         how.check_boot()?;
         self.stock_up(true)?;
-        let pages = pages_for(how.size);
+        let pages = sealed.map_or(pages_for(how.size), Shape::pages);
         let primary = self.take_extent(pages)?;
         let (address, reserved) = self.take_addresses(pages * PAGE, how)?;
         let mut entry = Entry::new_zeroed();
@@ -246,6 +247,8 @@ impl TableTransaction<'_> {
         entry.set(entry::FLAG_READ_ONLY, how.read_only);
         entry.set(entry::FLAG_SPARSE, how.sparse);
         entry.set(entry::FLAG_HIDDEN, hidden);
+        entry.set(entry::FLAG_SEALED, sealed.is_some());
+        entry.keys = U64::new(sealed.map_or(0, Shape::content));
         entry.hold_in(how.volatile);
         entry.id = id;
         entry.size = U64::new(how.size);
@@ -336,7 +339,7 @@ impl TableTransaction<'_> {
     /// Takes an address range for `len` bytes and room to grow: as much as `reach` says. If it says nothing, as much as the
     /// pool has, out of the first half of the window, of which each object takes a sixteenth at most; then several
     /// times the size, less as addresses run short, so that an object always gets what it needs now while there is any.
-    fn take_addresses(&mut self, len: u64, how: &CreateOptions<'_>) -> Result<(u64, u64)> {
+    pub(super) fn take_addresses(&mut self, len: u64, how: &CreateOptions<'_>) -> Result<(u64, u64)> {
         let round = |bytes: u64| bytes.max(len).next_multiple_of(REACH_UNIT);
         if how.reach > 0 {
             let wanted = round(how.reach);

@@ -1,17 +1,20 @@
 //! Objects that were kept elsewhere, and become objects of the pool again: under their own identity, at their own address.
 
 use super::objects::entry_hash;
-use super::{Located, check_name};
-use crate::error::{Result, StoreError};
+use super::{CreateOptions, Located, check_name};
+use crate::error::{Result, SealError, StoreError};
 use crate::format::entry::Progress;
 use crate::format::entry::{
-    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, MAGIC, NO_LANE,
-    STATE_D,
+    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SEALED,
+    MAGIC, NO_LANE, STATE_D,
 };
 use crate::format::root::TreeId;
 use crate::format::{PAGE, pages_for};
 use crate::space::{ADDRESSES, TableTransaction};
 use zerocopy::little_endian::{U32, U64};
+
+/// Bytes of an object at most.
+const LARGEST: u64 = 1 << 46;
 
 impl TableTransaction<'_> {
     /// Adds a hidden object with the identity, size, address, flags and keys of `kept`, and an extent of its own. `window`: first address of the
@@ -29,8 +32,11 @@ impl TableTransaction<'_> {
         if let Some(unknown) = entry.unknown() {
             return Err(StoreError::ObjectFeature { unknown });
         }
-        if size == 0 || size > 1 << 46 {
+        if size == 0 || size > LARGEST {
             return Err(StoreError::BadSize { size, why: "an object has from 1 byte to 64 TiB" });
+        }
+        if entry.has(FLAG_SEALED) {
+            return Err(SealError::Refused { what: "way from another pool or a backup" }.into());
         }
         let pages = pages_for(size);
         let (address, reserved) = (entry.address.get(), entry.reserved.get());
@@ -59,6 +65,21 @@ impl TableTransaction<'_> {
         (entry.binding, entry.pid, entry.boot) = Default::default();
         (entry.base, entry.overlay, entry.based, entry.users) = Default::default();
         self.enter(entry)
+    }
+
+    /// Addresses that are free for an object of `size` bytes: as many as `reserved`, or, if there are not as many in one piece, as for a new object.
+    ///
+    /// # Errors
+    /// `NoAddresses`.
+    pub fn free_addresses(&mut self, size: u64, reserved: u64) -> Result<(u64, u64)> {
+        let len = pages_for(size.min(LARGEST)) * PAGE;
+        let kept = CreateOptions { reach: reserved.min(1 << 47), ..CreateOptions::default() };
+        let (address, reserved) = match self.take_addresses(len, &kept) {
+            Err(StoreError::NoAddresses { .. }) => self.take_addresses(len, &CreateOptions::default())?,
+            taken => taken?,
+        };
+        ADDRESSES.release(self, address, reserved)?;
+        Ok((address, reserved))
     }
 
     /// Gives a hidden object its name.

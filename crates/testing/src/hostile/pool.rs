@@ -183,7 +183,7 @@ fn create(store: &Arc<Store>, name: &str, size: u64) -> Result<()> {
 }
 
 /// The pool's present content, one state each.
-fn now(store: &Store) -> Result<History> {
+fn now(store: &Arc<Store>) -> Result<History> {
     let state =
         |object: indelible_store::table::Located| Ok((object.entry.name(), vec![contents(store, &object)?]));
     objects(store)?.into_iter().map(state).collect()

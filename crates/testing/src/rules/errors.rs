@@ -84,7 +84,7 @@ pub type State = BTreeMap<String, Vec<u8>>;
 /// Contents of the objects of a pool.
 #[must_use]
 #[allow(clippy::missing_panics_doc)]
-pub fn state(store: &Store) -> State {
+pub fn state(store: &Arc<Store>) -> State {
     snapshot(store).unwrap().into_iter().map(|(name, (_, _, bytes))| (name, bytes)).collect()
 }
 

@@ -20,9 +20,11 @@ mod reading;
 mod recovery;
 mod removal;
 mod repairs;
+mod sealing;
 mod still;
 mod table;
 mod ties;
+mod united;
 
 pub use dropped::whenever_pages_are_dropped;
 pub use recovery::{dead, found, psync_both, void_table_lane};
@@ -132,6 +134,8 @@ rule_tests! {
     chains::bases_are_absorbed_whole => AbsorbedEarly;
     following::readers_follow_by_the_log => TailGap | RevisionKept;
     following::readers_do_not_miss_the_last_psync => TailGap;
+    united::pages_are_right_while_bases_are_absorbed => PagesLaneKept;
+    united::pages_are_right_while_bases_are_merged => PagesLaneKept;
     following::readers_share_a_base => BaseBehind;
     following::a_base_that_absorbs_is_its_makers_on_a_disk => BaseSharedEarly;
     following::a_base_that_absorbs_is_its_makers_in_memory => BaseSharedEarly;
@@ -150,6 +154,17 @@ rule_tests! {
     ties::chains_of_ties_end_from_the_far_end => TieIgnored;
     ties::lists_are_whole_after_a_power_cut => TieUnproven;
     ties::a_tied_object_is_there_as_long_as_the_other_with_a_power_cut_everywhere => TieIgnored | TieUnproven;
+    sealing::sealed_psyncs_are_whole_after_a_power_cut => RootApart | LanePlain;
+    sealing::sealed_and_plain_objects_change_as_one_step => RootApart;
+    sealing::a_changed_bit_is_an_error => TagUnchecked;
+    sealing::pages_of_two_places_or_times_are_no_object => TagUnchecked;
+    sealing::a_node_of_zeros_is_an_error => AbsentUnsealed;
+    sealing::a_subtree_that_is_taken_away_is_an_error => AbsentUnsealed;
+    sealing::no_nonce_comes_twice_after_a_power_cut => NonceReused;
+    sealing::equal_pages_have_unequal_ciphertext => NonceReused;
+    sealing::plaintext_is_nowhere_in_the_pool => LanePlain;
+    sealing::pages_are_sealed_as_the_format_says => VersionUnsealed;
+    sealing::nodes_are_sealed_as_the_format_says => VersionUnsealed;
     blocks::redone_blocks_keep_what_is_written => RedoUnproven;
     blocks::blocks_of_the_table_were_written_before => FirstWriteLeft;
     blocks::blocks_of_a_lane_were_written_before => FirstWriteLeft;

@@ -6,7 +6,6 @@ use super::{Core, pages};
 use crate::error::Cause;
 use crate::shadow::lines_changed_among;
 use crate::sys::PAGE;
-use indelible_store::error::StoreError;
 use indelible_store::store::PageImage;
 use std::ops::ControlFlow;
 
@@ -31,7 +30,7 @@ impl Core {
         writer.look(|primary| {
             for page in pages(&tracked.ranges) {
                 if page < fresh {
-                    primary.read(page, &mut then).map_err(StoreError::from)?;
+                    primary.read(page, &mut then)?;
                 } else {
                     then[0].0.fill(0);
                 }

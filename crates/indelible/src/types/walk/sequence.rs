@@ -2,12 +2,13 @@
 
 use super::super::containers::VECTOR;
 use super::super::path::Path;
-use super::{Description, TypeId, Visitor, Walk, Work};
+use super::{Description, TypeId, Visitor, Walk};
 
 impl<'w, V: Visitor> Walk<'w, V> {
     /// Address and length of a vector's block, if the words are a vector.
-    fn block_of(&self, at: u64, size: u64, align: u64) -> Option<(u64, u64, u64)> {
+    fn block_of(&mut self, at: u64, size: u64, align: u64) -> Option<(u64, u64, u64)> {
         let [block, room, len] = self.memory.words(at)?;
+        self.visitor.link(at);
         let right = match room {
             0 => len == 0 && self.is_nowhere(block),
             _ => len <= room && self.memory.holds(block, room.checked_mul(size)?, align),
@@ -35,8 +36,8 @@ impl<'w, V: Visitor> Walk<'w, V> {
     ) -> bool {
         let (size, align) = (of.get(element).size, of.get(element).align);
         let Some((block, room, len)) = self.block_of(at, size, align) else { return false };
-        if room > 0 && self.claim(at, (block, room * size), path) && !of.get(element).plain {
-            self.later(of, path, Work::Values { at: block, count: len, of: element, first: Some(0) });
+        if room > 0 && self.claim(at, (block, room * size), path) {
+            self.inside(of, path, element, (block, len, Some(0)));
         }
         true
     }
@@ -55,12 +56,10 @@ impl<'w, V: Visitor> Walk<'w, V> {
             Some([slot]) if slot < room || slot == 0 => slot,
             _ => return false,
         };
-        if room > 0 && self.claim(at, (block, room * size), path) && !of.get(element).plain {
+        if room > 0 && self.claim(at, (block, room * size), path) {
             let before = len.min(room - slot);
-            let parts = [(block + slot * size, before, 0), (block, len - before, before)];
-            for (at, count, first) in parts {
-                self.later(of, path, Work::Values { at, count, of: element, first: Some(first) });
-            }
+            self.inside(of, path, element, (block + slot * size, before, Some(0)));
+            self.inside(of, path, element, (block, len - before, Some(before)));
         }
         true
     }

@@ -1,5 +1,6 @@
 //! Attach and detach, as far as the medium is concerned: locks, recovery, the entry, a lane.
 
+use super::sealed_pages::{SealedPages, Unlocked, expect_key};
 use super::tail::{Followed, Tail};
 use super::writer::Writer;
 use super::written::Direct;
@@ -32,12 +33,44 @@ pub struct Reader {
     tail: Option<Tail>,
     /// The same, when it was attached.
     first_tail: Option<Tail>,
+    /// Its pages, if it is sealed.
+    sealed: Option<Arc<SealedPages>>,
 }
 
 impl Store {
     /// Attaches `name` for reading. Readers are known by their locks: nothing is written,
     /// unless there is something to recover.
     pub fn attach_reader(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
+        let reader = self.attach_reader_raw(name, key)?;
+        expect_key(&reader.object, None)?;
+        Ok(reader)
+    }
+
+    /// As [`attach_reader`](Store::attach_reader), of a sealed object, by the key that [`unlock`](Store::unlock) found.
+    ///
+    /// # Errors
+    /// `NotSealed`, `Broken`.
+    pub fn attach_sealed_reader(
+        self: &Arc<Self>,
+        name: &str,
+        key: Key<'_>,
+        unlocked: &Unlocked,
+    ) -> Result<Reader> {
+        let mut reader = self.attach_reader_raw(name, key)?;
+        expect_key(&reader.object, Some(unlocked))?;
+        let layers = reader.take_layers().unwrap_or_else(|| Layers::alone(&reader.object));
+        let (device, layers) = (self.device.clone(), Arc::new(Mutex::new(layers)));
+        let opened = SealedPages::open(device, &reader.object, layers, None, unlocked);
+        if opened.is_err() && !reader.is_current()? {
+            // In a read-only store nothing keeps writers away: what was read may be of two psyncs.
+            return Err(StoreError::TableInMotion { seconds: 0.0 });
+        }
+        reader.sealed = Some(opened?);
+        Ok(reader)
+    }
+
+    /// A reader of the object as it is in the pool, sealed or not.
+    pub(super) fn attach_reader_raw(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
         let clean = self.unless_held_still(|| {
             self.view(|table| {
                 let (object, object_lock) = self.open_for_reading(table, name, key)?;
@@ -52,7 +85,15 @@ impl Store {
             None if self.read_only => return Err(StoreError::NeedsRecovery),
             None => self.recover_for_reading(name, key)?,
         };
-        Ok(Reader { store: self.clone(), object_lock, object, layers, tail: None, first_tail: None })
+        Ok(Reader {
+            store: self.clone(),
+            object_lock,
+            object,
+            layers,
+            tail: None,
+            first_tail: None,
+            sealed: None,
+        })
     }
 
     /// Looks for psyncs that came after what the reader shows, which [`attach_snapshot`](Store::attach_snapshot) attached, in the log of the writer's
@@ -124,8 +165,35 @@ impl Store {
 
     /// Attaches `name` for writing: recovers first if the last writer died.
     pub fn attach_writer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
+        self.attach_any_writer(name, key, None)
+    }
+
+    /// As [`attach_writer`](Store::attach_writer), of a sealed object, by the key that [`unlock`](Store::unlock) found.
+    ///
+    /// # Errors
+    /// `NotSealed`, `Broken`.
+    pub fn attach_sealed_writer(
+        self: &Arc<Self>,
+        name: &str,
+        key: Key<'_>,
+        unlocked: &Unlocked,
+    ) -> Result<Writer> {
+        let mut writer = self.attach_any_writer(name, key, Some(unlocked))?;
+        let (layers, page_cache) = (writer.layers.clone(), writer.page_cache.clone());
+        let device = self.device.clone();
+        writer.sealed = Some(SealedPages::open(device, &writer.object, layers, page_cache, unlocked)?);
+        Ok(writer)
+    }
+
+    fn attach_any_writer(
+        self: &Arc<Self>,
+        name: &str,
+        key: Key<'_>,
+        unlocked: Option<&Unlocked>,
+    ) -> Result<Writer> {
         self.bind_writer(|table, search| {
             let object = self.usable(table, name)?;
+            expect_key(&object, unlocked)?;
             if object.entry.has(FLAG_READ_ONLY) {
                 return Err(StoreError::ObjectReadOnly);
             }
@@ -215,6 +283,7 @@ impl Store {
         let writer = Writer {
             store: self.clone(),
             revision,
+            pages_lane: Arc::new(Mutex::new(lane.clone())),
             lane,
             object_lock: None,
             object,
@@ -226,6 +295,7 @@ impl Store {
             layers: Arc::new(Mutex::new(layers)),
             based,
             backed: Vec::new(),
+            sealed: None,
             recovered,
         };
         Ok(Unbound { object_lock, writer })
@@ -268,7 +338,15 @@ impl Reader {
         tail: Tail,
     ) -> Self {
         let (store, object_lock) = (store.clone(), Some(object_lock));
-        Reader { store, object_lock, object: base, layers, tail: Some(tail), first_tail: Some(tail) }
+        Reader {
+            store,
+            object_lock,
+            object: base,
+            layers,
+            tail: Some(tail),
+            first_tail: Some(tail),
+            sealed: None,
+        }
     }
 
     /// Another reader of the same base, which shows what that has; `None` if it follows nothing.
@@ -300,6 +378,12 @@ impl Reader {
     #[must_use]
     pub fn object(&self) -> &Located {
         &self.object
+    }
+
+    /// Its pages, if it is sealed.
+    #[must_use]
+    pub fn sealed_pages(&self) -> Option<Arc<SealedPages>> {
+        self.sealed.clone()
     }
 
     /// Hands its layers over, which somebody needs who reads pages of the object; `None`: all of its pages are its own.

@@ -12,6 +12,7 @@
 //! 1. Between `published` and `standing.direct` the primary holds zeros, or what `Written` proves, or `direct` is
 //!    `Open`.
 
+use super::sealed_pages::expect_plain;
 use super::writer::Writer;
 use super::written::{Direct, Written};
 use crate::error::{Result, StoreError};
@@ -27,13 +28,14 @@ impl Writer {
     /// earlier direct write put there, and no psync published, have to be written again.
     ///
     /// # Errors
-    /// `HasBase`: nothing happened. `Poisoned`, or a failure of the medium: the object is poisoned.
+    /// `HasBase`, `Refused` of a sealed object: nothing happened. `Poisoned`, or a failure of the medium: the object is poisoned.
     pub fn begin_direct(&mut self, to: u64) -> Result<()> {
         self.check()?;
         let changing = self.change()?;
         if self.based {
             return Err(StoreError::HasBase);
         }
+        expect_plain(&self.object, "direct writes")?;
         self.dissolve_page_cache(&changing)?;
         self.direct = Direct::Open;
         // As long as that is announced, nobody makes the extent a base.

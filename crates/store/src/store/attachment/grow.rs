@@ -5,6 +5,7 @@
 //! until it takes the place of the old one. A crash leaves at most a hidden object that nobody has
 //! locked, which the next resize removes.
 
+use super::sealed_pages::expect_plain;
 use super::writer::Writer;
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
@@ -242,6 +243,7 @@ impl Writer {
 
     fn grow_if(&mut self, size: u64, may_move: bool) -> Result<bool> {
         self.check()?;
+        expect_plain(&self.object, "growth")?;
         if pages_for(size) < self.object.entry.pages.get() {
             return Err(StoreError::BadSize { size, why: "an attached object only grows" });
         }

@@ -1,20 +1,25 @@
 //! Pages of an object for the memory of the process that writes it, which may touch one at any time.
 //!
 //! Somebody may merge or absorb bases of the object meanwhile, and give extents back in which this process believes pages. The lane's revision
-//! rises before that is published: bytes count that were read while it stayed the one that the layers were read in.
+//! rises before that is published: bytes count that were read while it stayed the one that the layers were read in. If the object moves to another lane
+//! of the process, whose revisions are other numbers, the layers count as read in that one's from then on.
 
 use crate::error::Result;
 use crate::store::lanes::WriterLane;
 use crate::store::locks::lock;
 use crate::store::pool::Store;
+use crate::sync::Mutex;
 use crate::table::{Layers, SharedLayers};
 use std::sync::Arc;
+
+/// The lane of an object whose pages are read meanwhile.
+pub(super) type SharedLane = Arc<Mutex<Arc<WriterLane>>>;
 
 /// See the module.
 #[derive(Clone)]
 pub struct LivePages {
     pub(super) store: Arc<Store>,
-    pub(super) lane: Arc<WriterLane>,
+    pub(super) lane: SharedLane,
     /// Offset of the object's entry.
     pub(super) entry: u64,
     pub(super) layers: SharedLayers,
@@ -27,15 +32,16 @@ impl LivePages {
     /// Those of the medium and the table; `HeldStill`: not within [`patience`](Store::patience).
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         loop {
+            let lane = lock(&self.lane).clone();
             let seen = {
                 let layers = lock(&self.layers);
                 let seen = layers.revision();
-                if self.lane.newest_revision()? == seen {
+                if lane.newest_revision()? == seen {
                     layers.read(&*self.store.device, offset, bytes)?;
                 }
                 seen
             };
-            if self.lane.newest_revision()? == seen {
+            if lane.newest_revision()? == seen && Arc::ptr_eq(&lane, &lock(&self.lane)) {
                 return Ok(());
             }
             self.look_again()?;
@@ -45,12 +51,16 @@ impl LivePages {
     /// Takes the layers that the table has now, unless a psync has done so, which may have added pages since.
     #[cold]
     fn look_again(&self) -> Result<()> {
-        let changing = self.lane.change()?;
+        let lane = lock(&self.lane).clone();
+        let changing = lane.change()?;
         let newer = self.store.view(|table| {
             let object = table.entry(self.entry)?;
             Ok(table.layers(&object)?.unwrap_or_else(|| Layers::alone(&object)))
         })?;
         let mut layers = lock(&self.layers);
+        if !Arc::ptr_eq(&lane, &lock(&self.lane)) {
+            return Ok(());
+        }
         if layers.revision() != changing.revision() {
             *layers = newer.in_revision(changing.revision());
         }

@@ -1,10 +1,11 @@
 //! An object's content as last psynced, to be compared with.
 
 use super::live::LivePages;
+use super::sealed_pages::SealedPages;
 use super::writer::Writer;
-use crate::error::{Result, StoreError};
+use crate::error::{Result, SealError, StoreError};
 use crate::format::PAGE;
-use crate::medium::{Medium, MediumError};
+use crate::medium::Medium;
 use crate::store::lanes::{Changing, PageCache, PageImage, WriterLane};
 use crate::store::locks::lock;
 use crate::store::pool::Store;
@@ -22,6 +23,8 @@ pub struct Primary<'a> {
     page_cache: Option<MutexGuard<'a, PageCache>>,
     /// Locked for each read alone: whoever compares touches pages of the shadow, which a thread may have to fill by these layers.
     layers: Option<&'a Mutex<Layers>>,
+    /// Its plaintext, which is not kept in memory, if it is sealed.
+    sealed: Option<&'a SealedPages>,
 }
 
 impl Writer {
@@ -31,7 +34,8 @@ impl Writer {
             medium: &*self.store.device,
             object: &self.object,
             start: self.object.entry.primary_offset(),
-            page_cache: self.page_cache.as_deref().map(lock),
+            page_cache: self.page_cache.as_deref().filter(|_| self.sealed.is_none()).map(lock),
+            sealed: self.sealed.as_deref(),
             layers: self.based.then_some(&*self.layers),
         }
     }
@@ -57,7 +61,7 @@ impl Writer {
     /// Its pages, for its memory.
     #[must_use]
     pub fn pages(&self) -> LivePages {
-        let (store, lane) = (self.store.clone(), self.lane.clone());
+        let (store, lane) = (self.store.clone(), self.pages_lane.clone());
         LivePages { store, lane, entry: self.object.offset, layers: self.layers.clone() }
     }
 
@@ -84,8 +88,11 @@ impl Primary<'_> {
     /// Reads pages from `page` on from the medium, with the pending lines in memory.
     ///
     /// # Errors
-    /// The medium's.
-    pub fn read(&self, page: u64, images: &mut [PageImage]) -> Result<(), MediumError> {
+    /// The medium's; `Broken` of a sealed object.
+    pub fn read(&self, page: u64, images: &mut [PageImage]) -> Result<()> {
+        if let Some(sealed) = self.sealed {
+            return sealed.read_all(page, images.as_mut_bytes());
+        }
         let offset = self.start + page * PAGE;
         let bytes = images.as_mut_bytes();
         let layers = self.layers.map(lock);
@@ -121,8 +128,11 @@ impl Store {
     /// has the object.
     ///
     /// # Errors
-    /// The medium's.
+    /// The medium's. `KeyNeeded` of a sealed object.
     pub fn read_object(&self, object: &Located, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        if object.is_sealed() {
+            return Err(SealError::KeyNeeded.into());
+        }
         let at = object.entry.primary_offset() + offset;
         let waiting = self.lane_locks.all().into_iter().find_map(|lane| lane.page_cache(object.offset));
         let waiting = waiting.as_deref().map(lock);

@@ -12,8 +12,14 @@ use crate::lane::{Batch, BatchSource};
 use crate::medium::Medium;
 use crate::mutant::Mutant;
 use crate::recovery::Standing;
+use crate::seal::Change;
 use crate::store::lanes::{Advance, Changing};
 use crate::store::locks::lock;
+
+/// Pages that become objects' own, by entry.
+type Claims = Vec<(u64, Covered)>;
+/// Changes of sealed objects, by entry.
+type Seals = Vec<(u64, Change)>;
 
 /// An object's part of a psync: fills `batch` with the lines that changed.
 pub trait Changes {
@@ -50,7 +56,9 @@ pub struct Staged<'w, 'l> {
     batch: Box<Batch>,
     advances: Vec<Advance>,
     /// Pages that become objects' own, by entry.
-    claimed: Vec<(u64, Covered)>,
+    claimed: Claims,
+    /// Changes of sealed objects, by entry.
+    sealed: Seals,
     source: Option<&'l dyn BatchSource>,
 }
 
@@ -92,23 +100,23 @@ impl<'w> Psync<'w> {
         source: Option<&'l dyn BatchSource>,
     ) -> Result<Staged<'w, 'l>> {
         let Some((mut writers, changing)) = self.writers else {
-            let (advances, claimed) = (Vec::new(), Vec::new());
-            return Ok(Staged { writers: None, batch: Box::default(), advances, claimed, source });
+            let (advances, claimed, sealed) = (Vec::new(), Vec::new(), Vec::new());
+            return Ok(Staged { writers: None, batch: Box::default(), advances, claimed, sealed, source });
         };
         let mut batch = writers.first.scratch.take().unwrap_or_default();
         batch.clear();
         let capabilities = writers.first.store.device.capabilities();
-        // Lines of a base cannot be borrowed from the source.
-        let based = writers.iter().any(|writer| writer.based);
-        batch.set_may_borrow(source.is_some() && capabilities.byte_addressable && !based);
+        // Lines of a base cannot be borrowed from the source, and ciphertext is not what it has.
+        let made = writers.iter().any(|writer| writer.based || writer.sealed.is_some());
+        batch.set_may_borrow(source.is_some() && capabilities.byte_addressable && !made);
         let mut advances = Vec::with_capacity(1 + writers.others.len());
-        let mut claimed = Vec::new();
+        let (mut claimed, mut sealed) = (Vec::new(), Vec::new());
         let mut changes = changes.into_iter();
         for writer in writers.iter_mut() {
             let changes = changes.next().expect("each object has its changes");
-            writer.advance(changes, &mut batch, &mut advances, &mut claimed)?;
+            writer.advance(changes, &mut batch, &mut advances, (&mut claimed, &mut sealed))?;
         }
-        Ok(Staged { writers: Some((writers, changing)), batch, advances, claimed, source })
+        Ok(Staged { writers: Some((writers, changing)), batch, advances, claimed, sealed, source })
     }
 }
 
@@ -120,13 +128,18 @@ impl Writer {
         changes: &mut dyn Changes,
         batch: &mut Batch,
         advances: &mut Vec<Advance>,
-        claimed: &mut Vec<(u64, Covered)>,
+        (claimed, seals): (&mut Claims, &mut Seals),
     ) -> Result<()> {
         let (before, first) = (batch.data_len(), batch.runs());
         batch.begin(kind::PSYNC, self.object.offset, self.object.entry.binding.get());
-        let mut primary = self.primary();
-        let end = changes.collect(&mut primary, batch)?;
-        drop(primary);
+        let end = if let Some(sealed) = self.sealed.clone() {
+            let (end, change) = self.collect_sealed(&sealed, changes, batch)?;
+            seals.push((self.object.offset, change));
+            end
+        } else {
+            let mut primary = self.primary();
+            changes.collect(&mut primary, batch)?
+        };
         let direct = self.publishable();
         if batch.data_len() == before && direct.is_none() {
             batch.cancel();
@@ -167,7 +180,8 @@ impl Staged<'_, '_> {
 
     /// The writers stay where they are, as copies of what was just stored show here, too.
     fn publish(&mut self) -> Result<()> {
-        let Staged { writers: Some((writers, changing)), batch, advances, claimed, source } = self else {
+        let Staged { writers: Some((writers, changing)), batch, advances, claimed, sealed, source } = self
+        else {
             return Ok(());
         };
         if advances.is_empty() {
@@ -188,6 +202,11 @@ impl Staged<'_, '_> {
             first.lane.medium().barrier()?;
         }
         first.lane.commit(changing, batch, advances, *source)?;
+        for (slot, change) in sealed.drain(..) {
+            if let Some(writer) = writers.iter().find(|writer| writer.object.offset == slot) {
+                writer.accept_seals(change)?;
+            }
+        }
         for writer in writers.iter_mut() {
             let own = |advance: &&Advance| advance.slot == writer.object.offset;
             if let Some(advance) = advances.iter().find(own) {

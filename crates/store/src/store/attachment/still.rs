@@ -4,6 +4,7 @@
 //! neither the pool nor the writer sees any of it. The writer's next psync waits until the value is dropped.
 
 use super::attach::undefined;
+use super::sealed_pages::expect_plain;
 use crate::error::{Part, Result, StoreError};
 use crate::medium::{LockKey, LockMode, Overlay};
 use crate::recovery::{clear_left, replay};
@@ -48,6 +49,7 @@ impl Store {
     /// The object, if a process that lives has it attached for writing.
     fn written(&self, name: &str, key: Key<'_>) -> Result<Option<Located>> {
         let object = self.view(|table| table.object(name))?;
+        expect_plain(&object, "reading beside its writer")?;
         if !object.opens_for_reading(key) {
             return Err(StoreError::WrongKey);
         }

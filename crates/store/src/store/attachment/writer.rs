@@ -1,5 +1,7 @@
 //! An object attached for writing, and its detach.
 
+use super::live::SharedLane;
+use super::sealed_pages::SealedPages;
 use super::written::Direct;
 use crate::error::{Result, StoreError};
 use crate::format::entry::{NO_LANE, STATE_D};
@@ -19,6 +21,8 @@ use zerocopy::little_endian::U32;
 pub struct Writer {
     pub(super) store: Arc<Store>,
     pub(super) lane: Arc<WriterLane>,
+    /// The same, for those who read pages of the object.
+    pub(super) pages_lane: SharedLane,
     /// `None` before the binding is published, and once the attachment has ended.
     pub(super) object_lock: Option<ObjectLock>,
     pub(super) object: Located,
@@ -38,6 +42,8 @@ pub struct Writer {
     pub(super) revision: u64,
     /// Pieces of a sparse object known to have space, one bit each.
     pub(super) backed: Vec<u64>,
+    /// Its pages, if it is sealed.
+    pub(super) sealed: Option<Arc<SealedPages>>,
     pub(super) recovered: Recovered,
 }
 
@@ -108,6 +114,16 @@ impl Writer {
         self.based = layers.is_some();
         let layers = layers.unwrap_or_else(|| Layers::alone(&self.object));
         *lock(&self.layers) = layers.in_revision(self.revision);
+    }
+
+    /// The layers are as of this revision of the lane, from which the object's pages are read from now on.
+    pub(super) fn read_on(&self, lane: &Arc<WriterLane>, revision: u64) {
+        if Mutant::PagesLaneKept.is_on() {
+            return;
+        }
+        let mut layers = lock(&self.layers);
+        *lock(&self.pages_lane) = lane.clone();
+        layers.set_revision(revision);
     }
 
     /// Makes the primary and the progress line durable in place, so that the lane is not needed. The object then leaves its

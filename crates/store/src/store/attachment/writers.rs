@@ -54,10 +54,17 @@ impl Writers<'_> {
                 writer.settle_within(&changing)?;
             }
             let mut object = writer.object;
-            store.update(|table| {
+            let moved = store.update(|table| {
                 object = table.entry(object.offset)?;
-                store.bind(table, &mut object, lane.index)
-            })?;
+                store.bind(table, &mut object, lane.index)?;
+                // With the table locked: nobody can revise the lane before the object is on it.
+                writer.read_on(lane, lane.newest_revision()?);
+                Ok(())
+            });
+            if let Err(error) = moved {
+                writer.read_on(&left, changing.revision());
+                return Err(error);
+            }
             writer.object = object;
             left.forget(object.offset);
             (writer.lane, writer.revision) = (lane.clone(), lane.revision());

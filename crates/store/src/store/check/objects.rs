@@ -4,11 +4,11 @@ use super::space::{Claim, Owner};
 use super::{Cure, Found, Meter, Severity, Survey};
 use crate::error::{Part, StoreError};
 use crate::format::entry::{
-    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_TIED, FLAG_VOLATILE, FLAGS,
-    NO_LANE, PROGRESS, Progress, SIZE, STATE_W,
+    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_SEALED, FLAG_TIED,
+    FLAG_VOLATILE, FLAGS, NO_LANE, PROGRESS, Progress, SIZE, STATE_W,
 };
 use crate::format::root::TreeId;
-use crate::format::{DATA, PAGE, TABLE_ROOT, pages_for};
+use crate::format::{DATA, PAGE, TABLE_ROOT};
 use crate::medium::{LockKey, LockMode, Locks, Medium};
 use crate::table::{check_name, entry_hash, id_key};
 use zerocopy::FromBytes;
@@ -218,7 +218,7 @@ impl Survey {
         if let Some(unknown) = entry.unknown() {
             self.later.get_or_insert(StoreError::ObjectFeature { unknown });
         }
-        let fault = if entry.size.get() == 0 || pages_for(entry.size.get()) != object.pages {
+        let fault = if !entry.has_pages_for_size() {
             Some("its size and the pages of its extent differ")
         } else if entry.flags.get() & !FLAGS != 0 || entry.unknown().is_some() {
             Some("it has a class, a retention model or flags that are not defined")
@@ -345,8 +345,9 @@ impl Survey {
 fn has_later_fields(entry: &Entry) -> bool {
     let of_base = [entry.base, entry.overlay, entry.based].iter().any(|field| field.get() != 0);
     let of_ties = [entry.ties, entry.tie_count, entry.ties_sum].iter().any(|field| field.get() != 0);
-    let pages = [entry.shadow, entry.keys, entry.types];
+    let pages = [entry.shadow, entry.types];
     pages.iter().any(|field| field.get() != 0)
+        || entry.keys.get() != 0 && !entry.has(FLAG_SEALED)
         || of_ties && !entry.has(FLAG_TIED)
         || of_base && !entry.has(FLAG_OVERLAY)
         || entry.users.get() != 0 && !entry.has(FLAG_BASE)

@@ -4,7 +4,7 @@
 //!
 //! Cost: a look at each page's layers, and reads of those pages that are not shared.
 
-use crate::error::{Result, StoreError};
+use crate::error::{Result, SealError, StoreError};
 use crate::format::{PAGE, pages_for};
 use crate::medium::Medium;
 use crate::store::attachment::Reader;
@@ -101,10 +101,13 @@ impl Store {
     /// [what that has psynced](Store::attach_snapshot). [`end_snapshot`](Store::end_snapshot) ends it.
     ///
     /// # Errors
-    /// As for both; `Held` in a read-only store.
+    /// As for both; `Held` in a read-only store; `Refused` of a sealed object.
     pub fn attach_still(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
         match self.attach_reader(name, key) {
             Err(StoreError::Held { .. }) if !self.read_only => self.attach_snapshot(name, key),
+            Err(StoreError::Seal(SealError::KeyNeeded)) => {
+                Err(SealError::Refused { what: "differences or copies to other pools" }.into())
+            }
             attached => attached,
         }
     }

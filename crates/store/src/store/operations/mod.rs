@@ -15,6 +15,7 @@ mod removal;
 mod resize;
 mod revive;
 mod rollback;
+mod sealed;
 mod standings;
 mod ties;
 mod window;

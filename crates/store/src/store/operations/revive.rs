@@ -5,10 +5,11 @@
 use super::window::{ANY, Window};
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
-use crate::format::entry::{Entry, FLAG_FOREIGN, FLAG_VOLATILE};
+use crate::format::entry::{Entry, FLAG_BASE, FLAG_FOREIGN, FLAG_VOLATILE};
 use crate::medium::{LockMode, Medium};
 use crate::mutant::Mutant;
 use crate::recovery::{Standing, put_progress};
+use crate::space::TableTransaction;
 use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
 use crate::table::{CreateOptions, Key, Located, check_name};
@@ -112,7 +113,7 @@ impl Store {
     pub fn revive(self: &Arc<Self>, kept: &Attributes) -> Result<Revived> {
         let superblock = self.superblock();
         let window = (superblock.window.get(), superblock.window_len.get());
-        self.revive_in(kept, &kept.entry(), window, None)
+        self.revive_in(kept, &mut |_| Ok(kept.entry()), window, None)
     }
 
     /// As [`revive`](Store::revive), of an object of any other pool: if its addresses are none of this pool's, or another object owns them, it has
@@ -127,25 +128,50 @@ impl Store {
         let boot = entry.has(FLAG_VOLATILE).then_some(self.identity.boot);
         if window.has(kept.address, kept.reserved) {
             entry.set(FLAG_FOREIGN, false);
-            match self.revive_in(kept, &entry, (window.start, window.len), boot) {
+            match self.revive_in(kept, &mut |_| Ok(entry), (window.start, window.len), boot) {
                 Err(StoreError::AddressesTaken { .. }) => {}
                 done => return done,
             }
         }
         entry.set(FLAG_FOREIGN, true);
-        self.revive_in(kept, &entry, (ANY.start, ANY.len), boot)
+        self.revive_in(kept, &mut |_| Ok(entry), (ANY.start, ANY.len), boot)
+    }
+
+    /// As [`adopt`](Store::adopt), at other addresses than it had: those at `shared`, which another object has, or else free ones of this pool. The
+    /// caller changes the pointers in it.
+    ///
+    /// # Errors
+    /// As for [`revive`](Store::revive); `NoAddresses`.
+    pub fn adopt_elsewhere(self: &Arc<Self>, kept: &Attributes, shared: Option<u64>) -> Result<Revived> {
+        let mut entry = kept.entry();
+        let boot = entry.has(FLAG_VOLATILE).then_some(self.identity.boot);
+        if let Some(address) = shared {
+            entry.address = U64::new(address);
+            entry.set(FLAG_FOREIGN, true);
+            return self.revive_in(kept, &mut |_| Ok(entry), (ANY.start, ANY.len), boot);
+        }
+        // A snapshot owns none.
+        entry.set(FLAG_FOREIGN, entry.has(FLAG_BASE));
+        let placed = &mut |table: &mut TableTransaction<'_>| {
+            let (address, reserved) = table.free_addresses(kept.size, kept.reserved)?;
+            (entry.address, entry.reserved) = (U64::new(address), U64::new(reserved));
+            Ok(entry)
+        };
+        let superblock = self.superblock();
+        self.revive_in(kept, placed, (superblock.window.get(), superblock.window_len.get()), boot)
     }
 
     fn revive_in(
         self: &Arc<Self>,
         kept: &Attributes,
-        entry: &Entry,
+        place: &mut dyn FnMut(&mut TableTransaction<'_>) -> Result<Entry>,
         window: (u64, u64),
         boot: Option<[u8; 16]>,
     ) -> Result<Revived> {
         check_name(&kept.name)?;
         let (object, object_lock) = self.update(|table| {
-            let mut object = table.revive(entry, window)?;
+            let entry = place(table)?;
+            let mut object = table.revive(&entry, window)?;
             object.entry.hold_in(boot);
             table.put_entry(&object)?;
             self.prepare_extent(table, &object, 0)?;
@@ -155,11 +181,35 @@ impl Store {
         })?;
         let published = kept.published.min(object.entry.extent_len());
         let standing = Standing { published, psyncs: kept.psyncs, direct: 0 };
-        Ok(Revived { store: self.clone(), object, standing, object_lock })
+        Ok(Revived::hidden(self, object, standing, object_lock))
     }
 }
 
 impl Revived {
+    /// The hidden object, which the caller has locked.
+    pub(super) fn hidden(
+        store: &Arc<Store>,
+        object: Located,
+        standing: Standing,
+        object_lock: ObjectLock,
+    ) -> Revived {
+        Revived { store: store.clone(), object, standing, object_lock }
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.object.entry.address.get()
+    }
+
+    /// Reads bytes of it that were written, all within [`extent_len`](Self::extent_len).
+    ///
+    /// # Errors
+    /// The medium's.
+    pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        Ok(self.store.device.read(self.object.entry.primary_offset() + offset, bytes)?)
+    }
+
     /// Bytes that there is place for: whole pages.
     #[must_use]
     pub fn extent_len(&self) -> u64 {

@@ -188,7 +188,7 @@ impl Repair {
             let end = first.saturating_add(pages);
             let plausible = raw.own_offset.get() == kept.offset
                 && (1..=self.len / PAGE).contains(&pages)
-                && raw.size.get().div_ceil(PAGE) == pages
+                && raw.has_pages_for_size()
                 && first >= DATA / PAGE
                 && end <= self.len / PAGE
                 && !plan.pages.iter().any(|claim| claim.first < end && first < claim.end);

@@ -1,5 +1,9 @@
 //! Errors of the store, by cause. The layers above add the operation and the object.
 
+mod seal;
+
+pub use seal::SealError;
+
 use crate::medium::{Fatal, MediumError, Others, Process, ReserveError};
 
 /// A part of the pool that damage is reported against.
@@ -331,6 +335,9 @@ pub enum StoreError {
     /// A direct write to an object that rests on a base, whose pages have to be logged when they first change.
     #[error("the object rests on a base: its pages cannot be written straight to their place")]
     HasBase,
+    /// It concerns the sealing of an object.
+    #[error(transparent)]
+    Seal(#[from] SealError),
     /// A new table needs more pages than were counted for it.
     #[error("more pages are needed for the new table than were counted")]
     OutOfTablePages,

@@ -1,0 +1,170 @@
+//! Clones: a pool's file once more, with an ID of its own.
+//!
+//! All of the file is copied, whatever is in it, while nobody can write to it; then the two slots of the superblock get the new ID. Nothing else has the
+//! ID of a pool: checksums are seeded with another number. The clone gets its name once it is durable.
+//!
+//! One at other addresses is a backup that is restored (docs/decisions/0041-rebase.md), without a file in between.
+
+use crate::Progress;
+use crate::backup::backup_to;
+use crate::error::{BackupError, Result};
+use crate::folder::publish;
+use crate::restore::{RestoreOptions, Restored, partial_of, restore_stream};
+use crate::source::Choice;
+use indelible::{Pool, PoolOptions};
+use indelible_store::format::superblock::{SLOTS, Superblock};
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use zerocopy::{FromZeros, IntoBytes};
+
+/// Bytes copied at a time.
+const PIECE: u64 = 16 << 20;
+
+/// A clone that was made.
+#[derive(Clone, Copy, Debug)]
+pub struct Cloned {
+    /// Bytes of the pool.
+    pub len: u64,
+    /// Bytes of its data, without holes; 0 if the file system shares them with the original.
+    pub copied: u64,
+}
+
+/// Makes a copy of a pool in a file, which nobody has open for writing, with an ID of its own, so that both can be open at once. All that is in the pool is in the
+/// clone: objects, keys, snapshots, what writers that died left to be recovered. Addresses are the same: a process attaches an object of one of the two at a
+/// time.
+///
+/// # Errors
+/// Nothing is there: `Exists`; `Pool` if somebody has the pool, or it is none; `File`.
+pub fn clone_pool(from: &Path, to: &Path, options: &PoolOptions, progress: Progress<'_>) -> Result<Cloned> {
+    if fs::symlink_metadata(to).is_ok() {
+        return Err(BackupError::Exists(to.to_owned()));
+    }
+    // Whether it is a pool that this release knows.
+    drop(options.clone().read_only(true).open(from)?);
+    let alone = indelible::alone(from, options)?;
+    let source = alone.file().map_err(BackupError::file("read", from))?;
+    let found = source.metadata().map_err(BackupError::file("read", from))?;
+    if !found.is_file() {
+        return Err(BackupError::NoFile(from.to_owned()));
+    }
+    let partial = partial_of(to);
+    let mut made = || {
+        let open = File::options().read(true).write(true).create_new(true).open(&partial);
+        let target = open.map_err(BackupError::file("create", &partial))?;
+        target.set_permissions(found.permissions()).map_err(BackupError::file("create", &partial))?;
+        let copied = copy(&source, &target, found.len(), progress);
+        let copied = copied.map_err(BackupError::file("write", &partial))?;
+        rename(&target, found.len(), id()?).map_err(BackupError::file("write", &partial))?;
+        target.sync_all().map_err(BackupError::file("make durable", &partial))?;
+        publish(&partial, to, false)?;
+        Ok(Cloned { len: found.len(), copied })
+    };
+    let done = made();
+    if done.is_err() {
+        // It may be on a full disk.
+        let _ = fs::remove_file(&partial);
+    }
+    done
+}
+
+/// As [`clone_pool`], to a pool of other addresses: a process can attach objects of both at once. Each has to be such that all pointers in it are known
+/// ([`Pool::copy_rebased`]). Objects have their IDs, and no ties; volatile ones are left out, as in any backup. Processes may go on with the original.
+///
+/// # Errors
+/// Nothing is there: those of [`backup_to`] and [`restore_stream`].
+pub fn clone_rebased(
+    from: &Pool,
+    key: &[u8],
+    to: &Path,
+    options: &PoolOptions,
+    progress: Progress<'_>,
+) -> Result<Restored> {
+    let label = from.info()?.label;
+    let name = from.path().to_owned();
+    let (input, output) = io::pipe().map_err(BackupError::file("copy", &name))?;
+    let (input, output) = (BufReader::new(input), BufWriter::with_capacity(1 << 20, output));
+    let choice = Choice { key, ..Choice::default() };
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(move || {
+            let mut output = output;
+            backup_to(from, &choice, &mut output, &mut |_, _| {})?;
+            output.flush().map_err(BackupError::file("copy", from.path()))
+        });
+        let how = RestoreOptions { rebase: true, ..RestoreOptions::default() };
+        let mut input = input;
+        let restored = restore_stream(&mut input, &name, to, &how, &options.clone().label(&label), progress);
+        // A sender that is not done learns that nobody reads.
+        drop(input);
+        let sent = sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        match (restored, sent) {
+            // The stream that ended early is not the cause.
+            (Err(BackupError::Damaged { .. } | BackupError::NotABackup(_)), Err(error)) => Err(error),
+            (restored, _) => restored,
+        }
+    })
+}
+
+/// A new ID.
+fn id() -> Result<[u8; 16]> {
+    let mut id = [0; 16];
+    let drawn = getrandom::fill(&mut id).map_err(|error| io::Error::other(error.to_string()));
+    drawn.map_err(BackupError::file("draw random bytes from", Path::new("/dev/urandom")))?;
+    Ok(id)
+}
+
+/// Copies a file, holes as holes; returns the bytes that were copied, 0 if the file system could share them.
+fn copy(mut from: &File, mut to: &File, len: u64, progress: Progress<'_>) -> io::Result<u64> {
+    if rustix::fs::ioctl_ficlone(to, from).is_ok() {
+        progress(len, len);
+        return Ok(0);
+    }
+    to.set_len(len)?;
+    let (mut copied, mut at) = (0, 0);
+    while let Some((start, end)) = data(from, at, len)? {
+        at = start;
+        while at < end {
+            let piece = PIECE.min(end - at);
+            from.seek(SeekFrom::Start(at))?;
+            to.seek(SeekFrom::Start(at))?;
+            let done = io::copy(&mut from.take(piece), &mut to)?;
+            if done < piece {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            (at, copied) = (at + piece, copied + piece);
+            progress(at, len);
+        }
+    }
+    progress(len, len);
+    Ok(copied)
+}
+
+/// The next part of a file from `at` on that is no hole.
+fn data(file: &File, at: u64, len: u64) -> io::Result<Option<(u64, u64)>> {
+    use rustix::fs::SeekFrom::{Data, Hole};
+    if at >= len {
+        return Ok(None);
+    }
+    let start = match rustix::fs::seek(file, Data(at)) {
+        Err(rustix::io::Errno::NXIO) => return Ok(None),
+        // The file system does not tell.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => return Ok(Some((at, len))),
+        start => start?,
+    };
+    let end = rustix::fs::seek(file, Hole(start))?;
+    Ok((start < len).then_some((start, end.min(len))))
+}
+
+/// Gives the pool in a file another ID. A slot that is damaged stays so.
+fn rename(file: &File, len: u64, id: [u8; 16]) -> io::Result<()> {
+    for offset in SLOTS {
+        let mut slot = Superblock::new_zeroed();
+        file.read_exact_at(slot.as_mut_bytes(), offset)?;
+        if slot.verify(len).is_ok() {
+            slot.id = id;
+            file.write_all_at(slot.sealed().as_bytes(), offset)?;
+        }
+    }
+    Ok(())
+}

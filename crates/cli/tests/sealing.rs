@@ -1,0 +1,94 @@
+//! Sealed objects in the shell (S3.1, S3.2, S3.5).
+
+use crate::common::{PMO, Rig, Run};
+use std::process::Command;
+
+/// A pool with a sealed object, its key file, and one that does not open it.
+fn rig() -> Rig {
+    let rig = Rig::new();
+    std::fs::write(rig.path("k"), [0x5a; 32]).unwrap();
+    std::fs::write(rig.path("wrong"), [1; 32]).unwrap();
+    std::fs::write(rig.path("phrase"), "correct horse\n").unwrap();
+    rig.pmo(["create"], ["ledger", "8K", "--sealed", "--seal-key-file", "k"]).fine();
+    rig
+}
+
+#[test]
+fn s3_01_bytes_go_into_a_sealed_object_and_come_back() {
+    let rig = rig();
+    let run = rig.feed("put", ["ledger", "--seal-key-file", "k"], b"planted plaintext").fine();
+    assert!(run.out.contains("17 bytes") || run.out.contains("17 B"), "{run:?}");
+    let run = rig.pmo(["cat"], ["ledger", "--length", "17", "--seal-key-file", "k"]).fine();
+    assert_eq!(run.out, "planted plaintext");
+    let bytes = std::fs::read(&rig.pool).unwrap();
+    assert!(!bytes.windows(12).any(|window| window == b"planted plai"));
+    // The environment names the file, for sealed objects alone.
+    let mut command = Command::new(PMO);
+    command.current_dir(rig.dir.path()).env("PMO_SEAL_KEY_FILE", "k");
+    let run =
+        Run::of(command.arg("cat").arg(&rig.pool).args(["ledger", "--offset", "8", "--length", "9"]), b"");
+    assert_eq!(run.fine().out, "plaintext");
+    rig.feed("put", ["plain", "--create"], b"open").fine();
+    assert_eq!(rig.pmo(["cat"], ["plain", "--seal-key-file", "k"]).fine().out, "open");
+    let json = rig.pmo(["stat"], ["ledger", "--json"]).fine().json();
+    assert_eq!((&json["sealed"], &json["size"]), (&true.into(), &8192.into()));
+    assert!(rig.pmo(["stat"], ["ledger"]).fine().out.contains("sealed"));
+    assert_eq!(rig.line("ledger"), "D - 8 KiB ledger");
+    rig.pmo(["check"], [""; 0]).fine();
+}
+
+#[test]
+fn s3_05_without_the_key_the_tool_reads_nothing() {
+    let rig = rig();
+    rig.pmo(["cat"], ["ledger"]).fails(6, "it is sealed");
+    rig.pmo(["cat"], ["ledger", "--seal-key-file", "wrong"]).fails(6, "opens none of its 1 key slots");
+    rig.feed("put", ["ledger", "--seal-key-file", "wrong"], b"x").fails(6, "opens none");
+    rig.feed("put", ["ledger"], b"x").fails(6, "it is sealed");
+    rig.pmo(["cat"], ["ledger", "--seal-key-file", "absent"]).fails(5, "absent");
+    rig.pmo(["create"], ["other", "8K", "--sealed"]).fails(2, "no seal key is given");
+    std::fs::write(rig.path("short"), "short").unwrap();
+    rig.pmo(["create"], ["other", "8K", "--sealed", "--seal-key-file", "short"])
+        .fails(6, "at least 32 bytes");
+    for command in [&["resize", "16K"][..], &["snapshot"], &["cp", "copy"]] {
+        let run = rig.pmo(
+            [match command[0] {
+                "resize" => "resize",
+                "snapshot" => "snapshot",
+                _ => "cp",
+            }],
+            ["ledger"].iter().chain(&command[1..]),
+        );
+        assert!(run.code != Some(0) && run.err.contains("sealed"), "{command:?}: {run:?}");
+    }
+    let run = Run::of(rig.command(["backup"]).arg(rig.path("b")), b"");
+    assert!(
+        run.code != Some(0) && run.err.contains("\"ledger\"") && run.err.contains("no backup"),
+        "{run:?}"
+    );
+    // A bit of the contents.
+    rig.feed("put", ["ledger", "--seal-key-file", "k"], b"planted").fine();
+    let json = rig.pmo(["stat"], ["ledger", "--json"]).fine().json();
+    let mut bytes = std::fs::read(&rig.pool).unwrap();
+    bytes[json["offset"].as_u64().unwrap() as usize + 2000] ^= 4;
+    std::fs::write(&rig.pool, bytes).unwrap();
+    let run = rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fails(3, "page 0, of its contents");
+    assert!(run.err.contains("\"ledger\"") && run.raw.is_empty(), "{run:?}");
+}
+
+#[test]
+fn s3_02_keys_are_listed_added_and_removed() {
+    let rig = rig();
+    let list = || rig.pmo(["key", "list"], ["ledger", "--json"]).fine().json();
+    assert_eq!((list().as_array().unwrap().len(), &list()[0]["kind"]), (1, &"key file".into()));
+    let new = ["ledger", "--seal-key-file", "k", "--new-passphrase-file", "phrase", "--label", "alice"];
+    assert_eq!(rig.pmo(["key", "add"], new).fine().out, "key slot 1 of object \"ledger\" is in use now\n");
+    assert!(rig.pmo(["key", "list"], ["ledger"]).fine().out.contains("alice"));
+    rig.pmo(["key", "remove"], ["ledger", "0", "--seal-passphrase-file", "phrase"]).fine();
+    assert_eq!(list()[0]["label"], "alice");
+    rig.pmo(["key", "remove"], ["ledger", "1", "--seal-passphrase-file", "phrase"]).fails(6, "last one");
+    rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fails(6, "opens none");
+    rig.pmo(["cat"], ["ledger", "--seal-passphrase-file", "phrase"]).fine();
+    rig.pmo(["key", "add"], ["ledger", "--seal-passphrase-file", "phrase"]).fails(2, "no new key is given");
+    rig.pmo(["create"], ["plain", "8K"]).fine();
+    rig.pmo(["key", "list"], ["plain"]).fails(6, "not sealed");
+}

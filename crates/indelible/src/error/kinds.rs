@@ -1,0 +1,141 @@
+//! Kinds of causes, by layer.
+
+use super::{Cause, ErrorKind};
+use crate::dirty::DirtyError;
+use crate::mapping::MappingError;
+use crate::media::MediaError;
+use crate::shadow::ShadowError;
+use indelible_store::error::{SealError, StoreError};
+use indelible_store::medium::MediumError;
+
+pub(super) fn store_kind(error: &StoreError) -> ErrorKind {
+    match error {
+        StoreError::Medium(error) | StoreError::EntryRefused { cause: Some(error), .. } => medium_kind(error),
+        StoreError::Failed(MediumError::Gone { .. }) => ErrorKind::Gone,
+        StoreError::Failed(_) => ErrorKind::Io,
+        StoreError::NoSpace => ErrorKind::NoSpace,
+        StoreError::LaneRefused { cause, .. } => store_kind(cause),
+        StoreError::NotAPool => ErrorKind::NotAPool,
+        StoreError::Version { .. }
+        | StoreError::Features { .. }
+        | StoreError::Upgrading
+        | StoreError::ObjectFeature { .. }
+        | StoreError::SectionKind { .. } => ErrorKind::Version,
+        StoreError::Truncated { .. } => ErrorKind::Gone,
+        StoreError::BadLength { .. } | StoreError::BadSize { .. } => ErrorKind::BadSize,
+        StoreError::AlreadyAPool => ErrorKind::PoolExists,
+        StoreError::NoRoom { .. } => ErrorKind::NoRoom,
+        StoreError::NoAddresses { .. } | StoreError::AddressesTaken { .. } => ErrorKind::NoAddresses,
+        StoreError::BadWindow { .. } => ErrorKind::BadWindow,
+        StoreError::NotFound | StoreError::NotItsSnapshot { .. } => ErrorKind::NotFound,
+        StoreError::Exists => ErrorKind::Exists,
+        StoreError::BadName { .. } | StoreError::BadLabel { .. } => ErrorKind::BadName,
+        StoreError::WrongKey => ErrorKind::WrongKey,
+        StoreError::ObjectReadOnly => ErrorKind::ObjectReadOnly,
+        StoreError::Held { .. } => ErrorKind::Held,
+        StoreError::VolatileGone => ErrorKind::VolatileGone,
+        StoreError::TieCycle => ErrorKind::TieCycle,
+        StoreError::TieTarget => ErrorKind::ObjectReadOnly,
+        StoreError::TooManyTies { .. } => ErrorKind::TooManyTies,
+        StoreError::BootUnknown => ErrorKind::Unsupported,
+        StoreError::NotSound { .. } => ErrorKind::Damaged,
+        StoreError::TableBusy { .. }
+        | StoreError::TableInMotion { .. }
+        | StoreError::HeldStill { .. }
+        | StoreError::Changing { .. }
+        | StoreError::NoLane { .. } => ErrorKind::Busy,
+        StoreError::NeedsRecovery => ErrorKind::NeedsRecovery,
+        StoreError::Poisoned => ErrorKind::Poisoned,
+        StoreError::DifferentPools => ErrorKind::DifferentPools,
+        StoreError::Seal(error) => seal_kind(error),
+        StoreError::NotAnnounced { .. } | StoreError::OutOfTablePages => ErrorKind::Internal,
+        _ => ErrorKind::Damaged,
+    }
+}
+
+fn medium_kind(error: &MediumError) -> ErrorKind {
+    match error {
+        MediumError::OutOfBounds { .. } => ErrorKind::Damaged,
+        MediumError::Gone { .. } => ErrorKind::Gone,
+        MediumError::ReadOnly => ErrorKind::ReadOnly,
+        MediumError::NoLocks => ErrorKind::Unsuitable,
+        MediumError::Faulted => ErrorKind::Poisoned,
+        MediumError::Io(_) => ErrorKind::Io,
+    }
+}
+
+pub(super) fn media_kind(error: &MediaError) -> ErrorKind {
+    match error {
+        MediaError::Io { source, .. } => match source.kind() {
+            std::io::ErrorKind::NotFound => ErrorKind::NoPool,
+            std::io::ErrorKind::AlreadyExists => ErrorKind::PoolExists,
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                ErrorKind::ReadOnly
+            }
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => ErrorKind::NoSpace,
+            _ => ErrorKind::Io,
+        },
+        MediaError::Barrier { .. } => ErrorKind::Io,
+        MediaError::Kind { .. }
+        | MediaError::Remote { .. }
+        | MediaError::Unreachable { .. }
+        | MediaError::Unsuitable { .. } => ErrorKind::Unsuitable,
+        MediaError::InUse { .. } => ErrorKind::Busy,
+        MediaError::Empty { .. } => ErrorKind::NotAPool,
+        MediaError::Medium { source, .. } => medium_kind(source),
+    }
+}
+
+pub(super) fn mapping_kind(error: &MappingError) -> ErrorKind {
+    match error {
+        MappingError::Occupied { .. } => ErrorKind::AddressTaken,
+        MappingError::Range { .. } => ErrorKind::NoAddresses,
+        MappingError::Io { .. } => ErrorKind::Io,
+    }
+}
+
+pub(super) fn dirty_kind(error: &DirtyError) -> ErrorKind {
+    match error {
+        DirtyError::Unavailable { .. } => ErrorKind::Unsupported,
+        DirtyError::Io { .. } => ErrorKind::Io,
+    }
+}
+
+pub(super) fn shadow_kind(error: &ShadowError) -> ErrorKind {
+    match error {
+        ShadowError::Mapping(error) => mapping_kind(error),
+        ShadowError::Dirty(error) => dirty_kind(error),
+        error => match (error.store(), error.medium()) {
+            (Some(error), _) => store_kind(error),
+            (None, Some(error)) => medium_kind(error),
+            (None, None) => ErrorKind::Io,
+        },
+    }
+}
+
+fn seal_kind(error: &SealError) -> ErrorKind {
+    match error {
+        SealError::WrongKey { .. } => ErrorKind::WrongKey,
+        SealError::Broken { .. } => ErrorKind::Damaged,
+        SealError::Unknown { .. } => ErrorKind::Version,
+        _ => ErrorKind::Sealed,
+    }
+}
+
+/// Advice if a seal is the cause: a repair, which has no key, mends none.
+pub(super) fn seal_remedy(cause: &Cause) -> Option<&'static str> {
+    let error = match cause {
+        Cause::Store(error) => Some(error),
+        Cause::Shadow(error) => error.store(),
+        _ => None,
+    };
+    match error {
+        Some(StoreError::Seal(SealError::Broken { .. })) => Some(
+            "restore the pool's file as a whole from a copy; `pmo repair` has no key, and cannot mend it",
+        ),
+        Some(StoreError::Seal(SealError::WrongKey { .. })) => {
+            Some("give the seal key of one of its key slots; `pmo key list` shows them")
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,124 @@
+//! Objects that get other addresses: every pointer in them is changed by the difference, or nothing is done (docs/decisions/0041-rebase.md).
+//!
+//! That is done to an object that comes to a pool, while it is hidden: a process that dies in between leaves nothing that anybody sees.
+//! Memory: the pages of the object that hold anything, and a list of its pointers.
+
+mod image;
+mod pointers;
+
+use super::error::HeapError;
+use super::layout::MAGIC;
+use crate::error::{Cause, Error, Result};
+use crate::pool::Pool;
+use image::Image;
+use indelible_store::format::PAGE;
+use indelible_store::store::{Attributes, Revived};
+
+/// First bytes of an array of the package for Python (crates/python/FORMAT.md), whose elements are never addresses; behind them is its version.
+const ARRAY: [u8; 8] = *b"PMO-NDAR";
+
+impl Pool {
+    /// As [`copy_to`](Pool::copy_to), but the copy gets addresses of its own in the other pool, which may be this one, and the pointers in it are changed
+    /// accordingly: a process can have both attached.
+    ///
+    /// All pointers have to be known: the object is one that was never psynced, an array of the package for Python, or a heap whose roots are all described, with
+    /// all that they lead to ([`collections`](crate::collections), structs whose pointers have `#[persist(target)]`). A
+    /// program that keeps an address in any other form than that of a pointer has to leave the object where it is.
+    ///
+    /// ```
+    /// use indelible::Pool;
+    /// use indelible::collections::PVec;
+    ///
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("example.pmo");
+    /// let pool = Pool::format(&path, 16 << 20)?;
+    /// let mut list = pool.heap("list", 1 << 20)?;
+    /// list.root_or_default::<PVec<u64>>("numbers")?.extend(0..100);
+    /// list.psync()?;
+    /// pool.copy_rebased("list", b"", &pool, "trial", &mut |_, _| {})?;
+    /// let mut trial = pool.heap("trial", 0)?; // beside the other
+    /// trial.root_or_default::<PVec<u64>>("numbers")?.push(100);
+    /// assert_eq!(list.root_or_default::<PVec<u64>>("numbers")?.len(), 100);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`copy_to`](Pool::copy_to). `Unsuitable`: not all pointers are known, or one leads out of the object. `Damaged`: the heap is. `NoAddresses`. Nothing
+    /// happened.
+    pub fn copy_rebased(
+        &self,
+        name: &str,
+        key: &[u8],
+        other: &Pool,
+        copy: &str,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
+        self.copy_with(name, key, other, copy, progress, Some(&Pool::rebase))
+    }
+
+    /// As [`move_to`](Pool::move_to), but the object gets addresses of the other pool, and the pointers in it are changed accordingly, as by
+    /// [`copy_rebased`](Pool::copy_rebased).
+    ///
+    /// # Errors
+    /// As for [`move_to`](Pool::move_to) and [`copy_rebased`](Pool::copy_rebased).
+    pub fn move_rebased(
+        &self,
+        name: &str,
+        key: &[u8],
+        other: &Pool,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
+        self.move_with(name, key, other, progress, Some(&Pool::rebase))
+    }
+
+    /// Changes the pointers in an object that comes to a pool, with all of its bytes as they were at the address that `kept` says. For tools; not part of the
+    /// stable interface.
+    ///
+    /// # Errors
+    /// As for [`copy_rebased`](Pool::copy_rebased): the object is as it was, or must not be published.
+    #[doc(hidden)]
+    pub fn rebase(kept: &Attributes, revived: &Revived) -> Result<()> {
+        let end = kept.published.min(kept.size).min(revived.extent_len());
+        let distance = revived.address().wrapping_sub(kept.address);
+        if end == 0 || distance == 0 {
+            return Ok(());
+        }
+        shift(kept, revived, end, distance).map_err(|cause| Error::new("rebase", cause).object(&kept.name))
+    }
+}
+
+/// Adds `distance` to all addresses in an object.
+fn shift(kept: &Attributes, revived: &Revived, end: u64, distance: u64) -> Result<(), Cause> {
+    let mut image = Image::new(kept.size)?;
+    image.fill(end, |at, bytes| revived.read(at, bytes))?;
+    let first = &image.bytes()[..PAGE as usize];
+    if first[..12] == [&ARRAY[..], &[1, 0, 0, 0]].concat()
+        || image.bytes()[..end as usize].iter().all(|byte| *byte == 0)
+    {
+        return Ok(());
+    }
+    if first[..8] != MAGIC.to_le_bytes() {
+        let why = "it holds no heap, and nothing says where its pointers are".to_owned();
+        return Err(HeapError::Pinned { why }.into());
+    }
+    let links = pointers::find(&image, kept.address, kept.size)?;
+    let bytes = image.bytes_mut();
+    let mut pages: Vec<u64> = Vec::new();
+    for link in links {
+        let at = (link - kept.address) as usize;
+        let Some(word) = bytes.get_mut(at..).and_then(|bytes| bytes.first_chunk_mut::<8>()) else { continue };
+        let target = u64::from_le_bytes(*word);
+        // Zero leads nowhere, whatever the addresses.
+        if target != 0 {
+            *word = target.wrapping_add(distance).to_le_bytes();
+            pages.push(at as u64 / PAGE);
+        }
+    }
+    pages.dedup();
+    for run in pages.chunk_by(|a, b| a + 1 == *b) {
+        let (from, to) = (run[0] * PAGE, (run[run.len() - 1] + 1) * PAGE);
+        revived.write(from, &bytes[from as usize..to as usize])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! Sealed objects: attach them by a seal key, and change the keys that open them.
+
+use super::attach::{attach_core, attach_reader};
+use super::reader::ReadObject;
+use super::writer::Object;
+use crate::error::{Cause, Result};
+use crate::pool::{Pool, SealKey};
+use indelible_store::seal::SlotInfo;
+use indelible_store::store::Unlocked;
+use indelible_store::table::Key;
+
+impl Pool {
+    /// Attaches a sealed object for writing. `key` is that of the object, as for any other ([`attach_with_key`](Pool::attach_with_key)), `seal`
+    /// one of the keys that it was [sealed](crate::CreateOptions::sealed) with, or that were added since.
+    ///
+    /// All of it is verified and decrypted into this process's memory, which core dumps do not have, and which is overwritten by the
+    /// detach. Pages that the system swaps out are on the swap device as they are: encrypt that, or have none.
+    ///
+    /// ```
+    /// use indelible::{CreateOptions, Pool, SealKey};
+    ///
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("example.pmo");
+    /// let pool = Pool::format(&path, 16 << 20)?;
+    /// # let key_file = dir.path().join("ledger.key");
+    /// # std::fs::write(&key_file, [7; 32]).unwrap();
+    /// let key = SealKey::file(std::fs::read(key_file).expect("32 random bytes"))?;
+    /// pool.create_with("ledger", &CreateOptions::new(100_000).sealed(&key, "the key file"))?;
+    /// let mut ledger = pool.attach_sealed("ledger", b"", &key)?;
+    /// ledger.as_mut_slice()[..5].copy_from_slice(b"alice");
+    /// ledger.psync()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`attach`](Pool::attach). `WrongKey`: nothing was read. `Damaged`: a page is not what was sealed, which the error names.
+    /// `Sealed`: the object is not sealed.
+    pub fn attach_sealed(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<Object> {
+        let inner = self.inner();
+        let result = self.unlock(name, key, seal).and_then(|unlocked| {
+            let core = attach_core(inner, name, key, Some(&unlocked))?;
+            Object::new(inner.clone(), name, core)
+        });
+        self.about("attach", name, result)
+    }
+
+    /// As [`attach_sealed`](Pool::attach_sealed), for reading.
+    ///
+    /// # Errors
+    /// As for [`attach_read`](Pool::attach_read) and [`attach_sealed`](Pool::attach_sealed).
+    pub fn attach_read_sealed(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<ReadObject> {
+        let inner = self.inner();
+        let result = self
+            .unlock(name, key, seal)
+            .and_then(|unlocked| Ok(ReadObject::new(attach_reader(inner, name, key, Some(&unlocked))?)));
+        self.about("attach", name, result)
+    }
+
+    fn unlock(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<Unlocked, Cause> {
+        let inner = self.inner();
+        inner.alive()?;
+        inner.patiently(|| Ok(inner.store.unlock(name, Key(key), &seal.0)?))
+    }
+
+    /// The key slots of a sealed object that are in use. No seal key is needed.
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKey`, `Held`; `Sealed`: it is not sealed.
+    pub fn key_slots(&self, name: &str, key: &[u8]) -> Result<Vec<SlotInfo>> {
+        let inner = self.inner();
+        let found = || inner.patiently(|| Ok(inner.store.key_page(name, Key(key))?));
+        let result = inner.alive().and_then(|()| found());
+        self.about("list the keys of", name, result.map(|page| page.slots()))
+    }
+
+    /// Lets another seal key, `new`, open a sealed object, which nobody has attached; returns the number of its slot. `label` is for people.
+    ///
+    /// # Errors
+    /// As for [`attach_sealed`](Pool::attach_sealed). `Sealed`: all slots are in use, or the label is too long.
+    pub fn add_key(
+        &self,
+        name: &str,
+        key: &[u8],
+        seal: &SealKey,
+        new: &SealKey,
+        label: &str,
+    ) -> Result<usize> {
+        let result = self.change_keys(name, key, seal, |writer, unlocked| {
+            Ok(writer.change_keys(unlocked, |page, object_key| page.add(object_key, &new.0, label))?)
+        });
+        self.about("add a key of", name, result)
+    }
+
+    /// Empties a key slot of a sealed object, which nobody has attached. The object's own key stays the same, and an owner who has opened the object may have kept it.
+    ///
+    /// # Errors
+    /// As for [`attach_sealed`](Pool::attach_sealed). `Sealed`: the slot is empty, or the last one.
+    pub fn remove_key(&self, name: &str, key: &[u8], seal: &SealKey, slot: usize) -> Result<()> {
+        let result = self.change_keys(name, key, seal, |writer, unlocked| {
+            Ok(writer.change_keys(unlocked, |page, _| page.remove(slot))?)
+        });
+        self.about("remove a key of", name, result)
+    }
+
+    fn change_keys<R>(
+        &self,
+        name: &str,
+        key: &[u8],
+        seal: &SealKey,
+        change: impl FnOnce(&mut indelible_store::store::Writer, &Unlocked) -> Result<R, Cause>,
+    ) -> Result<R, Cause> {
+        let inner = self.inner();
+        let unlocked = self.unlock(name, key, seal)?;
+        let mut writer =
+            inner.patiently(|| Ok(inner.store.attach_sealed_writer(name, Key(key), &unlocked)?))?;
+        let out = change(&mut writer, &unlocked)?;
+        writer.detach()?;
+        Ok(out)
+    }
+}

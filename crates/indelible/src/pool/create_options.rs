@@ -1,0 +1,111 @@
+//! How objects are created.
+
+use super::SealKey;
+use crate::sys::boot;
+use indelible_store::seal;
+use indelible_store::table::{self, Key};
+
+/// How to create an object.
+#[derive(Clone, Debug, Default)]
+pub struct CreateOptions {
+    size: u64,
+    read_key: Vec<u8>,
+    write_key: Vec<u8>,
+    read_only: bool,
+    sparse: bool,
+    volatile: bool,
+    reach: u64,
+    /// Keys that open it, with labels; none: it is not sealed.
+    seals: Vec<(SealKey, String)>,
+}
+
+impl CreateOptions {
+    /// An object of `size` bytes without keys.
+    #[must_use]
+    pub fn new(size: u64) -> Self {
+        CreateOptions { size, ..CreateOptions::default() }
+    }
+
+    /// One key for everything, as pcreate has it.
+    #[must_use]
+    pub fn key(self, key: &[u8]) -> Self {
+        self.read_key(key).write_key(key)
+    }
+
+    /// Key needed to attach for reading (the write key does, too).
+    #[must_use]
+    pub fn read_key(mut self, key: &[u8]) -> Self {
+        key.clone_into(&mut self.read_key);
+        self
+    }
+
+    /// Key needed to attach for writing, to resize and to destroy.
+    #[must_use]
+    pub fn write_key(mut self, key: &[u8]) -> Self {
+        key.clone_into(&mut self.write_key);
+        self
+    }
+
+    /// Refuses write attaches for good.
+    #[must_use]
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Claims space when it is first psynced instead of now. A psync may then fail for want of space.
+    #[must_use]
+    pub fn sparse(mut self, sparse: bool) -> Self {
+        self.sparse = sparse;
+        self
+    }
+
+    /// An object for what is worth nothing once the machine was started anew, as scratch space or a cache. After that an attach fails with
+    /// [`VolatileGone`](crate::ErrorKind::VolatileGone), and creating an object of the same name replaces it; it is also removed by
+    /// [`Pool::collect`](crate::Pool::collect), and when its space is needed. Until then it is as durable as any other.
+    #[must_use]
+    pub fn volatile(mut self, volatile: bool) -> Self {
+        self.volatile = volatile;
+        self
+    }
+
+    /// Seals the object: all that is in the pool of it is encrypted and authenticated, so that nobody reads it, or changes any of it
+    /// unnoticed, without a seal key. May be called more than once: each key opens it. `label` is for people, at most 56 bytes.
+    ///
+    /// [`attach_sealed`](crate::Pool::attach_sealed) attaches it. It does not grow, and has no snapshots or copies; name, size, times, and
+    /// which pages change stay visible. An older state of the whole pool's file is not told from the newest.
+    #[must_use]
+    pub fn sealed(mut self, key: &SealKey, label: &str) -> Self {
+        self.seals.push((key.clone(), label.to_owned()));
+        self
+    }
+
+    /// Address space to keep for growth, in bytes; by default as much as the pool has, or, once objects have taken
+    /// half of its addresses, several times the size.
+    #[must_use]
+    pub fn reach(mut self, bytes: u64) -> Self {
+        self.reach = bytes;
+        self
+    }
+
+    pub(crate) fn seal_keys(&self) -> Vec<(&seal::SealKey, &str)> {
+        self.seals.iter().map(|(key, label)| (&key.0, label.as_str())).collect()
+    }
+
+    pub(crate) fn first_seal_key(&self) -> Option<&SealKey> {
+        self.seals.first().map(|(key, _)| key)
+    }
+
+    pub(crate) fn as_store(&self) -> table::CreateOptions<'_> {
+        table::CreateOptions {
+            size: self.size,
+            read_key: Key(&self.read_key),
+            write_key: Key(&self.write_key),
+            read_only: self.read_only,
+            sparse: self.sparse,
+            volatile: self.volatile.then(boot::boot_id),
+            reach: self.reach,
+            window: 0,
+        }
+    }
+}

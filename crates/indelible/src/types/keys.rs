@@ -1,0 +1,55 @@
+//! Keys of hash tables whose hashes may depend on addresses.
+
+use super::{Description, Kind, TypeId};
+
+impl Description {
+    /// The name of the first type of keys of a hash table that has a pointer in it, or in what it owns.
+    pub(crate) fn keys_with_pointers(&self) -> Option<String> {
+        let key = self.types.iter().find_map(|ty| match ty.kind {
+            Kind::Hashed { key, .. } if self.has_pointers(key) => Some(key),
+            _ => None,
+        });
+        key.map(|key| self.name(key))
+    }
+
+    fn has_pointers(&self, id: TypeId) -> bool {
+        let (mut seen, mut pending) = (vec![false; self.types.len()], vec![id]);
+        while let Some(id) = pending.pop() {
+            if std::mem::replace(&mut seen[id], true) {
+                continue;
+            }
+            match &self.types[id].kind {
+                Kind::Pointer { .. } => return true,
+                Kind::Scalar { .. } | Kind::Text | Kind::Opaque { .. } | Kind::Extensions => {}
+                Kind::Array { element: of, .. }
+                | Kind::Vector(of)
+                | Kind::Ring(of)
+                | Kind::Optional(of)
+                | Kind::Alias { of, .. }
+                | Kind::Lock { value: of, .. }
+                | Kind::Boxed { value: of, .. } => pending.push(*of),
+                Kind::Hashed { key, value, .. } | Kind::Ordered { key, value } => {
+                    pending.extend([*key, *value])
+                }
+                Kind::Struct { fields, .. } => pending.extend(fields.iter().map(|field| field.of)),
+                Kind::Enum { variants, .. } => {
+                    pending.extend(variants.iter().flat_map(|variant| &variant.fields).map(|field| field.of));
+                }
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::types::Description;
+
+    #[test]
+    fn pointers_in_keys_are_found() {
+        let keys = |words: &str| Description::parse(words).unwrap().keys_with_pointers();
+        assert_eq!(keys("PHashMap u64 *mut u8 "), None);
+        assert_eq!(keys("PHashMap PVec PString PBTreeMap u64 *mut u8 "), None);
+        assert_eq!(keys("PHashSet PVec key:8:8 { at@0:8 *const u8 } ").as_deref(), Some("PVec<key>"));
+    }
+}

@@ -1,0 +1,205 @@
+//! Sealed objects, attached: on every medium, with every way of tracking stores (S3.1, S3.2, S3.5).
+
+use super::support::{Ground, World, everywhere};
+use indelible::{Cost, CreateOptions, ErrorKind, Pool, SealKey, psync_all};
+
+const SIZE: usize = 300_000;
+const PLANTED: &[u8] = b"planted plaintext of thirty-two.";
+
+fn key() -> SealKey {
+    SealKey::file(vec![0x5a; 32]).unwrap()
+}
+
+fn sealed(pool: &Pool, name: &str) {
+    pool.create_with(name, &CreateOptions::new(SIZE as u64).sealed(&key(), "test")).unwrap();
+}
+
+/// The bytes of the pool.
+fn raw(world: &World) -> Vec<u8> {
+    world.sim().map_or_else(|| std::fs::read(world.path()).unwrap(), |sim| sim.to_bytes())
+}
+
+/// xorshift64*.
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % end
+    }
+}
+
+// S3.1
+#[test]
+fn psynced_bytes_come_back_and_are_nowhere_in_the_pool() {
+    everywhere(|world| {
+        let pool = world.format();
+        sealed(&pool, "a");
+        let (mut expected, mut rng) = (vec![0_u8; SIZE], Rng(0x5eed));
+        for round in 0..4 {
+            let mut a = pool.attach_sealed("a", b"", &key()).unwrap();
+            assert!(a.as_slice() == expected, "round {round}");
+            for _ in 0..6 {
+                let at = rng.below(SIZE - 9000);
+                let len = [1, 8, 200, 9000][rng.below(4)];
+                let planted: Vec<u8> = PLANTED.iter().cycle().take(len).copied().collect();
+                a.range_mut(at..at + len).copy_from_slice(&planted);
+                expected[at..at + len].copy_from_slice(&planted);
+                a.psync().unwrap();
+            }
+            // Stores that no psync has are forgotten.
+            a.range_mut(0..8).fill(0xee);
+            a.detach().unwrap();
+            let bytes = raw(world);
+            assert!(!bytes.windows(16).any(|window| window == &PLANTED[..16]), "round {round}: plaintext");
+        }
+        drop(pool);
+        let pool = world.open();
+        let a = pool.attach_read_sealed("a", b"", &key()).unwrap();
+        let again = pool.attach_read_sealed("a", b"", &key()).unwrap();
+        assert!(a.as_slice() == expected && again.as_slice() == expected);
+    });
+}
+
+// S3.2
+#[test]
+fn without_its_key_nothing_of_an_object_is_read() {
+    everywhere(|world| {
+        let pool = world.format();
+        sealed(&pool, "a");
+        pool.create("plain", 4096).unwrap();
+        let cheap = Cost { memory: 64, passes: 1, lanes: 1 };
+        let wrong =
+            [SealKey::file(vec![1; 32]).unwrap(), SealKey::passphrase_at("guess".into(), cheap).unwrap()];
+        for wrong in &wrong {
+            for error in [
+                pool.attach_sealed("a", b"", wrong).err().unwrap(),
+                pool.attach_read_sealed("a", b"", wrong).err().unwrap(),
+            ] {
+                assert_eq!(error.kind(), ErrorKind::WrongKey, "{error}");
+                assert!(
+                    error.to_string().contains("\"a\"") && !error.to_string().contains("guess"),
+                    "{error}"
+                );
+            }
+        }
+        for error in [
+            pool.attach("a").err().unwrap(),
+            pool.attach_read("a").err().unwrap(),
+            pool.attach_snapshot("a").err().unwrap(),
+            pool.snapshot("a", "s", b"").err().unwrap(),
+            pool.resize("a", 10, b"").err().unwrap(),
+            pool.attach_sealed("plain", b"", &key()).err().unwrap(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::Sealed, "{error}");
+        }
+        // The object is as free as before.
+        pool.attach_sealed("a", b"", &key()).unwrap().detach().unwrap();
+    });
+}
+
+// S3.5
+#[test]
+fn a_page_that_was_changed_is_an_error_that_names_it() {
+    everywhere(|world| {
+        let pool = world.format();
+        sealed(&pool, "ledger");
+        let mut ledger = pool.attach_sealed("ledger", b"", &key()).unwrap();
+        ledger.range_mut(5 * 4096..5 * 4096 + 8).fill(7);
+        ledger.psync().unwrap();
+        ledger.detach().unwrap();
+        let at = pool.store().find("ledger").unwrap().entry.primary_offset() + 5 * 4096 + 100;
+        let flip = || match world.sim() {
+            Some(sim) => sim.flip(at, 3),
+            None => {
+                use std::os::unix::fs::FileExt;
+                let file = std::fs::File::options().read(true).write(true).open(world.path()).unwrap();
+                let mut byte = [0];
+                file.read_exact_at(&mut byte, at).unwrap();
+                file.write_all_at(&[byte[0] ^ 8], at).unwrap();
+            }
+        };
+        flip();
+        for error in [
+            pool.attach_sealed("ledger", b"", &key()).err().unwrap(),
+            pool.attach_read_sealed("ledger", b"", &key()).err().unwrap(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
+            let text = error.to_string();
+            assert!(text.contains("\"ledger\"") && text.contains("page 5"), "{text}");
+        }
+        flip();
+        assert_eq!(pool.attach_sealed("ledger", b"", &key()).unwrap().as_slice()[5 * 4096], 7);
+    });
+}
+
+// S3.1
+#[test]
+fn sealed_and_plain_objects_are_psynced_as_one_step_and_reverted() {
+    everywhere(|world| {
+        let pool = world.format();
+        sealed(&pool, "a");
+        pool.create("b", SIZE as u64).unwrap();
+        let mut a = pool.attach_sealed("a", b"", &key()).unwrap();
+        let mut b = pool.attach("b").unwrap();
+        for value in 1..5 {
+            a.range_mut(0..SIZE).fill(value);
+            b.range_mut(0..SIZE).fill(value);
+            psync_all(&mut [&mut a, &mut b]).unwrap();
+        }
+        a.range_mut(100..9000).fill(99);
+        a.revert().unwrap();
+        assert!(a.as_slice().iter().all(|byte| *byte == 4));
+        a.psync().unwrap();
+        a.detach().unwrap();
+        b.detach().unwrap();
+        let a = pool.attach_read_sealed("a", b"", &key()).unwrap();
+        assert!(a.as_slice().iter().all(|byte| *byte == 4));
+    });
+}
+
+// S3.2
+#[test]
+fn keys_come_and_go() {
+    let world = World::new(Ground::File, indelible::Tracking::Auto, false);
+    let pool = world.format();
+    let cheap = Cost { memory: 64, passes: 1, lanes: 1 };
+    let other = SealKey::passphrase_at("correct horse".into(), cheap).unwrap();
+    let options = CreateOptions::new(5000).key(b"guard").sealed(&key(), "first");
+    let mut a = pool.create_attached_with("a", &options).unwrap();
+    a.range_mut(0..4).fill(9);
+    a.psync().unwrap();
+    assert_eq!(pool.add_key("a", b"guard", &key(), &other, "x").unwrap_err().kind(), ErrorKind::Held);
+    a.detach().unwrap();
+    assert_eq!(pool.add_key("a", b"guard", &key(), &other, "second").unwrap(), 1);
+    assert_eq!(pool.add_key("a", b"", &key(), &other, "x").unwrap_err().kind(), ErrorKind::WrongKey);
+    pool.remove_key("a", b"guard", &other, 0).unwrap();
+    assert_eq!(pool.remove_key("a", b"guard", &other, 1).unwrap_err().kind(), ErrorKind::Sealed);
+    assert_eq!(pool.attach_sealed("a", b"guard", &key()).err().unwrap().kind(), ErrorKind::WrongKey);
+    let labels: Vec<String> =
+        pool.key_slots("a", b"guard").unwrap().into_iter().map(|slot| slot.label).collect();
+    assert_eq!(labels, ["second"]);
+    assert_eq!(pool.attach_read_sealed("a", b"guard", &other).unwrap().as_slice()[..4], [9; 4]);
+}
+
+// S3.1
+#[test]
+fn core_dumps_have_no_plaintext() {
+    let world = World::new(Ground::File, indelible::Tracking::Auto, false);
+    let pool = world.format();
+    sealed(&pool, "a");
+    pool.create("plain", SIZE as u64).unwrap();
+    let flags = |address: *const u8| {
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let from = maps.find(&format!("{:x}-", address as usize)).expect("it is mapped");
+        maps[from..].lines().find(|line| line.starts_with("VmFlags:")).unwrap().to_owned()
+    };
+    let (a, plain) = (pool.attach_sealed("a", b"", &key()).unwrap(), pool.attach("plain").unwrap());
+    assert!(flags(a.as_slice().as_ptr()).contains(" dd"), "{}", flags(a.as_slice().as_ptr()));
+    assert!(!flags(plain.as_slice().as_ptr()).contains(" dd"));
+    a.detach().unwrap();
+    let a = pool.attach_read_sealed("a", b"", &key()).unwrap();
+    assert!(flags(a.as_slice().as_ptr()).contains(" dd"));
+}

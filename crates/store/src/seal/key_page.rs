@@ -1,0 +1,247 @@
+//! The key page: the header, the root's seal, and the key slots, each of which has the object's key for one owner.
+
+use super::PageBytes;
+use super::aead::Sealer;
+use super::key::{Cost, ObjectKey, SealKey};
+use crate::entropy::{now, random};
+use crate::error::{Result, SealError};
+use crate::format::seal::{
+    Header, KeySlot, MAGIC, ROOT, SLOT_COUNT, SLOT_EMPTY, SLOT_KEY_FILE, SLOT_PASSPHRASE, SLOTS, SUITE, Seal,
+    Shape, VERSION,
+};
+use crate::format::{LINE, PAGE, checksum, pages_for};
+use chacha20poly1305::aead::{AeadInPlace, KeyInit};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+use zeroize::Zeroizing;
+
+const SLOT: usize = size_of::<KeySlot>();
+
+/// See the module. Bytes of it that are read without a key are not authentic: the root's seal proves the header, and each slot proves itself.
+#[derive(Clone)]
+pub struct KeyPage {
+    bytes: Box<PageBytes>,
+    header: Header,
+}
+
+/// A slot, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotInfo {
+    /// Its number.
+    pub slot: usize,
+    /// `SLOT_*`.
+    pub kind: u16,
+    /// Seconds since 1970.
+    pub created: u64,
+    /// For people.
+    pub label: String,
+    /// Whether it is damaged.
+    pub damaged: bool,
+}
+
+impl KeyPage {
+    /// That of a new object of `size` bytes, all zeros, which `keys` open, with the object's key.
+    ///
+    /// # Errors
+    /// `BadKey`: no key at all, or one that cannot be used. `NoSlot`: too many. No random numbers.
+    pub fn new(size: u64, keys: &[(&SealKey, &str)]) -> Result<(KeyPage, ObjectKey)> {
+        if keys.is_empty() {
+            return Err(SealError::BadKey { why: "a sealed object has at least one key" }.into());
+        }
+        let (key, id) = (ObjectKey::new()?, random()?);
+        let header = Header {
+            magic: U32::new(MAGIC),
+            version: U16::new(VERSION),
+            suite: U16::new(SUITE),
+            granule: U32::new(PAGE as u32),
+            id,
+            size: U64::new(size),
+            content: U64::new(pages_for(size)),
+            ..Header::new_zeroed()
+        };
+        let mut page = KeyPage { bytes: Box::new([0; PAGE as usize]), header };
+        page.bytes[..LINE as usize].copy_from_slice(header.as_bytes());
+        let shape = page.shape()?;
+        let root =
+            Sealer::new(&key, id).seal_node((shape.top(), 0), 1, Some(&header), &[0; PAGE as usize])?;
+        page.bytes[ROOT..ROOT + LINE as usize].copy_from_slice(root.as_bytes());
+        for (owner, label) in keys {
+            page.add(&key, owner, label)?;
+        }
+        Ok((page, key))
+    }
+
+    /// Reads it. `size`: that of the object.
+    ///
+    /// # Errors
+    /// `Unknown`: of a later release. `Broken`: it is none, or not that of this object.
+    pub fn read(bytes: Box<PageBytes>, size: u64) -> Result<KeyPage> {
+        let page = pages_for(size);
+        let broken = SealError::Broken { page, what: "its key page" };
+        let Ok((header, _)) = Header::read_from_prefix(&bytes[..]) else { return Err(broken.into()) };
+        if header.magic.get() != MAGIC {
+            return Err(broken.into());
+        }
+        let unknown = |what, number| Err(SealError::Unknown { what, number }.into());
+        if header.version.get() != VERSION {
+            return unknown("layout of sealing", u32::from(header.version.get()));
+        }
+        if header.suite.get() != SUITE {
+            return unknown("cipher suite", u32::from(header.suite.get()));
+        }
+        if header.granule.get() != PAGE as u32 {
+            return unknown("unit of sealing", header.granule.get());
+        }
+        let unused = &bytes[ROOT + LINE as usize..SLOTS];
+        if header.size.get() != size || header.content.get() != page || unused.iter().any(|byte| *byte != 0) {
+            return Err(broken.into());
+        }
+        Ok(KeyPage { bytes, header })
+    }
+
+    /// The header.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// All of its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &PageBytes {
+        &self.bytes
+    }
+
+    /// Places of the object's pages.
+    pub(super) fn shape(&self) -> Result<Shape> {
+        let content = self.header.content.get();
+        let why = "a sealed object has at most 64 TiB";
+        Shape::of(content).ok_or(SealError::BadKey { why }.into())
+    }
+
+    /// The seal of the root.
+    pub(super) fn root(&self) -> Seal {
+        Seal::read_from_bytes(&self.bytes[ROOT..ROOT + LINE as usize]).unwrap_or_else(|_| Seal::new_zeroed())
+    }
+
+    fn slot(&self, slot: usize) -> KeySlot {
+        let at = SLOTS + slot * SLOT;
+        KeySlot::read_from_bytes(&self.bytes[at..at + SLOT]).unwrap_or_else(|_| KeySlot::new_zeroed())
+    }
+
+    fn put(&mut self, slot: usize, with: &KeySlot) {
+        let at = SLOTS + slot * SLOT;
+        self.bytes[at..at + SLOT].copy_from_slice(with.as_bytes());
+    }
+
+    /// Slots in use.
+    #[must_use]
+    pub fn slots(&self) -> Vec<SlotInfo> {
+        let all = (0..SLOT_COUNT).map(|slot| (slot, self.slot(slot)));
+        let used = all.filter(|(_, found)| found.as_bytes().iter().any(|byte| *byte != 0));
+        used.map(|(slot, found)| {
+            let label = found.label.split(|byte| *byte == 0).next().unwrap_or_default();
+            SlotInfo {
+                slot,
+                kind: found.kind.get(),
+                created: found.created.get(),
+                label: String::from_utf8_lossy(label).into_owned(),
+                damaged: sum(&found) != found.checksum.get(),
+            }
+        })
+        .collect()
+    }
+
+    /// The object's key, by an owner's. Tries the slots of its kind; of passphrases each takes the time that it asks for.
+    ///
+    /// # Errors
+    /// `WrongKey`. `Broken`: a slot that may be the owner's is damaged, and no other opens. `BadKey`.
+    pub fn open(&self, owner: &SealKey) -> Result<ObjectKey> {
+        let wanted = if owner.cost.is_some() { SLOT_PASSPHRASE } else { SLOT_KEY_FILE };
+        let (slots, mut damaged) = (self.slots(), false);
+        for info in &slots {
+            let slot = self.slot(info.slot);
+            // Its kind, too, may be what is damaged.
+            if info.damaged {
+                damaged = true;
+                continue;
+            }
+            if slot.kind.get() != wanted {
+                continue;
+            }
+            let cost = Cost { memory: slot.memory.get(), passes: slot.passes.get(), lanes: slot.lanes.get() };
+            let derived = owner.derive(&slot.salt, cost)?;
+            let mut key = Zeroizing::new(slot.wrapped);
+            let cipher = XChaCha20Poly1305::new((&*derived).into());
+            let bound = bound(&self.header.id, &slot);
+            let nonce = XNonce::from_slice(&slot.nonce);
+            if cipher.decrypt_in_place_detached(nonce, &bound, &mut key[..], (&slot.tag).into()).is_ok() {
+                return Ok(ObjectKey(key));
+            }
+        }
+        let page = self.header.content.get();
+        Err(match damaged {
+            true => SealError::Broken { page, what: "a key slot in its key page" },
+            false => SealError::WrongKey { slots: slots.len() },
+        }
+        .into())
+    }
+
+    /// Lets another owner open the object; returns the slot's number.
+    ///
+    /// # Errors
+    /// `NoSlot`; `BadKey`. No random numbers.
+    pub fn add(&mut self, key: &ObjectKey, owner: &SealKey, label: &str) -> Result<usize> {
+        let free = (0..SLOT_COUNT).find(|slot| self.slot(*slot).as_bytes().iter().all(|byte| *byte == 0));
+        let free = free.ok_or(SealError::NoSlot { slots: SLOT_COUNT })?;
+        let mut slot = KeySlot::new_zeroed();
+        slot.kind = U16::new(SLOT_KEY_FILE);
+        if let Some(cost) = owner.cost {
+            slot.kind = U16::new(SLOT_PASSPHRASE);
+            (slot.memory, slot.passes, slot.lanes) =
+                (U32::new(cost.memory), U32::new(cost.passes), U32::new(cost.lanes));
+        }
+        let Some(room) = slot.label.get_mut(..label.len()) else {
+            return Err(SealError::BadKey { why: "its label has more than 56 bytes" }.into());
+        };
+        room.copy_from_slice(label.as_bytes());
+        slot.created = U64::new(now());
+        (slot.salt, slot.nonce) = (random()?, random()?);
+        let derived = owner.derive(&slot.salt, owner.cost.unwrap_or_default())?;
+        let cipher = XChaCha20Poly1305::new((&*derived).into());
+        let (mut wrapped, bound) = (Zeroizing::new(*key.0), bound(&self.header.id, &slot));
+        let nonce = XNonce::from_slice(&slot.nonce);
+        let tag = cipher.encrypt_in_place_detached(nonce, &bound, &mut wrapped[..]).unwrap_or_default();
+        (slot.wrapped, slot.tag) = (*wrapped, tag.into());
+        slot.checksum = U64::new(sum(&slot));
+        self.put(free, &slot);
+        Ok(free)
+    }
+
+    /// Empties a slot. An owner who had its key may have kept the object's.
+    ///
+    /// # Errors
+    /// `BadSlot`: it is empty, or the last one that is intact.
+    pub fn remove(&mut self, slot: usize) -> Result<()> {
+        let slots = self.slots();
+        let bad = |why| Err(SealError::BadSlot { slot, why }.into());
+        if !slots.iter().any(|info| info.slot == slot) {
+            return bad("is empty");
+        }
+        if !slots.iter().any(|info| info.slot != slot && !info.damaged && info.kind != SLOT_EMPTY) {
+            return bad("is the last one: nobody could open the object any more");
+        }
+        self.put(slot, &KeySlot::new_zeroed());
+        Ok(())
+    }
+}
+
+/// The parts of a slot that its tag covers beside the key.
+fn bound(id: &[u8; 16], slot: &KeySlot) -> Vec<u8> {
+    let bound = KeySlot { checksum: U64::new(0), nonce: [0; 24], wrapped: [0; 32], tag: [0; 16], ..*slot };
+    [b"key slot", &id[..], bound.as_bytes()].concat()
+}
+
+fn sum(slot: &KeySlot) -> u64 {
+    checksum(0, &[KeySlot { checksum: U64::new(0), ..*slot }.as_bytes()])
+}

@@ -1,0 +1,26 @@
+//! Sealing: authenticated encryption of an object's pages, the tree that says which of them are the newest, and key slots.
+//!
+//! No medium is known here: the caller reads pages, and writes what comes of it as ordinary lines of the object's batches. So redo,
+//! checkpoint, check and repair see ciphertext, and need no key (docs/decisions/0042-sealing.md).
+//!
+//! Invariants:
+//! 1. Each seal has a nonce of its own, from the system's random numbers. No nonce is derived from anything that a crash, a copy or a restore
+//!    takes back.
+//! 2. A page is used once its tag was verified against a seal that was verified itself, up to the root.
+//! 3. Plaintext and keys are in memory that is overwritten when it is given up.
+
+mod aead;
+mod change;
+mod key;
+mod key_page;
+mod tree;
+
+pub use change::Change;
+pub use key::{Cost, ObjectKey, SealKey};
+pub use key_page::{KeyPage, SlotInfo};
+pub use tree::Tree;
+
+use crate::format::PAGE;
+
+/// The bytes of a page.
+pub type PageBytes = [u8; PAGE as usize];

@@ -1,0 +1,121 @@
+//! The tree of seals: each page has its seal in a leaf, each node in the node above it, and the top one in the key page.
+//!
+//! Nodes are read and verified when they are first needed, and kept. A page, or a subtree, whose seal is absent is zeros, and is not
+//! read: what the medium holds there is of no account.
+
+use super::PageBytes;
+use super::aead::Sealer;
+use super::key::ObjectKey;
+use super::key_page::KeyPage;
+use crate::error::{Result, SealError};
+use crate::format::seal::{ARITY, Header, Seal, Shape};
+use crate::format::{LINE, PAGE};
+use crate::mutant::Mutant;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+/// Reads a page of the object as it is in the pool.
+pub type ReadPage<'r> = &'r mut dyn FnMut(u64, &mut PageBytes) -> Result<()>;
+
+/// See the module.
+pub struct Tree {
+    pub(super) sealer: Arc<Sealer>,
+    pub(super) shape: Shape,
+    pub(super) header: Header,
+    pub(super) root: Seal,
+    /// Verified nodes, by their page.
+    pub(super) nodes: BTreeMap<u64, Box<PageBytes>>,
+}
+
+impl Tree {
+    /// The tree of the object with this key page, whose top is verified.
+    ///
+    /// # Errors
+    /// `Broken`: the key page or the top node is not what was sealed. The medium's.
+    pub fn open(page: &KeyPage, key: &ObjectKey, read: ReadPage<'_>) -> Result<Tree> {
+        let (shape, header) = (page.shape()?, *page.header());
+        let sealer = Arc::new(Sealer::new(key, header.id));
+        let mut tree = Tree { sealer, shape, header, root: page.root(), nodes: BTreeMap::new() };
+        if tree.root.reserved != [0; 16] {
+            return Err(SealError::Broken { page: shape.key_page(), what: "its key page" }.into());
+        }
+        tree.node(shape.top(), 0, read)?;
+        Ok(tree)
+    }
+
+    /// Places of the object's pages.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The ID that is part of everything that is authenticated.
+    #[must_use]
+    pub fn id(&self) -> [u8; 16] {
+        self.header.id
+    }
+
+    /// How often the root was sealed.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.root.version.get()
+    }
+
+    /// Reads page `page` of the contents.
+    ///
+    /// # Errors
+    /// `Broken`: it, or a node above it, is not what was sealed; `bytes` are zeros then. The medium's.
+    pub fn page(&mut self, page: u64, bytes: &mut PageBytes, read: ReadPage<'_>) -> Result<()> {
+        let seal = self.seal(0, page, read)?;
+        if seal.is_absent() {
+            bytes.fill(0);
+            return Ok(());
+        }
+        read(page, bytes)?;
+        if self.sealer.open(page, &seal, bytes) {
+            return Ok(());
+        }
+        bytes.fill(0);
+        Err(SealError::Broken { page, what: "of its contents" }.into())
+    }
+
+    /// The seal of a page of the contents (level 0), or of a node of the level below.
+    pub(super) fn seal(&mut self, level: u32, index: u64, read: ReadPage<'_>) -> Result<Seal> {
+        let line = (index % ARITY * LINE) as usize;
+        let node = self.node(level, index / ARITY, read)?;
+        Ok(Seal::read_from_bytes(&node[line..line + LINE as usize]).unwrap_or_else(|_| Seal::new_zeroed()))
+    }
+
+    /// A node, verified.
+    pub(super) fn node(&mut self, level: u32, index: u64, read: ReadPage<'_>) -> Result<&PageBytes> {
+        let page = self.shape.page(level, index);
+        if !self.nodes.contains_key(&page) {
+            let is_top = level == self.shape.top();
+            let seal = if is_top { self.root } else { self.seal(level + 1, index, read)? };
+            let mut bytes = Box::new([0; PAGE as usize]);
+            if is_top || !seal.is_absent() {
+                read(page, &mut bytes)?;
+                let header = is_top.then_some(&self.header);
+                let blank = Mutant::AbsentUnsealed.is_on() && bytes.iter().all(|byte| *byte == 0);
+                if !blank && !self.sealer.verifies((level, index), &seal, header, &bytes) {
+                    let what = if is_top {
+                        "the top of its tree of seals, or its key page"
+                    } else {
+                        "a node of its tree of seals"
+                    };
+                    return Err(SealError::Broken { page, what }.into());
+                }
+            }
+            self.nodes.insert(page, bytes);
+        }
+        Ok(&self.nodes[&page])
+    }
+
+    /// The seal's bytes, as a line of its parent.
+    pub(super) fn line(seal: &Seal) -> [u8; LINE as usize] {
+        let mut line = [0; LINE as usize];
+        line.copy_from_slice(seal.as_bytes());
+        line
+    }
+}

@@ -1,0 +1,135 @@
+//! Attachments of sealed objects: the key that opens one, psyncs that put ciphertext, seals and the root into one batch, changes of key slots.
+//!
+//! Callers that collect changes know nothing of it: lines of plaintext are collected into a batch that is never written, and become the sealed lines
+//! of the one that is. That one is redone, checkpointed and recovered as any other. Page caches hold ciphertext: plaintext is read anew.
+
+use super::sealed_pages::{Ciphertext, SealedPages, Unlocked};
+use super::staged::Changes;
+use super::writer::Writer;
+use crate::error::{Result, SealError};
+use crate::format::LINE;
+use crate::format::batch::kind;
+use crate::format::seal::ROOT;
+use crate::lane::Batch;
+use crate::medium::Medium;
+use crate::mutant::Mutant;
+use crate::seal::{Change, KeyPage, ObjectKey, SealKey};
+use crate::store::pool::Store;
+use crate::sync::Mutex;
+use crate::table::{Key, Layers};
+use std::sync::Arc;
+use zerocopy::IntoBytes;
+use zeroize::Zeroize;
+
+impl Store {
+    /// The key page of a sealed object, recovered.
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKey`, `Held`; `NotSealed`; `Broken` or `Unknown` of the page.
+    pub fn key_page(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<KeyPage> {
+        let mut reader = self.attach_reader_raw(name, key)?;
+        let object = *reader.object();
+        if !object.is_sealed() {
+            return Err(SealError::NotSealed.into());
+        }
+        let layers = reader.take_layers().unwrap_or_else(|| Layers::alone(&object));
+        Ciphertext::new(self.device.clone(), Arc::new(Mutex::new(layers)), None).key_page(&object)
+    }
+
+    /// The key of a sealed object, by that of an owner. Takes the time that deriving a key from a passphrase takes; nothing is locked meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`key_page`](Store::key_page); of the seal key.
+    pub fn unlock(self: &Arc<Self>, name: &str, key: Key<'_>, owner: &SealKey) -> Result<Unlocked> {
+        let key_page = self.key_page(name, key)?;
+        Ok(Unlocked::new(key_page.open(owner)?, &key_page))
+    }
+}
+
+impl Writer {
+    /// Its pages, if it is sealed.
+    #[must_use]
+    pub fn sealed_pages(&self) -> Option<Arc<SealedPages>> {
+        self.sealed.clone()
+    }
+
+    /// Whether pages can be [written straight to their place](Writer::begin_direct): not those that others have as well, and no plaintext.
+    #[must_use]
+    pub fn takes_direct_writes(&self) -> bool {
+        !self.based && self.sealed.is_none()
+    }
+
+    /// Collects the changes of a sealed object, and puts them into the current section of `batch`, sealed. Returns the end of what the object
+    /// has by then.
+    pub(super) fn collect_sealed(
+        &mut self,
+        sealed: &SealedPages,
+        changes: &mut dyn Changes,
+        batch: &mut Batch,
+    ) -> Result<(u64, Change)> {
+        let mut plain = Batch::new();
+        plain.begin(kind::PSYNC, self.object.offset, self.object.entry.binding.get());
+        let mut primary = self.primary();
+        let collected = changes.collect(&mut primary, &mut plain);
+        drop(primary);
+        let start = self.object.entry.primary_offset();
+        let content = start..start + self.object.entry.content_len();
+        let done = collected.and_then(|_| {
+            // Lines behind the contents would be those of the seals.
+            debug_assert!(
+                plain.targets().all(|(at, lines)| content.contains(&at) && at + lines * LINE <= content.end)
+            );
+            if plain.is_empty() { Ok(Change::default()) } else { sealed.seal(&plain, start, batch) }
+        });
+        plain.wipe();
+        let end = if plain.is_empty() { 0 } else { self.object.entry.extent_len() };
+        done.map(|change| (end, change))
+    }
+
+    /// The batch with this change is durable.
+    pub(super) fn accept_seals(&self, change: Change) -> Result<()> {
+        let Some(sealed) = &self.sealed else { return Ok(()) };
+        if let Some(root) = change.root().filter(|_| Mutant::RootApart.is_on()) {
+            let at = self.object.entry.primary_offset() + self.object.entry.content_len();
+            self.lane.medium().write(at + ROOT as u64, root.as_bytes())?;
+        }
+        sealed.accept(change);
+        Ok(())
+    }
+
+    /// Changes the key page of a sealed object: its slots, as one step.
+    ///
+    /// # Errors
+    /// Those of `change`, and of [`psync`](Writer::psync). `NotSealed`.
+    pub fn change_keys<R>(
+        &mut self,
+        unlocked: &Unlocked,
+        change: impl FnOnce(&mut KeyPage, &ObjectKey) -> Result<R>,
+    ) -> Result<R> {
+        let Some(sealed) = self.sealed.clone() else { return Err(SealError::NotSealed.into()) };
+        let mut page = sealed.key_page(&self.object)?;
+        let out = change(&mut page, unlocked.key())?;
+        let at = self.object.entry.primary_offset() + self.object.entry.content_len();
+        self.psync_sealed_lines(at, page.bytes())?;
+        Ok(out)
+    }
+
+    /// Makes lines that are not the contents durable, as they are.
+    fn psync_sealed_lines(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+        let sealed = self.sealed.take();
+        let end = self.object.entry.extent_len();
+        let done = self.psync(&mut |_, batch: &mut Batch| {
+            batch.copy_lines(at, bytes);
+            Ok(end)
+        });
+        self.sealed = sealed;
+        done
+    }
+}
+
+impl Batch {
+    /// Overwrites its lines, which were those of a sealed object.
+    fn wipe(&mut self) {
+        self.wipe_with(|bytes| bytes.zeroize());
+    }
+}

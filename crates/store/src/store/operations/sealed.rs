@@ -1,0 +1,56 @@
+//! Creation of sealed objects: hidden until the key page is durable, as an object that comes from another pool is until its bytes are.
+
+use super::revive::Revived;
+use crate::entropy::{now, random_id};
+use crate::error::{Result, SealError, StoreError};
+use crate::format::PAGE;
+use crate::medium::LockMode;
+use crate::recovery::Standing;
+use crate::seal::{KeyPage, SealKey};
+use crate::store::locks::ObjectLock;
+use crate::store::pool::Store;
+use crate::table::{CreateOptions, Located, check_name};
+use std::sync::Arc;
+
+impl Store {
+    /// Creates a sealed object, which each of `keys`, with its label, opens. It is detached, and reads as zeros.
+    ///
+    /// One that a crash leaves is hidden, and removed as what a resize left is ([`reap`](Store::reap)).
+    ///
+    /// # Errors
+    /// As for [`create`](Store::create); `BadKey`, `NoSlot`; `Refused` of a volatile object, whose contents nobody could steal.
+    pub fn create_sealed(
+        self: &Arc<Self>,
+        name: &str,
+        how: &CreateOptions<'_>,
+        keys: &[(&SealKey, &str)],
+    ) -> Result<Located> {
+        check_name(name)?;
+        if how.size == 0 || how.size > 1 << 46 {
+            let why = "a sealed object has from 1 byte to 64 TiB";
+            return Err(StoreError::BadSize { size: how.size, why });
+        }
+        if how.volatile.is_some() {
+            return Err(SealError::Refused { what: "volatile contents" }.into());
+        }
+        // Takes long, and locks nothing.
+        let (page, _key) = KeyPage::new(how.size, keys)?;
+        self.with_way_made(name, || {
+            let hidden = self.create_hidden_sealed(name, how)?;
+            hidden.write(page.header().content.get() * PAGE, page.bytes())?;
+            hidden.publish()
+        })
+    }
+
+    fn create_hidden_sealed(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<Revived> {
+        let (id, now) = (random_id()?, now());
+        let (object, object_lock) = self.update(|table| {
+            let object = table.create_sealed(name, id, now, &self.with_window(how))?;
+            self.prepare_extent(table, &object, 0)?;
+            // Before others can see it: they may remove a hidden object without a lock.
+            let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
+            Ok((object, object_lock))
+        })?;
+        Ok(Revived::hidden(self, object, Standing::default(), object_lock))
+    }
+}

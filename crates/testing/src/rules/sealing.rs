@@ -1,0 +1,359 @@
+//! Sealed objects.
+
+use super::{CONFIG, KEY, LIMITS, Verdict, crash_on, create, open};
+use crate::for_each_crash;
+use crate::pool::{psync, psync_many};
+use crate::scenario::formatted;
+use crate::sealed::{self, page_at};
+use crate::sim::{SimConfig, SimMedium};
+use chacha20poly1305::aead::{AeadInPlace, KeyInit};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use indelible_store::error::{Result, SealError, StoreError};
+use indelible_store::format::PAGE;
+use indelible_store::format::seal::{KeySlot, Seal, Shape};
+use indelible_store::table::Located;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use zerocopy::FromBytes;
+
+/// Two levels of seals.
+const PAGES: u64 = 66;
+const SIZE: u64 = PAGES * PAGE - 100;
+/// Text that is found where plaintext is.
+const PLANTED: &[u8] = b"planted plaintext, 31 bytes long";
+/// Pages that are written.
+const WRITTEN: [u64; 3] = [0, 1, 65];
+
+fn text(error: StoreError) -> String {
+    error.to_string()
+}
+
+/// A pool with a sealed object, as of its first psync and of its second.
+struct Made {
+    object: Located,
+    older: Vec<u8>,
+    newer: Vec<u8>,
+}
+
+fn made() -> Result<Made> {
+    let medium = formatted(2 << 20, CONFIG);
+    let store = open(&medium, 1);
+    sealed::create(&store, "a", SIZE)?;
+    let psynced = |value: u8| -> Result<Vec<u8>> {
+        let mut writer = sealed::writer(&store, "a")?;
+        let line = [value; 64];
+        let edits: Vec<_> = WRITTEN.iter().map(|page| (page * PAGE + 640, &line[..])).collect();
+        psync(&mut writer, &edits)?;
+        writer.detach()?;
+        Ok(medium.to_bytes())
+    };
+    let (older, newer) = (psynced(1)?, psynced(2)?);
+    Ok(Made { object: store.find("a")?, older, newer })
+}
+
+/// Contents of the object by the bytes of a pool.
+fn held(bytes: &[u8]) -> Result<Vec<u8>> {
+    let store = open(&SimMedium::from_bytes(bytes, CONFIG), 7);
+    let object = store.find("a")?;
+    sealed::contents(&store, &object)
+}
+
+fn is_broken(bytes: &[u8], what: &str) -> Verdict {
+    match held(bytes) {
+        Err(StoreError::Seal(SealError::Broken { .. })) => Ok(()),
+        Err(error) => Err(format!("{what}: {error}")),
+        Ok(_) => Err(format!("{what}: it is accepted")),
+    }
+}
+
+/// Each psync is there as a whole or not at all, with its seals.
+pub(super) fn sealed_psyncs_are_whole_after_a_power_cut() -> Verdict {
+    for disk in [true, false] {
+        crash_on(
+            SimConfig { disk, ..CONFIG },
+            |store| assert!(sealed::create(store, "a", 9000).is_ok()),
+            |run| {
+                let mut state = run.last();
+                let mut a = run.quiet(|store| sealed::writer(store, "a"))?;
+                for (at, value) in [(70_usize, 3), (4200, 4), (8500, 5), (70, 6)] {
+                    let (_, _, bytes) = state.get_mut("a").expect("it was created");
+                    bytes[at..at + 8].fill(value);
+                    run.step_to(state.clone(), |_| psync(&mut a, &[(at as u64, &[value; 8])]))?;
+                }
+                run.quiet(|_| a.detach())
+            },
+        )?;
+    }
+    Ok(())
+}
+
+/// A psync of a sealed object and one that is not sealed is one step, and so is the creation of a sealed object.
+pub(super) fn sealed_and_plain_objects_change_as_one_step() -> Verdict {
+    crash_on(
+        CONFIG,
+        |store| {
+            create(store, "b", 5000);
+            sealed::create(store, "a", 5000).unwrap();
+        },
+        |run| {
+            let mut state = run.last();
+            let [mut a, mut b] = [
+                run.quiet(|store| sealed::writer(store, "a"))?,
+                run.quiet(|store| store.attach_writer("b", KEY))?,
+            ];
+            for value in [1, 2] {
+                state.values_mut().for_each(|(_, _, bytes)| bytes[4500..4510].fill(value));
+                run.step_to(state.clone(), |_| {
+                    psync_many(&mut [(&mut a, &[(4500, &[value; 10])]), (&mut b, &[(4500, &[value; 10])])])
+                })?;
+            }
+            run.quiet(|_| a.detach().and_then(|()| b.detach()))?;
+            run.step(|store| sealed::create(store, "c", 100).map(drop))
+        },
+    )
+}
+
+/// A changed bit anywhere in what is read is an error, which names the page.
+pub(super) fn a_changed_bit_is_an_error() -> Verdict {
+    let Made { object, newer, .. } = made().map_err(text)?;
+    let shape = Shape::of(PAGES).expect("it has pages");
+    let nodes = [shape.page(0, 0), shape.page(0, 1), shape.page(1, 0)];
+    for page in WRITTEN.into_iter().chain(nodes) {
+        for (byte, bit) in [(0, 0), (640, 7), (4095, 3), (63, 1)] {
+            let mut bytes = newer.clone();
+            bytes[page_at(&object, page)][byte] ^= 1 << bit;
+            let found = held(&bytes);
+            match found {
+                Err(StoreError::Seal(SealError::Broken { page: named, .. })) if named == page => {}
+                _ => return Err(format!("page {page}, byte {byte}: {:?}", found.map(drop))),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Pages, and nodes with what is below them, of different places or times are no object.
+pub(super) fn pages_of_two_places_or_times_are_no_object() -> Verdict {
+    let Made { object, older, newer } = made().map_err(text)?;
+    let shape = Shape::of(PAGES).expect("it has pages");
+    let all: Vec<u64> = WRITTEN
+        .into_iter()
+        .chain([shape.key_page(), shape.page(0, 0), shape.page(0, 1), shape.page(1, 0)])
+        .collect();
+    let states = [held(&older).map_err(text)?, held(&newer).map_err(text)?];
+    for mixture in 1..(1_u32 << all.len()) - 1 {
+        let mut bytes = newer.clone();
+        for (_, page) in all.iter().enumerate().filter(|(nth, _)| mixture >> nth & 1 == 1) {
+            bytes[page_at(&object, *page)].copy_from_slice(&older[page_at(&object, *page)]);
+        }
+        is_broken(&bytes, &format!("mixture {mixture:#b} of {all:?}"))?;
+    }
+    for (nth, one) in all.iter().enumerate() {
+        for other in &all[nth + 1..] {
+            let mut bytes = newer.clone();
+            bytes[page_at(&object, *one)].copy_from_slice(&newer[page_at(&object, *other)]);
+            bytes[page_at(&object, *other)].copy_from_slice(&newer[page_at(&object, *one)]);
+            is_broken(&bytes, &format!("pages {one} and {other} are exchanged"))?;
+        }
+    }
+    if states[0] == states[1] {
+        return Err("the two states are one".into());
+    }
+    Ok(())
+}
+
+/// A node that somebody filled with zeros is not one that was never written.
+pub(super) fn a_node_of_zeros_is_an_error() -> Verdict {
+    let Made { object, newer, .. } = made().map_err(text)?;
+    let shape = Shape::of(PAGES).expect("it has pages");
+    for node in [shape.page(0, 0), shape.page(0, 1), shape.page(1, 0)] {
+        let mut bytes = newer.clone();
+        bytes[page_at(&object, node)].fill(0);
+        is_broken(&bytes, &format!("node at page {node}"))?;
+    }
+    Ok(())
+}
+
+/// As above, of the subtree with its seal: the node above notices.
+pub(super) fn a_subtree_that_is_taken_away_is_an_error() -> Verdict {
+    let Made { object, newer, .. } = made().map_err(text)?;
+    let shape = Shape::of(PAGES).expect("it has pages");
+    for index in [0, 1] {
+        let mut bytes = newer.clone();
+        bytes[page_at(&object, shape.page(0, index))].fill(0);
+        bytes[page_at(&object, shape.page(1, 0))][64 * index as usize..][..64].fill(0);
+        is_broken(&bytes, &format!("leaf {index}"))?;
+    }
+    let mut bytes = newer.clone();
+    for node in [shape.page(0, 0), shape.page(0, 1), shape.page(1, 0)] {
+        bytes[page_at(&object, node)].fill(0);
+    }
+    is_broken(&bytes, "all nodes")
+}
+
+/// Nonces of the object's seals in the pool's bytes, each with the seal that has it; its lane's among them.
+fn nonces(bytes: &[u8], seals: &mut HashMap<[u8; 24], Seal>) -> Verdict {
+    for line in bytes.as_chunks::<64>().0 {
+        let Ok(seal) = Seal::read_from_bytes(line) else { continue };
+        // A line that looks like a seal: its version is small, the rest behind it zeros.
+        if !(1..1000).contains(&seal.version.get()) || seal.reserved != [0; 16] || seal.tag == [0; 16] {
+            continue;
+        }
+        match seals.insert(seal.nonce, seal) {
+            Some(other) if other != seal => return Err(format!("nonce {:x?} was used twice", seal.nonce)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A process that goes on from an image that a power cut left takes nonces that nobody had.
+pub(super) fn no_nonce_comes_twice_after_a_power_cut() -> Verdict {
+    let medium = formatted(2 << 20, CONFIG);
+    sealed::create(&open(&medium, 1), "a", 9000).map_err(text)?;
+    medium.settle();
+    let mut seals = HashMap::new();
+    let record = |medium: &SimMedium| {
+        let mut writer = sealed::writer(&open(medium, 2), "a").unwrap();
+        for value in 1..4 {
+            psync(&mut writer, &[(70, &[value; 8])]).unwrap();
+        }
+    };
+    let mut value = 100;
+    let judge = |image: &crate::CrashImage| -> Verdict {
+        let medium = image.medium();
+        nonces(&medium.to_bytes(), &mut seals)?;
+        value += 1;
+        let mut writer = sealed::writer(&open(&medium, 3), "a").map_err(text)?;
+        psync(&mut writer, &[(70, &u64::to_le_bytes(value))]).map_err(text)?;
+        nonces(&medium.to_bytes(), &mut seals)
+    };
+    for_each_crash(&medium, record, judge, &LIMITS).map_err(|failure| failure.to_string())?;
+    if seals.len() < 50 { Err(format!("{} seals were seen", seals.len())) } else { Ok(()) }
+}
+
+/// The same bytes, psynced again, are other ciphertext.
+pub(super) fn equal_pages_have_unequal_ciphertext() -> Verdict {
+    let medium = formatted(2 << 20, CONFIG);
+    let store = open(&medium, 1);
+    let object = sealed::create(&store, "a", 9000).map_err(text)?;
+    let mut seen = Vec::new();
+    for value in [1, 2, 1, 2] {
+        let mut writer = sealed::writer(&store, "a").map_err(text)?;
+        psync(&mut writer, &[(0, &[value; 9000])]).map_err(text)?;
+        writer.detach().map_err(text)?;
+        let bytes = medium.to_bytes();
+        // Two that have one nonce differ by what their plaintexts differ by.
+        seen.push(bytes[page_at(&object, 0)].to_vec());
+    }
+    for (nth, one) in seen.iter().enumerate() {
+        for other in &seen[nth + 1..] {
+            let same =
+                one.iter().zip(other).filter(|(one, other)| *one ^ *other == 0 || *one ^ *other == 3).count();
+            if same > 400 {
+                return Err(format!("{same} bytes of two ciphertexts tell what they are"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Text that is stored is nowhere in the pool, its lanes among it, at any time.
+pub(super) fn plaintext_is_nowhere_in_the_pool() -> Verdict {
+    for disk in [true, false] {
+        let medium = formatted(2 << 20, SimConfig { disk, ..CONFIG });
+        let store = open(&medium, 1);
+        sealed::create(&store, "a", SIZE).map_err(text)?;
+        let mut writer = sealed::writer(&store, "a").map_err(text)?;
+        let planted = PLANTED.repeat(300);
+        for (at, len) in [(0, 32), (4090, 32), (100, 9600), (5000, 64)] {
+            psync(&mut writer, &[(at, &planted[..len])]).map_err(text)?;
+            for bytes in [medium.to_bytes(), medium.power_cut(crate::Choice::All).medium().to_bytes()] {
+                if let Some(found) = bytes.windows(16).position(|window| window == &PLANTED[..16]) {
+                    return Err(format!("plaintext at {found}"));
+                }
+            }
+        }
+        writer.checkpoint().map_err(text)?;
+        writer.detach().map_err(text)?;
+        if medium.to_bytes().windows(16).any(|window| window == &PLANTED[..16]) {
+            return Err("plaintext in its place".into());
+        }
+    }
+    Ok(())
+}
+
+/// Reads the object by what FORMAT.md says alone.
+struct Independent {
+    cipher: XChaCha20Poly1305,
+    id: [u8; 16],
+}
+
+impl Independent {
+    /// Opens the first slot of the key page.
+    fn open(key_page: &[u8]) -> std::result::Result<Independent, String> {
+        let slot = KeySlot::read_from_bytes(&key_page[1024..1280]).map_err(|error| error.to_string())?;
+        let derived = Sha256::new().chain_update(b"indelible key file 1").chain_update(slot.salt);
+        let derived = derived.chain_update([0x5a; 32]).finalize();
+        let mut id = [0; 16];
+        id.copy_from_slice(&key_page[16..32]);
+        let mut bound = key_page[1024..1280].to_vec();
+        bound[16..24].fill(0);
+        bound[64..136].fill(0);
+        let aad = [b"key slot", &id[..], &bound].concat();
+        let mut key = slot.wrapped;
+        XChaCha20Poly1305::new(&derived)
+            .decrypt_in_place_detached(XNonce::from_slice(&slot.nonce), &aad, &mut key, (&slot.tag).into())
+            .map_err(|_| "the slot does not open".to_owned())?;
+        Ok(Independent { cipher: XChaCha20Poly1305::new(&key.into()), id })
+    }
+
+    fn verify(
+        &self,
+        kind: &[u8; 8],
+        at: (u64, u64),
+        seal: &[u8],
+        behind: &[u8],
+        bytes: &mut [u8],
+    ) -> Verdict {
+        let (level, index) = (at.0.to_le_bytes(), at.1.to_le_bytes());
+        let aad = [kind, &self.id[..], &level, &index, &seal[40..48], behind].concat();
+        let (nonce, tag) = (XNonce::from_slice(&seal[..24]), (&seal[24..40]).into());
+        self.cipher
+            .decrypt_in_place_detached(nonce, &aad, bytes, tag)
+            .map_err(|_| format!("{:?} {at:?} does not verify", String::from_utf8_lossy(kind)))
+    }
+}
+
+/// Pages of the contents are encrypted as FORMAT.md says.
+pub(super) fn pages_are_sealed_as_the_format_says() -> Verdict {
+    let Made { object, newer, .. } = made().map_err(text)?;
+    let (shape, page) = (Shape::of(PAGES).expect("it has pages"), |page| &newer[page_at(&object, page)]);
+    let reader = Independent::open(page(shape.key_page()))?;
+    for written in WRITTEN {
+        let leaf = page(shape.page(0, written / 64));
+        let mut bytes = page(written).to_vec();
+        let seal = &leaf[written as usize % 64 * 64..][..64];
+        reader.verify(b"granule\0", (0, written), seal, &[], &mut bytes)?;
+        if bytes[640..704] != [2; 64] || bytes[..640].iter().any(|byte| *byte != 0) {
+            return Err(format!("page {written} holds something else"));
+        }
+    }
+    Ok(())
+}
+
+/// Nodes are authenticated as FORMAT.md says.
+pub(super) fn nodes_are_sealed_as_the_format_says() -> Verdict {
+    let Made { object, newer, .. } = made().map_err(text)?;
+    let (shape, page) = (Shape::of(PAGES).expect("it has pages"), |page| &newer[page_at(&object, page)]);
+    let key_page = page(shape.key_page());
+    let reader = Independent::open(key_page)?;
+    let top = page(shape.page(1, 0));
+    let of_root = [&key_page[..64], top].concat();
+    reader.verify(b"node\0\0\0\0", (1, 0), &key_page[64..128], &of_root, &mut [])?;
+    for index in [0, 1] {
+        let seal = &top[64 * index as usize..][..64];
+        reader.verify(b"node\0\0\0\0", (0, index), seal, page(shape.page(0, index)), &mut [])?;
+    }
+    Ok(())
+}

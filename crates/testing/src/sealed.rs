@@ -1,0 +1,58 @@
+//! Sealed objects under test. All of them have one key, so that whoever finds one can look into it.
+
+use indelible_store::error::Result;
+use indelible_store::format::PAGE;
+use indelible_store::seal::SealKey;
+use indelible_store::store::{SealedPages, Store, Unlocked, Writer};
+use indelible_store::table::{CreateOptions, Key, Located};
+use std::sync::Arc;
+
+/// The key of every sealed object.
+#[must_use]
+#[allow(clippy::missing_panics_doc)]
+pub fn key() -> SealKey {
+    SealKey::file(vec![0x5a; 32]).expect("it is long enough")
+}
+
+/// Creates one.
+pub fn create(store: &Arc<Store>, name: &str, size: u64) -> Result<Located> {
+    store.create_sealed(name, &CreateOptions { size, ..CreateOptions::default() }, &[(&key(), "test")])
+}
+
+/// The object's key.
+pub fn unlock(store: &Arc<Store>, name: &str) -> Result<Unlocked> {
+    store.unlock(name, Key::default(), &key())
+}
+
+/// Attaches an object for writing, sealed or not.
+pub fn writer(store: &Arc<Store>, name: &str) -> Result<Writer> {
+    if store.find(name)?.is_sealed() {
+        return store.attach_sealed_writer(name, Key::default(), &unlock(store, name)?);
+    }
+    store.attach_writer(name, Key::default())
+}
+
+/// The bytes of a sealed object that nobody writes.
+pub fn contents(store: &Arc<Store>, object: &Located) -> Result<Vec<u8>> {
+    let name = object.entry.name();
+    let reader = store.attach_sealed_reader(&name, Key::default(), &unlock(store, &name)?)?;
+    match reader.sealed_pages() {
+        Some(pages) => bytes(&pages, object),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// The bytes of a sealed object by its pages.
+pub fn bytes(pages: &SealedPages, object: &Located) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; object.entry.content_len() as usize];
+    pages.read_all(0, &mut bytes)?;
+    bytes.truncate(object.entry.size.get() as usize);
+    Ok(bytes)
+}
+
+/// Where the pages of an object lie in the pool's bytes.
+#[must_use]
+pub fn page_at(object: &Located, page: u64) -> std::ops::Range<usize> {
+    let start = (object.entry.primary_offset() + page * PAGE) as usize;
+    start..start + PAGE as usize
+}
