@@ -183,7 +183,7 @@ impl Child {
         let reaped =
             pool.store().reap().map_err(|error| Trouble::Wrong(format!("nothing can be reaped: {error}")))?;
         Said::Count { count: reaped, what: "copies of objects that died growing, removed".into() }.say();
-        // What objects rest on is among all objects of the pool.
+        // All objects of the pool include bases.
         let found = if self.keeps { pool.list().count() as u64 } else { pool.info()?.objects };
         if found != objects {
             return Err(Trouble::Wrong(format!("{found} objects instead of {objects}")));

@@ -65,7 +65,7 @@ pub(crate) struct Kills {
     jobs: usize,
 }
 
-/// What happens in the rounds of a scenario.
+/// The kind of a scenario.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Each process has objects of its own.
