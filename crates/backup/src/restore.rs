@@ -11,7 +11,7 @@ use crate::folder::publish;
 use crate::format::PAGE;
 use indelible::{ErrorKind, Pool, PoolOptions};
 use indelible_store::error::StoreError;
-use indelible_store::format::entry::{FLAG_FOREIGN, FLAG_VOLATILE};
+use indelible_store::format::entry::{FLAG_BASE, FLAG_FOREIGN, FLAG_VOLATILE};
 use indelible_store::store::{Attributes, Revived};
 use std::collections::HashMap;
 use std::fs;
@@ -151,9 +151,10 @@ struct Target {
 impl Target {
     fn begin(pool: &Pool, objects: &[Attributes], rebase: bool) -> Result<Self> {
         let (mut revived, mut addresses) = (HashMap::new(), HashMap::new());
-        // Those that own their addresses come first.
+        // Objects that own their addresses come first, then copies, of which the first owns them where its original is not there: a snapshot never does.
         let mut order: Vec<&Attributes> = objects.iter().collect();
-        order.sort_by_key(|object| rebase && object.flags & FLAG_FOREIGN != 0);
+        let has = |object: &Attributes, flag| object.flags & flag != 0;
+        order.sort_by_key(|object| rebase.then(|| (has(object, FLAG_FOREIGN), has(object, FLAG_BASE))));
         for object in order {
             let new = match rebase {
                 false => pool.store().revive(object),

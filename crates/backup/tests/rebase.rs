@@ -173,8 +173,9 @@ fn single_objects_come_to_a_pool_that_has_their_addresses_for_others() {
     restore_objects(&file, &other, &names(&["before", "locked", "trial"]), true, &mut unseen).unwrap();
     assert_eq!(other.stat("before").unwrap().address, other.stat("trial").unwrap().address);
     has(&mut other.heap("trial", 0).unwrap(), 100);
+    let _new = other.create_attached("new", 1 << 20).unwrap();
     let _both = (pool.attach_read("trial").unwrap(), other.attach_read("trial").unwrap());
-    drop(_both);
+    drop((_both, _new));
     drop(other);
     sound(&dir.path().join("other.pmo"));
 }

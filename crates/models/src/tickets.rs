@@ -7,7 +7,7 @@ use loom::thread;
 
 const THREADS: usize = 3;
 
-/// What each thread stored, and what of it is durable. The atomics order nothing: that is for the rounds.
+/// Stores of each thread, and those of them that are durable. The atomics order nothing: that is for the rounds.
 #[derive(Default)]
 struct Heap {
     rounds: Rounds<&'static str>,

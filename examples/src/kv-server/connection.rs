@@ -1,6 +1,6 @@
 //! One client: bytes that came, requests carried out, replies that are to go once their changes are durable.
 
-use crate::call::perform;
+use crate::commands::perform;
 use crate::data::Database;
 use crate::reply::Reply;
 use crate::request::{Request, parse};

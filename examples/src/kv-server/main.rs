@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod call;
+mod commands;
 mod connection;
 mod data;
 mod glob;

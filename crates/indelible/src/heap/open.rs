@@ -1,4 +1,4 @@
-//! Opening a heap, whether there is one or not.
+//! Opening a heap, whether there is one or not, and giving its object back.
 
 use super::raw::HeapOptions;
 use super::writer::Heap;
@@ -24,6 +24,14 @@ impl Heap {
             true => Heap::format_with(object, options),
             false => Heap::open_with(object, options),
         }
+    }
+
+    /// The object again; what was not psynced is still in it.
+    #[must_use]
+    pub fn into_object(self) -> Object {
+        let Heap { raw, object, .. } = self;
+        drop(raw);
+        object
     }
 }
 

@@ -69,7 +69,7 @@ impl<E: Clone> Rounds<E> {
         self.lock().joining
     }
 
-    /// What became of a round, if it is known.
+    /// The outcome of a round, if it is known.
     pub(super) fn outcome(&self, round: u64) -> Option<Result<(), E>> {
         self.lock().outcome(round)
     }
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(rounds.wait(a, || Err("full")), Err("full"));
         assert_eq!(rounds.wait(b, never), Err("full"));
         rounds.wait(rounds.join(), || Ok(())).unwrap();
-        // What a ticket stands for is durable by a later round as well.
+        // Stores of a failed round are durable by a later one.
         rounds.wait(c, never).unwrap();
     }
 

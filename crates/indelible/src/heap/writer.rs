@@ -407,14 +407,6 @@ impl Heap {
     pub(crate) fn attached(&self) -> &Object {
         &self.object
     }
-
-    /// The object again; what was not psynced is still in it.
-    #[must_use]
-    pub fn into_object(self) -> Object {
-        let Heap { raw, object, .. } = self;
-        drop(raw);
-        object
-    }
 }
 
 impl Growable for Heap {
