@@ -392,3 +392,23 @@ fn a_pool_without_space_refuses_and_keeps_the_last_psync() {
     assert!(matches!(sealed::create(&store, "a", 9000), Err(StoreError::Exists)));
     check_tiling(&store).unwrap();
 }
+
+// S3.5
+#[test]
+fn key_pages_that_somebody_made_up_are_refused() {
+    let target = indelible_testing::hostile::TARGETS.iter().find(|target| target.name == "key_page").unwrap();
+    let mut rng = fastrand::Rng::with_seed(11);
+    for seed in (target.seeds)() {
+        (target.run)(&seed);
+        (target.run)(&seed[..100]);
+        for _ in 0..2000 {
+            let mut bytes = seed.clone();
+            for _ in 0..rng.usize(1..5) {
+                // The header and the slots, sparing the identity that makes it readable at all.
+                let at = if rng.bool() { rng.usize(..256) } else { rng.usize(1024..1600) };
+                bytes[at] = rng.u8(..);
+            }
+            (target.run)(&bytes);
+        }
+    }
+}

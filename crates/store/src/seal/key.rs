@@ -2,7 +2,7 @@
 
 use crate::entropy::random;
 use crate::error::{Result, SealError};
-use argon2::{Algorithm, Argon2, Params, Version};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -10,10 +10,10 @@ use zeroize::Zeroizing;
 const SHORTEST: usize = 32;
 /// Bytes of a key file, at most.
 const LONGEST: usize = 1 << 20;
-/// Most memory in KiB that a slot may ask for: a damaged one must not exhaust the machine.
-const MOST_MEMORY: u32 = 4 << 20;
+/// Most memory in KiB that a slot may ask for: a forged one must not exhaust the machine.
+const MOST_MEMORY: u32 = 1 << 20;
 /// Most passes and lanes that a slot may ask for.
-const MOST_PASSES: u32 = 64;
+const MOST_PASSES: u32 = 16;
 
 /// Work that deriving a key from a passphrase takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,11 +90,15 @@ impl SealKey {
         let mut out = Zeroizing::new([0; 32]);
         if self.cost.is_some() {
             let params = check(cost)?;
+            let mut memory = Zeroizing::new(Vec::new());
+            let why = "there is no memory for its passphrase: it asks for up to 1 GiB";
+            memory.try_reserve_exact(params.block_count()).map_err(|_| SealError::BadKey { why })?;
+            memory.resize(params.block_count(), Block::default());
             let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
-            let failed = |_| SealError::BadKey {
-                why: "Argon2id refuses the passphrase, or there is no memory for it",
-            };
-            argon.hash_password_into(&self.secret, salt, &mut *out).map_err(failed)?;
+            let failed = |_| SealError::BadKey { why: "Argon2id refuses the passphrase: it is too long" };
+            argon
+                .hash_password_into_with_memory(&self.secret, salt, &mut *out, &mut *memory)
+                .map_err(failed)?;
         } else {
             let digest = Sha256::new().chain_update(b"indelible key file 1").chain_update(salt);
             out.copy_from_slice(&digest.chain_update(&*self.secret).finalize());
@@ -105,8 +109,9 @@ impl SealKey {
 
 /// Refuses a cost that a damaged slot may ask for.
 fn check(cost: Cost) -> Result<Params> {
-    let bad =
-        SealError::BadKey { why: "the cost of its passphrase is out of bounds: at most 4 GiB and 64 passes" };
+    let bad = SealError::BadKey {
+        why: "the cost of its passphrase is out of bounds: at most 1 GiB, 16 passes and 16 lanes",
+    };
     if cost.memory > MOST_MEMORY || cost.passes > MOST_PASSES || cost.lanes > MOST_PASSES {
         return Err(bad.into());
     }

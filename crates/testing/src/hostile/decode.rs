@@ -9,10 +9,12 @@ use indelible_store::format::entry::{Entry, Progress};
 use indelible_store::format::lane::{BODY, Directory, HEADERS, Header as LaneHeader};
 use indelible_store::format::node::{CAPACITY, Node};
 use indelible_store::format::root::Root;
+use indelible_store::format::seal::{KeySlot, SLOT_COUNT, SLOTS};
 use indelible_store::format::superblock::Superblock;
-use indelible_store::format::{LINE, PAGE};
+use indelible_store::format::{LINE, PAGE, checksum};
 use indelible_store::lane::{LaneLog, Search, ending, scan};
 use indelible_store::medium::Medium;
+use indelible_store::seal::{KeyPage, SealKey};
 use std::sync::Arc;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -90,6 +92,38 @@ pub fn entry(input: &[u8]) {
     let found: Progress = made(input.get(size_of::<Entry>()..).unwrap_or(&[]));
     assert!(found.sealed(SEED).of(&found.id, SEED).is_some(), "an intact line is believed");
     let _ = found.of(&[9; 16], SEED);
+}
+
+/// A key page: one that can be read opens for nobody who has another key.
+pub fn key_page(input: &[u8]) {
+    let (mut found, stranger) =
+        (Box::new([0; PAGE as usize]), SealKey::file(vec![9; 32]).expect("long enough"));
+    let len = input.len().min(found.len());
+    found[..len].copy_from_slice(&input[..len]);
+    let mut fitting = found.clone();
+    for slot in fitting[SLOTS..].as_chunks_mut::<{ size_of::<KeySlot>() }>().0 {
+        slot[16..24].fill(0);
+        let sum = checksum(0, &[&slot[..]]);
+        slot[16..24].copy_from_slice(&sum.to_le_bytes());
+    }
+    for bytes in [found, fitting] {
+        let size = u64::from_le_bytes(*bytes[32..].first_chunk().expect("a page"));
+        if let Ok(mut page) = KeyPage::read(bytes, size) {
+            assert!(page.slots().len() <= SLOT_COUNT && page.open(&stranger).is_err());
+            for slot in 0..=SLOT_COUNT {
+                let left = page.slots().len();
+                assert!(page.remove(slot).is_err() || page.slots().len() + 1 == left && left > 1);
+            }
+        }
+    }
+}
+
+/// Inputs for [`key_page`].
+#[must_use]
+pub fn key_pages() -> Vec<Vec<u8>> {
+    let keys = [7, 8].map(|byte| SealKey::file(vec![byte; 32]).expect("long enough"));
+    let made = KeyPage::new(5000, &[(&keys[0], "one"), (&keys[1], "two")]);
+    made.map(|(page, _)| page.bytes().to_vec()).into_iter().collect()
 }
 
 /// A lane of the input's bytes, its headers and its batches' sums made to fit one after the other.

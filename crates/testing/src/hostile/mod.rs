@@ -41,6 +41,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "root", run: decode::root, seeds: decode::roots },
     Target { name: "node", run: decode::node, seeds: decode::nodes },
     Target { name: "entry", run: decode::entry, seeds: decode::entries },
+    Target { name: "key_page", run: decode::key_page, seeds: decode::key_pages },
     Target { name: "lane", run: decode::lane, seeds: decode::lanes },
     Target { name: "table", run: whole::table, seeds: edit::seeds },
     Target { name: "check", run: whole::check, seeds: edit::seeds },
