@@ -6,7 +6,7 @@ const BYTES: usize = 512 << 20;
 /// Bytes of a line.
 const LINE: usize = 64 << 10;
 
-/// What the input begins with.
+/// The first request of an input, if it is whole.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Request<'i> {
     /// More input is needed.

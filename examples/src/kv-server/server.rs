@@ -43,7 +43,7 @@ fn attend<'h>(heap: &'h Heap, database: &PMutex<'h, Database<'h>>, listener: &Tc
                     changed |= changes;
                     true
                 }
-                // What it asked for last is durable with the others' requests, or with the next.
+                // Its last changes are durable with the others' requests, or with the next.
                 Err(_) => false,
             }
         });
