@@ -167,6 +167,8 @@ mutants! {
         AbsorbedEarly,
         /// A base does not say that pages that it absorbed are its own.
         AbsorbedUnclaimed,
+        /// A base absorbs others beneath an object whose writer has died, of which psyncs wait in a lane.
+        AbsorbedUnrecovered,
         /// A reader that follows takes psyncs over a gap in the lane.
         TailGap,
         /// A reader that follows takes psyncs that are not durable yet.

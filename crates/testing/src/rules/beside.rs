@@ -27,7 +27,7 @@ pub(super) struct Beside {
     pub(super) expected: Vec<Vec<u8>>,
 }
 
-const NAMES: [&str; 2] = ["a", "b"];
+pub(super) const NAMES: [&str; 2] = ["a", "b"];
 
 impl Beside {
     pub(super) fn begin(config: SimConfig) -> Result<Beside> {

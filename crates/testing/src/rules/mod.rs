@@ -10,6 +10,7 @@ mod blocks;
 mod chains;
 mod commits;
 mod dropped;
+mod dying;
 pub mod errors;
 mod following;
 mod joined;
@@ -132,6 +133,8 @@ rule_tests! {
     chains::merges_are_whole_after_a_power_cut => MergeUnproven | MergedUnclaimed;
     chains::bases_are_merged_beneath_a_writer => MergeUnproven | MergedUnclaimed | RevisionKept;
     chains::bases_are_absorbed_whole => AbsorbedEarly;
+    dying::a_psync_stays_whose_writer_dies_before_a_base_absorbs => AbsorbedUnrecovered;
+    dying::a_psync_is_whole_whose_writer_dies_before_a_base_absorbs => AbsorbedUnrecovered;
     following::readers_follow_by_the_log => TailGap | RevisionKept;
     following::readers_do_not_miss_the_last_psync => TailGap;
     united::pages_are_right_while_bases_are_absorbed => PagesLaneKept;
