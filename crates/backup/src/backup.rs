@@ -30,6 +30,8 @@ pub struct Summary {
     pub bytes: u64,
     /// The backup that it rests on; `None`: it is full.
     pub base: Option<PathBuf>,
+    /// It goes on from one that was interrupted.
+    pub resumed: bool,
     /// Why it is full although there are backups of the pool.
     pub why_full: Option<String>,
 }
@@ -92,7 +94,17 @@ pub(crate) fn backup(
     }
     let (_, bytes) = encoder.end()?;
     let objects = source.held.len() as u64;
-    Ok(Summary { path: None, id: hex(&id), objects, size, held: kept, bytes, base: None, why_full: None })
+    Ok(Summary {
+        path: None,
+        id: hex(&id),
+        objects,
+        size,
+        held: kept,
+        bytes,
+        base: None,
+        resumed: false,
+        why_full: None,
+    })
 }
 
 /// The end of the pages that may be other than zeros, now or in the backup below.

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// How the names of backups in a folder end.
 pub(crate) const SUFFIX: &str = "pmobackup";
+/// How the names of those end that were interrupted, and are there for those that rest on them.
+pub(crate) const PART: &str = "pmopart";
 
 /// One of the backups of a chain.
 pub(crate) struct Link {
@@ -90,6 +92,7 @@ pub(crate) fn named(path: &Path) -> Result<PathBuf> {
     let all = files(path)?;
     let newest = all
         .iter()
+        .filter(|(path, _)| !is_part(path))
         .max_by_key(|(_, header)| rank(header))
         .ok_or_else(|| BackupError::NotABackup(path.to_owned()))?;
     if all.iter().any(|(_, header)| header.pool != newest.1.pool) {
@@ -103,13 +106,18 @@ pub(crate) fn rank(header: &Header) -> (u64, u32) {
     (header.created.get(), header.depth.get())
 }
 
-/// The backups in a folder whose headers are intact.
+/// Whether the file is one that was interrupted.
+fn is_part(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == PART)
+}
+
+/// The backups in a folder whose headers are intact, those that were interrupted, too.
 pub(crate) fn files(folder: &Path) -> Result<Vec<(PathBuf, Header)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(BackupError::file("read", folder))? {
         let path = entry.map_err(BackupError::file("read", folder))?.path();
         let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if hidden || path.extension().is_none_or(|end| end != SUFFIX) {
+        if hidden || path.extension().is_none_or(|end| end != SUFFIX && end != PART) {
             continue;
         }
         if let Ok(decoder) = open(&path) {
@@ -160,7 +168,14 @@ impl Chain {
 
     /// Reads all chunks, oldest first, and gives each with the number of its link to `visit`. Each file is proved to its end,
     /// and to be what the next one was made for. Returns the hash of the newest.
-    pub fn read(&self, visit: &mut dyn FnMut(usize, &Attributes, Chunk) -> Result<()>) -> Result<Hash> {
+    ///
+    /// # Errors
+    /// `Damaged`, `BaseSwapped`; `Interrupted` of the newest, unless it is read `as_base`.
+    pub fn read(
+        &self,
+        as_base: bool,
+        visit: &mut dyn FnMut(usize, &Attributes, Chunk) -> Result<()>,
+    ) -> Result<Hash> {
         let mut below = None;
         for (number, link) in self.links.iter().enumerate() {
             let mut decoder = open(&link.path)?;
@@ -171,6 +186,9 @@ impl Chain {
             self.expect_base(number, below)?;
             while let Some(chunk) = decoder.chunk()? {
                 visit(number, &link.objects[chunk.object], chunk)?;
+            }
+            if decoder.is_interrupted() && !as_base && number + 1 == self.links.len() {
+                return Err(BackupError::Interrupted(link.path.clone()));
             }
             below = decoder.whole();
         }
@@ -252,6 +270,9 @@ pub fn verify(path: &Path, progress: Progress<'_>) -> Result<Verified> {
         let mut decoder = open(&chain.links[number].path)?;
         let before = verified.damage.len();
         read_all(&mut decoder, &mut verified, progress)?;
+        if decoder.is_interrupted() && number + 1 == chain.links.len() {
+            return Err(BackupError::Interrupted(chain.links[number].path.clone()));
+        }
         // A base that is damaged was reported.
         if let Some(Err(error)) = below.map(|below| chain.expect_base(number, Some(below))) {
             let what = error.to_string();

@@ -52,6 +52,8 @@ pub struct Decoder<R> {
     /// Whether a record was damaged: the count at the end proves nothing then.
     torn: bool,
     ended: bool,
+    /// Whether its end says that it was interrupted.
+    interrupted: bool,
 }
 
 impl<R: Read> Decoder<R> {
@@ -92,6 +94,7 @@ impl<R: Read> Decoder<R> {
             lost: false,
             torn: false,
             ended: false,
+            interrupted: false,
         };
         for _ in 0..header.objects.get() {
             let at = decoder.at;
@@ -149,8 +152,12 @@ impl<R: Read> Decoder<R> {
         if frame.kind.get() == kind::END {
             let more = fill(&mut self.input, &mut [0], &self.path)?;
             let counted = frame.held.get() == self.chunks || self.torn;
-            self.ended = true;
-            return if more || !counted || !body.is_empty() { Err(wrong("its end")) } else { Ok(None) };
+            (self.ended, self.interrupted) = (true, frame.first.get() == 1);
+            return if more || !counted || !body.is_empty() || frame.first.get() > 1 {
+                Err(wrong("its end"))
+            } else {
+                Ok(None)
+            };
         }
         let (object, first) = (frame.object.get(), frame.first.get());
         let limit = self.objects.get(object as usize).map_or(0, |object| pages(object.size));
@@ -194,6 +201,16 @@ impl<R: Read> Decoder<R> {
     /// Whether anything can be read behind a record that was damaged.
     pub fn goes_on(&self) -> bool {
         !self.lost && !self.ended
+    }
+
+    /// Whether its end says that it was interrupted: it is there for those that rest on it.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    /// Bytes read, the hash that stands there, and how many chunks were before it.
+    pub fn position(&self) -> (u64, Hash, u64) {
+        (self.at, self.last, self.chunks)
     }
 
     /// The hash of the whole, once [`chunk`](Self::chunk) returned `None`.

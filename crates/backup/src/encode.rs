@@ -5,6 +5,7 @@ use crate::format::{CHUNK, Frame, Hash, Header, ObjectBody, PAGE, hash, kind, pa
 use indelible_store::store::Attributes;
 use std::io::Write;
 use std::path::Path;
+use zerocopy::little_endian::U64;
 use zerocopy::{FromZeros, IntoBytes};
 
 /// Pages of an object that a backup is to have.
@@ -33,6 +34,13 @@ pub struct Encoder<'a> {
     chunks: u64,
     packed: Vec<u8>,
     body: Vec<u8>,
+}
+
+/// The end of a backup that was interrupted after so many chunks, the last of them with this hash.
+pub fn end_early(last: &Hash, chunks: u64) -> Vec<u8> {
+    let (kind, first, held) = (kind::END.into(), U64::from(1), chunks.into());
+    let frame = Frame { kind, first, held, ..Frame::new_zeroed() };
+    [frame.as_bytes(), &hash(&[last, frame.as_bytes()])].concat()
 }
 
 impl<'a> Encoder<'a> {

@@ -77,6 +77,9 @@ pub enum BackupError {
         /// The other.
         base: PathBuf,
     },
+    /// It was interrupted: it has a part of what it was to have.
+    #[error("{} was interrupted: it is no backup, but later ones may rest on it", .0.display())]
+    Interrupted(PathBuf),
     /// Somebody else makes a backup there.
     #[error("another backup into {} is under way", .0.display())]
     FolderBusy(PathBuf),
@@ -137,6 +140,9 @@ impl BackupError {
             BackupError::Damaged { .. } => "use another backup; `pmo verify` lists all that is damaged",
             BackupError::BaseMissing { .. } => "bring the backups that it rests on to the same folder",
             BackupError::BaseSwapped { .. } => "bring back the backup that it was made for, or use another",
+            BackupError::Interrupted(_) => {
+                "use the backup after it; `pmo backup` into its folder goes on from it"
+            }
             BackupError::FolderBusy(_) => "wait until it is done",
             BackupError::Exists(_) => "choose another path, or --force",
             BackupError::InUse { .. } => "end the processes that use it, or restore to another path",

@@ -2,10 +2,11 @@
 
 use crate::Progress;
 use crate::backup::{Summary, backup};
-use crate::chain::{SUFFIX, files, rank};
+use crate::chain::{PART, SUFFIX, files, rank};
 use crate::error::{BackupError, Result};
 use crate::format::hex;
 use crate::index::Index;
+use crate::interrupted;
 use crate::source::Choice;
 use indelible::Pool;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -18,7 +19,8 @@ const LOCK: &str = ".pmo-backup.lock";
 const PARTIAL: &str = "partial";
 
 /// Makes a backup in a folder, which is made if there is none: of what changed since the newest backup of the pool there, after that one, and those that
-/// it rests on, were read and found intact; else, or with `full`, of all. Leftovers of an earlier one that was interrupted are removed.
+/// it rests on, were read and found intact; else, or with `full`, of all. It goes on from one that was interrupted, if that was not of another kind: pages that
+/// are there, and have not changed since, are not written again.
 ///
 /// # Errors
 /// As for [`backup_to`](crate::backup_to); `FolderBusy`.
@@ -31,27 +33,36 @@ pub fn backup_into(
 ) -> Result<Summary> {
     fs::create_dir_all(folder).map_err(BackupError::file("create", folder))?;
     let _lock = lock(folder)?;
-    remove_partial(folder)?;
+    let part = keep_partial(pool, folder, full)?;
     let (mut below, mut why_full) = (None, None);
     let newest = files(folder)?.into_iter().filter(|(_, header)| header.pool == pool.id());
-    if let Some((path, _)) = newest.max_by_key(|(_, header)| rank(header)).filter(|_| !full) {
+    let newest = newest.max_by_key(|(_, header)| rank(header)).map(|(path, _)| path);
+    if let Some(path) = part.clone().or(newest.filter(|_| !full)) {
         match Index::read(&path) {
             Ok(index) => below = Some((path, index)),
             Err(error) => why_full = Some(error.to_string()),
         }
     }
-    // Its name is that of its number in the folder: names in order are backups in order.
-    let count = files(folder)?.len() + 1;
-    let (stem, mut number) = (hex(&pool.id()[..4]), count);
-    let mut path = folder.join(format!("{stem}-{number:06}.{SUFFIX}"));
-    while path.exists() {
-        number += 1;
-        path = folder.join(format!("{stem}-{number:06}.{SUFFIX}"));
-    }
-    let partial = folder.join(format!(".{stem}-{number:06}.{PARTIAL}"));
+    let path = free_name(pool, folder, SUFFIX)?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let partial = folder.join(format!(".{stem}.{PARTIAL}"));
     let index = below.as_ref().map(|(_, index)| index);
     let made = write(pool, choice, &path, &partial, index, false, progress)?;
-    Ok(Summary { base: below.map(|(path, _)| path), why_full, ..made })
+    let base = below.map(|(path, _)| path);
+    let resumed = part.is_some() && base == part;
+    Ok(Summary { base, resumed, why_full, ..made })
+}
+
+/// A name in the folder. It has a number: names in order are backups in order.
+fn free_name(pool: &Pool, folder: &Path, suffix: &str) -> Result<PathBuf> {
+    let (stem, mut number) = (hex(&pool.id()[..4]), files(folder)?.len() + 1);
+    loop {
+        let named = |suffix: &str| folder.join(format!("{stem}-{number:06}.{suffix}"));
+        if ![SUFFIX, PART].into_iter().any(|suffix| named(suffix).exists()) {
+            return Ok(named(suffix));
+        }
+        number += 1;
+    }
 }
 
 /// Makes a full backup as a file of that name. With `replace` there may be one.
@@ -138,14 +149,23 @@ fn lock(folder: &Path) -> Result<File> {
     }
 }
 
-/// Removes what backups that were interrupted left; the caller has the lock.
-fn remove_partial(folder: &Path) -> Result<()> {
+/// Keeps what a backup of the pool that was interrupted left, if another can go on from there, and removes all else of that kind; the caller has the lock.
+/// Returns the file.
+fn keep_partial(pool: &Pool, folder: &Path, full: bool) -> Result<Option<PathBuf>> {
+    let mut kept = None;
     for entry in fs::read_dir(folder).map_err(BackupError::file("read", folder))? {
         let path = entry.map_err(BackupError::file("read", folder))?.path();
         let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if hidden && path.extension().is_some_and(|end| end == PARTIAL) {
+        if !hidden || path.extension().is_none_or(|end| end != PARTIAL) {
+            continue;
+        }
+        if kept.is_none() && interrupted::close(&path, &pool.id(), full)? {
+            let name = free_name(pool, folder, PART)?;
+            publish(&path, &name, false)?;
+            kept = Some(name);
+        } else {
             fs::remove_file(&path).map_err(BackupError::file("remove", &path))?;
         }
     }
-    Ok(())
+    Ok(kept)
 }

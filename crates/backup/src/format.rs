@@ -88,7 +88,7 @@ pub struct Frame {
     pub object: U32,
     /// Of a chunk: one of [`packing`].
     pub packing: U32,
-    /// Of a chunk: its first page.
+    /// Of a chunk: its first page; of the end: 1 if the backup was interrupted.
     pub first: U64,
     /// Of a chunk: pages of it that the body has, bit by bit; at the end: chunks.
     pub held: U64,

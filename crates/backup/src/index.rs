@@ -20,7 +20,7 @@ impl Index {
         let chain = Chain::open(path)?;
         let mut objects: HashMap<_, BTreeMap<_, _>> = HashMap::new();
         let newest = &chain.links[chain.links.len() - 1];
-        let whole = chain.read(&mut |number, object, chunk| {
+        let whole = chain.read(true, &mut |number, object, chunk| {
             let limit = chain.limit(number, &object.id);
             let known = objects.entry(object.id).or_default();
             let held = chunk.pages(chunk.held).zip(&chunk.hashes);

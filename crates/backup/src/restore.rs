@@ -129,7 +129,7 @@ pub fn restore_objects(
 }
 
 fn fill(chain: &Chain, target: &mut Target, progress: Progress<'_>) -> Result<()> {
-    chain.read(&mut |number, object, chunk| {
+    chain.read(false, &mut |number, object, chunk| {
         let limit = chain.limit(number, &object.id);
         let first = chain.spans.get(&object.id).is_none_or(|(from, _)| *from == number);
         target.write(object, &chunk, limit, !first)?;

@@ -3,6 +3,7 @@
 mod hostile;
 mod hot;
 mod incremental;
+mod interrupted;
 mod rebase;
 mod round_trip;
 mod support;

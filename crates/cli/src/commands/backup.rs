@@ -36,7 +36,8 @@ Examples:
   pmo restore /backup/data/ new.pmo
 
 JSON: file, id, objects, size (bytes of the objects), held (bytes of the pages in this backup),
-bytes (of the backup), base (the file that it rests on) or null, why_full or null")]
+bytes (of the backup), base (the file that it rests on) or null, resumed (whether that was
+interrupted, and this one goes on from there), why_full or null")]
 pub struct Backup {
     /// The pool
     #[arg(value_parser = pool())]
@@ -75,6 +76,7 @@ struct Report {
     held: u64,
     bytes: u64,
     base: Option<PathBuf>,
+    resumed: bool,
     why_full: Option<String>,
 }
 
@@ -106,6 +108,9 @@ pub fn run(context: &Context, args: &Backup) -> Result {
 fn said(report: &Report, out: &mut Out) -> Result {
     let file = report.file.as_deref().unwrap_or(Path::new("-")).display();
     let kind = match (&report.base, &report.why_full) {
+        (Some(base), _) if report.resumed => {
+            format!("goes on from {}, which was interrupted", base.display())
+        }
         (Some(base), _) => format!("what changed since {}", base.display()),
         (None, Some(why)) => format!("all, as the newest one cannot be built on: {why}"),
         (None, None) => "all".into(),
@@ -121,7 +126,7 @@ fn said(report: &Report, out: &mut Out) -> Result {
 
 impl Report {
     fn of(made: Summary) -> Self {
-        let Summary { path, id, objects, size, held, bytes, base, why_full } = made;
-        Report { file: path, id, objects, size, held, bytes, base, why_full }
+        let Summary { path, id, objects, size, held, bytes, base, resumed, why_full } = made;
+        Report { file: path, id, objects, size, held, bytes, base, resumed, why_full }
     }
 }

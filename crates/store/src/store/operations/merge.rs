@@ -90,23 +90,19 @@ impl Pair {
     /// Copies the pages; durable on return. Returns how many bytes.
     fn copy(&self, medium: &dyn Medium, layers: &Layers) -> Result<u64> {
         let (upper, lower) = self.both();
-        let (target, wanted) = match self.into {
-            Into::Lower => (lower, true),
-            Into::Upper => (upper, false),
-        };
         let pages = upper.entry.pages.get();
-        let (mut page, mut copied) = (0, 0);
+        let (target, wanted): (_, Box<dyn Iterator<Item = u64>>) = match self.into {
+            Into::Lower => (lower, Box::new(layers.own_pages(pages))),
+            Into::Upper => (upper, Box::new((0..pages).filter(|page| !layers.owns(*page)))),
+        };
+        let (mut wanted, mut copied) = (wanted.peekable(), 0);
         let mut bytes = Vec::new();
-        while page < pages {
-            let first = page;
-            while page < pages && page - first < PIECE && layers.owns(page) == wanted {
-                page += 1;
+        while let Some(first) = wanted.next() {
+            let mut end = first + 1;
+            while end - first < PIECE && wanted.next_if_eq(&end).is_some() {
+                end += 1;
             }
-            if page == first {
-                page += 1;
-                continue;
-            }
-            let len = (page - first) * PAGE;
+            let len = (end - first) * PAGE;
             bytes.resize(len as usize, 0);
             layers.read(medium, first * PAGE, &mut bytes)?;
             let at = target.entry.primary_offset() + first * PAGE;

@@ -1,0 +1,42 @@
+//! What is left of a backup that was interrupted: its records up to where it ends prove themselves, and get an end that says so. The next backup
+//! rests on it as on any other: it has what differs from there.
+
+use crate::decode::Decoder;
+use crate::encode::end_early;
+use crate::error::{BackupError, Result};
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// Ends the file behind its last record that is whole. `false`: nothing of it is of use, or it is of another pool, or rests on another
+/// backup although that is to be a `full` one.
+///
+/// # Errors
+/// The file cannot be written.
+pub(crate) fn close(path: &Path, pool: &[u8; 16], full: bool) -> Result<bool> {
+    let failed = |action| BackupError::file(action, path);
+    let file = File::open(path).map_err(failed("open"))?;
+    let Ok(mut decoder) = Decoder::open(BufReader::with_capacity(1 << 20, file), path) else {
+        return Ok(false);
+    };
+    if decoder.header.pool != *pool || full && decoder.header.depth.get() > 0 {
+        return Ok(false);
+    }
+    let mut position = decoder.position();
+    while let Ok(Some(_)) = decoder.chunk() {
+        position = decoder.position();
+    }
+    let (at, last, chunks) = position;
+    if chunks == 0 {
+        return Ok(false);
+    }
+    // One that had its end, and no name yet, is of a moment that is past: it gets another end, as the next one is the newest.
+    let mut file = OpenOptions::new().write(true).open(path).map_err(failed("open"))?;
+    let closed = file
+        .set_len(at)
+        .and_then(|()| file.seek(SeekFrom::Start(at)))
+        .and_then(|_| file.write_all(&end_early(&last, chunks)))
+        .and_then(|()| file.sync_all());
+    closed.map_err(failed("write"))?;
+    Ok(true)
+}
