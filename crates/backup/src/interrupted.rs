@@ -1,4 +1,4 @@
-//! What is left of a backup that was interrupted: its records up to where it ends prove themselves, and get an end that says so. The next backup
+//! Backups that were interrupted: the records up to where one ends prove themselves, and get an end that says so. The next backup
 //! rests on it as on any other: it has what differs from there.
 
 use crate::decode::Decoder;

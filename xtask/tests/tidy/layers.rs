@@ -89,7 +89,7 @@ const BACKUP: &[&[&str]] = &[
     &["format"],
     &["encode", "decode"],
     &["chain"],
-    &["index", "source"],
+    &["index", "interrupted", "source"],
     &["backup"],
     &["folder"],
     &["restore"],

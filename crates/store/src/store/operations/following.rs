@@ -69,6 +69,10 @@ impl Store {
             if object.entry.has(FLAG_BASE) || !object.entry.has(FLAG_OVERLAY) {
                 return Ok(None);
             }
+            if object.is_bound() && self.written_on(&object)?.is_none() {
+                // Its writer has failed, or died: recovery tells what its last psync left.
+                return Ok(None);
+            }
             let base = table.base(&object)?;
             let psyncs = |of: &Located| Ok::<_, StoreError>(Standing::in_line(&table.progress(of)?).psyncs);
             let shown = psyncs(&base)?;
