@@ -124,7 +124,7 @@ fn an_incremental_backup_that_was_interrupted_goes_on() {
     }
 }
 
-/// What another pool left, or what is no backup, is of no use, and goes.
+/// Leftovers of another pool, and files that are no backups, are of no use, and go.
 #[test]
 fn leftovers_of_others_are_removed() {
     let dir = tempfile::tempdir().unwrap();
