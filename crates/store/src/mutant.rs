@@ -161,6 +161,8 @@ mutants! {
         MergedUnclaimed,
         /// Pages of an object are believed by the revisions of the lane that it has left.
         PagesLaneKept,
+        /// A reader takes the base of another one although the object's writer has failed.
+        FailedFollowed,
         /// Other readers may have a base before it has absorbed what it can.
         BaseSharedEarly,
         /// A base says that pages that it absorbs are its own before they are durable.

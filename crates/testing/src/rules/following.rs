@@ -5,7 +5,7 @@ use super::{CONFIG, KEY, Verdict, create, open};
 use crate::hooked::{Hook, Hooked};
 use crate::pool::{contents, psync};
 use crate::scenario::formatted;
-use crate::sim::SimConfig;
+use crate::sim::{Fault, OpKind, SimConfig};
 use indelible_store::error::{Result, StoreError};
 use indelible_store::medium::{Device, Fatal, LockKey};
 use indelible_store::store::{Followed, Reader, Store};
@@ -171,6 +171,24 @@ pub(super) fn readers_share_a_base() -> Verdict {
         beside.writers.insert(0, beside.store.attach_writer("a", KEY).map_err(text)?);
         readers.into_iter().try_for_each(Following::end)?;
         beside.ends()
+    })
+}
+
+/// A writer has failed, and let the object go, while its process still has the lane: only recovery tells what its last psync left.
+pub(super) fn a_writer_that_failed_is_not_followed() -> Verdict {
+    on_each(|mut beside| {
+        let reader = beside.other.attach_snapshot("a", KEY).map_err(text)?;
+        beside.psync(0, 300, 20, 40).map_err(text)?;
+        beside.medium.fail_at(OpKind::WriteDurable, 0, Fault::Io);
+        if beside.psync(0, 400, 21, 40).is_ok() {
+            return Err("its psync did not fail".into());
+        }
+        drop(beside.writers.remove(0));
+        let next = open(&beside.medium, 3);
+        if next.attach_base("a", KEY).map_err(text)?.is_some() {
+            return Err("a reader follows it".into());
+        }
+        beside.other.end_snapshot(reader).map_err(text)
     })
 }
 
