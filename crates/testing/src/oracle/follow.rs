@@ -52,10 +52,10 @@ impl Follower {
             Followed::Newest => true,
             Followed::Newer(lines) => {
                 for (offset, bytes) in lines.iter() {
-                    // The last line may reach beyond the object.
-                    let from = offset as usize;
-                    let len = bytes.len().min(self.shown.len().saturating_sub(from));
-                    self.shown[from..from + len].copy_from_slice(&bytes[..len]);
+                    // A page that is logged whole reaches beyond the object, and so may its last line.
+                    let Some(shown) = self.shown.get_mut(offset as usize..) else { continue };
+                    let len = bytes.len().min(shown.len());
+                    shown[..len].copy_from_slice(&bytes[..len]);
                 }
                 true
             }

@@ -52,9 +52,9 @@ impl<'a> Following<'a> {
             Some(Followed::Newest) => true,
             Some(Followed::Newer(lines)) => {
                 for (offset, bytes) in lines.iter() {
-                    let from = offset as usize;
-                    let len = bytes.len().min(self.shown.len() - from);
-                    self.shown[from..from + len].copy_from_slice(&bytes[..len]);
+                    let Some(shown) = self.shown.get_mut(offset as usize..) else { continue };
+                    let len = bytes.len().min(shown.len());
+                    shown[..len].copy_from_slice(&bytes[..len]);
                 }
                 true
             }
