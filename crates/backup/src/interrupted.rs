@@ -6,16 +6,21 @@ use crate::encode::end_early;
 use crate::error::{BackupError, Result};
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Ends the file behind its last record that is whole. `false`: nothing of it is of use, or it is of another pool, or rests on another
-/// backup although that is to be a `full` one.
+/// backup although that is to be a `full` one; or it is a backup that has a name, too.
 ///
 /// # Errors
 /// The file cannot be written.
 pub(crate) fn close(path: &Path, pool: &[u8; 16], full: bool) -> Result<bool> {
     let failed = |action| BackupError::file(action, path);
     let file = File::open(path).map_err(failed("open"))?;
+    if file.metadata().map_err(failed("open"))?.nlink() > 1 {
+        // It has got its name as well: a process died before it removed this one. That file stays as it is.
+        return Ok(false);
+    }
     let Ok(mut decoder) = Decoder::open(BufReader::with_capacity(1 << 20, file), path) else {
         return Ok(false);
     };

@@ -124,6 +124,23 @@ fn an_incremental_backup_that_was_interrupted_goes_on() {
     }
 }
 
+/// A process died between giving a backup its name and removing the other one: the backup stays whole.
+#[test]
+fn a_backup_that_has_its_name_is_not_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let (pool, folder) = (pool(dir.path()), dir.path().join("b"));
+    let first = made(&pool, &folder, false).path.unwrap();
+    let bytes = fs::read(&first).unwrap();
+    fs::hard_link(&first, folder.join(".x-000001.partial")).unwrap();
+    put(&pool, "one", 0, b"changed");
+    let next = made(&pool, &folder, false);
+    assert!(!next.resumed && next.base.as_ref() == Some(&first), "{next:?}");
+    assert!(fs::read(&first).unwrap() == bytes, "it was changed");
+    assert!(ending(&folder, "partial").is_empty() && ending(&folder, "pmopart").is_empty());
+    assert!(verify(&first, &mut unseen).unwrap().damage.is_empty());
+    expect_restored(&pool, &folder, &dir.path().join("new.pmo"));
+}
+
 /// Leftovers of another pool, and files that are no backups, are of no use, and go.
 #[test]
 fn leftovers_of_others_are_removed() {

@@ -50,7 +50,7 @@ pub fn bytes(pages: &SealedPages, object: &Located) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Where the pages of an object lie in the pool's bytes.
+/// The places of an object's pages in the pool's bytes.
 #[must_use]
 pub fn page_at(object: &Located, page: u64) -> std::ops::Range<usize> {
     let start = (object.entry.primary_offset() + page * PAGE) as usize;

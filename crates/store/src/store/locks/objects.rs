@@ -129,9 +129,7 @@ impl ObjectLock {
         }
         Ok(Some(ObjectLock { locks: locks.clone(), entry: object.offset }))
     }
-}
 
-impl ObjectLock {
     /// Lets readers have it, too, as whose lock this one goes on.
     pub(in crate::store) fn share(&self) -> Result<()> {
         let mut held = lock(&self.locks.held);
