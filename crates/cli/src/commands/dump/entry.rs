@@ -74,7 +74,7 @@ fn entry(offset: u64, entry: &Entry) -> EntryReport {
         write_key: entry.write_key != [0; 16],
         fingerprint: hex(&entry.fingerprint),
         ties: entry.ties.get(),
-        sealed: entry.keys.get() != 0,
+        sealed: entry.has(FLAG_SEALED),
     }
 }
 
