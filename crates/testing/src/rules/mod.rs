@@ -16,6 +16,7 @@ mod following;
 mod joined;
 mod lanes;
 mod later;
+mod lives;
 mod moved;
 mod reading;
 mod recovery;
@@ -156,6 +157,9 @@ rule_tests! {
     removal::whoever_deletes_may_die => DeletedFreed;
     removal::a_volatile_object_is_gone_in_another_boot => VolatileKept;
     removal::volatile_objects_of_a_machine_that_failed_are_gone => VolatileKept;
+    lives::a_tied_object_goes_with_the_thread => LifeUnlocked | TieIgnored;
+    lives::a_tied_object_goes_with_the_process => LifeUnlocked | TieIgnored;
+    lives::lives_end_with_a_power_cut_everywhere => TieUnproven;
     ties::a_tied_object_outlives_the_other => TieIgnored;
     ties::chains_of_ties_end_from_the_far_end => TieIgnored;
     ties::lists_are_whole_after_a_power_cut => TieUnproven;

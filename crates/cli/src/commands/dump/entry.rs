@@ -7,8 +7,8 @@ use crate::failure::Result;
 use crate::out::{Out, show};
 use crate::text::{address, hex, printable};
 use indelible_store::format::entry::{
-    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SPARSE,
-    FLAG_TYPED, FLAG_VOLATILE, NO_LANE,
+    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SEALED,
+    FLAG_SPARSE, FLAG_TYPED, FLAG_VOLATILE, NO_LANE,
 };
 use serde::Serialize;
 use std::path::Path;
