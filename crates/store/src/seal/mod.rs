@@ -11,11 +11,13 @@
 
 mod aead;
 mod change;
+mod differences;
 mod key;
 mod key_page;
 mod tree;
 
 pub use change::Change;
+pub use differences::Outline;
 pub use key::{Cost, ObjectKey, SealKey};
 pub use key_page::{KeyPage, SlotInfo};
 pub use tree::Tree;

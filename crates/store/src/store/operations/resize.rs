@@ -15,6 +15,7 @@ use zerocopy::little_endian::{U32, U64};
 impl Store {
     /// Gives an object nobody has attached another size. Shrinking cuts off its end.
     pub fn resize(self: &Arc<Self>, name: &str, key: Key<'_>, size: u64) -> Result<Located> {
+        expect_plain(&self.find(name)?, "change of its size")?;
         self.reap()?;
         let (mut object, object_lock) =
             self.unless_held_still(|| self.take_recovered(name, Right::Write, key))?;
@@ -36,7 +37,6 @@ impl Store {
     ) -> Result<(Located, ObjectLock)> {
         let (object, object_lock, recovered) = self.update(|table| {
             let mut object = self.usable(table, name)?;
-            expect_plain(&object, "change of its size, rollback or move to another pool")?;
             if !right.allows(&object, key) {
                 return Err(StoreError::WrongKey);
             }
