@@ -139,6 +139,14 @@ impl SealedPages {
         }
     }
 
+    /// Verifies the page of the contents.
+    ///
+    /// # Errors
+    /// As for [`read`](SealedPages::read).
+    pub fn verify(&self, page: u64) -> Result<()> {
+        self.read(page, &mut Zeroizing::new([0; PAGE as usize]))
+    }
+
     /// Reads whole pages from `first` on.
     ///
     /// # Errors
