@@ -82,7 +82,7 @@ fn s3_02_keys_are_listed_added_and_removed() {
 fn s3_01_seals_are_checked_page_by_page() {
     let rig = rig();
     rig.feed("put", ["ledger", "--seal-key-file", "k"], &[7; 8192]).fine();
-    rig.pmo(["snapshot"], ["ledger", "monday"]).fine();
+    rig.pmo(["snapshot"], ["ledger", "--as", "monday"]).fine();
     rig.feed("put", ["ledger", "--seal-key-file", "k"], b"later").fine();
     rig.pmo(["check"], ["--seals", "--seal-key-file", "k"]).fine();
     rig.pmo(["check"], ["--seals"]).fails(2, "no seal key is given");
@@ -113,7 +113,7 @@ fn s3_01_sealed_objects_are_kept_compared_copied_moved_and_backed_up_without_the
     let rig = rig();
     let cat = |name| rig.pmo(["cat"], [name, "--length", "5", "--seal-key-file", "k"]).fine().out;
     rig.feed("put", ["ledger", "--seal-key-file", "k"], b"first").fine();
-    rig.pmo(["snapshot"], ["ledger", "monday"]).fine();
+    rig.pmo(["snapshot"], ["ledger", "--as", "monday"]).fine();
     rig.feed("put", ["ledger", "--seal-key-file", "k"], b"later").fine();
     let json = rig.pmo(["diff"], ["monday", "ledger", "--json"]).fine().json();
     assert_eq!((&json["pages"], &json["roots"]), (&1.into(), &().into()));

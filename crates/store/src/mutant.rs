@@ -137,6 +137,8 @@ mutants! {
         TieIgnored,
         /// An object points to its list of ties before that is durable.
         TieUnproven,
+        /// Nobody has the object that stands for a process, which goes at once.
+        LifeUnlocked,
         /// A volatile object is attached after the machine was started anew.
         VolatileKept,
         /// An object becomes a base before its progress as one is durable.

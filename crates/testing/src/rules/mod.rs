@@ -16,6 +16,7 @@ mod following;
 mod joined;
 mod lanes;
 mod later;
+mod lives;
 mod moved;
 mod reading;
 mod recovery;
@@ -140,6 +141,7 @@ rule_tests! {
     following::readers_do_not_miss_the_last_psync => TailGap;
     united::pages_are_right_while_bases_are_absorbed => PagesLaneKept;
     united::pages_are_right_while_bases_are_merged => PagesLaneKept;
+    united::pages_are_right_or_none_after_a_move_that_failed => PagesLaneKept;
     following::readers_share_a_base => BaseBehind;
     following::a_writer_that_failed_is_not_followed => FailedFollowed;
     following::a_base_that_absorbs_is_its_makers_on_a_disk => BaseSharedEarly;
@@ -155,6 +157,9 @@ rule_tests! {
     removal::whoever_deletes_may_die => DeletedFreed;
     removal::a_volatile_object_is_gone_in_another_boot => VolatileKept;
     removal::volatile_objects_of_a_machine_that_failed_are_gone => VolatileKept;
+    lives::a_tied_object_goes_with_the_thread => LifeUnlocked | TieIgnored;
+    lives::a_tied_object_goes_with_the_process => LifeUnlocked | TieIgnored;
+    lives::lives_end_with_a_power_cut_everywhere => TieUnproven;
     ties::a_tied_object_outlives_the_other => TieIgnored;
     ties::chains_of_ties_end_from_the_far_end => TieIgnored;
     ties::lists_are_whole_after_a_power_cut => TieUnproven;
