@@ -94,7 +94,8 @@ fn s3_01_seals_are_checked_page_by_page() {
     let offset = rig.pmo(["stat"], ["monday", "--json"]).fine().json()["offset"].as_u64().unwrap() as usize;
     let mut bytes = std::fs::read(&rig.pool).unwrap();
     for page in [0, 1] {
-        bytes[offset + 4096 * page + 2000] ^= 4;
+        // Behind the key page and a node.
+        bytes[offset + 4096 * (2 + page) + 2000] ^= 4;
     }
     std::fs::write(&rig.pool, bytes).unwrap();
     rig.pmo(["check"], [""; 0]).fine();

@@ -2,6 +2,7 @@
 
 use super::support::{Ground, World, everywhere};
 use indelible::{BrokenPage, CreateOptions, ErrorKind, Object, Pool, SealKey, psync_all};
+use indelible_store::format::seal::Shape;
 use std::collections::BTreeMap;
 
 const PAGE: usize = 4096;
@@ -180,7 +181,8 @@ fn a_reader_beside_a_writer_has_the_seal_key() {
 /// Changes a bit of a page of an object, which has it in its own extent.
 fn flip(world: &World, pool: &Pool, name: &str, page: usize) {
     use std::os::unix::fs::FileExt;
-    let at = pool.store().find(name).unwrap().entry.primary_offset() + (page * PAGE) as u64 + 100;
+    let place = Shape::of(SIZE.div_ceil(PAGE) as u64).unwrap().content_page(page as u64);
+    let at = pool.store().find(name).unwrap().entry.primary_offset() + place * PAGE as u64 + 100;
     let file = std::fs::File::options().read(true).write(true).open(world.path()).unwrap();
     let mut byte = [0];
     file.read_exact_at(&mut byte, at).unwrap();

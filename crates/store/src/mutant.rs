@@ -157,6 +157,14 @@ mutants! {
         LanePlain,
         /// A node of a sealed object's tree that is all zeros counts as one that was never written.
         AbsentUnsealed,
+        /// The header of a sealed object that gets another size is written behind the batch that says so.
+        SizeApart,
+        /// Pages that a sealed object loses as it shrinks keep their seals.
+        CutKept,
+        /// Pages that a sealed object loses are given back before its smaller size is durable.
+        CutEarly,
+        /// A sealed object that gets another key is sealed anew by the one that it has.
+        KeyKept,
         /// Nonces follow from the place of a page.
         NonceReused,
         /// A reader of a sealed object goes on to a later psync with pages that it decrypted before, whose seals are others now.

@@ -168,8 +168,6 @@ impl Workload {
             0..5 if count < 4 => Action::Create { name: fresh, size: rng.u64(1..=LARGE / 2), sparse, sealed },
             5 if count < 4 => Action::Create { name: fresh, size: LOAD, sparse, sealed },
             6..10 if count > 2 && !self.lends(&name) => Action::Destroy { name },
-            // Sealed objects have one size.
-            10..20 if self.sealed.contains(&name) => Action::Reattach { name },
             10..16 if size < LARGE => Action::Grow { name, size: size + rng.u64(1..=LARGE / 4) },
             16..20 if size <= LARGE => Action::Resize { name, size: rng.u64(1..=LARGE) },
             20..25 => Action::Reattach { name },

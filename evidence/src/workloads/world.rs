@@ -207,7 +207,10 @@ impl Worker {
                 patient(|| self.pool.create_from(name, copy, b"", &CreateOptions::new(0)))
             }
             Action::Back { name, snapshot } => patient(|| self.pool.rollback(name, snapshot, b"")),
-            Action::Resize { name, size } => patient(|| self.pool.resize(name, *size, b"")),
+            Action::Resize { name, size } => patient(|| match self.pool.stat(name)?.sealed {
+                true => self.pool.resize_sealed(name, *size, b"", &seal_key()?),
+                false => self.pool.resize(name, *size, b""),
+            }),
             Action::Grow { name, size } => Ok(self.attach(name)?.grow(*size)?),
             Action::Checkpoint { name } => Ok(self.attach(name)?.checkpoint()?),
             Action::Reattach { name } => {

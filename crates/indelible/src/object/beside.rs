@@ -21,11 +21,17 @@ pub(crate) enum Addresses {
 
 /// What decrypts a sealed object.
 #[derive(Clone)]
-pub(crate) enum Opener {
+pub(crate) struct Opener {
     /// A key of one of its slots.
-    Owner(SealKey),
-    /// Its own key.
-    Object(Unlocked),
+    owner: SealKey,
+    /// Its own key, once it is known.
+    object: Option<Unlocked>,
+}
+
+impl From<&SealKey> for Opener {
+    fn from(owner: &SealKey) -> Self {
+        Opener { owner: owner.clone(), object: None }
+    }
 }
 
 /// Pages that may lie over a base, whatever the object's size.
@@ -59,14 +65,18 @@ impl Follows {
     }
 
     fn unseal(&mut self, reader: &mut Reader) -> Result<(), Cause> {
-        let unlocked = match &self.opener {
-            None if reader.object().is_sealed() => return Err(StoreError::from(SealError::KeyNeeded).into()),
-            None => return Ok(()),
-            Some(Opener::Owner(key)) => reader.unlock(&key.0)?,
-            Some(Opener::Object(unlocked)) => unlocked.clone(),
+        let Some(opener) = &mut self.opener else {
+            let sealed = reader.object().is_sealed();
+            return if sealed { Err(StoreError::from(SealError::KeyNeeded).into()) } else { Ok(()) };
+        };
+        // The object may have got another key.
+        let known = |unlocked: &&Unlocked| reader.key_page().is_ok_and(|page| unlocked.is_for(&page));
+        let unlocked = match opener.object.as_ref().filter(known) {
+            Some(unlocked) => unlocked.clone(),
+            None => reader.unlock(&opener.owner.0)?,
         };
         reader.unseal(&unlocked)?;
-        self.opener = Some(Opener::Object(unlocked));
+        opener.object = Some(unlocked);
         Ok(())
     }
 

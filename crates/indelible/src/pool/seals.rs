@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// A page of a sealed object that is not what was sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BrokenPage {
-    /// Its number in the object; pages behind the contents have its keys and seals.
+    /// Its number, among the pages of the contents or of the extent, as `what` says.
     pub page: u64,
     /// Its part in the object.
     pub what: &'static str,
@@ -57,7 +57,7 @@ fn verify(
     let opened = reader.unlock(&seal.0).and_then(|unlocked| reader.unseal(&unlocked));
     opened.or_else(&mut note)?;
     if let Some(pages) = reader.sealed_pages() {
-        let end = reader.object().entry.content_len() / PAGE;
+        let end = pages.size().div_ceil(PAGE);
         for page in 0..end {
             pages.verify(page).or_else(&mut note)?;
             progress((page + 1) * PAGE, end * PAGE);

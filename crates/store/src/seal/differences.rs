@@ -5,7 +5,7 @@ use super::PageBytes;
 use super::key_page::KeyPage;
 use super::tree::{ReadPage, Tree};
 use crate::error::Result;
-use crate::format::seal::{ARITY, Seal, Shape};
+use crate::format::seal::{ARITY, KEY_PAGE, Seal, Shape};
 use crate::format::{LINE, PAGE};
 use crate::mutant::Mutant;
 use std::collections::BTreeMap;
@@ -94,7 +94,7 @@ impl Tree {
         Tree::begin(page, self.sealer.clone(), read)
     }
 
-    /// Whether both are of objects of one seal ID and one size.
+    /// Whether both have one header: one seal ID, key and size.
     pub(crate) fn is_of_same_object(&self, other: &Tree) -> bool {
         self.header == other.header
     }
@@ -120,14 +120,14 @@ pub struct Outline<'r> {
 }
 
 impl<'r> Outline<'r> {
-    /// Those of an object of `size` bytes whose key page is page `key_page`.
+    /// Those of an object whose extent has so many pages.
     ///
     /// # Errors
     /// `Broken` or `Unknown` of the key page; the medium's.
-    pub fn open(size: u64, key_page: u64, read: ReadPage<'r>) -> Result<Outline<'r>> {
+    pub fn open(pages: u64, read: ReadPage<'r>) -> Result<Outline<'r>> {
         let mut bytes = Box::new([0; PAGE as usize]);
-        read(key_page, &mut bytes)?;
-        let page = KeyPage::read(bytes, size)?;
+        read(KEY_PAGE, &mut bytes)?;
+        let page = KeyPage::read(bytes, pages)?;
         Ok(Outline { shape: page.shape()?, id: page.header().id, read, nodes: BTreeMap::new() })
     }
 

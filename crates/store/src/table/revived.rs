@@ -5,11 +5,10 @@ use super::{CreateOptions, Located, check_name};
 use crate::error::{Result, StoreError};
 use crate::format::entry::Progress;
 use crate::format::entry::{
-    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SEALED,
-    MAGIC, NO_LANE, STATE_D,
+    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, MAGIC, NO_LANE,
+    STATE_D,
 };
 use crate::format::root::TreeId;
-use crate::format::seal::Shape;
 use crate::format::{PAGE, pages_for};
 use crate::space::{ADDRESSES, TableTransaction};
 use zerocopy::little_endian::{U32, U64};
@@ -36,9 +35,7 @@ impl TableTransaction<'_> {
         if size == 0 || size > LARGEST {
             return Err(StoreError::BadSize { size, why: "an object has from 1 byte to 64 TiB" });
         }
-        let content = pages_for(size);
-        let sealed = entry.has(FLAG_SEALED).then(|| Shape::of(content)).flatten();
-        let pages = sealed.map_or(content, Shape::pages);
+        let pages = entry.pages_of(size).unwrap_or_else(|| pages_for(size));
         let (address, reserved) = (entry.address.get(), entry.reserved.get());
         let taken = StoreError::AddressesTaken { address, len: reserved };
         let end = address.checked_add(reserved).filter(|_| reserved >= pages * PAGE);
@@ -59,7 +56,6 @@ impl TableTransaction<'_> {
         entry.set(FLAG_DELETED, false);
         entry.hold_in(None);
         entry.forget_ties();
-        entry.keys = U64::new(sealed.map_or(0, Shape::content));
         entry.pages = U64::new(pages);
         entry.primary = U64::new(self.take_extent(pages)?);
         (entry.state, entry.lane) = (STATE_D, U32::new(NO_LANE));

@@ -3,7 +3,7 @@
 use super::{CreateOptions, Located};
 use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_SEALED;
-use crate::format::seal::{Header, Shape};
+use crate::format::seal::{Header, KEY_PAGE, Shape};
 use crate::format::{PAGE, pages_for};
 use crate::space::TableTransaction;
 use zerocopy::{FromZeros, IntoBytes};
@@ -35,7 +35,7 @@ impl TableTransaction<'_> {
             return Ok(None);
         }
         let mut header = Header::new_zeroed();
-        self.read_object(object, object.entry.keys.get() * PAGE, header.as_mut_bytes())?;
+        self.read_object(object, KEY_PAGE * PAGE, header.as_mut_bytes())?;
         Ok(Some(header.id))
     }
 }

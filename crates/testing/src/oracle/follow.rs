@@ -75,7 +75,7 @@ impl Follower {
 
     fn look(&self) -> Result<Vec<u8>> {
         if let Some(pages) = self.reader.sealed_pages() {
-            return sealed::bytes(&pages, self.reader.object());
+            return sealed::bytes(&pages);
         }
         let mut bytes = vec![0; self.reader.object().entry.size.get() as usize];
         self.layers.read(&**self.store.device(), 0, &mut bytes)?;

@@ -150,11 +150,14 @@ impl Process {
             Step::Rollback { object, to } => store.rollback(NAMES[object], NAMES[to], key)?,
             Step::Merge { object } => drop(store.merge(NAMES[object])?),
             Step::Rename { object, to } => store.rename(NAMES[object], NAMES[to], key)?,
+            Step::Resize { object, size } if store.find(NAMES[object])?.is_sealed() => {
+                sealed::resize(store, NAMES[object], size.into())?;
+            }
             Step::Resize { object, size } => drop(store.resize(NAMES[object], key, size.into())?),
             Step::Attach { object } => {
                 let writer = sealed::writer(store, NAMES[object])?;
                 let shown = match writer.sealed_pages() {
-                    Some(pages) => sealed::bytes(&pages, writer.object())?,
+                    Some(pages) => sealed::bytes(&pages)?,
                     None => contents(store, writer.object())?,
                 };
                 seen.object = Some((object, *writer.object(), shown));
@@ -163,7 +166,7 @@ impl Process {
             Step::Read { object } => {
                 let reader = sealed::reader(store, NAMES[object])?;
                 let shown = match reader.sealed_pages() {
-                    Some(pages) => sealed::bytes(&pages, reader.object())?,
+                    Some(pages) => sealed::bytes(&pages)?,
                     None => contents(store, reader.object())?,
                 };
                 seen.object = Some((object, *reader.object(), shown));

@@ -270,9 +270,7 @@ impl Run<'_> {
     /// Whether the call is one that a sealed object does not have, in one of the worlds.
     fn may_refuse(&self, call: &Step) -> bool {
         match *call {
-            Step::Resize { object, .. } | Step::Grow { object, .. } | Step::Hold { object } => {
-                self.worlds.iter().any(|world| world.sealed.contains(&object))
-            }
+            Step::Hold { object } => self.worlds.iter().any(|world| world.sealed.contains(&object)),
             _ => false,
         }
     }

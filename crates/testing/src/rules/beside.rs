@@ -100,7 +100,7 @@ pub(super) fn text(error: StoreError) -> String {
 pub(super) fn same(store: &Arc<Store>, name: &str, expected: &[u8]) -> Verdict {
     let reader = sealed::reader(store, name).map_err(|error| format!("{name}: {error}"))?;
     let found = match reader.sealed_pages() {
-        Some(pages) => sealed::bytes(&pages, reader.object()),
+        Some(pages) => sealed::bytes(&pages),
         None => contents(store, reader.object()),
     };
     let found = found.map_err(text)?;

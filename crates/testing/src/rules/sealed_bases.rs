@@ -14,7 +14,6 @@ use crate::sealed::{self, page_at};
 use crate::sim::{SimConfig, SimMedium};
 use indelible_store::error::{Result, SealError, StoreError};
 use indelible_store::format::PAGE;
-use indelible_store::format::seal::Shape;
 use indelible_store::store::{SealedPages, SnapshotOf, Store};
 use indelible_store::table::Located;
 use std::collections::HashMap;
@@ -60,11 +59,11 @@ fn change(store: &Arc<Store>, name: &str, value: u8) -> Result<()> {
     writer.detach()
 }
 
-/// Pages that a psync of [`change`] has.
-fn pages() -> Vec<u64> {
-    let shape = Shape::of(PAGES).expect("it has pages");
-    let behind = [shape.key_page(), shape.page(0, 0), shape.page(0, 1), shape.page(1, 0)];
-    WRITTEN.into_iter().chain(behind).collect()
+/// Pages of the extent that a psync of [`change`] has.
+fn pages(object: &Located) -> Vec<u64> {
+    let shape = sealed::shape(object);
+    let nodes = [shape.key_page(), shape.page(0, 0), shape.page(0, 1), shape.page(1, 0)];
+    WRITTEN.into_iter().map(|page| shape.content_page(page)).chain(nodes).collect()
 }
 
 /// Two copies that go on from one base have one key and one seal ID, and as many psyncs: none of the one's pages is taken for the other's, nor any of the
@@ -86,7 +85,7 @@ pub(super) fn copies_of_a_sealed_object_do_not_mix() -> Verdict {
     };
     let [a, b, s] = made().map_err(text)?;
     let bytes = medium.to_bytes();
-    let all = pages();
+    let all = pages(&a);
     for (into, from) in [(&b, &s), (&s, &b), (&a, &b), (&a, &s)] {
         let mut accepted = Vec::new();
         for mixture in 0..1_u32 << all.len() {
@@ -182,7 +181,7 @@ fn compare(beside: &Beside, pages: &SealedPages, when: &str) -> Verdict {
         psync(&mut filler, &[(0, &[0xee; SIZE + 3 * PAGE as usize])]).map_err(text)?;
         filler.detach().map_err(text)?;
     }
-    let found = sealed::bytes(pages, beside.writers[0].object());
+    let found = sealed::bytes(pages);
     FILLERS.iter().try_for_each(|name| beside.store.destroy(name, KEY)).map_err(text)?;
     match found {
         Ok(bytes) if bytes == beside.expected[0] => Ok(()),

@@ -101,8 +101,8 @@ impl Store {
         let newer = shown != tail.shown();
         let lines = match &reader.sealed {
             Some(sealed) if newer => match sealed.lay(&reader.object, &lines) {
-                Ok(plain) => plain,
-                Err(_) => return Followed::Lost,
+                Ok(Some(plain)) => plain,
+                Ok(None) | Err(_) => return Followed::Lost,
             },
             _ => lines,
         };
@@ -188,6 +188,7 @@ impl Store {
     ) -> Result<Writer> {
         let mut writer = self.attach_any_writer(name, key, &|object| expect_key(object, Some(unlocked)))?;
         writer.unseal(unlocked)?;
+        writer.finish_resize()?;
         Ok(writer)
     }
 
@@ -302,6 +303,7 @@ impl Store {
             based,
             backed: Vec::new(),
             sealed: None,
+            heading: None,
             recovered,
         };
         Ok(Unbound { object_lock, writer })

@@ -4,13 +4,13 @@
 //! of the one that is. That one is redone, checkpointed and recovered as any other. Page caches hold ciphertext: plaintext is read anew.
 
 use super::attach::Reader;
-use super::sealed_pages::{SealedPages, Unlocked, expect_key};
+use super::sealed_pages::{Heading, SealedPages, Unlocked, expect_key};
 use super::staged::Changes;
 use super::tail::Lines;
 use super::writer::Writer;
 use crate::error::{Result, SealError, StoreError};
 use crate::format::batch::kind;
-use crate::format::seal::ROOT;
+use crate::format::seal::{KEY_PAGE, ROOT};
 use crate::format::{LINE, PAGE};
 use crate::lane::Batch;
 use crate::medium::Medium;
@@ -21,6 +21,7 @@ use crate::sync::Mutex;
 use crate::table::{Key, Layers, read_pages};
 use std::sync::Arc;
 use zerocopy::IntoBytes;
+use zerocopy::little_endian::U64;
 use zeroize::Zeroize;
 
 impl Store {
@@ -52,9 +53,9 @@ impl Reader {
             return Err(SealError::NotSealed.into());
         }
         let mut bytes = Box::new([0; PAGE as usize]);
-        let at = self.object.entry.keys.get() * PAGE;
-        read_pages(&*self.store.device, &self.object, self.layers.as_ref(), at, &mut bytes[..])?;
-        KeyPage::read(bytes, self.object.entry.size.get())
+        let layers = self.layers.as_ref();
+        read_pages(&*self.store.device, &self.object, layers, KEY_PAGE * PAGE, &mut bytes[..])?;
+        KeyPage::read(bytes, self.object.entry.pages.get())
     }
 
     /// The key of the sealed object that it reads, by that of an owner, as [`Store::unlock`] finds it.
@@ -79,7 +80,8 @@ impl Reader {
             // In a read-only store nothing keeps writers away: what was read may be of two psyncs.
             return Err(StoreError::TableInMotion { seconds: 0.0 });
         }
-        self.sealed = Some(opened?);
+        let sealed = self.sealed.insert(opened?);
+        self.object.entry.size = U64::new(sealed.size());
         Ok(())
     }
 
@@ -153,19 +155,24 @@ impl Writer {
             debug_assert!(
                 plain.targets().all(|(at, lines)| content.contains(&at) && at + lines * LINE <= content.end)
             );
-            if plain.is_empty() { Ok(Change::default()) } else { sealed.seal(&plain, start, batch) }
+            match self.heading {
+                Some(heading) => sealed.head(heading, start, batch),
+                None if plain.is_empty() => Ok(Change::default()),
+                None => sealed.seal(&plain, start, batch),
+            }
         });
         plain.wipe();
-        let end = if plain.is_empty() { 0 } else { self.object.entry.extent_len() };
-        done.map(|change| (end, change))
+        done.map(|change| (if change.is_empty() { 0 } else { self.object.entry.extent_len() }, change))
     }
 
     /// The batch with this change is durable.
     pub(super) fn accept_seals(&self, change: Change) -> Result<()> {
         let Some(sealed) = &self.sealed else { return Ok(()) };
         if let Some(root) = change.root().filter(|_| Mutant::RootApart.is_on()) {
-            let at = self.object.entry.primary_offset() + self.object.entry.content_len();
-            self.lane.medium().write(at + ROOT as u64, root.as_bytes())?;
+            self.lane.medium().write(self.key_page_offset() + ROOT as u64, root.as_bytes())?;
+        }
+        if let Some(header) = change.header().filter(|_| Mutant::SizeApart.is_on()) {
+            self.lane.medium().write(self.key_page_offset(), header.as_bytes())?;
         }
         sealed.accept(change);
         Ok(())
@@ -190,13 +197,36 @@ impl Writer {
         Ok(out)
     }
 
+    fn key_page_offset(&self) -> u64 {
+        self.object.entry.primary_offset() + KEY_PAGE * PAGE
+    }
+
+    /// Has the object say whether it has an anchor.
+    ///
+    /// # Errors
+    /// `NotSealed`; those of [`psync`](Writer::psync).
+    pub fn set_anchored(&mut self, anchored: bool) -> Result<()> {
+        match &self.sealed {
+            None => Err(SealError::NotSealed.into()),
+            Some(sealed) if sealed.is_anchored() == anchored => Ok(()),
+            Some(_) => self.psync_header(Heading::Anchored(anchored)),
+        }
+    }
+
+    /// Makes another header durable.
+    pub(super) fn psync_header(&mut self, heading: Heading) -> Result<()> {
+        self.heading = Some(heading);
+        let done = self.psync(&mut |_, _: &mut Batch| Ok(0));
+        self.heading = None;
+        done
+    }
+
     /// Makes the key page durable, as it is.
     fn psync_key_page(&mut self, bytes: &[u8]) -> Result<()> {
         let sealed = self.sealed.take();
-        let (at, end) = (self.object.entry.content_len(), self.object.entry.extent_len());
-        // Its place is known once the psync has begun: somebody may have made the object's extent a base.
-        let done = self.psync(&mut |start, batch: &mut Batch| {
-            batch.copy_lines(start + at, bytes);
+        let end = self.object.entry.extent_len();
+        let done = self.psync(&mut |primary, batch: &mut Batch| {
+            batch.copy_lines(primary + KEY_PAGE * PAGE, bytes);
             Ok(end)
         });
         self.sealed = sealed;

@@ -10,10 +10,11 @@ use super::live::LivePages;
 use super::tail::Lines;
 use crate::error::{Result, SealError};
 use crate::format::PAGE;
+use crate::format::seal::KEY_PAGE;
 use crate::lane::Batch;
 use crate::medium::Device;
 use crate::mutant::Mutant;
-use crate::seal::{Change, KeyPage, ObjectKey, PageBytes, Tree};
+use crate::seal::{AnchorRecord, Change, KeyPage, ObjectKey, PageBytes, PutPage, SealKey, Tree};
 use crate::store::lanes::PageCache;
 use crate::store::locks::lock;
 use crate::sync::Mutex;
@@ -29,20 +30,38 @@ use zeroize::Zeroizing;
 pub struct Unlocked {
     key: ObjectKey,
     id: [u8; 16],
+    rotations: u64,
 }
 
 impl Unlocked {
     pub(super) fn new(key: ObjectKey, key_page: &KeyPage) -> Unlocked {
-        Unlocked { key, id: key_page.header().id }
+        let header = key_page.header();
+        Unlocked { key, id: header.id, rotations: header.rotations.get() }
     }
 
     pub(super) fn key(&self) -> &ObjectKey {
         &self.key
     }
+
+    /// Whether it may be the key of the object with this key page: not of another object, or of this one before it got another key.
+    #[must_use]
+    pub fn is_for(&self, key_page: &KeyPage) -> bool {
+        let header = key_page.header();
+        (header.id, header.rotations.get()) == (self.id, self.rotations)
+    }
 }
 
 /// Whole pages, by their numbers.
 type Images = BTreeMap<u64, Box<PageBytes>>;
+
+/// A change of a sealed object's header.
+#[derive(Clone, Copy)]
+pub(super) enum Heading {
+    /// Another size.
+    Size(u64),
+    /// Whether it has an anchor.
+    Anchored(bool),
+}
 
 /// The pages of an attached sealed object.
 pub struct SealedPages {
@@ -89,8 +108,8 @@ impl Ciphertext {
 
     pub(super) fn key_page(&self, object: &Located) -> Result<KeyPage> {
         let mut bytes = Box::new([0; PAGE as usize]);
-        self.read(object.entry.keys.get(), &mut bytes)?;
-        KeyPage::read(bytes, object.entry.size.get())
+        self.read(KEY_PAGE, &mut bytes)?;
+        KeyPage::read(bytes, object.entry.pages.get())
     }
 }
 
@@ -105,8 +124,8 @@ impl SealedPages {
     ) -> Result<Arc<SealedPages>> {
         let pages = Ciphertext::new(device, layers, page_cache);
         let key_page = pages.key_page(object)?;
-        if key_page.header().id != unlocked.id {
-            // Another object has the name by now.
+        if !unlocked.is_for(&key_page) {
+            // Another object has the name by now, or the object another key.
             return Err(SealError::WrongKey { slots: key_page.slots().len() }.into());
         }
         let tree = Tree::open(&key_page, &unlocked.key, &mut |page, bytes| pages.read(page, bytes))?;
@@ -122,19 +141,81 @@ impl SealedPages {
         change.accept(&mut lock(&self.tree));
     }
 
+    /// Bytes of the object, by the header that is verified. The entry of an object whose change of size was interrupted may say otherwise.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        lock(&self.tree).size()
+    }
+
+    /// The state that it is in, for an anchor.
+    #[must_use]
+    pub fn state(&self) -> AnchorRecord {
+        lock(&self.tree).state()
+    }
+
+    /// Whether it says that it has an anchor.
+    #[must_use]
+    pub fn is_anchored(&self) -> bool {
+        lock(&self.tree).is_anchored()
+    }
+
+    /// See [`Tree::rotate`]. The tree stays as it is until [`follow`](SealedPages::follow).
+    pub(super) fn rotate(
+        &self,
+        object: &Located,
+        owners: &[&SealKey],
+        put: PutPage<'_>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Tree> {
+        let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
+        self.unless_moved(|| {
+            let key_page = self.key_page(object)?;
+            let (_key, tree) = lock(&self.tree).rotate(&key_page, owners, &mut read, put, progress)?;
+            Ok(tree)
+        })
+    }
+
+    /// The object is what this is the tree of.
+    pub(super) fn follow(&self, tree: Tree) {
+        *lock(&self.tree) = tree;
+    }
+
+    /// Puts what gives the object another header into the current section of `batch`. The object begins at `start`.
+    pub(super) fn head(&self, heading: Heading, start: u64, batch: &mut Batch) -> Result<Change> {
+        let (mut tree, mut change) = (lock(&self.tree), Change::default());
+        let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
+        let cleared = match heading {
+            Heading::Size(size) => change.resize(&mut tree, size, &mut read)?,
+            Heading::Anchored(anchored) => change.anchor(&mut tree, anchored, &mut read).map(|()| None)?,
+        };
+        if let Some((page, bytes)) = cleared {
+            batch.copy_lines(start + tree.shape().content_page(page) * PAGE, &bytes[..]);
+        }
+        change.finish(&mut tree, &mut read, &mut |page, offset, bytes| {
+            batch.copy_lines(start + page * PAGE + offset, bytes);
+        })?;
+        Ok(change)
+    }
+
     /// Reads the page of the contents, verified.
     ///
     /// # Errors
     /// `Broken`: it is not what was sealed, and `bytes` are zeros. The medium's.
     pub fn read(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
+        let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
+        self.unless_moved(|| lock(&self.tree).page(page, bytes, &mut read))
+    }
+
+    /// Reads pages, which fail if they do not verify, again if somebody has moved what the object rests on. The tree is not locked.
+    fn unless_moved<R>(&self, mut read: impl FnMut() -> Result<R>) -> Result<R> {
         loop {
             let seen = self.live.as_ref().map(LivePages::revision);
-            let read = lock(&self.tree).page(page, bytes, &mut |page, bytes| self.pages.read(page, bytes));
-            // With the tree unlocked: to look again waits for a psync, which may wait for the tree.
+            let done = read();
+            // To look again waits for a psync, which may wait for the tree.
             match (&self.live, seen) {
                 (Some(live), Some(seen))
-                    if read.is_err() && !Mutant::MovedUnseen.is_on() && live.has_moved(seen)? => {}
-                _ => return read,
+                    if done.is_err() && !Mutant::MovedUnseen.is_on() && live.has_moved(seen)? => {}
+                _ => return done,
             }
         }
     }
@@ -176,7 +257,7 @@ impl SealedPages {
                 bytes[offset..offset + line.len()].copy_from_slice(line);
             }
             change.page(&mut tree, page, &mut bytes, &mut read)?;
-            batch.copy_lines(start + page * PAGE, &bytes[..]);
+            batch.copy_lines(start + tree.shape().content_page(page) * PAGE, &bytes[..]);
         }
         change.finish(&mut tree, &mut read, &mut |page, offset, bytes| {
             batch.copy_lines(start + page * PAGE + offset, bytes);
@@ -186,11 +267,12 @@ impl SealedPages {
 }
 
 impl SealedPages {
-    /// Lays lines of later psyncs over what a reader has, and returns what they change of the contents. After an error nothing is laid.
+    /// Lays lines of later psyncs over what a reader has, and returns what they change of the contents. `None`: the object has another header, such as another
+    /// size, by then. Nothing is laid then, nor after an error.
     ///
     /// # Errors
     /// `Broken`: with them it is not what was sealed. The medium's.
-    pub(super) fn lay(&self, object: &Located, lines: &Lines) -> Result<Lines> {
+    pub(super) fn lay(&self, object: &Located, lines: &Lines) -> Result<Option<Lines>> {
         let mut images = Images::new();
         for (at, bytes) in lines.iter() {
             for (page, offset, bytes) in by_page(at, bytes) {
@@ -213,18 +295,21 @@ impl SealedPages {
             None => self.pages.read(page, bytes),
         };
         let mut key_page = Box::new([0; PAGE as usize]);
-        read(object.entry.keys.get(), &mut key_page)?;
-        let key_page = KeyPage::read(key_page, object.entry.size.get())?;
+        read(KEY_PAGE, &mut key_page)?;
+        let key_page = KeyPage::read(key_page, object.entry.pages.get())?;
         let mut tree = lock(&self.tree);
         let mut newer = tree.renewed(&key_page, &mut read)?;
+        if !newer.is_of_same_object(&tree) {
+            return Ok(None);
+        }
         let changed = changes(&mut newer, &mut tree, &mut read)?;
         *tree = newer;
         lock(&self.pages.laid).append(&mut images);
-        Ok(changed)
+        Ok(Some(changed))
     }
 
     /// Goes on as `newer`, another state of the same object, which has no use any more then, and returns the contents that differ. `None`: it has another
-    /// size. After an error nothing has changed.
+    /// header, such as another size. After an error nothing has changed.
     ///
     /// # Errors
     /// As for [`read`](SealedPages::read).
@@ -277,6 +362,6 @@ pub(super) fn expect_key(object: &Located, unlocked: Option<&Unlocked>) -> Resul
 }
 
 /// Refuses what is not possible with sealed objects.
-pub(in crate::store) fn expect_plain(object: &Located, what: &'static str) -> Result<()> {
+pub(super) fn expect_plain(object: &Located, what: &'static str) -> Result<()> {
     if object.is_sealed() { Err(SealError::Refused { what }.into()) } else { Ok(()) }
 }

@@ -8,7 +8,7 @@
 
 use super::boundary::Right;
 use crate::entropy::{now, random_id};
-use crate::error::{Result, SealError, StoreError};
+use crate::error::{Result, StoreError};
 use crate::format::PAGE;
 use crate::format::entry::{BITMAP_GROUP, FLAG_BASE};
 use crate::medium::{LockMode, clear_fresh, zero_fresh};
@@ -73,7 +73,7 @@ impl Store {
     /// `how`; without keys it has those of the call, if the other one has any.
     ///
     /// # Errors
-    /// As for [`snapshot`](Store::snapshot); `Refused` of a volatile copy of a sealed object.
+    /// As for [`snapshot`](Store::snapshot).
     pub fn create_from(
         self: &Arc<Self>,
         name: &str,
@@ -85,9 +85,6 @@ impl Store {
         let ids = (random_id()?, random_id()?);
         let now = now();
         let source = self.view(|table| table.object(name))?;
-        if source.is_sealed() && how.volatile.is_some() {
-            return Err(SealError::Refused { what: "volatile contents" }.into());
-        }
         if source.entry.has(FLAG_BASE) {
             return self.update(|table| {
                 let mut base = table.object(name)?;

@@ -142,8 +142,8 @@ impl Store {
         let [older_size, newer_size] = [older, newer].map(|still| still.object.entry.size.get());
         let mut then = |page, bytes: &mut PageBytes| older.page(&medium, page, bytes);
         let mut now = |page, bytes: &mut PageBytes| newer.page(&medium, page, bytes);
-        let mut older = Outline::open(older_size, older.object.entry.keys.get(), &mut then)?;
-        let mut newer = Outline::open(newer_size, newer.object.entry.keys.get(), &mut now)?;
+        let mut older = Outline::open(older.object.entry.pages.get(), &mut then)?;
+        let mut newer = Outline::open(newer.object.entry.pages.get(), &mut now)?;
         let changed = newer.changed_since(&mut older)?;
         let changed = changed.ok_or_else(|| SealError::Unrelated { other: name.to_owned() })?;
         let mut difference = Difference { pages: Vec::new(), older_size, newer_size };

@@ -102,7 +102,6 @@ impl Store {
         let mut object = left;
         object.entry.pages = base.entry.pages;
         object.entry.size = base.entry.size;
-        object.entry.keys = base.entry.keys;
         object.entry.fingerprint = base.entry.fingerprint;
         object.entry.set(FLAG_TYPED, base.entry.has(FLAG_TYPED));
         let kept = (pages <= had).then_some(left.entry.primary.get());
