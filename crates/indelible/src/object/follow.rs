@@ -98,18 +98,24 @@ impl ReadCore {
             let _ = pool.store.end_snapshot(newer);
             return Err(Cause::Replaced);
         }
-        if let (Some(shadow), Some(older)) = (&mut self.shadow, &self.reader)
-            && let Some(lines) = newer.succeed(older)?
-        {
-            // What is decrypted stays, and only what differs is decrypted anew.
-            changing();
-            follows.laid.clear();
-            let _ = self.reader.replace(newer).map(|before| pool.store.end_snapshot(before));
-            // SAFETY: the caller's promise.
-            if !unsafe { follows.lay(shadow, &lines) } {
-                self.shadow = None;
+        if let (Some(shadow), Some(older)) = (&mut self.shadow, &self.reader) {
+            match newer.succeed(older) {
+                // What is decrypted stays, and only what differs is decrypted anew.
+                Ok(Some(lines)) => {
+                    changing();
+                    follows.laid.clear();
+                    // SAFETY: the caller's promise.
+                    if unsafe { follows.lay(shadow, &lines) } {
+                        let _ = self.reader.replace(newer).map(|before| pool.store.end_snapshot(before));
+                        return Ok(());
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    let _ = pool.store.end_snapshot(newer);
+                    return Err(error.into());
+                }
             }
-            return Ok(());
         }
         changing();
         follows.laid.clear();

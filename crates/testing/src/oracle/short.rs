@@ -263,23 +263,6 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
             ]),
         ),
         (
-            "an object that is kept beside its writer, and goes back",
-            Start::Used,
-            Program(vec![
-                (0, attach(0)),
-                (0, store(0, 60, 8, 1)),
-                (0, psync(&[0])),
-                (1, S::Follow { object: 0 }),
-                (1, S::Copy { object: 0, to: 3, snapshot: true }),
-                (0, store(0, 4090, 12, 2)),
-                (0, psync(&[0])),
-                (1, S::Follow { object: 0 }),
-                (0, S::Detach { object: 0 }),
-                (1, S::Rollback { object: 0, to: 3 }),
-                (1, S::Merge { object: 0 }),
-            ]),
-        ),
-        (
             "a sealed object that is kept beside its writer, and goes back",
             Start::Sealed,
             Program(vec![
@@ -290,7 +273,6 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
                 (1, S::Copy { object: 0, to: 3, snapshot: true }),
                 (0, store(0, 4090, 12, 2)),
                 (0, psync(&[0])),
-                (1, S::Follow { object: 0 }),
                 (0, S::Detach { object: 0 }),
                 (1, S::Rollback { object: 0, to: 3 }),
                 (1, S::Merge { object: 0 }),
