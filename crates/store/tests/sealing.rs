@@ -233,6 +233,22 @@ fn an_object_goes_back_to_a_snapshot_that_was_sealed_as_it_was() {
     check_tiling(&store).unwrap();
 }
 
+// S3.1
+#[test]
+fn an_object_is_blank_until_something_of_its_contents_is_psynced() {
+    let (_, store) = pool();
+    sealed::create(&store, "a", 70 * PAGE).unwrap();
+    let unlocked = sealed::unlock(&store, "a").unwrap();
+    let mut a = sealed::writer(&store, "a").unwrap();
+    assert!(a.is_blank());
+    a.change_keys(&unlocked, |page, key| page.add(key, &file(2), "second")).unwrap();
+    assert!(a.is_blank());
+    psync(&mut a, &[(69 * PAGE, b"x")]).unwrap();
+    assert!(!a.is_blank());
+    a.detach().unwrap();
+    assert!(!sealed::writer(&store, "a").unwrap().is_blank());
+}
+
 // S3.2
 #[test]
 fn keys_are_changed_beside_a_process_that_makes_snapshots() {

@@ -66,6 +66,12 @@ impl Tree {
         self.header.size.get()
     }
 
+    /// Whether all pages are absent, by the top node, which is verified.
+    pub(crate) fn is_blank(&self) -> bool {
+        let top = self.nodes.get(&self.shape.page(self.shape.top(), 0));
+        top.is_some_and(|node| node.iter().all(|byte| *byte == 0))
+    }
+
     /// Whether it says that it has an anchor.
     #[must_use]
     pub fn is_anchored(&self) -> bool {

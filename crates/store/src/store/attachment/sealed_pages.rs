@@ -147,6 +147,11 @@ impl SealedPages {
         lock(&self.tree).size()
     }
 
+    /// Whether no page was ever sealed.
+    pub(super) fn is_blank(&self) -> bool {
+        lock(&self.tree).is_blank()
+    }
+
     /// The state that it is in, for an anchor.
     #[must_use]
     pub fn state(&self) -> AnchorRecord {
