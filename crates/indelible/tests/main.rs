@@ -36,6 +36,7 @@ mod rebase;
 mod records;
 mod revert;
 mod rollback;
+mod sealed_faults;
 mod sealing;
 mod stores;
 mod support;

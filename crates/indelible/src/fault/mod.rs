@@ -13,12 +13,17 @@
 //!    entry is of a range whose user has broken the rules, and may wait for the range to vanish.
 //! 2. A source never touches a served range, and never waits for a thread that might: the
 //!    service's thread would wait for itself.
-//! 3. The service's thread waits for no other: a range that is being filled has the faults that come meanwhile answered by the
-//!    thread that fills it.
+//! 3. The service's thread waits for no other: faults of pages that are being filled are answered by the
+//!    thread that fills them.
 //!
-//! Lock order: `ranges`, then a range's `turn`. Neither is held while a system call of another
+//! Pages that a program is likely to touch next are filled by other threads (`ahead`), as `predict` says.
+//!
+//! Lock order: `ranges`, then a range's `claims`. Neither is held while a system call of another
 //! thread could fault on a served range, nor while a page is read.
 
+mod ahead;
+mod predict;
+mod prediction;
 mod range;
 pub(crate) mod removal;
 mod service;
@@ -33,6 +38,9 @@ use std::sync::{Arc, PoisonError};
 use crate::sys::PAGE;
 use crate::sys::fork::ForkLocal;
 use crate::sys::uffd::{Reach, Uffd, WP_ASYNC};
+pub use predict::PredictionDepth;
+pub(crate) use prediction::PredictionParams;
+pub use prediction::PredictionStats;
 use range::Range;
 use service::Service;
 pub(crate) use source::{Layered, Live, Modelled, PageError, PageSource, Primary, Sealed};
@@ -51,6 +59,10 @@ pub(crate) struct ServeParams {
     pub(crate) budget: usize,
     /// Install pages write-protected, for tracking by `WP_ASYNC`.
     pub(crate) protect: bool,
+    /// Overwrite the bytes of pages wherever they pass.
+    pub(crate) secret: bool,
+    /// Fill pages ahead that are likely to be touched next.
+    pub(crate) prediction: Option<PredictionParams>,
     pub(crate) source: Arc<dyn PageSource>,
 }
 
@@ -76,6 +88,9 @@ pub(crate) fn serve(params: ServeParams) -> io::Result<Served> {
     let service = Service::get()?;
     if params.protect && !service.uffd.has(WP_ASYNC) {
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+    }
+    if params.prediction.is_some() {
+        service.ahead.start(service)?;
     }
     let (base, len) = (params.base, params.len);
     let range = Arc::new(Range::new(params));
@@ -117,10 +132,18 @@ impl Served {
         self.range.failure()
     }
 
+    /// Counts of the prediction; `None`: nothing is predicted.
+    pub(crate) fn prediction(&self) -> Option<PredictionStats> {
+        Some(self.range.prediction.as_ref()?.stats())
+    }
+
     /// Fills the pages of the range that are absent; returns how many are present then, from the first on: fewer if the
     /// budget is used up. An error leaves its page absent, and those before it filled.
     pub(crate) fn prefault(&self, pages: ops::Range<usize>) -> Result<usize, PageError> {
         let count = pages.end.min(self.len / PAGE).saturating_sub(pages.start);
+        if count == 0 {
+            return Ok(0);
+        }
         self.service.prefault(&self.range, pages.start, count)
     }
 }

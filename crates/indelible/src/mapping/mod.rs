@@ -10,17 +10,22 @@
 
 #![allow(unsafe_code)]
 
+mod buffer;
 mod error;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 
+pub(crate) use buffer::SecretBuffer;
 pub(crate) use error::MappingError;
 
 use crate::sys::PAGE;
 use crate::sys::fork::{self, ForkFd, NoFork};
 use crate::sys::mmap::{self, Place, Protection};
+
+/// Bytes whose pages are looked up together, to be overwritten.
+const WIPED_AT_ONCE: usize = 1 << 20;
 
 /// Kind of mapping.
 #[derive(Debug)]
@@ -247,24 +252,34 @@ impl Mapping {
         done
     }
 
-    /// Keeps what it holds, anonymous memory, out of core dumps, and has it overwritten before it is unmapped.
+    /// Keeps what it holds, anonymous memory, out of core dumps, and has it overwritten before it is unmapped. It stays out of swap if this
+    /// process may lock so much memory.
     ///
     /// # Errors
     /// The kernel refuses.
     pub(crate) fn keep_secret(&mut self) -> io::Result<()> {
         self.secret = true;
-        mmap::dont_dump(self.addr, self.len)
+        mmap::dont_dump(self.addr, self.len)?;
+        // Without the right to it, the pages may be swapped out: `doctor` says where to.
+        let _ = mmap::lock_when_touched(self.addr, self.len);
+        Ok(())
     }
 
-    /// Overwrites what it holds.
+    /// Overwrites what it holds. Pages that are absent stay so: touching one would wait for whoever filled it.
     fn wipe(&mut self) {
         if !matches!(self.kind, Kind::Anonymous) {
             return;
         }
-        // SAFETY: our own mapping (1), which nobody uses any more; of what cannot be opened nothing is written.
-        unsafe {
-            if mmap::protect(self.addr, self.len, Protection::ReadWrite).is_ok() {
-                self.base().as_ptr().write_bytes(0, self.len);
+        // SAFETY: our own mapping (1), which nobody uses any more.
+        if unsafe { mmap::protect(self.addr, self.len, Protection::ReadWrite) }.is_err() {
+            return;
+        }
+        for at in (0..self.len).step_by(WIPED_AT_ONCE) {
+            let pages = WIPED_AT_ONCE.min(self.len - at) / PAGE;
+            let present = mmap::resident(self.addr + at, pages).unwrap_or_default();
+            for (page, _) in present.iter().enumerate().filter(|(_, present)| **present) {
+                // SAFETY: a page of our own mapping (1), which is writable and present, and which nobody uses any more.
+                unsafe { self.base().as_ptr().add(at + page * PAGE).write_bytes(0, PAGE) };
             }
         }
     }

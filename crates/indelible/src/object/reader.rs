@@ -4,6 +4,7 @@
 
 use super::beside::{Addresses, Follows};
 use crate::error::{Cause, Error, Result};
+use crate::fault::PredictionStats;
 use crate::plain::{Plain, frozen};
 use crate::pool::{Inner as PoolInner, Place, Stat};
 use crate::shadow::Shadow;
@@ -170,6 +171,10 @@ impl ReadObject {
 
     pub(super) fn prefault_piece(&self, pages: Range<usize>) -> Result<usize, Cause> {
         self.core.prefault(pages)
+    }
+
+    pub(super) fn prediction_counts(&self) -> Option<PredictionStats> {
+        self.core.shadow.as_ref()?.prediction()
     }
 
     pub(crate) fn error(&self, operation: &'static str, cause: Cause) -> Error {

@@ -2,7 +2,7 @@
 
 use crate::dirty::{Advice, Rung};
 use crate::error::Cause;
-use crate::fault;
+use crate::fault::{self, PredictionDepth, PredictionParams};
 use crate::media::{self, Access, Media, MediaKind, MediumChoice};
 use crate::sys::PAGE;
 use indelible_store::error::{Holder, StoreError};
@@ -138,6 +138,8 @@ pub struct PoolOptions {
     pub(super) inherit_reads: bool,
     pub(super) ahead_limit: Option<u64>,
     pub(super) page_delay: Option<Duration>,
+    pub(super) prediction: PredictionDepth,
+    pub(super) measure_prediction: bool,
     pub(crate) advice: Advice,
     pub(crate) wait: Option<Duration>,
 }
@@ -153,6 +155,7 @@ pub(super) struct Settings {
     /// Pages of an object that may be filled before they are touched.
     pub(super) ahead_limit: usize,
     pub(super) page_delay: Option<Duration>,
+    pub(super) prediction: PredictionParams,
 }
 
 impl Settings {
@@ -216,6 +219,22 @@ impl PoolOptions {
     #[must_use]
     pub fn ahead_limit(mut self, bytes: u64) -> Self {
         self.ahead_limit = Some(bytes);
+        self
+    }
+
+    /// How many pages of a sealed object are decrypted before they are touched, where the program goes through it page by page, or at equal distances.
+    /// By default more the longer it does so. Only for objects whose pages are decrypted on demand.
+    #[must_use]
+    pub fn prediction(mut self, depth: PredictionDepth) -> Self {
+        self.prediction = depth;
+        self
+    }
+
+    /// Measures the prediction ([`Object::prediction`](crate::Object::prediction)): pages that are predicted are decrypted, and thrown away. For
+    /// choosing a depth, as everything becomes slower by it.
+    #[must_use]
+    pub fn measure_prediction(mut self, measure: bool) -> Self {
+        self.measure_prediction = measure;
         self
     }
 
@@ -297,6 +316,7 @@ impl PoolOptions {
             inherit_reads: self.inherit_reads,
             ahead_limit: self.ahead_limit.map_or(usize::MAX, |bytes| bytes as usize / PAGE),
             page_delay: self.page_delay,
+            prediction: PredictionParams { depth: self.prediction, measured: self.measure_prediction },
         })
     }
 

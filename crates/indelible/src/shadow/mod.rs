@@ -31,7 +31,7 @@ pub(crate) use lines::{
 };
 
 use crate::dirty::{Advice, DirtyLines, PageRange, Rung, Tracker, TrackerParams, WatchedBy};
-use crate::fault::{self, PageSource, ServeParams, Served};
+use crate::fault::{self, PageSource, PredictionParams, PredictionStats, ServeParams, Served};
 use crate::mapping::Mapping;
 use crate::sys::PAGE;
 use crate::sys::mmap::{self, Protection};
@@ -40,6 +40,9 @@ use crate::sys::uffd::{Uffd, Watch};
 /// Objects of at most so many bytes are copied whole at attach rather than faulted in: a page takes 2 µs, a registration for
 /// faults 10.
 const COPY_WHOLE: usize = 16 << 10;
+
+/// The same of sealed objects, whose pages take longer to be read, and are seldom all used.
+const DECRYPT_WHOLE: usize = 512 << 10;
 
 /// Source of an object's bytes.
 pub(crate) enum Source<'a> {
@@ -68,6 +71,8 @@ pub(crate) struct Params<'a> {
     pub(crate) ahead: usize,
     /// Pages to fill before they are touched, at most and in all.
     pub(crate) budget: usize,
+    /// Which pages are filled ahead because they are likely to be touched; `None`: none.
+    pub(crate) prediction: Option<PredictionParams>,
     /// Whether the memory is kept out of core dumps, and overwritten in the end: plaintext of a sealed object.
     pub(crate) secret: bool,
     /// Whether the file may lack lines that were psynced, so that a program that drops pages has to wait until they are written.
@@ -81,7 +86,8 @@ impl Params<'_> {
 
     /// Whether pages are filled when they are touched, by a fault service.
     fn faults_in(&self) -> bool {
-        let wanted = || self.len > COPY_WHOLE && fault::reach().is_some();
+        let whole = if self.secret { DECRYPT_WHOLE } else { COPY_WHOLE };
+        let wanted = || self.len > whole && fault::reach().is_some();
         matches!(self.source, Source::Pages(_)) && self.fault_in.unwrap_or_else(wanted)
     }
 
@@ -190,6 +196,8 @@ impl Shadow {
             ahead: p.ahead,
             budget: p.budget,
             protect: rung == Some(Rung::WpAsync),
+            secret: p.secret,
+            prediction: p.prediction,
             source,
         })
         .map_err(ShadowError::Serve)?;
@@ -348,6 +356,11 @@ impl Shadow {
             None if self.refill.is_some() => Ok(pages.len()),
             None => Ok(populate(self.mapping.addr(), pages)?),
         }
+    }
+
+    /// Counts of the prediction; `None`: nothing is predicted.
+    pub(crate) fn prediction(&self) -> Option<PredictionStats> {
+        self.served.as_ref()?.prediction()
     }
 
     /// Lays bytes (offset, bytes) over those of an object that is attached for reading. After an error some may be laid.

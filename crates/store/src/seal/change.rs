@@ -34,6 +34,14 @@ impl Change {
         self.root.as_ref()
     }
 
+    /// Pages of the contents that change, with their seals from this change on.
+    pub fn pages(&self) -> impl Iterator<Item = (u64, Seal)> + '_ {
+        let leaves = self.nodes.range((0, 0)..=(0, u64::MAX));
+        leaves.flat_map(|((_, index), (bytes, lines))| {
+            lines.iter().map(move |line| (index * ARITY + line, Tree::seal_in(bytes, *line)))
+        })
+    }
+
     /// Seals `bytes`, which are encrypted in place, as page `page` of the contents.
     ///
     /// # Errors

@@ -18,7 +18,8 @@ mod tree;
 pub use change::Change;
 pub use key::{Cost, ObjectKey, SealKey};
 pub use key_page::{KeyPage, SlotInfo};
-pub use tree::Tree;
+pub(crate) use tree::broken;
+pub use tree::{Opener, Tree};
 
 use crate::format::PAGE;
 

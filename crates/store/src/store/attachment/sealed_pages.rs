@@ -3,12 +3,15 @@
 //! Invariants:
 //! 1. The tree is that of the newest durable batch. A change is taken over once its batch is durable; nodes that it changes were read before.
 //! 2. Pages of plaintext are overwritten before their memory is given up.
+//! 3. Any thread may read a page at any time, also one that answers the faults of the thread that seals: no lock is held while memory of the
+//!    program is touched, and `seals` is not held while a page is decrypted.
 
 use crate::error::{Result, SealError};
 use crate::format::PAGE;
+use crate::format::seal::Seal;
 use crate::lane::Batch;
 use crate::medium::Device;
-use crate::seal::{Change, KeyPage, ObjectKey, PageBytes, Tree};
+use crate::seal::{Change, KeyPage, ObjectKey, Opener, PageBytes, Tree, broken};
 use crate::store::lanes::PageCache;
 use crate::store::locks::lock;
 use crate::sync::Mutex;
@@ -36,9 +39,20 @@ impl Unlocked {
 
 /// The pages of an attached sealed object.
 pub struct SealedPages {
-    tree: Mutex<Tree>,
+    seals: Mutex<Seals>,
+    opener: Opener,
     pages: Ciphertext,
 }
+
+struct Seals {
+    tree: Tree,
+    /// Pages of a batch that was sealed last. From when it is durable until the tree has its seals, the pool has the one state of a page, and the
+    /// tree the seal of the other.
+    under_way: BTreeMap<u64, Seal>,
+}
+
+/// The seals that a page may have: the tree's, and that of a batch under way.
+type Candidates = (Seal, Option<Seal>);
 
 /// The pages as they are in the pool, with lines that wait in memory.
 pub(super) struct Ciphertext {
@@ -68,6 +82,18 @@ impl Ciphertext {
         Ok(())
     }
 
+    /// As [`read`](Ciphertext::read), while no line in memory is written to the pool: between its page and those lines none is missed.
+    #[cold]
+    fn read_still(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
+        let page_cache = self.page_cache.as_deref().map(lock);
+        let layers = lock(&self.layers);
+        layers.read(&*self.device, page * PAGE, bytes)?;
+        if let Some(page_cache) = page_cache {
+            page_cache.amend(layers.home(page), bytes);
+        }
+        Ok(())
+    }
+
     pub(super) fn key_page(&self, object: &Located) -> Result<KeyPage> {
         let mut bytes = Box::new([0; PAGE as usize]);
         self.read(object.entry.keys.get(), &mut bytes)?;
@@ -90,7 +116,8 @@ impl SealedPages {
             return Err(SealError::WrongKey { slots: key_page.slots().len() }.into());
         }
         let tree = Tree::open(&key_page, &unlocked.key, &mut |page, bytes| pages.read(page, bytes))?;
-        Ok(Arc::new(SealedPages { tree: Mutex::new(tree), pages }))
+        let (opener, under_way) = (tree.opener(), BTreeMap::new());
+        Ok(Arc::new(SealedPages { seals: Mutex::new(Seals { tree, under_way }), opener, pages }))
     }
 
     pub(super) fn key_page(&self, object: &Located) -> Result<KeyPage> {
@@ -99,7 +126,15 @@ impl SealedPages {
 
     /// The batch with this change is durable.
     pub(super) fn accept(&self, change: Change) {
-        change.accept(&mut lock(&self.tree));
+        let mut seals = lock(&self.seals);
+        change.accept(&mut seals.tree);
+        seals.under_way.clear();
+    }
+
+    fn candidates(&self, page: u64) -> Result<Candidates> {
+        let mut seals = lock(&self.seals);
+        let seal = seals.tree.page_seal(page, &mut |page, bytes| self.pages.read(page, bytes))?;
+        Ok((seal, seals.under_way.get(&page).copied()))
     }
 
     /// Reads the page of the contents, verified.
@@ -107,7 +142,45 @@ impl SealedPages {
     /// # Errors
     /// `Broken`: it is not what was sealed, and `bytes` are zeros. The medium's.
     pub fn read(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
-        lock(&self.tree).page(page, bytes, &mut |page, bytes| self.pages.read(page, bytes))
+        let found = self.candidates(page)?;
+        if found.1.is_none() {
+            if found.0.is_absent() {
+                bytes.fill(0);
+                return Ok(());
+            }
+            self.pages.read(page, bytes)?;
+            if self.opener.open(page, &found.0, bytes) {
+                return Ok(());
+            }
+        }
+        self.read_changing(page, bytes)
+    }
+
+    /// As [`read`](SealedPages::read), of a page that a psync changes, or whose lines were written to the pool while it was read. It is not what was sealed
+    /// if its seals did not change meanwhile.
+    #[cold]
+    fn read_changing(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
+        let mut found = self.candidates(page)?;
+        loop {
+            for seal in [Some(found.0), found.1].into_iter().flatten() {
+                if seal.is_absent() {
+                    // Of a batch under way, and the pool has bytes of no account, or those of the batch.
+                    continue;
+                }
+                self.pages.read_still(page, bytes)?;
+                if self.opener.open(page, &seal, bytes) {
+                    return Ok(());
+                }
+            }
+            let now = self.candidates(page)?;
+            if now == found {
+                return match found.0.is_absent() {
+                    true => Ok(bytes.fill(0)),
+                    false => Err(broken(page)),
+                };
+            }
+            found = now;
+        }
     }
 
     /// Reads whole pages from `first` on.
@@ -131,23 +204,26 @@ impl SealedPages {
                 (bytes, at) = (rest, at + now.len() as u64);
             }
         }
-        let (mut tree, mut change) = (lock(&self.tree), Change::default());
+        let mut change = Change::default();
         let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
         let mut bytes = Zeroizing::new([0; PAGE as usize]);
         for (page, lines) in lines {
             // In parts: the rest is as it was.
             if lines.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() < PAGE as usize {
-                tree.page(page, &mut bytes, &mut read)?;
+                self.read(page, &mut bytes)?;
             }
             for (offset, line) in lines {
                 bytes[offset..offset + line.len()].copy_from_slice(line);
             }
-            change.page(&mut tree, page, &mut bytes, &mut read)?;
+            // Locked for each page alone: faults are answered meanwhile.
+            change.page(&mut lock(&self.seals).tree, page, &mut bytes, &mut read)?;
             batch.copy_lines(start + page * PAGE, &bytes[..]);
         }
-        change.finish(&mut tree, &mut read, &mut |page, offset, bytes| {
+        let mut seals = lock(&self.seals);
+        change.finish(&mut seals.tree, &mut read, &mut |page, offset, bytes| {
             batch.copy_lines(start + page * PAGE + offset, bytes);
         })?;
+        seals.under_way = change.pages().collect();
         Ok(change)
     }
 }
