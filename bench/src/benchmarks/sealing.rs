@@ -24,7 +24,6 @@ fn word(depth: PredictionDepth) -> String {
     match depth {
         PredictionDepth::Pages(pages) => pages.to_string(),
         PredictionDepth::Auto => "auto".into(),
-        _ => "another".into(),
     }
 }
 

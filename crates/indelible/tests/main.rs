@@ -19,6 +19,7 @@ mod collections_scan;
 mod collections_threads;
 mod contract;
 mod copies;
+mod evicted;
 mod explicit;
 mod forged;
 mod growth;

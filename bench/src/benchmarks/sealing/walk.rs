@@ -115,7 +115,7 @@ pub fn on(
         let cell = |samples: &Samples| samples.spread().map_or(Cell::Empty, Spread::into);
         let window = match depth {
             PredictionDepth::Pages(pages) => Cell::from(u64::from(pages) + 1),
-            _ => Cell::from(65_u64),
+            PredictionDepth::Auto => Cell::from(65_u64),
         };
         table.row(vec![
             word(depth).as_str().into(),

@@ -22,6 +22,7 @@
 //! thread could fault on a served range, nor while a page is read.
 
 mod ahead;
+mod evict;
 mod predict;
 mod prediction;
 mod range;
@@ -61,6 +62,10 @@ pub(crate) struct ServeParams {
     pub(crate) protect: bool,
     /// Overwrite the bytes of pages wherever they pass.
     pub(crate) secret: bool,
+    /// Pages in memory at most, but for those that may not be dropped; `None`: any number.
+    pub(crate) limit: Option<usize>,
+    /// Nobody stores to the range, so that pages may be dropped at any time.
+    pub(crate) frozen: bool,
     /// Fill pages ahead that are likely to be touched next.
     pub(crate) prediction: Option<PredictionParams>,
     pub(crate) source: Arc<dyn PageSource>,
@@ -130,6 +135,28 @@ impl Served {
     /// The first page that could not be filled, and why. Threads that touch it get SIGBUS.
     pub(crate) fn failure(&self) -> Option<Arc<PageError>> {
         self.range.failure()
+    }
+
+    /// Drops pages beyond the limit, of those that `may` go, if there is one.
+    ///
+    /// # Safety
+    /// The pages that `may` go are as the source has them, and nobody stores to them until this returns.
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn evict(&self, may: impl FnMut(usize) -> bool) {
+        // SAFETY: the caller's promise.
+        unsafe { self.range.evict(may) };
+    }
+
+    /// Most pages that can be in memory at a time; `None`: any number.
+    pub(crate) fn limit(&self) -> Option<usize> {
+        Some(self.range.resident.as_ref()?.limit())
+    }
+
+    /// Lets no page be dropped from now on: some are not as the source has them, and nobody marks those.
+    pub(crate) fn keep_pages(&self) {
+        if let Some(resident) = &self.range.resident {
+            resident.keep();
+        }
     }
 
     /// Counts of the prediction; `None`: nothing is predicted.

@@ -40,11 +40,13 @@ const SHALLOWEST: usize = 2;
 /// Streams that are followed at a time.
 const STREAMS: usize = 16;
 /// Misses of no stream that are remembered.
-const RECENT: usize = 32;
+const RECENT: usize = 16;
+/// Those of them that may have led to a stream of another distance than one page: of many, some three lie at equal distances by chance.
+const NEWEST: usize = 8;
 /// Pages behind a window that a program may pass over, and still follow its stream.
 const PASSED: isize = 2;
 /// Longest distance of a stream's pages.
-const FARTHEST: isize = 1024;
+const FARTHEST: isize = 128;
 
 /// Pages to be filled, in this order: `count` of them but for the trigger, from `first` on, `stride` apart. All of them are the object's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,9 +147,10 @@ impl Predictor {
         let page = page as isize;
         let near = [1, -1].into_iter().find(|stride| seen(page - stride));
         let far = || {
-            let strides = self.recent.iter().rev().map(|before| page - *before as isize);
+            let newest = &self.recent[self.recent.len().saturating_sub(NEWEST)..];
+            let strides = newest.iter().rev().map(|before| page - *before as isize);
             let mut fit = strides.filter(|stride| (2..=FARTHEST).contains(&stride.abs()));
-            fit.find(|stride| seen(page - 2 * stride))
+            fit.find(|stride| newest.iter().any(|seen| *seen as isize == page - 2 * stride))
         };
         near.or_else(far)
     }

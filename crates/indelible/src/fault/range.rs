@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use super::BATCH;
+use super::evict::Resident;
 use super::prediction::Prediction;
 use super::source::{PageError, PageSource};
 use crate::sys::PAGE;
@@ -25,6 +26,10 @@ pub(super) struct Range {
     /// Whether its bytes are overwritten wherever they passed.
     pub(super) secret: bool,
     pub(super) prediction: Option<Prediction>,
+    /// Its pages in memory, if their number is limited.
+    pub(super) resident: Option<Resident>,
+    /// Whether nobody stores to it.
+    pub(super) frozen: bool,
     /// `None`: no longer served. Nobody looks at it who has no claim.
     source: RwLock<Option<Arc<dyn PageSource>>>,
     claims: Mutex<Claims>,
@@ -72,6 +77,8 @@ impl Range {
             protect: params.protect,
             secret: params.secret,
             prediction: params.prediction.map(Prediction::new),
+            resident: params.limit.map(Resident::new),
+            frozen: params.frozen,
             source: RwLock::new(Some(params.source)),
             claims: Mutex::default(),
             over: Condvar::new(),

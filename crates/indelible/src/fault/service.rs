@@ -1,5 +1,7 @@
 //! The thread that answers faults, and the one way in which pages get into a served range.
 
+#![allow(unsafe_code)]
+
 use std::collections::BTreeMap;
 use std::io;
 use std::ops;
@@ -126,11 +128,15 @@ impl Service {
         let room = page..claimed.end.min(page + buffer.len() / PAGE);
         let done = range.read_from(&room, buffer).and_then(|(count, paid)| {
             let first = self.install(range, page, &buffer[..PAGE]);
+            Self::filled(range, page..page + 1);
             let ahead = match &first {
                 // Pages ahead may be missing for now.
                 Ok(_) => self.install(range, page + 1, &buffer[PAGE..count * PAGE]).unwrap_or(0),
                 Err(_) => 0,
             };
+            if ahead > 0 {
+                Self::filled(range, page + 1..page + count);
+            }
             range.give_back(paid - ahead.min(paid));
             wipe(range, &mut buffer[..count * PAGE]);
             first.map(drop).map_err(|error| refused(page, error))
@@ -214,6 +220,7 @@ impl Service {
             let installed = self.install(range, first + at, &bytes[..good * PAGE]);
             range.give_back(run - installed.as_ref().map_or(0, |installed| *installed));
             wipe(range, bytes);
+            Self::filled(range, first + at..first + at + good);
             all += installed.map_err(|error| refused(first + at, error))?;
             read?;
             at += run;
@@ -250,6 +257,16 @@ impl Service {
             }
         }
         Ok(installed)
+    }
+
+    /// Pages are in place now: others may have to go.
+    fn filled(range: &Range, pages: ops::Range<usize>) {
+        let Some(resident) = &range.resident else { return };
+        resident.filled(pages);
+        if range.frozen {
+            // SAFETY: nobody stores to the range; where bytes are laid over its pages, all are kept from then on.
+            unsafe { range.evict(|_| true) };
+        }
     }
 
     /// Makes the page raise SIGBUS instead of letting its thread wait for ever.

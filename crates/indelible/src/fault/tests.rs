@@ -99,9 +99,20 @@ impl Area {
         let addr = 0x5800_0000_0000 + (place << 30);
         let mapping = Mapping::anonymous(addr, PAGES * PAGE, Protection::ReadWrite).unwrap();
         let source = Arc::clone(source) as Arc<dyn PageSource>;
+        let (len, (limit, frozen)) = (PAGES * PAGE, (None, false));
         let (protect, secret) = (false, false);
-        let len = PAGES * PAGE;
-        let params = ServeParams { base: addr, len, ahead, budget, protect, secret, prediction, source };
+        let params = ServeParams {
+            base: addr,
+            len,
+            ahead,
+            budget,
+            protect,
+            secret,
+            limit,
+            frozen,
+            prediction,
+            source,
+        };
         Area { served: serve(params).unwrap(), mapping }
     }
 

@@ -173,6 +173,11 @@ impl ReadObject {
         self.core.prefault(pages)
     }
 
+    /// Pages that can be in memory at a time; `None`: any number.
+    pub(super) fn limit(&self) -> Option<usize> {
+        self.core.shadow.as_ref()?.limit()
+    }
+
     pub(super) fn prediction_counts(&self) -> Option<PredictionStats> {
         self.core.shadow.as_ref()?.prediction()
     }

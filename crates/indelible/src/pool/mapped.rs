@@ -120,6 +120,7 @@ impl Inner {
             fault_in: if copied { Some(false) } else { self.settings.fault_in.then_some(true) },
             // Reading a page of a sealed object takes longer than a fault: only those are read ahead that are likely to be used.
             ahead: if secret { 0 } else { 8 },
+            limit: self.settings.memory_limit.filter(|_| secret),
             prediction: secret.then_some(self.settings.prediction),
             budget: self.settings.ahead_limit,
             secret,

@@ -12,6 +12,9 @@ use indelible_store::store::{FormatOptions, Window};
 use std::path::Path;
 use std::time::Duration;
 
+/// Least memory of a sealed object whose memory is limited.
+const LEAST_MEMORY: u64 = 1 << 20;
+
 /// Kind of medium. `Auto` asks the path; the others force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -140,6 +143,7 @@ pub struct PoolOptions {
     pub(super) page_delay: Option<Duration>,
     pub(super) prediction: PredictionDepth,
     pub(super) measure_prediction: bool,
+    pub(super) memory_limit: Option<u64>,
     pub(crate) advice: Advice,
     pub(crate) wait: Option<Duration>,
 }
@@ -156,6 +160,8 @@ pub(super) struct Settings {
     pub(super) ahead_limit: usize,
     pub(super) page_delay: Option<Duration>,
     pub(super) prediction: PredictionParams,
+    /// Pages of a sealed object that may be in memory.
+    pub(super) memory_limit: Option<usize>,
 }
 
 impl Settings {
@@ -227,6 +233,16 @@ impl PoolOptions {
     #[must_use]
     pub fn prediction(mut self, depth: PredictionDepth) -> Self {
         self.prediction = depth;
+        self
+    }
+
+    /// How much memory the pages of a sealed object may take, each time it is attached: at least 1 MiB. So an object may be larger than memory. Beyond it, pages that were decrypted first are
+    /// dropped, and decrypted again when they are touched: of a reader at any time, of a writer by each psync, and none that was stored to since. A program that only reads an object
+    /// that it has for writing psyncs it now and then. Not of objects with marked pages ([`Object::mark_dirty`](crate::Object::mark_dirty)), which devices may have pinned,
+    /// and not in a pool that is opened for reading only. System calls on dropped pages are those on pages that were never touched: [`prefault`](crate::Object::prefault).
+    #[must_use]
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
         self
     }
 
@@ -308,6 +324,18 @@ impl PoolOptions {
             let why = "pages are filled on demand only with userfaultfd (Linux 6.6), which this process does not have";
             return Err(Cause::Unsupported(why.into()));
         }
+        if let Some(bytes) = self.memory_limit {
+            if bytes < LEAST_MEMORY {
+                let why = format!(
+                    "a sealed object takes at least {LEAST_MEMORY} bytes of memory: the limit of {bytes} is too low"
+                );
+                return Err(Cause::Unsupported(why));
+            }
+            if fault::reach().is_none() {
+                let why = "the memory of sealed objects is limited only with userfaultfd (Linux 6.6), which this process does not have";
+                return Err(Cause::Unsupported(why.into()));
+            }
+        }
         Ok(Settings {
             rung,
             advice: self.advice,
@@ -316,6 +344,7 @@ impl PoolOptions {
             inherit_reads: self.inherit_reads,
             ahead_limit: self.ahead_limit.map_or(usize::MAX, |bytes| bytes as usize / PAGE),
             page_delay: self.page_delay,
+            memory_limit: self.memory_limit.map(|bytes| bytes as usize / PAGE),
             prediction: PredictionParams { depth: self.prediction, measured: self.measure_prediction },
         })
     }

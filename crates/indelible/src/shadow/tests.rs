@@ -112,6 +112,7 @@ fn over_device(
         ahead: 3,
         budget: usize::MAX,
         secret: false,
+        limit: None,
         prediction: None,
         pending: false,
     }
@@ -213,6 +214,7 @@ fn a_file_is_shadowed_from_its_offset_and_never_written() {
             ahead: 0,
             budget: 0,
             secret: false,
+            limit: None,
             prediction: None,
             pending: false,
         })
@@ -250,6 +252,7 @@ fn renewal_loses_neither_bytes_nor_tracking() {
         ahead: 0,
         budget: 0,
         secret: false,
+        limit: None,
         prediction: None,
         pending: false,
     })

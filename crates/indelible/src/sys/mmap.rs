@@ -232,6 +232,18 @@ pub(crate) fn resident(addr: usize, pages: usize) -> io::Result<Vec<bool>> {
     }
 }
 
+/// Drops pages of the range, locked ones as well: the next access to one is a fault (Linux 5.18).
+///
+/// # Safety
+/// The range is the caller's, and whoever answers its faults puts the same bytes there again; or nobody relies on them.
+pub(crate) unsafe fn drop_pages(addr: usize, len: usize) -> io::Result<()> {
+    // SAFETY: the caller's promise.
+    match unsafe { libc::madvise(at(addr), len, libc::MADV_DONTNEED_LOCKED) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Keeps pages of the range in memory from when they are first touched: never in swap.
 ///
 /// # Errors
