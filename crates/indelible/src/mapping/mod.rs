@@ -245,6 +245,8 @@ impl Mapping {
             }
             None => map(at, more, &Kind::Anonymous, 0, self.protection, Place::Over),
         };
+        let secret = |source| MappingError::Io { addr: at, len: more, source };
+        let done = done.and_then(|()| if self.secret { leave_out(at, more).map_err(secret) } else { Ok(()) });
         if done.is_ok() {
             (self.len, self.kept) = (new_len, self.kept - more);
         }
@@ -259,10 +261,7 @@ impl Mapping {
     /// The kernel refuses.
     pub(crate) fn keep_secret(&mut self) -> io::Result<()> {
         self.secret = true;
-        mmap::dont_dump(self.addr, self.len)?;
-        // Without the right to it, the pages may be swapped out: `doctor` says where to.
-        let _ = mmap::lock_when_touched(self.addr, self.len);
-        Ok(())
+        leave_out(self.addr, self.len)
     }
 
     /// Overwrites what it holds. Pages that are absent stay so: touching one would wait for whoever filled it.
@@ -336,6 +335,14 @@ impl Drop for Mapping {
             let _ = unsafe { mmap::protect(self.addr, self.len, Protection::None) };
         }
     }
+}
+
+/// Leaves a range out of core dumps, and out of swap if that is allowed.
+fn leave_out(addr: usize, len: usize) -> io::Result<()> {
+    mmap::dont_dump(addr, len)?;
+    // Without the right to it, the pages may be swapped out: `doctor` says where to.
+    let _ = mmap::lock_when_touched(addr, len);
+    Ok(())
 }
 
 fn duplicate(file: BorrowedFd<'_>) -> io::Result<ForkFd> {

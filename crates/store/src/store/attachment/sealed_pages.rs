@@ -6,12 +6,14 @@
 //! 3. Any thread may read a page at any time, also one that answers the faults of the thread that seals: no lock is held while memory of the
 //!    program is touched, and `seals` is not held while a page is decrypted.
 
-use crate::error::{Result, SealError};
+use crate::error::{Result, SealError, StoreError};
 use crate::format::PAGE;
-use crate::format::seal::Seal;
+use crate::format::seal::{KEY_PAGE, Seal};
 use crate::lane::Batch;
 use crate::medium::Device;
-use crate::seal::{Change, KeyPage, ObjectKey, Opener, PageBytes, Tree, broken};
+use crate::seal::{
+    AnchorRecord, Change, KeyPage, ObjectKey, Opener, PageBytes, PutPage, SealKey, Tree, broken,
+};
 use crate::store::lanes::PageCache;
 use crate::store::locks::lock;
 use crate::sync::Mutex;
@@ -25,11 +27,13 @@ use zeroize::Zeroizing;
 pub struct Unlocked {
     key: ObjectKey,
     id: [u8; 16],
+    rotations: u64,
 }
 
 impl Unlocked {
     pub(super) fn new(key: ObjectKey, key_page: &KeyPage) -> Unlocked {
-        Unlocked { key, id: key_page.header().id }
+        let header = key_page.header();
+        Unlocked { key, id: header.id, rotations: header.rotations.get() }
     }
 
     pub(super) fn key(&self) -> &ObjectKey {
@@ -37,10 +41,18 @@ impl Unlocked {
     }
 }
 
+/// A change of a sealed object's header.
+#[derive(Clone, Copy)]
+pub(super) enum Heading {
+    /// Another size.
+    Size(u64),
+    /// Whether it has an anchor.
+    Anchored(bool),
+}
+
 /// The pages of an attached sealed object.
 pub struct SealedPages {
     seals: Mutex<Seals>,
-    opener: Opener,
     pages: Ciphertext,
 }
 
@@ -49,10 +61,29 @@ struct Seals {
     /// Pages of a batch that was sealed last. From when it is durable until the tree has its seals, the pool has the one state of a page, and the
     /// tree the seal of the other.
     under_way: BTreeMap<u64, Seal>,
+    /// Whether the object may have left its extent, which others may have, and is not known yet where it went.
+    moving: bool,
 }
 
-/// The seals that a page may have: the tree's, and that of a batch under way.
-type Candidates = (Seal, Option<Seal>);
+/// A page of the contents, as it may be in the pool.
+#[derive(PartialEq, Eq)]
+struct Found {
+    seal: Seal,
+    /// Its seal by a batch under way.
+    next: Option<Seal>,
+    /// Its place in the extent.
+    at: u64,
+    moving: bool,
+}
+
+/// The object may move until this is dropped.
+pub(super) struct Moving(Arc<SealedPages>);
+
+impl Drop for Moving {
+    fn drop(&mut self) {
+        lock(&self.0.seals).moving = false;
+    }
+}
 
 /// The pages as they are in the pool, with lines that wait in memory.
 pub(super) struct Ciphertext {
@@ -96,8 +127,8 @@ impl Ciphertext {
 
     pub(super) fn key_page(&self, object: &Located) -> Result<KeyPage> {
         let mut bytes = Box::new([0; PAGE as usize]);
-        self.read(object.entry.keys.get(), &mut bytes)?;
-        KeyPage::read(bytes, object.entry.size.get())
+        self.read(KEY_PAGE, &mut bytes)?;
+        KeyPage::read(bytes, object.entry.pages.get())
     }
 }
 
@@ -111,13 +142,14 @@ impl SealedPages {
     ) -> Result<Arc<SealedPages>> {
         let pages = Ciphertext::new(device, layers, page_cache);
         let key_page = pages.key_page(object)?;
-        if key_page.header().id != unlocked.id {
-            // Another object has the name by now.
+        let header = key_page.header();
+        if (header.id, header.rotations.get()) != (unlocked.id, unlocked.rotations) {
+            // Another object has the name by now, or the object another key.
             return Err(SealError::WrongKey { slots: key_page.slots().len() }.into());
         }
         let tree = Tree::open(&key_page, &unlocked.key, &mut |page, bytes| pages.read(page, bytes))?;
-        let (opener, under_way) = (tree.opener(), BTreeMap::new());
-        Ok(Arc::new(SealedPages { seals: Mutex::new(Seals { tree, under_way }), opener, pages }))
+        let seals = Mutex::new(Seals { tree, under_way: BTreeMap::new(), moving: false });
+        Ok(Arc::new(SealedPages { seals, pages }))
     }
 
     pub(super) fn key_page(&self, object: &Located) -> Result<KeyPage> {
@@ -131,10 +163,83 @@ impl SealedPages {
         seals.under_way.clear();
     }
 
-    fn candidates(&self, page: u64) -> Result<Candidates> {
+    /// The object may move: pages that do not verify are read again until it has.
+    pub(super) fn moving(self: &Arc<Self>) -> Moving {
+        lock(&self.seals).moving = true;
+        Moving(self.clone())
+    }
+
+    fn find(&self, page: u64) -> Result<(Found, Opener)> {
         let mut seals = lock(&self.seals);
-        let seal = seals.tree.page_seal(page, &mut |page, bytes| self.pages.read(page, bytes))?;
-        Ok((seal, seals.under_way.get(&page).copied()))
+        let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
+        let seal = loop {
+            match seals.tree.page_seal(page, &mut read) {
+                // The node may be at another place by now.
+                Err(StoreError::Seal(SealError::Broken { .. })) if seals.moving => {}
+                seal => break seal?,
+            }
+            drop(seals);
+            std::thread::yield_now();
+            seals = lock(&self.seals);
+        };
+        let (next, at) = (seals.under_way.get(&page).copied(), seals.tree.shape().content_page(page));
+        Ok((Found { seal, next, at, moving: seals.moving }, seals.tree.opener()))
+    }
+
+    /// Bytes of the object, by the header that is verified. The entry of an object whose change of size was interrupted may say otherwise.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        lock(&self.seals).tree.size()
+    }
+
+    /// The state that it is in, for an anchor.
+    #[must_use]
+    pub fn state(&self) -> AnchorRecord {
+        lock(&self.seals).tree.state()
+    }
+
+    /// Whether it says that it has an anchor.
+    #[must_use]
+    pub fn is_anchored(&self) -> bool {
+        lock(&self.seals).tree.is_anchored()
+    }
+
+    /// See [`Tree::rotate`]. The tree stays as it is until [`follow`](SealedPages::follow).
+    pub(super) fn rotate(
+        &self,
+        object: &Located,
+        owners: &[&SealKey],
+        put: PutPage<'_>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Tree> {
+        let key_page = self.key_page(object)?;
+        let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
+        let (_key, tree) = lock(&self.seals).tree.rotate(&key_page, owners, &mut read, put, progress)?;
+        Ok(tree)
+    }
+
+    /// The object is what this is the tree of.
+    pub(super) fn follow(&self, tree: Tree) {
+        lock(&self.seals).tree = tree;
+    }
+
+    /// Puts what gives the object another header into the current section of `batch`. The object begins at `start`.
+    pub(super) fn head(&self, heading: Heading, start: u64, batch: &mut Batch) -> Result<Change> {
+        let (mut seals, mut change) = (lock(&self.seals), Change::default());
+        let tree = &mut seals.tree;
+        let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
+        let cleared = match heading {
+            Heading::Size(size) => change.resize(tree, size, &mut read)?,
+            Heading::Anchored(anchored) => change.anchor(tree, anchored, &mut read).map(|()| None)?,
+        };
+        if let Some((page, bytes)) = cleared {
+            batch.copy_lines(start + tree.shape().content_page(page) * PAGE, &bytes[..]);
+        }
+        change.finish(tree, &mut read, &mut |page, offset, bytes| {
+            batch.copy_lines(start + page * PAGE + offset, bytes);
+        })?;
+        seals.under_way = change.pages().collect();
+        Ok(change)
     }
 
     /// Reads the page of the contents, verified.
@@ -142,44 +247,43 @@ impl SealedPages {
     /// # Errors
     /// `Broken`: it is not what was sealed, and `bytes` are zeros. The medium's.
     pub fn read(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
-        let found = self.candidates(page)?;
-        if found.1.is_none() {
-            if found.0.is_absent() {
+        let (found, opener) = self.find(page)?;
+        if found.next.is_none() {
+            if found.seal.is_absent() {
                 bytes.fill(0);
                 return Ok(());
             }
-            self.pages.read(page, bytes)?;
-            if self.opener.open(page, &found.0, bytes) {
+            self.pages.read(found.at, bytes)?;
+            if opener.open(page, &found.seal, bytes) {
                 return Ok(());
             }
         }
         self.read_changing(page, bytes)
     }
 
-    /// As [`read`](SealedPages::read), of a page that a psync changes, or whose lines were written to the pool while it was read. It is not what was sealed
-    /// if its seals did not change meanwhile.
+    /// As [`read`](SealedPages::read), of a page that a psync changes, whose lines were written to the pool while it was read, or that moves. It is not what was
+    /// sealed if nothing of that changed meanwhile.
     #[cold]
     fn read_changing(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
-        let mut found = self.candidates(page)?;
+        let (mut found, mut opener) = self.find(page)?;
         loop {
-            for seal in [Some(found.0), found.1].into_iter().flatten() {
-                if seal.is_absent() {
-                    // Of a batch under way, and the pool has bytes of no account, or those of the batch.
-                    continue;
-                }
-                self.pages.read_still(page, bytes)?;
-                if self.opener.open(page, &seal, bytes) {
+            // Of a page that was absent before the batch under way, the pool has bytes of no account, or those of the batch.
+            for seal in [Some(found.seal), found.next].into_iter().flatten().filter(|seal| !seal.is_absent())
+            {
+                self.pages.read_still(found.at, bytes)?;
+                if opener.open(page, &seal, bytes) {
                     return Ok(());
                 }
             }
-            let now = self.candidates(page)?;
-            if now == found {
-                return match found.0.is_absent() {
-                    true => Ok(bytes.fill(0)),
-                    false => Err(broken(page)),
-                };
+            let now = self.find(page)?;
+            if now.0 == found && !found.moving {
+                bytes.fill(0);
+                return if found.seal.is_absent() { Ok(()) } else { Err(broken(page)) };
             }
-            found = now;
+            if found.moving {
+                std::thread::yield_now();
+            }
+            (found, opener) = now;
         }
     }
 
@@ -216,8 +320,9 @@ impl SealedPages {
                 bytes[offset..offset + line.len()].copy_from_slice(line);
             }
             // Locked for each page alone: faults are answered meanwhile.
-            change.page(&mut lock(&self.seals).tree, page, &mut bytes, &mut read)?;
-            batch.copy_lines(start + page * PAGE, &bytes[..]);
+            let mut seals = lock(&self.seals);
+            change.page(&mut seals.tree, page, &mut bytes, &mut read)?;
+            batch.copy_lines(start + seals.tree.shape().content_page(page) * PAGE, &bytes[..]);
         }
         let mut seals = lock(&self.seals);
         change.finish(&mut seals.tree, &mut read, &mut |page, offset, bytes| {
