@@ -2,6 +2,7 @@
 
 use super::support::{Ground, World, everywhere, faults_in};
 use indelible::{CreateOptions, ErrorKind, Object, Pool, PredictionDepth, SealKey, Tracking};
+use indelible_store::format::seal::Shape;
 use std::os::unix::fs::FileExt;
 
 const PAGE: usize = 4096;
@@ -38,7 +39,8 @@ fn attach(pool: &Pool) -> Object {
 
 /// Changes a bit of the object's page in the pool, or changes it back.
 fn flip(world: &World, pool: &Pool, page: usize) {
-    let at = pool.store().find("a").unwrap().entry.primary_offset() + (page * PAGE) as u64 + 100;
+    let place = Shape::of(PAGES as u64).unwrap().content_page(page as u64) * PAGE as u64;
+    let at = pool.store().find("a").unwrap().entry.primary_offset() + place + 100;
     if let Some(sim) = world.sim() {
         return sim.flip(at, 3);
     }
