@@ -35,7 +35,7 @@ const TOUCHES: [(&str, Unit); 5] = [
 /// Times that the words of a page are added up in a walk.
 const WORK: usize = 8;
 
-/// What was found of one depth.
+/// Samples of one depth.
 #[derive(Default)]
 struct Row {
     scan: Samples,

@@ -4,13 +4,11 @@
 //! bounded: the oldest window is given up for a new one, as the program has passed it by then.
 
 use std::collections::VecDeque;
-use std::io;
 use std::ops;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::predict::Window;
 use super::range::Range;
-use super::service::Service;
 use crate::mapping::SecretBuffer;
 
 /// Pages that are read and put in place together: a thread that touches one of them waits for all.
@@ -41,29 +39,29 @@ impl Ahead {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the threads, if they were not. A range can be served without any: then nothing is filled ahead.
-    ///
-    /// # Errors
-    /// None could be started.
-    pub(super) fn start(&'static self, service: &'static Service) -> io::Result<()> {
+    /// Starts the threads, if they were not, to `fill` pages of a range by way of a buffer. Without any, nothing is filled ahead.
+    pub(super) fn start(
+        &'static self,
+        fill: impl Fn(&Range, ops::Range<usize>, &mut [u8]) + Copy + Send + 'static,
+    ) {
         let wanted = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
         let mut queue = self.queue();
         while queue.threads < wanted {
-            let Ok(mut buffer) = SecretBuffer::new(PIECE) else { break };
-            let name = "indelible-ahead".to_owned();
-            let run = move || self.run(service, &mut buffer);
-            let started = std::thread::Builder::new().name(name).spawn(run);
-            if let Err(error) = started {
-                return if queue.threads == 0 { Err(error) } else { Ok(()) };
+            let Ok(mut buffer) = SecretBuffer::new(PIECE) else { return };
+            let thread = std::thread::Builder::new().name("indelible-ahead".into());
+            if thread.spawn(move || self.run(fill, &mut buffer)).is_err() {
+                return;
             }
             queue.threads += 1;
         }
-        Ok(())
     }
 
     /// Has the pages of a window filled.
     pub(super) fn fill(&self, range: &Arc<Range>, window: Window) {
         let mut queue = self.queue();
+        if queue.threads == 0 {
+            return;
+        }
         let pieces = pieces(window);
         let wanted = pieces.len().min(queue.idle);
         for piece in pieces {
@@ -76,7 +74,7 @@ impl Ahead {
         (0..wanted).for_each(|_| self.more.notify_one());
     }
 
-    fn run(&self, service: &Service, buffer: &mut SecretBuffer) {
+    fn run(&self, fill: impl Fn(&Range, ops::Range<usize>, &mut [u8]), buffer: &mut SecretBuffer) {
         loop {
             let mut queue = self.queue();
             let (range, pages) = loop {
@@ -88,7 +86,7 @@ impl Ahead {
                 queue.idle -= 1;
             };
             drop(queue);
-            service.fill_predicted(&range, pages, buffer.bytes());
+            fill(&range, pages, buffer.bytes());
         }
     }
 }

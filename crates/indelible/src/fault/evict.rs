@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 use std::ops;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::range::Range;
 use crate::sys::PAGE;
 use crate::sys::mmap;
 
@@ -77,8 +76,20 @@ impl Resident {
         self.pages().kept = true;
     }
 
-    /// Has runs of pages dropped, of those that `may` go: if there are more than the limit, so many that some room is left.
-    fn evict(&self, mut may: impl FnMut(usize) -> bool, drop: impl FnMut(ops::Range<usize>)) {
+    /// Drops pages that were filled long ago, of those that `may` go, if there are more than the limit. They are not overwritten before: another thread may read one just now, and the
+    /// kernel clears memory before anybody else has it.
+    ///
+    /// # Safety
+    /// The range begins at `base`. The pages that `may` go are as the source has them, and nobody stores to them until this returns.
+    pub(super) unsafe fn evict(&self, base: usize, may: impl FnMut(usize) -> bool) {
+        self.choose(may, |run| {
+            // SAFETY: pages of the range, which come back as they are now (the caller's promise).
+            let _ = unsafe { mmap::drop_pages(base + run.start * PAGE, run.len() * PAGE) };
+        });
+    }
+
+    /// Hands out runs of pages to be dropped, of those that `may` go: if there are more than the limit, so many that some room is left.
+    fn choose(&self, mut may: impl FnMut(usize) -> bool, drop: impl FnMut(ops::Range<usize>)) {
         // Locked while they are dropped: whoever has pages kept finds none on its way out.
         let mut pages = self.pages();
         if pages.kept || pages.order.len() <= self.limit {
@@ -105,28 +116,13 @@ impl Resident {
     }
 }
 
-impl Range {
-    /// Drops pages that were filled long ago, if there are more than the limit. They are not overwritten before: another thread may read one just now, and the kernel clears
-    /// memory before anybody else has it.
-    ///
-    /// # Safety
-    /// The pages that `may` go are as the source has them, and nobody stores to them until this returns.
-    pub(super) unsafe fn evict(&self, may: impl FnMut(usize) -> bool) {
-        let Some(resident) = &self.resident else { return };
-        resident.evict(may, |run| {
-            // SAFETY: pages of the range, which come back as they are now (the caller's promise).
-            let _ = unsafe { mmap::drop_pages(self.addr(run.start), run.len() * PAGE) };
-        });
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn evicted(resident: &Resident, may: impl FnMut(usize) -> bool) -> Vec<ops::Range<usize>> {
         let mut runs = Vec::new();
-        resident.evict(may, |run| runs.push(run));
+        resident.choose(may, |run| runs.push(run));
         runs
     }
 
@@ -153,7 +149,7 @@ mod tests {
         let resident = Resident::new(16);
         resident.filled(0..40);
         assert_eq!(evicted(&resident, |_| false), [0..0; 0]);
-        assert_eq!(evicted(&resident, |_| true), [0..25]);
+        assert_eq!(evicted(&resident, |_| true), vec![0..25; 1]);
         resident.filled(100..200);
         resident.keep();
         assert_eq!(evicted(&resident, |_| true), [0..0; 0]);

@@ -95,7 +95,7 @@ pub(crate) fn serve(params: ServeParams) -> io::Result<Served> {
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
     }
     if params.prediction.is_some() {
-        service.ahead.start(service)?;
+        service.predict();
     }
     let (base, len) = (params.base, params.len);
     let range = Arc::new(Range::new(params));
@@ -143,8 +143,10 @@ impl Served {
     /// The pages that `may` go are as the source has them, and nobody stores to them until this returns.
     #[allow(unsafe_code)]
     pub(crate) unsafe fn evict(&self, may: impl FnMut(usize) -> bool) {
-        // SAFETY: the caller's promise.
-        unsafe { self.range.evict(may) };
+        if let Some(resident) = &self.range.resident {
+            // SAFETY: the caller's promise.
+            unsafe { resident.evict(self.base, may) };
+        }
     }
 
     /// Most pages that can be in memory at a time; `None`: any number.

@@ -53,6 +53,11 @@ impl Service {
         Ok(service)
     }
 
+    /// Has predicted pages filled from now on.
+    pub(super) fn predict(&'static self) {
+        self.ahead.start(move |range, pages, buffer| self.fill_predicted(range, pages, buffer));
+    }
+
     fn run(&'static self, buffer: &mut [u8]) {
         loop {
             let done = self.uffd.wait(|addr| self.answer(addr, buffer));
@@ -73,7 +78,7 @@ impl Service {
     fn answer(&'static self, addr: usize, buffer: &mut [u8]) {
         let addr = addr & !(PAGE - 1);
         let Some(range) = self.find(addr) else { return };
-        self.predict(&range, addr);
+        self.look_ahead(&range, addr);
         let Some(claimed) = range.claim_or_leave(addr) else {
             if let Some(prediction) = &range.prediction {
                 prediction.came_late();
@@ -94,7 +99,7 @@ impl Service {
     }
 
     /// Has pages filled that are likely to be touched next.
-    fn predict(&self, range: &Arc<Range>, addr: usize) {
+    fn look_ahead(&self, range: &Arc<Range>, addr: usize) {
         let Some(prediction) = &range.prediction else { return };
         if let Some(window) = prediction.missed((addr - range.base) / PAGE, range.pages()) {
             self.ahead.fill(range, window);
@@ -149,7 +154,7 @@ impl Service {
 
     /// Fills pages that were predicted, those that are absent and that nobody else fills. One that its source does not have stays absent, and is an error
     /// when it is touched.
-    pub(super) fn fill_predicted(&self, range: &Range, pages: ops::Range<usize>, buffer: &mut [u8]) {
+    fn fill_predicted(&self, range: &Range, pages: ops::Range<usize>, buffer: &mut [u8]) {
         let mut rest = pages;
         while let Some(claimed) = range.claim_free(rest.clone()) {
             rest.start = claimed.end;
@@ -265,7 +270,7 @@ impl Service {
         resident.filled(pages);
         if range.frozen {
             // SAFETY: nobody stores to the range; where bytes are laid over its pages, all are kept from then on.
-            unsafe { range.evict(|_| true) };
+            unsafe { resident.evict(range.base, |_| true) };
         }
     }
 
