@@ -164,7 +164,6 @@ fn cuts_lose_no_store(tracking: Tracking) {
         }
     });
     counters.psync_cut().unwrap();
-    drop(counters);
     a.detach().unwrap();
     let a = pool.attach_read_sealed("a", b"", &key()).unwrap();
     let counted = |thread: usize| {
