@@ -164,7 +164,9 @@ impl Source {
             }
             Source::Terminal => Ok(SealKey::passphrase(passphrase::ask(is_new)?)?),
             Source::Command(command) => Ok(SealKey::command(&command, PATIENCE)?),
-            Source::Credential(name) => Ok(SealKey::credential(&name)?),
+            Source::Credential(name) => {
+                SealKey::credential(&name).map_err(|error| unreadable(Path::new(&name), error))
+            }
             Source::Tpm(path) => Ok(SealKey::tpm(Some(&path))?),
         }
     }

@@ -167,7 +167,7 @@ fn s3_06_passphrases_are_asked_for_and_never_shown() {
     assert!(code == 6 && shown.contains("opens none"), "{code} {shown}");
     // An object that is not sealed needs none, and nobody is asked.
     rig.feed("put", ["plain", "--create"], b"open").fine();
-    let cat = format!("cat {pool} plain --seal-passphrase");
+    let cat = format!("cat {pool} plain --seal-passphrase --quiet");
     assert_eq!(on_a_terminal(&rig, &cat, &[]).unwrap(), ("open".to_owned(), 0));
 }
 
@@ -204,7 +204,8 @@ fn s3_06_keys_come_from_commands_and_credentials() {
     by("--seal-credential", "k").fails(6, "CREDENTIALS_DIRECTORY is not set");
     by("--seal-credential", "../k").fails(6, "name of a credential");
     rig.pmo(["cat"], ["ledger", "--seal-tpm=none"]).fails(6, "the TPM at none cannot be opened");
-    rig.pmo(["key", "add"], ["ledger", "--seal-key-file", "k", "--new-tpm=none"]).fails(6, "cannot be opened");
+    rig.pmo(["key", "add"], ["ledger", "--seal-key-file", "k", "--new-tpm=none"])
+        .fails(6, "cannot be opened");
     let with = |variable: &str, value: &std::ffi::OsStr, arguments: &[&str]| {
         let mut command = Command::new(PMO);
         command.current_dir(rig.dir.path()).env(variable, value).args(arguments);

@@ -115,11 +115,11 @@ impl Sealed {
         let key = SealKey::from_file(world.path().with_extension("key")).unwrap();
         pool.attach_sealed("a", b"", &key).unwrap().detach().unwrap();
         let start = pool.store().find("a").unwrap().entry.primary_offset();
+        let shape = Shape::of((SIZE as u64).div_ceil(PAGE)).unwrap();
         let file = std::fs::File::open(world.path()).unwrap();
         let (mut page, mut seal) = ([0; 16], [0; 64]);
-        file.read_exact_at(&mut page, start).unwrap();
-        let leaf = Shape::of((SIZE as u64).div_ceil(PAGE)).unwrap().page(0, 0);
-        file.read_exact_at(&mut seal, start + leaf * PAGE).unwrap();
+        file.read_exact_at(&mut page, start + shape.content_page(0) * PAGE).unwrap();
+        file.read_exact_at(&mut seal, start + shape.page(0, 0) * PAGE).unwrap();
         // A seal begins with its nonce.
         let nonce = words(&seal[..24]);
         let known: Vec<u8> = page.iter().enumerate().map(|(at, byte)| byte ^ planted(at)).collect();

@@ -175,7 +175,7 @@ def test_a_changed_page_is_an_error_that_names_it(
     del array
     capfd.readouterr()
     assert _indelible.pmo(["pmo", "stat", str(path), "array", "--json"]) == 0
-    at = json.loads(capfd.readouterr().out)["offset"] + 9 * 4096 + 100
+    at = json.loads(capfd.readouterr().out)["offset"] + (2 + 9) * 4096 + 100
     with open(path, "r+b") as file:
         file.seek(at)
         byte = file.read(1)[0]

@@ -8,8 +8,8 @@ use super::secret::{Secret, scrub_stack_deep};
 use crate::entropy::{now, random};
 use crate::error::{Result, SealError, StoreError};
 use crate::format::seal::{
-    Header, KeySlot, MAGIC, ROOT, SLOT_BLOB, SLOT_COUNT, SLOT_EMPTY, SLOT_KEY_FILE, SLOT_PASSPHRASE,
-    SLOT_TPM, SLOTS, SUITE, Seal, Shape, VERSION,
+    FLAG_ANCHORED, Header, KeySlot, MAGIC, ROOT, SLOT_BLOB, SLOT_COUNT, SLOT_EMPTY, SLOT_KEY_FILE,
+    SLOT_PASSPHRASE, SLOT_TPM, SLOTS, SUITE, Seal, Shape, VERSION,
 };
 use crate::format::{LINE, PAGE, checksum, pages_for};
 use chacha20poly1305::XNonce;
@@ -19,6 +19,10 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 const SLOT: usize = size_of::<KeySlot>();
+/// Refusal of a size.
+pub(super) const TOO_LONG: &str = "a sealed object has from 1 byte to 64 TiB";
+/// The key page, in errors.
+pub(super) const KEY_PAGE: &str = "of its extent, its key page";
 
 /// See the module. Bytes of it that are read without a key are not authentic: the root's seal proves the header, and each slot proves itself.
 #[derive(Clone)]
@@ -75,25 +79,30 @@ impl KeyPage {
             content: U64::new(pages_for(size)),
             ..Header::new_zeroed()
         };
-        let mut page = KeyPage { bytes: Box::new([0; PAGE as usize]), header };
-        page.bytes[..LINE as usize].copy_from_slice(header.as_bytes());
-        let shape = page.shape()?;
+        let shape = Shape::of(pages_for(size)).ok_or(SealError::BadKey { why: TOO_LONG })?;
         let root =
             Sealer::new(&key, id).seal_node((shape.top(), 0), 1, Some(&header), &[0; PAGE as usize])?;
-        page.bytes[ROOT..ROOT + LINE as usize].copy_from_slice(root.as_bytes());
+        let mut page = KeyPage::of(header, &root);
         for (owner, label) in keys {
             page.add(&key, owner, label)?;
         }
         Ok((page, key))
     }
 
-    /// Reads it. `size`: that of the object.
+    /// One without slots.
+    pub(super) fn of(header: Header, root: &Seal) -> KeyPage {
+        let mut bytes = Box::new([0; PAGE as usize]);
+        bytes[..LINE as usize].copy_from_slice(header.as_bytes());
+        bytes[ROOT..ROOT + LINE as usize].copy_from_slice(root.as_bytes());
+        KeyPage { bytes, header }
+    }
+
+    /// Reads it. `pages`: those of the object's extent.
     ///
     /// # Errors
-    /// `Unknown`: of a later release. `Broken`: it is none, or not that of this object.
-    pub fn read(bytes: Box<PageBytes>, size: u64) -> Result<KeyPage> {
-        let page = pages_for(size);
-        let broken = SealError::Broken { page, what: "its key page" };
+    /// `Unknown`: of a later release. `Broken`: it is none, or says that the object is longer than its extent.
+    pub fn read(bytes: Box<PageBytes>, pages: u64) -> Result<KeyPage> {
+        let broken = SealError::Broken { page: 0, what: KEY_PAGE };
         let Ok((header, _)) = Header::read_from_prefix(&bytes[..]) else { return Err(broken.into()) };
         if header.magic.get() != MAGIC {
             return Err(broken.into());
@@ -108,8 +117,13 @@ impl KeyPage {
         if header.granule.get() != PAGE as u32 {
             return unknown("unit of sealing", header.granule.get());
         }
+        if header.flags.get() & !FLAG_ANCHORED != 0 {
+            return unknown("set of flags", header.flags.get());
+        }
         let unused = &bytes[ROOT + LINE as usize..SLOTS];
-        if header.size.get() != size || header.content.get() != page || unused.iter().any(|byte| *byte != 0) {
+        let (size, content) = (header.size.get(), header.content.get());
+        let fits = Shape::of(content).is_some_and(|shape| shape.pages() <= pages);
+        if !fits || size == 0 || pages_for(size) != content || unused.iter().any(|byte| *byte != 0) {
             return Err(broken.into());
         }
         Ok(KeyPage { bytes, header })
@@ -130,8 +144,7 @@ impl KeyPage {
     /// Places of the object's pages.
     pub(super) fn shape(&self) -> Result<Shape> {
         let content = self.header.content.get();
-        let why = "a sealed object has at most 64 TiB";
-        Shape::of(content).ok_or(SealError::BadKey { why }.into())
+        Shape::of(content).ok_or(SealError::BadKey { why: TOO_LONG }.into())
     }
 
     /// The seal of the root.
@@ -174,11 +187,11 @@ impl KeyPage {
     /// # Errors
     /// `WrongKey`. `Broken`: a slot that may be the owner's is damaged, and no other opens. `BadKey`. `Device`: it gives the secret of no slot.
     pub fn open(&self, owner: &SealKey) -> Result<ObjectKey> {
-        Ok(self.open_slot(owner)?.1)
+        self.open_slot(owner).map(|(_, key)| key)
     }
 
-    /// The slot that an owner's key opens, and the object's key.
-    fn open_slot(&self, owner: &SealKey) -> Result<(usize, ObjectKey)> {
+    /// As [`open`](KeyPage::open), with the slot that opens.
+    pub(super) fn open_slot(&self, owner: &SealKey) -> Result<(SlotInfo, ObjectKey)> {
         let (slots, mut damaged, mut refused) = (self.slots(), false, None);
         for info in &slots {
             let slot = self.slot(info.slot);
@@ -208,13 +221,14 @@ impl KeyPage {
             });
             scrub_stack_deep();
             if opened {
-                return Ok((info.slot, ObjectKey(Arc::new(key))));
+                return Ok((info.clone(), ObjectKey(Arc::new(key))));
             }
         }
-        let page = self.header.content.get();
         Err(match (refused, damaged) {
             (Some(refused), _) => refused,
-            (None, true) => SealError::Broken { page, what: "a key slot in its key page" }.into(),
+            (None, true) => {
+                SealError::Broken { page: 0, what: "of its extent, a key slot in its key page" }.into()
+            }
             (None, false) => SealError::WrongKey { slots: slots.len() }.into(),
         })
     }
@@ -224,8 +238,14 @@ impl KeyPage {
     /// # Errors
     /// `NoSlot`; `BadKey`; `Device`. No random numbers.
     pub fn add(&mut self, key: &ObjectKey, owner: &SealKey, label: &str) -> Result<usize> {
+        self.add_first(key, owner, label, 0)
+    }
+
+    /// Takes slot `first`, if it is free, else another one.
+    fn add_first(&mut self, key: &ObjectKey, owner: &SealKey, label: &str, first: usize) -> Result<usize> {
         let is_free = |slot: &usize| self.slot(*slot).as_bytes().iter().all(|byte| *byte == 0);
-        let free: Vec<usize> = (0..SLOT_COUNT).filter(is_free).collect();
+        let others = (0..SLOT_COUNT).filter(|slot| *slot != first);
+        let free: Vec<usize> = std::iter::once(first).chain(others).filter(is_free).collect();
         let blob = if free.is_empty() { Vec::new() } else { owner.new_blob()? };
         let parts = blobs::slots(&blob);
         let Some((first, rest)) = free.split_first().filter(|(_, rest)| rest.len() >= parts) else {
@@ -267,11 +287,9 @@ impl KeyPage {
     /// # Errors
     /// Those of [`open`](KeyPage::open) and [`add`](KeyPage::add). The page is of no use then.
     pub fn exchange(&mut self, owner: &SealKey, new: &SealKey, label: Option<&str>) -> Result<usize> {
-        let (slot, key) = self.open_slot(owner)?;
-        let before = self.slots().into_iter().find(|info| info.slot == slot);
-        let label = label.map_or_else(|| before.map(|info| info.label).unwrap_or_default(), str::to_owned);
-        self.empty(slot);
-        self.add(&key, new, &label)
+        let (before, key) = self.open_slot(owner)?;
+        self.empty(before.slot);
+        self.add_first(&key, new, label.unwrap_or(&before.label), before.slot)
     }
 
     /// Empties a slot. An owner who had its key may have kept the object's.

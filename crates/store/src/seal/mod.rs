@@ -11,18 +11,23 @@
 //!    on the stack.
 
 mod aead;
+mod anchor;
 mod blobs;
 mod change;
 mod device;
 mod key;
 mod key_page;
+mod resize;
+mod rotation;
 mod secret;
 mod tree;
 
+pub use anchor::AnchorRecord;
 pub use change::Change;
 pub use device::{SECRET, SecretDevice};
 pub use key::{Cost, ObjectKey, SealKey};
 pub use key_page::{KeyPage, SlotInfo};
+pub use rotation::PutPage;
 pub use secret::{Keeper, KeptBytes, keep_secrets_in};
 pub use tree::Tree;
 
