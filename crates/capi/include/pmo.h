@@ -531,6 +531,11 @@ int pmo_key_slots(pmo_pool *pool, const char *name, const void *key, size_t key_
 int pmo_add_key(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal,
                 const pmo_seal_key *added, const char *label);
 
+/** Exchanges the key seal of a sealed object, which nobody has attached, for the key changed, as one step. A NULL label leaves that of the slot. Returns the
+ * number of the slot, or -1 for an error. */
+int pmo_change_key(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal,
+                   const pmo_seal_key *changed, const char *label);
+
 /** Empties a key slot of a sealed object, which nobody has attached, but never the last one. An owner who has opened the object before may have kept what
  * the slot protects. */
 int pmo_remove_key(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal, unsigned slot);

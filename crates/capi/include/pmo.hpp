@@ -569,6 +569,14 @@ public:
         detail::check(slot < 0 ? -1 : 0);
         return static_cast<unsigned>(slot);
     }
+    // Exchanges a key for another one, as one step; nullptr leaves the slot's label (pmo_change_key).
+    unsigned change_key(const char *name, const seal_key &seal, const seal_key &changed, const char *label = nullptr,
+                        std::string_view key = {})
+    {
+        const int slot = pmo_change_key(handle_, name, key.data(), key.size(), seal.handle(), changed.handle(), label);
+        detail::check(slot < 0 ? -1 : 0);
+        return static_cast<unsigned>(slot);
+    }
     void remove_key(const char *name, const seal_key &seal, unsigned slot, std::string_view key = {})
     {
         detail::check(pmo_remove_key(handle_, name, key.data(), key.size(), seal.handle(), slot));

@@ -217,6 +217,28 @@ pub unsafe extern "C" fn pmo_add_key(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_change_key(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+    seal: *const pmo_seal_key,
+    changed: *const pmo_seal_key,
+    label: *const c_char,
+) -> c_int {
+    guarded(-1, || {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        // SAFETY: the caller's promise.
+        let label = if label.is_null() { None } else { Some(unsafe { text(label, "label") }?) };
+        let (seal, changed) = (find(seal)?, find(changed)?);
+        Ok(pool(handle)?.change_key(name, key, &seal, &changed, label)? as c_int)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_remove_key(
     handle: *mut pmo_pool,
     name: *const c_char,

@@ -111,7 +111,7 @@ struct Sealed {
 impl Sealed {
     fn read(world: &World) -> Sealed {
         let pool = world.open();
-        // What waits in the log goes to its place.
+        // Lines that wait in the log go to their place.
         let key = SealKey::from_file(world.path().with_extension("key")).unwrap();
         pool.attach_sealed("a", b"", &key).unwrap().detach().unwrap();
         let start = pool.store().find("a").unwrap().entry.primary_offset();

@@ -1,7 +1,7 @@
 //! A pool, and what its table says.
 
 use crate::error::{closed, exception, forked};
-use crate::held::Held;
+use crate::held::{Held, attach_to_read, attach_to_store};
 use crate::object::Object;
 use crate::process;
 use crate::seal_key::{SealKey, Slot, slot};
@@ -48,32 +48,6 @@ impl Pool {
     ) -> PyResult<T> {
         let pool = self.get(py, operation)?;
         py.detach(|| f(&pool)).map_err(|error| exception(py, &error))
-    }
-}
-
-/// Attaches for storing, by a seal key if one is given.
-pub(crate) fn attach_to_store(
-    pool: &indelible::Pool,
-    name: &str,
-    key: &[u8],
-    seal: Option<&indelible::SealKey>,
-) -> indelible::Result<indelible::Object> {
-    match seal {
-        Some(seal) => pool.attach_sealed(name, key, seal),
-        None => pool.attach_with_key(name, key),
-    }
-}
-
-/// Attaches for reading, which keeps writers away, by a seal key if one is given.
-pub(crate) fn attach_to_read(
-    pool: &indelible::Pool,
-    name: &str,
-    key: &[u8],
-    seal: Option<&indelible::SealKey>,
-) -> indelible::Result<indelible::ReadObject> {
-    match seal {
-        Some(seal) => pool.attach_read_sealed(name, key, seal),
-        None => pool.attach_read_with_key(name, key),
     }
 }
 
@@ -264,6 +238,23 @@ impl Pool {
     ) -> PyResult<usize> {
         let (new, seal) = (&new.get().key, &seal.get().key);
         self.with(py, "add a key of", |pool| pool.add_key(name, key.unwrap_or_default(), seal, new, label))
+    }
+
+    /// Exchanges the key `seal` of a sealed object, which nobody has attached, for `new`, as one step; returns the number of the slot. Without a `label`
+    /// it keeps its own.
+    #[pyo3(signature = (name, new, *, seal, key = None, label = None))]
+    fn change_key(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        new: &Bound<'_, SealKey>,
+        seal: &Bound<'_, SealKey>,
+        key: Option<&[u8]>,
+        label: Option<&str>,
+    ) -> PyResult<usize> {
+        let (new, seal) = (&new.get().key, &seal.get().key);
+        let key = key.unwrap_or_default();
+        self.with(py, "change a key of", |pool| pool.change_key(name, key, seal, new, label))
     }
 
     /// Empties a key slot of a sealed object, which nobody has attached, but never the last one.

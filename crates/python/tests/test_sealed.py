@@ -107,6 +107,11 @@ def test_keys_are_listed_added_and_removed(open_pool: Open, seal: SealKey) -> No
     with pytest.raises(indelible.Sealed, match="last one"):
         pool.remove_key("ledger", 1, seal=phrase, key=b"guard")
     pool.attach("ledger", key=b"guard", seal=phrase).close()
+    assert pool.change_key("ledger", seal, seal=phrase, key=b"guard") == 1
+    pool.attach("ledger", key=b"guard", seal=seal).close()
+    assert pool.key_slots("ledger", key=b"guard")[0].label == "alice"
+    with pytest.raises(indelible.WrongKey):
+        pool.attach("ledger", key=b"guard", seal=phrase)
 
 
 def test_keys_come_from_files_commands_and_credentials(

@@ -144,6 +144,11 @@ int main(int argc, char **argv)
     CHECK(pmo_remove_key(pool, "ledger", NULL, 0, phrase, 0) == 0);
     FAILS(pmo_remove_key(pool, "ledger", NULL, 0, phrase, 1) == -1, PMO_ERR_SEALED, "last one");
     FAILS(!pmo_attach_sealed(pool, "ledger", PMO_READ, NULL, 0, key), PMO_ERR_WRONG_KEY, "opens none");
+    FAILS(pmo_change_key(pool, "ledger", NULL, 0, key, wrong, NULL) == -1, PMO_ERR_WRONG_KEY, "opens none");
+    CHECK(pmo_change_key(pool, "ledger", NULL, 0, phrase, key, "bob") == 1);
+    CHECK(pmo_change_key(pool, "ledger", NULL, 0, key, phrase, NULL) == 1);
+    slots[0] = 0;
+    CHECK(pmo_key_slots(pool, "ledger", NULL, 0, list, slots) == 0 && strcmp(slots, "1:2:bob;") == 0);
     char *by_phrase = pmo_attach_sealed(pool, "ledger", PMO_READ, NULL, 0, phrase);
     CHECK(by_phrase && strcmp(by_phrase + 5000, PLANTED) == 0);
 

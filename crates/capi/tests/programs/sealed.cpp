@@ -69,6 +69,7 @@ int main(int, char **argv)
     pool.remove_key("guarded", phrase, 0, "guard");
     CHECK(code([&] { pool.remove_key("guarded", phrase, 1, "guard"); }) == PMO_ERR_SEALED);
     CHECK(code([&] { pool.attach_sealed("guarded", key, "guard"); }) == PMO_ERR_WRONG_KEY);
+    CHECK(pool.change_key("guarded", phrase, key, "third", "guard") == 1 && pool.key_slots("guarded", "guard")[0].label == "third");
 
     // A key that was moved from is none.
     pmo::seal_key moved = std::move(key);

@@ -1,4 +1,8 @@
 //! Memory for secrets: pages of their own, which core dumps leave out and swap does not get, as far as the process may lock memory.
+//!
+//! Invariants:
+//! 1. The mapping of a [`SecretPages`] is its own, belongs to no thread, and lives as long as it does.
+//! 2. Its bytes are changed through `&mut` only.
 
 #![allow(unsafe_code)]
 
@@ -16,9 +20,9 @@ pub(crate) struct SecretPages {
     mapped: usize,
 }
 
-// SAFETY: (1) the mapping is this value's alone, and belongs to no thread; (2) its bytes are changed through `&mut` only.
+// SAFETY: (1), (2).
 unsafe impl Send for SecretPages {}
-// SAFETY: as above.
+// SAFETY: (1), (2).
 unsafe impl Sync for SecretPages {}
 
 impl SecretPages {

@@ -1,8 +1,7 @@
 //! Attaching an object with a dict, and its version.
 
 use super::table::{PythonDict, ROOT, VERSION_1};
-use crate::held::Held;
-use crate::pool::{attach_to_read, attach_to_store};
+use crate::held::{Held, attach_to_read, attach_to_store};
 use indelible::collections::RootTypes;
 use indelible::{Error, ErrorKind, Heap, ReadHeap, SealKey, TypeInfo};
 

@@ -173,6 +173,7 @@ impl ObjectKey {
         let mut key = random::<32>()?;
         let kept = Secret::take(&mut key);
         key.zeroize();
+        scrub_stack_deep();
         Ok(ObjectKey(Arc::new(kept)))
     }
 }

@@ -19,7 +19,6 @@ use crate::sync::Mutex;
 use crate::table::{Key, Layers};
 use std::sync::Arc;
 use zerocopy::IntoBytes;
-use zeroize::Zeroize;
 
 impl Store {
     /// The key page of a sealed object, recovered.
@@ -67,7 +66,7 @@ impl Writer {
         changes: &mut dyn Changes,
         batch: &mut Batch,
     ) -> Result<(u64, Change)> {
-        let mut plain = Batch::new();
+        let mut plain = Batch::secret();
         plain.begin(kind::PSYNC, self.object.offset, self.object.entry.binding.get());
         let mut primary = self.primary();
         let collected = changes.collect(&mut primary, &mut plain);
@@ -152,12 +151,5 @@ impl Writer {
         });
         self.sealed = sealed;
         done
-    }
-}
-
-impl Batch {
-    /// Overwrites its lines, which were those of a sealed object.
-    fn wipe(&mut self) {
-        self.wipe_with(|bytes| bytes.zeroize());
     }
 }
