@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::passphrase;
 use clap::Args;
-use indelible::{Object, Pool, ReadObject, SealKey};
+use indelible::{ErrorKind, Object, Pool, ReadObject, SealKey};
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -189,14 +189,20 @@ pub fn attach(pool: &Pool, name: &str, key: &[u8], seal: &SealArgs) -> Result<Ob
     attached.map_err(|error| alike::explain(pool, name, error))
 }
 
-/// Attaches a sealed object for reading. `None`: it is not sealed, or there is no key.
+/// Attaches a sealed object for reading, or what its last psync left if a process writes it. `None`: it is not sealed, or there is no key.
 pub fn attach_read(pool: &Pool, name: &str, key: &[u8], seal: &SealArgs) -> Result<Option<ReadObject>> {
     match key_for(pool, name, seal)? {
         None => Ok(None),
-        Some(seal) => pool
-            .attach_read_sealed(name, key, &seal)
-            .map(Some)
-            .map_err(|error| alike::explain(pool, name, error)),
+        Some(seal) => {
+            let attached = match pool.attach_read_sealed(name, key, &seal) {
+                Err(held) if held.kind() == ErrorKind::Held => {
+                    // At its own addresses: a heap has pointers.
+                    pool.attach_snapshot_sealed(name, key, &seal)
+                }
+                attached => attached,
+            };
+            attached.map(Some).map_err(|error| alike::explain(pool, name, error))
+        }
     }
 }
 

@@ -37,6 +37,7 @@ mod rebase;
 mod records;
 mod revert;
 mod rollback;
+mod sealed_copies;
 mod sealing;
 mod stores;
 mod support;

@@ -90,7 +90,6 @@ fn without_its_key_nothing_of_an_object_is_read() {
             pool.attach("a").err().unwrap(),
             pool.attach_read("a").err().unwrap(),
             pool.attach_snapshot("a").err().unwrap(),
-            pool.snapshot("a", "s", b"").err().unwrap(),
             pool.resize("a", 10, b"").err().unwrap(),
             pool.attach_sealed("plain", b"", &key()).err().unwrap(),
         ] {

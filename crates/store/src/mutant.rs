@@ -167,6 +167,10 @@ mutants! {
         KeyKept,
         /// Nonces follow from the place of a page.
         NonceReused,
+        /// A reader of a sealed object goes on to a later psync with pages that it decrypted before, whose seals are others now.
+        PlaintextKept,
+        /// A page of a sealed object that does not verify is damaged, although somebody has moved what the object rests on.
+        MovedUnseen,
         /// An object that takes the place of its base does not say which pages are its own.
         MergedUnclaimed,
         /// Pages of an object are believed by the revisions of the lane that it has left.

@@ -90,6 +90,10 @@ fn write(pool: &Pool, args: &Cat, located: &Located) -> Result {
 
 /// Writes what the newest psync left of an object that a process writes, `held`.
 fn beside_writer(pool: &Pool, args: &Cat, key: &[u8], held: Error) -> Result {
+    if pool.stat(&args.name).is_ok_and(|stat| stat.sealed) {
+        // Without its seal key.
+        pool.attach_snapshot_with_key(&args.name, key)?;
+    }
     match pool.store().attach_snapshot(&args.name, Key(key)) {
         Ok(reader) => {
             let written = write(pool, args, &{ *reader.object() });

@@ -1,6 +1,7 @@
 //! Sealed objects: attach them by a seal key, and change the keys that open them.
 
 use super::attach::{attach_core, attach_reader};
+use super::beside::{Addresses, Follows, Opener};
 use super::reader::ReadObject;
 use super::writer::Object;
 use crate::error::{Cause, Result};
@@ -56,6 +57,27 @@ impl Pool {
             .unlock(name, key, seal)
             .and_then(|unlocked| Ok(ReadObject::new(attach_reader(inner, name, key, Some(&unlocked))?)));
         self.about("attach", name, result)
+    }
+
+    /// As [`attach_snapshot`](Pool::attach_snapshot), of a sealed object. A refresh verifies and decrypts what changed.
+    ///
+    /// # Errors
+    /// As for [`attach_snapshot`](Pool::attach_snapshot) and [`attach_sealed`](Pool::attach_sealed).
+    pub fn attach_snapshot_sealed(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<ReadObject> {
+        self.attach_beside(name, Follows::new(key, Addresses::Own, Some(Opener::from(seal))))
+    }
+
+    /// As [`attach_snapshot_anywhere`](Pool::attach_snapshot_anywhere), of a sealed object.
+    ///
+    /// # Errors
+    /// As for [`attach_snapshot_sealed`](Pool::attach_snapshot_sealed), but for `AddressTaken`.
+    pub fn attach_snapshot_sealed_anywhere(
+        &self,
+        name: &str,
+        key: &[u8],
+        seal: &SealKey,
+    ) -> Result<ReadObject> {
+        self.attach_beside(name, Follows::new(key, Addresses::Any, Some(Opener::from(seal))))
     }
 
     /// The key of the object, by one of its seal keys.

@@ -35,8 +35,11 @@ impl Tree {
     /// # Errors
     /// `Broken`: the key page or the top node is not what was sealed. The medium's.
     pub fn open(page: &KeyPage, key: &ObjectKey, read: ReadPage<'_>) -> Result<Tree> {
+        Tree::begin(page, Arc::new(Sealer::new(key, page.header().id)), read)
+    }
+
+    pub(super) fn begin(page: &KeyPage, sealer: Arc<Sealer>, read: ReadPage<'_>) -> Result<Tree> {
         let (shape, header) = (page.shape()?, *page.header());
-        let sealer = Arc::new(Sealer::new(key, header.id));
         let mut tree = Tree { sealer, shape, header, root: page.root(), nodes: BTreeMap::new() };
         if tree.root.reserved != [0; 16] {
             return Err(SealError::Broken { page: shape.key_page(), what: KEY_PAGE }.into());

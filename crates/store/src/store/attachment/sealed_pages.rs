@@ -3,18 +3,25 @@
 //! Invariants:
 //! 1. The tree is that of the newest durable batch. A change is taken over once its batch is durable; nodes that it changes were read before.
 //! 2. Pages of plaintext are overwritten before their memory is given up.
+//! 3. Somebody may move what a writer's object rests on while a page is read outside of a change. Such a page does not verify, so that only a
+//!    failure asks for it.
 
+use super::live::LivePages;
+use super::tail::Lines;
 use crate::error::{Result, SealError};
 use crate::format::PAGE;
 use crate::format::seal::KEY_PAGE;
 use crate::lane::Batch;
 use crate::medium::Device;
+use crate::mutant::Mutant;
 use crate::seal::{AnchorRecord, Change, KeyPage, ObjectKey, PageBytes, PutPage, SealKey, Tree};
 use crate::store::lanes::PageCache;
 use crate::store::locks::lock;
 use crate::sync::Mutex;
 use crate::table::{Located, SharedLayers};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::mem::swap;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -35,7 +42,17 @@ impl Unlocked {
     pub(super) fn key(&self) -> &ObjectKey {
         &self.key
     }
+
+    /// Whether it may be the key of the object with this key page: not of another object, or of this one before it got another key.
+    #[must_use]
+    pub fn is_for(&self, key_page: &KeyPage) -> bool {
+        let header = key_page.header();
+        (header.id, header.rotations.get()) == (self.id, self.rotations)
+    }
 }
+
+/// Whole pages, by their numbers.
+type Images = BTreeMap<u64, Box<PageBytes>>;
 
 /// A change of a sealed object's header.
 #[derive(Clone, Copy)]
@@ -48,8 +65,11 @@ pub(super) enum Heading {
 
 /// The pages of an attached sealed object.
 pub struct SealedPages {
+    /// Locked for each page, and before the parts of `pages`.
     tree: Mutex<Tree>,
     pages: Ciphertext,
+    /// Those of a writer, under which the object may be moved.
+    live: Option<LivePages>,
 }
 
 /// The pages as they are in the pool, with lines that wait in memory.
@@ -57,6 +77,8 @@ pub(super) struct Ciphertext {
     device: Arc<dyn Device>,
     layers: SharedLayers,
     page_cache: Option<Arc<Mutex<PageCache>>>,
+    /// Pages with the lines of psyncs that came after the base of a reader that follows a writer.
+    laid: Mutex<Images>,
 }
 
 impl Ciphertext {
@@ -65,10 +87,14 @@ impl Ciphertext {
         layers: SharedLayers,
         page_cache: Option<Arc<Mutex<PageCache>>>,
     ) -> Ciphertext {
-        Ciphertext { device, layers, page_cache }
+        Ciphertext { device, layers, page_cache, laid: Mutex::default() }
     }
 
     fn read(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
+        if let Some(image) = lock(&self.laid).get(&page) {
+            bytes.copy_from_slice(&image[..]);
+            return Ok(());
+        }
         let home = {
             let layers = lock(&self.layers);
             layers.read(&*self.device, page * PAGE, bytes)?;
@@ -93,17 +119,17 @@ impl SealedPages {
         object: &Located,
         layers: SharedLayers,
         page_cache: Option<Arc<Mutex<PageCache>>>,
+        live: Option<LivePages>,
         unlocked: &Unlocked,
     ) -> Result<Arc<SealedPages>> {
         let pages = Ciphertext::new(device, layers, page_cache);
         let key_page = pages.key_page(object)?;
-        let header = key_page.header();
-        if (header.id, header.rotations.get()) != (unlocked.id, unlocked.rotations) {
+        if !unlocked.is_for(&key_page) {
             // Another object has the name by now, or the object another key.
             return Err(SealError::WrongKey { slots: key_page.slots().len() }.into());
         }
         let tree = Tree::open(&key_page, &unlocked.key, &mut |page, bytes| pages.read(page, bytes))?;
-        Ok(Arc::new(SealedPages { tree: Mutex::new(tree), pages }))
+        Ok(Arc::new(SealedPages { tree: Mutex::new(tree), pages, live }))
     }
 
     pub(super) fn key_page(&self, object: &Located) -> Result<KeyPage> {
@@ -141,10 +167,12 @@ impl SealedPages {
         put: PutPage<'_>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Tree> {
-        let key_page = self.key_page(object)?;
         let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
-        let (_key, tree) = lock(&self.tree).rotate(&key_page, owners, &mut read, put, progress)?;
-        Ok(tree)
+        self.unless_moved(|| {
+            let key_page = self.key_page(object)?;
+            let (_key, tree) = lock(&self.tree).rotate(&key_page, owners, &mut read, put, progress)?;
+            Ok(tree)
+        })
     }
 
     /// The object is what this is the tree of.
@@ -174,7 +202,30 @@ impl SealedPages {
     /// # Errors
     /// `Broken`: it is not what was sealed, and `bytes` are zeros. The medium's.
     pub fn read(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
-        lock(&self.tree).page(page, bytes, &mut |page, bytes| self.pages.read(page, bytes))
+        let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
+        self.unless_moved(|| lock(&self.tree).page(page, bytes, &mut read))
+    }
+
+    /// Reads pages, which fail if they do not verify, again if somebody has moved what the object rests on. The tree is not locked.
+    fn unless_moved<R>(&self, mut read: impl FnMut() -> Result<R>) -> Result<R> {
+        loop {
+            let seen = self.live.as_ref().map(LivePages::revision);
+            let done = read();
+            // To look again waits for a psync, which may wait for the tree.
+            match (&self.live, seen) {
+                (Some(live), Some(seen))
+                    if done.is_err() && !Mutant::MovedUnseen.is_on() && live.has_moved(seen)? => {}
+                _ => return done,
+            }
+        }
+    }
+
+    /// Verifies the page of the contents.
+    ///
+    /// # Errors
+    /// As for [`read`](SealedPages::read).
+    pub fn verify(&self, page: u64) -> Result<()> {
+        self.read(page, &mut Zeroizing::new([0; PAGE as usize]))
     }
 
     /// Reads whole pages from `first` on.
@@ -189,13 +240,9 @@ impl SealedPages {
     /// Seals the lines of `plain`, whose object begins at `start`, into the current section of `batch`.
     pub(super) fn seal(&self, plain: &Batch, start: u64, batch: &mut Batch) -> Result<Change> {
         let mut lines: BTreeMap<u64, Vec<(usize, &[u8])>> = BTreeMap::new();
-        for (target, mut bytes) in plain.redo() {
-            let mut at = target - start;
-            while !bytes.is_empty() {
-                let (page, offset) = (at / PAGE, (at % PAGE) as usize);
-                let (now, rest) = bytes.split_at(bytes.len().min(PAGE as usize - offset));
-                lines.entry(page).or_default().push((offset, now));
-                (bytes, at) = (rest, at + now.len() as u64);
+        for (target, bytes) in plain.redo() {
+            for (page, offset, bytes) in by_page(target - start, bytes) {
+                lines.entry(page).or_default().push((offset, bytes));
             }
         }
         let (mut tree, mut change) = (lock(&self.tree), Change::default());
@@ -219,6 +266,92 @@ impl SealedPages {
     }
 }
 
+impl SealedPages {
+    /// Lays lines of later psyncs over what a reader has, and returns what they change of the contents. `None`: the object has another header, such as another
+    /// size, by then. Nothing is laid then, nor after an error.
+    ///
+    /// # Errors
+    /// `Broken`: with them it is not what was sealed. The medium's.
+    pub(super) fn lay(&self, object: &Located, lines: &Lines) -> Result<Option<Lines>> {
+        let mut images = Images::new();
+        for (at, bytes) in lines.iter() {
+            for (page, offset, bytes) in by_page(at, bytes) {
+                let image = match images.entry(page) {
+                    Entry::Occupied(image) => image.into_mut(),
+                    Entry::Vacant(place) => {
+                        let mut image = Box::new([0; PAGE as usize]);
+                        self.pages.read(page, &mut image)?;
+                        place.insert(image)
+                    }
+                };
+                image[offset..offset + bytes.len()].copy_from_slice(bytes);
+            }
+        }
+        let mut read = |page, bytes: &mut PageBytes| match images.get(&page) {
+            Some(image) => {
+                bytes.copy_from_slice(&image[..]);
+                Ok(())
+            }
+            None => self.pages.read(page, bytes),
+        };
+        let mut key_page = Box::new([0; PAGE as usize]);
+        read(KEY_PAGE, &mut key_page)?;
+        let key_page = KeyPage::read(key_page, object.entry.pages.get())?;
+        let mut tree = lock(&self.tree);
+        let mut newer = tree.renewed(&key_page, &mut read)?;
+        if !newer.is_of_same_object(&tree) {
+            return Ok(None);
+        }
+        let changed = changes(&mut newer, &mut tree, &mut read)?;
+        *tree = newer;
+        lock(&self.pages.laid).append(&mut images);
+        Ok(Some(changed))
+    }
+
+    /// Goes on as `newer`, another state of the same object, which has no use any more then, and returns the contents that differ. `None`: it has another
+    /// header, such as another size. After an error nothing has changed.
+    ///
+    /// # Errors
+    /// As for [`read`](SealedPages::read).
+    pub(super) fn become_newer(&self, newer: &SealedPages) -> Result<Option<Lines>> {
+        let (mut tree, mut to) = (lock(&self.tree), lock(&newer.tree));
+        if !to.is_of_same_object(&tree) {
+            return Ok(None);
+        }
+        let changed = changes(&mut to, &mut tree, &mut |page, bytes| newer.pages.read(page, bytes))?;
+        swap(&mut *tree, &mut *to);
+        swap(&mut *lock(&self.pages.layers), &mut *lock(&newer.pages.layers));
+        swap(&mut *lock(&self.pages.laid), &mut *lock(&newer.pages.laid));
+        Ok(Some(changed))
+    }
+}
+
+/// The contents that `newer` has otherwise than `older`.
+fn changes(
+    newer: &mut Tree,
+    older: &mut Tree,
+    read: &mut dyn FnMut(u64, &mut PageBytes) -> Result<()>,
+) -> Result<Lines> {
+    let pages = newer.changed_since(older, read)?;
+    let mut lines = Lines::of_pages(pages.len());
+    let mut bytes = Zeroizing::new([0; PAGE as usize]);
+    for page in pages {
+        newer.page(page, &mut bytes, read)?;
+        lines.add(0, page * PAGE, &bytes[..]);
+    }
+    Ok(lines)
+}
+
+/// Bytes from `at` on, page by page: the page, the offset in it, the bytes.
+fn by_page(mut at: u64, mut bytes: &[u8]) -> impl Iterator<Item = (u64, usize, &[u8])> {
+    std::iter::from_fn(move || {
+        let (page, offset) = (at / PAGE, (at % PAGE) as usize);
+        let (now, rest) = bytes.split_at(bytes.len().min(PAGE as usize - offset));
+        (bytes, at) = (rest, at + now.len() as u64);
+        (!now.is_empty()).then_some((page, offset, now))
+    })
+}
+
 /// Refuses a sealed object without its key, and a key of an object that is not sealed.
 pub(super) fn expect_key(object: &Located, unlocked: Option<&Unlocked>) -> Result<()> {
     match (object.is_sealed(), unlocked) {
@@ -229,6 +362,6 @@ pub(super) fn expect_key(object: &Located, unlocked: Option<&Unlocked>) -> Resul
 }
 
 /// Refuses what is not possible with sealed objects.
-pub(in crate::store) fn expect_plain(object: &Located, what: &'static str) -> Result<()> {
+pub(super) fn expect_plain(object: &Located, what: &'static str) -> Result<()> {
     if object.is_sealed() { Err(SealError::Refused { what }.into()) } else { Ok(()) }
 }
