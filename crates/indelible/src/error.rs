@@ -10,6 +10,7 @@ pub(crate) use heap::{HeapError, Limit};
 use crate::dirty::DirtyError;
 use crate::mapping::MappingError;
 use crate::media::MediaError;
+use crate::pool::KeySourceError;
 use crate::shadow::ShadowError;
 use indelible_store::error::StoreError;
 use kinds::{dirty_kind, mapping_kind, media_kind, shadow_kind, store_kind};
@@ -149,6 +150,8 @@ pub(crate) enum Cause {
     Unsupported(String),
     #[error(transparent)]
     Heap(#[from] HeapError),
+    #[error(transparent)]
+    KeySource(#[from] KeySourceError),
 }
 
 impl From<&Cause> for Limit {
@@ -233,6 +236,8 @@ impl Error {
             Cause::Stray(_) => ErrorKind::StrayPointer,
             Cause::Unsupported(_) => ErrorKind::Unsupported,
             Cause::Heap(error) => error.kind(),
+            Cause::KeySource(KeySourceError::File { .. }) => ErrorKind::Io,
+            Cause::KeySource(_) => ErrorKind::Sealed,
         }
     }
 
@@ -253,6 +258,7 @@ impl Error {
         }
         match &*self.0.cause {
             Cause::ForReading => return "attach for writing",
+            Cause::KeySource(error) => return error.remedy(),
             Cause::Replaced => return "detach this one, and attach the other",
             Cause::Store(StoreError::TieTarget) => return "tie it to the object that the snapshot is of",
             Cause::Store(StoreError::BadLabel { .. }) => return "give a shorter label",

@@ -29,6 +29,7 @@ mod heap_hostile;
 mod heap_model;
 mod heap_threads;
 mod kept;
+mod key_sources;
 mod large;
 mod lifetimes;
 mod many_snapshots;

@@ -15,6 +15,7 @@ mod crash_recovery;
 mod crash_table;
 mod faults;
 mod format;
+mod key_devices;
 mod lane_headers;
 mod latent;
 mod media_errors;

@@ -20,6 +20,7 @@ impl Cause {
             Cause::Dirty(error) | Cause::Shadow(ShadowError::Dirty(error)) => of_dirty(error),
             Cause::Shadow(ShadowError::Serve(source) | ShadowError::Protect(source)) => Some(source),
             Cause::Shadow(error @ ShadowError::Page(_)) => error.medium().and_then(of_medium),
+            Cause::KeySource(error) => error.system(),
             _ => None,
         }
     }
