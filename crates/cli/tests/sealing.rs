@@ -1,6 +1,7 @@
 //! Sealed objects in the shell (S3.1, S3.2, S3.5).
 
 use crate::common::{PMO, Rig, Run};
+use indelible_store::format::seal::Shape;
 use std::process::Command;
 
 /// A pool with a sealed object, its key file, and one that does not open it.
@@ -59,6 +60,28 @@ fn s3_05_without_the_key_the_tool_reads_nothing() {
     std::fs::write(&rig.pool, bytes).unwrap();
     let run = rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fails(3, "page 0, of its contents");
     assert!(run.err.contains("\"ledger\"") && run.raw.is_empty(), "{run:?}");
+}
+
+/// More pages than are decrypted at the attach.
+#[test]
+fn s3_03_a_damaged_page_of_a_large_object_is_named_where_it_is_read() {
+    let rig = rig();
+    rig.pmo(["create"], ["large", "1M", "--sealed", "--seal-key-file", "k"]).fine();
+    let bytes: Vec<u8> = (0..1 << 20_u32).map(|at| (at / 4096 + 1) as u8).collect();
+    let key = ["large", "--seal-key-file", "k"];
+    rig.feed("put", key, &bytes).fine();
+    assert!(rig.pmo(["cat"], key).fine().raw == bytes);
+    let json = rig.pmo(["stat"], ["large", "--json"]).fine().json();
+    let at = json["offset"].as_u64().unwrap() + Shape::of(256).unwrap().content_page(200) * 4096;
+    let mut pool = std::fs::read(&rig.pool).unwrap();
+    pool[at as usize + 2000] ^= 4;
+    std::fs::write(&rig.pool, pool).unwrap();
+    for run in [rig.pmo(["cat"], key), rig.feed("put", key, &bytes)] {
+        let run = run.fails(3, "page 200, of its contents");
+        assert!(run.err.contains("\"large\""), "{run:?}");
+    }
+    let some = ["large", "--seal-key-file", "k", "--length", "700K"];
+    assert!(rig.pmo(["cat"], some).fine().raw == bytes[..700 << 10]);
 }
 
 #[test]

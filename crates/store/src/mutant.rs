@@ -233,6 +233,12 @@ mutants! {
         NoFence,
     }
 
+    /// Of the memory of objects, in the mapped half: `crates/indelible/tests/evicted.rs` looks for them.
+    MEMORY {
+        /// A cut drops pages once stores are let pass again.
+        EvictedOutsideGate,
+    }
+
     /// Of data that survive a change of their types, in the mapped half: tests of that half look for them.
     RETENTION {
         /// The fingerprint of a type leaves the structs within it out.

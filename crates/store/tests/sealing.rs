@@ -498,3 +498,47 @@ fn key_pages_that_somebody_made_up_are_refused() {
         }
     }
 }
+
+/// Pages that other threads read while psyncs change them are as one psync left them, and are never taken for damaged ones.
+// S3.3
+#[test]
+fn pages_are_read_beside_psyncs() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    for disk in [true, false] {
+        let medium = formatted(4 << 20, SimConfig { disk, ..SimConfig::default() });
+        let store = open(&medium);
+        sealed::create(&store, "a", 40 * PAGE).unwrap();
+        let mut writer = sealed::writer(&store, "a").unwrap();
+        // Few pages are kept in memory, so that lines go to the pool and leave it all the time.
+        writer.set_cached_pages(8);
+        let (pages, done) = (writer.sealed_pages().unwrap(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            for thread in 0..2_u64 {
+                let (pages, done) = (&pages, &done);
+                scope.spawn(move || {
+                    let mut newest = [0; 40];
+                    for round in thread.. {
+                        if done.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        let (page, mut bytes) = (round * 7 % 40, [9; PAGE as usize]);
+                        pages.read(page, &mut bytes).unwrap();
+                        let version = bytes[0];
+                        assert!(bytes.iter().all(|byte| *byte == version), "page {page} is of two psyncs");
+                        assert!(version >= newest[page as usize], "page {page} went back to {version}");
+                        newest[page as usize] = version;
+                    }
+                });
+            }
+            for version in 1..=120_u8 {
+                let first = u64::from(version) * 3 % 36;
+                let bytes = vec![version; 4 * PAGE as usize];
+                psync(&mut writer, &[(first * PAGE, &bytes)]).unwrap();
+                if version % 10 == 0 {
+                    writer.checkpoint().unwrap();
+                }
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+    }
+}

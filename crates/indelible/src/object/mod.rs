@@ -7,6 +7,7 @@ mod compare;
 mod engine;
 mod follow;
 mod origin;
+mod prediction;
 mod prefault;
 mod reader;
 mod sealed;

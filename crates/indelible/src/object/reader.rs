@@ -4,6 +4,7 @@
 
 use super::beside::{Addresses, Follows};
 use crate::error::{Cause, Error, Result};
+use crate::fault::PredictionStats;
 use crate::plain::{Plain, frozen};
 use crate::pool::{Inner as PoolInner, Place, Stat};
 use crate::shadow::Shadow;
@@ -177,6 +178,15 @@ impl ReadObject {
 
     pub(super) fn prefault_piece(&self, pages: Range<usize>) -> Result<usize, Cause> {
         self.core.prefault(pages)
+    }
+
+    /// Pages that can be in memory at a time; `None`: any number.
+    pub(super) fn limit(&self) -> Option<usize> {
+        self.core.shadow.as_ref()?.limit()
+    }
+
+    pub(super) fn prediction_counts(&self) -> Option<PredictionStats> {
+        self.core.shadow.as_ref()?.prediction()
     }
 
     pub(crate) fn error(&self, operation: &'static str, cause: Cause) -> Error {

@@ -25,7 +25,8 @@ pub use differences::Outline;
 pub use key::{Cost, ObjectKey, SealKey};
 pub use key_page::{KeyPage, SlotInfo};
 pub use rotation::PutPage;
-pub use tree::Tree;
+pub(crate) use tree::broken;
+pub use tree::{Opener, Tree};
 
 use crate::format::PAGE;
 

@@ -2,6 +2,7 @@
 
 mod attach;
 mod binding;
+mod ciphertext;
 mod cover;
 mod direct;
 mod grow;
