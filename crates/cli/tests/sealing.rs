@@ -57,7 +57,8 @@ fn s3_05_without_the_key_the_tool_reads_nothing() {
     rig.feed("put", ["ledger", "--seal-key-file", "k"], b"planted").fine();
     let json = rig.pmo(["stat"], ["ledger", "--json"]).fine().json();
     let mut bytes = std::fs::read(&rig.pool).unwrap();
-    bytes[json["offset"].as_u64().unwrap() as usize + 2000] ^= 4;
+    // Behind the key page and a node.
+    bytes[json["offset"].as_u64().unwrap() as usize + 2 * 4096 + 2000] ^= 4;
     std::fs::write(&rig.pool, bytes).unwrap();
     let run = rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fails(3, "page 0, of its contents");
     assert!(run.err.contains("\"ledger\"") && run.raw.is_empty(), "{run:?}");
