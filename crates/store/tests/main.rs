@@ -17,6 +17,7 @@ mod faults;
 mod format;
 mod lane_headers;
 mod latent;
+mod length;
 mod media_errors;
 mod mutants;
 #[cfg(feature = "mutants")]

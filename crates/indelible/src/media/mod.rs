@@ -9,6 +9,7 @@ mod detect;
 mod error;
 mod file;
 mod huge;
+mod mappings;
 mod memory;
 mod space;
 #[cfg(test)]

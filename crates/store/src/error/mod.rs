@@ -124,6 +124,24 @@ pub enum StoreError {
         /// Largest length.
         max: u64,
     },
+    /// A pool becomes no shorter.
+    #[error("the pool has {old} bytes already, more than {len}: a pool becomes longer, not shorter")]
+    NotLonger {
+        /// Length of the pool.
+        old: u64,
+        /// Length asked for.
+        len: u64,
+    },
+    /// A pool cannot become as long.
+    #[error("{len} bytes are more than the pool can have: {limit} {max}")]
+    TooLong {
+        /// Length asked for.
+        len: u64,
+        /// Greatest length.
+        max: u64,
+        /// What it is the length of.
+        limit: &'static str,
+    },
     /// There is a pool already.
     #[error("there is a pool on this medium already")]
     AlreadyAPool,
