@@ -1,8 +1,9 @@
 //! Advice at the end of errors, which names functions of Rust, in the words of C.
 
 /// Words of advice, and the words in C. Those for errors that C cannot have are not among them.
-const WORDS: [(&str, &str); 7] = [
+const WORDS: [(&str, &str); 8] = [
     ("Pool::format", "pmo_format"),
+    ("Pool::grow", "pmo_pool_grow"),
     ("`PoolOptions::wait`", "pmo_wait"),
     ("`Heap::format`", "pmo_heap_format"),
     ("`HeapOptions::grow`, `PMO_HEAP_GROW`", "PMO_HEAP_GROW"),

@@ -1,7 +1,9 @@
 //! Errors of the store, by cause. The layers above add the operation and the object.
 
+mod length;
 mod seal;
 
+pub use length::LengthError;
 pub use seal::SealError;
 
 use crate::medium::{Fatal, MediumError, Others, Process, ReserveError};
@@ -124,24 +126,9 @@ pub enum StoreError {
         /// Largest length.
         max: u64,
     },
-    /// A pool becomes no shorter.
-    #[error("the pool has {old} bytes already, more than {len}: a pool becomes longer, not shorter")]
-    NotLonger {
-        /// Length of the pool.
-        old: u64,
-        /// Length asked for.
-        len: u64,
-    },
-    /// A pool cannot become as long.
-    #[error("{len} bytes are more than the pool can have: {limit} {max}")]
-    TooLong {
-        /// Length asked for.
-        len: u64,
-        /// Greatest length.
-        max: u64,
-        /// What it is the length of.
-        limit: &'static str,
-    },
+    /// The pool cannot be given this length.
+    #[error(transparent)]
+    Length(#[from] LengthError),
     /// There is a pool already.
     #[error("there is a pool on this medium already")]
     AlreadyAPool,

@@ -32,7 +32,7 @@ pub mod volatile;
 mod write_combiner;
 
 pub use capabilities::Capabilities;
-pub use error::{Fatal, MediumError, ReserveError};
+pub use error::{FORMATTED, Fatal, MediumError, ReserveError};
 pub(crate) use fresh::not_kept;
 pub use fresh::{clear_fresh, clear_rest, write_fresh, zero_fresh};
 pub(crate) use latch::{Epoch, FaultLatch};

@@ -6,7 +6,7 @@
 //!
 //! Other processes take notice of the medium's length when they have taken the table's lock, before they read its lane.
 
-use crate::error::{Result, StoreError};
+use crate::error::{LengthError, Result};
 use crate::format::superblock::{SLOTS, SlotFault, Superblock};
 use crate::format::{MAX_POOL, PAGE};
 use crate::medium::{Medium, read_struct};
@@ -33,7 +33,7 @@ impl Store {
         self.update(|table| {
             let old = table.pool_len();
             if len < old {
-                return Err(StoreError::NotLonger { old, len });
+                return Err(LengthError::NotLonger { old, len }.into());
             }
             if len == old {
                 return Ok(());
@@ -54,7 +54,7 @@ impl Store {
 }
 
 fn expect_at_most(len: u64, max: u64, limit: &'static str) -> Result<()> {
-    if len <= max { Ok(()) } else { Err(StoreError::TooLong { len, max, limit }) }
+    if len <= max { Ok(()) } else { Err(LengthError::TooLong { len, max, limit }.into()) }
 }
 
 /// Has both superblock slots say this length, durably, one after the other.
