@@ -440,6 +440,13 @@ int pmo_delete(pmo_pool *pool, const char *name, const void *key, size_t key_len
  * nobody has it attached. PMO_ERR_TIE_CYCLE: the other one is tied to it already, directly or through others. A tie that is there already is none more. */
 int pmo_tie(pmo_pool *pool, const char *name, const char *to, const void *key, size_t key_len);
 
+/** Ties an object to this process: deleted or destroyed meanwhile, by whomever, it goes when the process ends, however it ends, and not before. For a pool it
+ * ends when the pool's last handle in this process is closed. */
+int pmo_tie_to_process(pmo_pool *pool, const char *name, const void *key, size_t key_len);
+
+/** As pmo_tie_to_process, to the thread that calls this. */
+int pmo_tie_to_thread(pmo_pool *pool, const char *name, const void *key, size_t key_len);
+
 /** Takes the tie of an object to another one back; that one is named as pmo_ties names it. was_tied, which may be NULL, is set to 1 if there was one, else to 0. */
 int pmo_untie(pmo_pool *pool, const char *name, const char *from, const void *key, size_t key_len, int *was_tied);
 

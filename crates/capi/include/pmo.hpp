@@ -431,6 +431,15 @@ public:
     {
         detail::check(::pmo_tie(handle_, name, to, key.data(), key.size()));
     }
+    // Ties an object to this process, or to this thread (pmo_tie_to_process).
+    void tie_to_process(const char *name, std::string_view key = {})
+    {
+        detail::check(pmo_tie_to_process(handle_, name, key.data(), key.size()));
+    }
+    void tie_to_thread(const char *name, std::string_view key = {})
+    {
+        detail::check(pmo_tie_to_thread(handle_, name, key.data(), key.size()));
+    }
     // Takes a tie back; whether there was one.
     bool untie(const char *name, const char *from, std::string_view key = {})
     {

@@ -42,6 +42,38 @@ pub unsafe extern "C" fn pmo_tie(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_tie_to_process(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        Ok(pool(handle)?.tie_to_process(name, key)?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_tie_to_thread(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        Ok(pool(handle)?.tie_to_thread(name, key)?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_untie(
     handle: *mut pmo_pool,
     name: *const c_char,

@@ -279,15 +279,24 @@ impl Error {
         if let Some(remedy) = kinds::seal_remedy(&self.0.cause) {
             return remedy;
         }
+        let of_device = self.0.cause.is_of_device();
         if let Cause::Store(StoreError::Failed(_)) = &*self.0.cause {
-            return "detach and attach again, which recovers every psync that was acknowledged; the kernel log (dmesg) \
-                    has the device's errors";
+            return match of_device {
+                true => {
+                    "detach and attach again, which recovers every psync that was acknowledged; the kernel log (dmesg) \
+                     has the device's errors"
+                }
+                false => "detach and attach again, which recovers every psync that was acknowledged",
+            };
         }
         if let Some(remedy) = self.0.cause.limit() {
             return remedy;
         }
         match self.kind() {
-            ErrorKind::Io => "look for the device's errors in the kernel log (dmesg)",
+            ErrorKind::Io if of_device => "look for the device's errors in the kernel log (dmesg)",
+            ErrorKind::Io => {
+                "the system's own error says what it refused; `pmo doctor PATH` says what is possible"
+            }
             ErrorKind::NoPool => "create it with `pmo format` or Pool::format",
             ErrorKind::NotAPool => "check the path; `pmo check` shows what is there",
             ErrorKind::Version => "use the version of Indelible that wrote the pool, or a newer one",

@@ -117,6 +117,9 @@ fn objects_are_kept_as_one_psync_left_them() {
                 object.range_mut(usize::from(round) * 100..usize::from(round) * 100 + 50).fill(round);
             }
             indelible::psync_all(&mut [&mut a, &mut b]).unwrap();
+            let missing =
+                pool.snapshot_all(&[("a", "kept"), ("none", "too"), ("b", "as well")], b"").unwrap_err();
+            assert!(missing.to_string().contains("object \"none\""), "{missing}");
             let names = [("a", format!("a{round}")), ("b", format!("b{round}"))];
             pool.snapshot_all(&names.each_ref().map(|(name, kept)| (*name, kept.as_str())), b"").unwrap();
         }

@@ -4,6 +4,7 @@ use super::support::everywhere;
 use indelible::{CreateOptions, ErrorKind, MediumKind, Pool, PoolOptions};
 use indelible_store::table;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 const SIZE: u64 = 50_000;
 
@@ -256,6 +257,45 @@ fn s2_05_a_tied_object_outlives_the_others() {
         assert!(pool.store().find_id(&id).is_err(), "and gone");
         pool.collect(&mut |_, _| {}).unwrap();
         assert_eq!(pool.info().unwrap().objects, 1, "the cache, which nobody tied");
+    });
+}
+
+#[test]
+fn s2_05_a_tied_object_goes_with_the_thread() {
+    everywhere(|world| {
+        let pool = world.format();
+        let id = |name| pool.stat(name).unwrap().id;
+        let there = |id: &[u8; 16]| pool.store().find_id(id).is_ok();
+        for name in ["a", "b", "c"] {
+            pool.create_with(name, &CreateOptions::new(SIZE).key(b"k")).unwrap();
+        }
+        let (a, b, c) = (id("a"), id("b"), id("c"));
+        assert_eq!(kind(pool.tie_to_thread("a", b"")), ErrorKind::WrongKey);
+        assert_eq!(kind(pool.tie_to_process("none", b"k")), ErrorKind::NotFound);
+        pool.tie_to_process("c", b"k").unwrap();
+        let names = |name| pool.ties(name).unwrap().into_iter().map(|tie| tie.name).collect::<Vec<_>>();
+        thread::scope(|threads| {
+            let own = threads.spawn(|| {
+                for name in ["a", "b", "c", "a"] {
+                    pool.tie_to_thread(name, b"k").unwrap();
+                }
+                assert_eq!((names("a"), names("c").len()), (names("b"), 2));
+                assert!(names("a")[0].ends_with(&format!(" of process {}", std::process::id())));
+                pool.destroy_with_key("a", b"k").unwrap();
+                pool.delete("c", b"k").unwrap();
+                pool.collect(&mut |_, _| {}).unwrap();
+                assert!(there(&a) && there(&c), "the thread is not at its end");
+            });
+            own.join().unwrap();
+        });
+        assert!(!there(&a), "the thread has ended");
+        assert!(there(&b) && there(&c), "nobody deleted the one, and the process goes on with the other");
+        // The last handle.
+        let (store, other) = (pool.store().clone(), pool.clone());
+        drop(pool);
+        assert!(store.find_id(&c).is_ok());
+        drop(other);
+        assert!(store.find_id(&c).is_err() && store.find_id(&b).is_ok());
     });
 }
 

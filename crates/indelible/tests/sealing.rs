@@ -1,7 +1,8 @@
 //! Sealed objects, attached: on every medium, with every way of tracking stores (S3.1, S3.2, S3.5).
 
 use super::support::{Ground, World, everywhere};
-use indelible::{Cost, CreateOptions, ErrorKind, Pool, SealKey, psync_all};
+use indelible::collections::PVec;
+use indelible::{Cost, CreateOptions, ErrorKind, Heap, HeapOptions, Pool, SealKey, psync_all};
 
 const SIZE: usize = 300_000;
 const PLANTED: &[u8] = b"planted plaintext of thirty-two.";
@@ -110,7 +111,7 @@ fn a_page_that_was_changed_is_an_error_that_names_it() {
         ledger.range_mut(5 * 4096..5 * 4096 + 8).fill(7);
         ledger.psync().unwrap();
         ledger.detach().unwrap();
-        let at = pool.store().find("ledger").unwrap().entry.primary_offset() + 5 * 4096 + 100;
+        let at = pool.store().find("ledger").unwrap().entry.primary_offset() + (1 + 1 + 5) * 4096 + 100;
         let flip = || match world.sim() {
             Some(sim) => sim.flip(at, 3),
             None => {
@@ -157,6 +158,88 @@ fn sealed_and_plain_objects_are_psynced_as_one_step_and_reverted() {
         b.detach().unwrap();
         let a = pool.attach_read_sealed("a", b"", &key()).unwrap();
         assert!(a.as_slice().iter().all(|byte| *byte == 4));
+    });
+}
+
+// S3.1
+#[test]
+fn sealed_objects_grow_while_they_are_attached() {
+    everywhere(|world| {
+        let pool = world.format();
+        sealed(&pool, "a");
+        let mut a = pool.attach_sealed("a", b"", &key()).unwrap();
+        a.range_mut(0..8).fill(1);
+        a.psync().unwrap();
+        a.range_mut(SIZE - 8..SIZE).fill(2);
+        let (from, mut size) = (a.as_slice().as_ptr(), SIZE);
+        // The second time something is behind it.
+        for more in [9000, 300_000] {
+            a.grow((size + more) as u64).unwrap();
+            assert!(a.as_slice().as_ptr() == from && a.len() == size + more);
+            assert!(a.as_slice()[size..].iter().all(|byte| *byte == 0));
+            a.range_mut(size + more - 8..size + more).fill(3);
+            a.psync().unwrap();
+            size += more;
+            if pool.stat("b").is_err() {
+                pool.create("b", 4096).unwrap();
+            }
+        }
+        let expected = a.as_slice().to_vec();
+        a.detach().unwrap();
+        assert_eq!(pool.stat("a").unwrap().size, size as u64);
+        let a = pool.attach_read_sealed("a", b"", &key()).unwrap();
+        assert!(a.as_slice() == expected && expected[..8] == [1; 8] && expected[SIZE - 8..SIZE] == [2; 8]);
+        drop(a);
+        pool.resize_sealed("a", 5, b"", &key()).unwrap();
+        pool.resize_sealed("a", 5000, b"", &key()).unwrap();
+        let a = pool.attach_read_sealed("a", b"", &key()).unwrap();
+        assert!(a.as_slice()[..5] == [1; 5] && a.as_slice()[5..].iter().all(|byte| *byte == 0));
+    });
+}
+
+// S3.1
+#[test]
+fn a_heap_in_a_sealed_object_grows_by_itself() {
+    everywhere(|world| {
+        let pool = world.format();
+        sealed(&pool, "a");
+        pool.create("b", 4096).unwrap();
+        let open = || {
+            let object = pool.attach_sealed("a", b"", &key()).unwrap();
+            Heap::open_or_format_with(object, HeapOptions::new().grow(true)).unwrap()
+        };
+        let mut heap = open();
+        heap.root_or_default::<PVec<u64>>("numbers").unwrap().extend(0..100_000);
+        heap.psync().unwrap();
+        assert!(pool.stat("a").unwrap().size > 800_000);
+        drop(heap);
+        let mut heap = open();
+        assert!(heap.root_or_default::<PVec<u64>>("numbers").unwrap().iter().copied().eq(0..100_000));
+    });
+}
+
+// S3.2
+#[test]
+fn an_object_gets_another_key() {
+    everywhere(|world| {
+        let pool = world.format();
+        let other = SealKey::file(vec![1; 32]).unwrap();
+        let options = CreateOptions::new(SIZE as u64).sealed(&key(), "test").sealed(&other, "other");
+        let mut a = pool.create_attached_with("a", &options).unwrap();
+        a.range_mut(0..SIZE).fill(7);
+        a.psync().unwrap();
+        assert_eq!(pool.reencrypt("a", b"", &[&key()], |_, _| {}).unwrap_err().kind(), ErrorKind::Held);
+        a.detach().unwrap();
+        let former = raw(world);
+        let mut told = (0, 0);
+        pool.reencrypt("a", b"", &[&key()], |done, all| told = (done, all)).unwrap();
+        assert!(told.0 == told.1 && told.1 == SIZE.div_ceil(4096) as u64, "{told:?}");
+        assert_eq!(pool.attach_sealed("a", b"", &other).err().unwrap().kind(), ErrorKind::WrongKey);
+        assert!(pool.attach_read_sealed("a", b"", &key()).unwrap().as_slice().iter().all(|byte| *byte == 7));
+        let labels: Vec<String> =
+            pool.key_slots("a", b"").unwrap().into_iter().map(|slot| slot.label).collect();
+        assert_eq!(labels, ["test"]);
+        assert_ne!(former, raw(world));
     });
 }
 

@@ -182,6 +182,19 @@ impl Pool {
         self.with(py, "tie", |pool| pool.tie(name, to, key.unwrap_or_default()))
     }
 
+    /// Ties an object to this process: deleted or removed meanwhile, it goes when the process ends, however it ends, and not before. For a
+    /// pool it ends when the process's last handle of the pool is closed.
+    #[pyo3(signature = (name, *, key = None))]
+    fn tie_to_process(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<()> {
+        self.with(py, "tie", |pool| pool.tie_to_process(name, key.unwrap_or_default()))
+    }
+
+    /// As tie_to_process, to the thread that calls this.
+    #[pyo3(signature = (name, *, key = None))]
+    fn tie_to_thread(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<()> {
+        self.with(py, "tie", |pool| pool.tie_to_thread(name, key.unwrap_or_default()))
+    }
+
     /// Takes a tie back, to an object as `ties` names it; returns whether there was one.
     #[pyo3(signature = (name, to, *, key = None))]
     fn untie(&self, py: Python<'_>, name: &str, to: &str, key: Option<&[u8]>) -> PyResult<bool> {

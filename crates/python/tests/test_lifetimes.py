@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import indelible
@@ -83,6 +85,52 @@ def test_ties_keep_what_others_need(open_pool: Open) -> None:
     pool.delete("index")
     pool.collect()
     assert pool.info()["objects"] == objects - 2 and list(pool) == ["more"]
+
+
+TIED = """
+import os, signal, sys, indelible
+pool = indelible.open(sys.argv[1])
+pool.array("work", 100).psync()
+pool.tie_to_process("work")
+pool.delete("work")
+print(pool.collect() and pool.info()["objects"], flush=True)
+sys.stdin.read()
+"""
+
+
+def test_ties_to_processes_and_threads_end_with_them(open_pool: Open) -> None:
+    pool = open_pool()
+    pool.array("kept", 100).psync()
+    objects = pool.info()["objects"]
+    command = python(TIED) + [str(pool.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tied:
+        assert tied.stdout is not None
+        # The array, and what stands for the process.
+        assert int(tied.stdout.readline()) == objects + 2
+        pool.collect()
+        assert pool.info()["objects"] == objects + 2
+        tied.kill()
+    pool.collect()
+    assert pool.info()["objects"] == objects
+
+    def run() -> int:
+        pool.array("work", 100).psync()
+        pool.tie_to_thread("work")
+        pool.delete("work")
+        pool.collect()
+        assert pool.info()["objects"] == objects + 2
+        return threading.get_native_id()
+
+    with ThreadPoolExecutor(1) as threads:
+        thread = threads.submit(run).result()
+    # Python says that a thread has ended shortly before it has.
+    while Path(f"/proc/self/task/{thread}").exists():
+        os.sched_yield()
+    assert pool.info()["objects"] == objects
+    pool.tie_to_process("kept")
+    assert pool.ties("kept") == [indelible.Tie(f"process {os.getpid()}", False)]
+    with pytest.raises(indelible.NotFound):
+        pool.tie_to_thread("none")
 
 
 # Begins with another boot ID, for this process and those it starts.

@@ -141,6 +141,8 @@ mutants! {
         TieIgnored,
         /// An object points to its list of ties before that is durable.
         TieUnproven,
+        /// Nobody has the object that stands for a process, which goes at once.
+        LifeUnlocked,
         /// A volatile object is attached after the machine was started anew.
         VolatileKept,
         /// An object becomes a base before its progress as one is durable.
@@ -159,6 +161,14 @@ mutants! {
         LanePlain,
         /// A node of a sealed object's tree that is all zeros counts as one that was never written.
         AbsentUnsealed,
+        /// The header of a sealed object that gets another size is written behind the batch that says so.
+        SizeApart,
+        /// Pages that a sealed object loses as it shrinks keep their seals.
+        CutKept,
+        /// Pages that a sealed object loses are given back before its smaller size is durable.
+        CutEarly,
+        /// A sealed object that gets another key is sealed anew by the one that it has.
+        KeyKept,
         /// Nonces follow from the place of a page.
         NonceReused,
         /// An object that takes the place of its base does not say which pages are its own.

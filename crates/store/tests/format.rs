@@ -116,7 +116,7 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
             shadow,
             base,
             overlay,
-            keys,
+            reserved3,
             types,
             volatile_boot,
             based,
@@ -130,7 +130,7 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
     add("entry::Progress", layout!(Progress { id, published, psyncs, checksum, direct, reserved }));
     add(
         "seal::Header",
-        layout!(SealHeader { magic, version, suite, granule, reserved, id, size, content, reserved2 }),
+        layout!(SealHeader { magic, version, suite, granule, flags, id, size, content, rotations, reserved }),
     );
     add("seal::Seal", layout!(Seal { nonce, tag, version, reserved }));
     add(
@@ -226,6 +226,8 @@ fn constants() -> Vec<(&'static str, String)> {
         ("seal::VERSION", number(seal::VERSION.into())),
         ("seal::SUITE", number(seal::SUITE.into())),
         ("seal::ARITY", number(seal::ARITY)),
+        ("seal::KEY_PAGE", number(seal::KEY_PAGE)),
+        ("seal::FLAG_ANCHORED", number(seal::FLAG_ANCHORED.into())),
         ("seal::ROOT", number(seal::ROOT as u64)),
         ("seal::SLOTS", number(seal::SLOTS as u64)),
         ("seal::SLOT_COUNT", number(seal::SLOT_COUNT as u64)),
@@ -363,7 +365,7 @@ fn the_numbers_of_version_2() {
             896,
         ),
         ("entry::Progress", vec![0, 16, 24, 32, 40, 48], 128),
-        ("seal::Header", vec![0, 4, 6, 8, 12, 16, 32, 40, 48], 64),
+        ("seal::Header", vec![0, 4, 6, 8, 12, 16, 32, 40, 48, 56], 64),
         ("seal::Seal", vec![0, 24, 40, 48], 64),
         ("seal::KeySlot", vec![0, 2, 4, 8, 12, 16, 24, 32, 64, 88, 120, 136, 192], 256),
         ("lane::Directory", vec![0, 4, 8, 16, 24, 32, 40, 48], 64),

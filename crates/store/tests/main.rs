@@ -24,6 +24,7 @@ mod mutants;
 mod mutants_recovery;
 mod regressions;
 mod sealing;
+mod sealing_changes;
 mod shipped_sizes;
 mod still;
 mod upgrade;

@@ -200,7 +200,7 @@ fn usable(store: &Arc<Store>) -> Result<()> {
         let Ok(mut writer) = sealed::writer(store, &object.entry.name()) else { continue };
         let mut first = [0];
         match writer.sealed_pages() {
-            Some(pages) => first[0] = sealed::bytes(&pages, &object)?[0],
+            Some(pages) => first[0] = sealed::bytes(&pages)?[0],
             None => store.read_object(&object, 0, &mut first)?,
         }
         psync(&mut writer, &[(0, &[!first[0]])])?;

@@ -1,7 +1,8 @@
 //! Sealed objects under test. All of them have one key, so that whoever finds one can look into it.
 
 use indelible_store::error::Result;
-use indelible_store::format::PAGE;
+use indelible_store::format::seal::Shape;
+use indelible_store::format::{PAGE, pages_for};
 use indelible_store::seal::SealKey;
 use indelible_store::store::{SealedPages, Store, Unlocked, Writer};
 use indelible_store::table::{CreateOptions, Key, Located};
@@ -37,17 +38,30 @@ pub fn contents(store: &Arc<Store>, object: &Located) -> Result<Vec<u8>> {
     let name = object.entry.name();
     let reader = store.attach_sealed_reader(&name, Key::default(), &unlock(store, &name)?)?;
     match reader.sealed_pages() {
-        Some(pages) => bytes(&pages, object),
+        Some(pages) => bytes(&pages),
         None => Ok(Vec::new()),
     }
 }
 
 /// The bytes of a sealed object by its pages.
-pub fn bytes(pages: &SealedPages, object: &Located) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; object.entry.content_len() as usize];
+pub fn bytes(pages: &SealedPages) -> Result<Vec<u8>> {
+    let size = pages.size();
+    let mut bytes = vec![0; size.next_multiple_of(PAGE) as usize];
     pages.read_all(0, &mut bytes)?;
-    bytes.truncate(object.entry.size.get() as usize);
+    bytes.truncate(size as usize);
     Ok(bytes)
+}
+
+/// Gives one another size.
+pub fn resize(store: &Arc<Store>, name: &str, size: u64) -> Result<Located> {
+    store.resize_sealed(name, Key::default(), size, &unlock(store, name)?)
+}
+
+/// Its places.
+#[must_use]
+#[allow(clippy::missing_panics_doc)]
+pub fn shape(object: &Located) -> Shape {
+    Shape::of(pages_for(object.entry.size.get())).expect("it has pages")
 }
 
 /// The places of an object's pages in the pool's bytes.

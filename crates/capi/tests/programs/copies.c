@@ -1,6 +1,7 @@
 /* Snapshots, copies, comparing, reading beside a writer, the end of objects: copies.c POOL. The writer of what is followed is a child of the program. */
 #define _DEFAULT_SOURCE
 #include "check.h"
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -139,6 +140,16 @@ static int first(const struct pmo_tie *tie, void *context)
     return 7;
 }
 
+/* An object that is tied to this thread is there after its removal. */
+static void *keeps(void *pool)
+{
+    struct pmo_pool_info before, after;
+    CHECK(pmo_create(pool, "t", 4096) == 0 && pmo_tie_to_thread(pool, "t", NULL, 0) == 0 && pmo_pool_info(pool, &before) == 0);
+    CHECK(pmo_destroy(pool, "t", NULL, 0) == 0 && pmo_collect(pool, NULL, NULL, NULL) == 0);
+    CHECK(pmo_pool_info(pool, &after) == 0 && after.free == before.free);
+    return pool;
+}
+
 /* Deleting what somebody has, ties, objects that do not outlive the machine's run. */
 static void ends(pmo_pool *pool)
 {
@@ -170,6 +181,17 @@ static void ends(pmo_pool *pool)
     CHECK(pmo_pool_info(pool, &after) == 0 && after.free < before.free && pmo_destroy(pool, "x", NULL, 0) == 0);
     CHECK(pmo_collect(pool, NULL, NULL, NULL) == 0);
     CHECK(pmo_pool_info(pool, &after) == 0 && after.free == before.free && after.objects == before.objects);
+
+    /* A thread that has ended keeps nothing. */
+    pthread_t thread;
+    void *kept = NULL;
+    CHECK(pthread_create(&thread, NULL, keeps, pool) == 0 && pthread_join(thread, &kept) == 0 && kept == pool);
+    CHECK(pmo_pool_info(pool, &after) == 0 && after.free == before.free && after.objects == before.objects);
+    CHECK(pmo_create(pool, "p", 4096) == 0 && pmo_tie_to_process(pool, "p", NULL, 0) == 0);
+    CHECK(pmo_ties(pool, "p", first, &tie) == 7 && strncmp(tie.name, "process ", 8) == 0 && !tie.deleted);
+    CHECK(pmo_untie(pool, "p", tie.name, NULL, 0, &was_tied) == 0 && was_tied == 1 && pmo_destroy(pool, "p", NULL, 0) == 0);
+    FAILS(pmo_tie_to_process(pool, "none", NULL, 0) == -1, PMO_ERR_NOT_FOUND, "\"none\"");
+    FAILS(pmo_tie_to_thread(pool, NULL, NULL, 0) == -1, PMO_ERR_ARGUMENT, "name is NULL");
 
     struct pmo_create_options options = {.size = 4096, .flags = PMO_STAT_VOLATILE};
     CHECK(pmo_create_with(pool, "v", &options) == 0 && pmo_stat(pool, "v", &stat) == 0 && stat.flags == PMO_STAT_VOLATILE);

@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
 use crate::out::confirm;
+use crate::sealing::SealArgs;
 use crate::values::{pool, size};
 use clap::Args;
 use std::path::PathBuf;
@@ -38,12 +39,16 @@ pub struct Resize {
 
     #[command(flatten)]
     key: KeyArgs,
+
+    #[command(flatten)]
+    seal: SealArgs,
 }
 
 pub fn run(context: &Context, args: &Resize) -> Result {
     let key = args.key.read()?;
     let pool = context.open(&args.pool)?;
-    let before = pool.stat(&args.name)?.size;
+    let stat = pool.stat(&args.name)?;
+    let before = stat.size;
     if args.size < before && !args.shrink {
         let message = format!(
             "{} has {}: {} would cut off its end",
@@ -53,7 +58,11 @@ pub fn run(context: &Context, args: &Resize) -> Result {
         );
         return Err(Failure::new(Exit::Usage, message, "give --shrink to cut off its end"));
     }
-    pool.resize(&args.name, args.size, &key)?;
+    if stat.sealed {
+        pool.resize_sealed(&args.name, args.size, &key, &args.seal.required()?)?;
+    } else {
+        pool.resize(&args.name, args.size, &key)?;
+    }
     confirm(context.json, &ObjectReport::of(&pool.stat(&args.name)?), |report, out| {
         out.line(&format!(
             "resized {}: {} before, {} now",

@@ -240,6 +240,7 @@ impl Mapping {
             }
             None => map(at, more, &Kind::Anonymous, 0, self.protection, Place::Over),
         };
+        let done = done.and_then(|()| if self.secret { self.leave_out(at, more) } else { Ok(()) });
         if done.is_ok() {
             (self.len, self.kept) = (new_len, self.kept - more);
         }
@@ -254,6 +255,10 @@ impl Mapping {
     pub(crate) fn keep_secret(&mut self) -> io::Result<()> {
         self.secret = true;
         mmap::dont_dump(self.addr, self.len)
+    }
+
+    fn leave_out(&self, addr: usize, len: usize) -> Result<(), MappingError> {
+        mmap::dont_dump(addr, len).map_err(|source| MappingError::Io { addr, len, source })
     }
 
     /// Overwrites what it holds.

@@ -5,6 +5,7 @@ use super::reader::ReadObject;
 use super::writer::Object;
 use crate::error::{Cause, Result};
 use crate::pool::{Pool, SealKey};
+use indelible_store::error::{SealError, StoreError};
 use indelible_store::seal::SlotInfo;
 use indelible_store::store::Unlocked;
 use indelible_store::table::Key;
@@ -101,6 +102,62 @@ impl Pool {
             Ok(writer.change_keys(unlocked, |page, _| page.remove(slot))?)
         });
         self.about("remove a key of", name, result)
+    }
+
+    /// Gives a sealed object that nobody has attached another size, as [`resize`](Pool::resize) does one that is not sealed. A crash leaves one of the two
+    /// sizes.
+    ///
+    /// # Errors
+    /// As for [`resize`](Pool::resize) and [`attach_sealed`](Pool::attach_sealed).
+    pub fn resize_sealed(&self, name: &str, size: u64, key: &[u8], seal: &SealKey) -> Result<()> {
+        let inner = self.inner();
+        let result = self.unlock(name, key, seal).and_then(|unlocked| {
+            inner.patiently(|| Ok(inner.store.resize_sealed(name, Key(key), size, &unlocked)?))
+        });
+        self.about("resize", name, result.map(drop))
+    }
+
+    /// Seals all of a sealed object anew, by a new key, which `seals` open, each in the slot that it opens now; all other slots go. So nobody who had another
+    /// seal key, or the object's own, reads what is psynced from then on. (An older copy of the pool's file opens as before.) The first of
+    /// `seals` opens the object. `progress` is told how many pages of how many are done.
+    ///
+    /// Nobody has the object attached. It needs its space once more meanwhile. A crash leaves the former key or the new one, and the whole object.
+    ///
+    /// # Errors
+    /// As for [`attach_sealed`](Pool::attach_sealed); `WrongKey`: one of `seals` opens no slot. `Sealed`: there are none. `NoRoom`, `NoSpace`: nothing changed.
+    pub fn reencrypt(
+        &self,
+        name: &str,
+        key: &[u8],
+        seals: &[&SealKey],
+        mut progress: impl FnMut(u64, u64),
+    ) -> Result<()> {
+        let Some(first) = seals.first() else {
+            let why = "a sealed object has at least one key";
+            let none = StoreError::Seal(SealError::BadKey { why });
+            return self.about("give another key to", name, Err(none.into()));
+        };
+        let owners: Vec<_> = seals.iter().map(|seal| &seal.0).collect();
+        let result =
+            self.change_keys(name, key, first, |writer, _| Ok(writer.reencrypt(&owners, &mut progress)?));
+        self.about("give another key to", name, result)
+    }
+
+    /// The slots that a [rotation](Pool::reencrypt) with these keys keeps.
+    ///
+    /// # Errors
+    /// As for [`key_slots`](Pool::key_slots); `WrongKey`: one of `seals` opens no slot.
+    pub fn slots_of(&self, name: &str, key: &[u8], seals: &[&SealKey]) -> Result<Vec<SlotInfo>> {
+        let inner = self.inner();
+        let owners: Vec<_> = seals.iter().map(|seal| &seal.0).collect();
+        let found =
+            || Ok(inner.patiently(|| Ok(inner.store.key_page(name, Key(key))?))?.opened_by(&owners)?);
+        let result = inner.alive().and_then(|()| found());
+        self.about(
+            "list the keys of",
+            name,
+            result.map(|slots| slots.into_iter().map(|(slot, _)| slot).collect()),
+        )
     }
 
     fn change_keys<R>(

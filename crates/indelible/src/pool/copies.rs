@@ -92,8 +92,10 @@ impl Pool {
         let of: Vec<_> = of.iter().map(|(object, name)| SnapshotOf { object, key: Key(key), name }).collect();
         let made = || Ok(inner.store.snapshot(&of)?);
         let result = inner.alive().and_then(|()| inner.patiently(made));
-        let named = of.first().map_or("", |of| of.object);
-        self.about("snapshot", named, result.map(drop))
+        // Of several, the error is about the first that is not there, or else about all.
+        let named =
+            of.iter().find(|of| result.is_err() && inner.store.find(of.object).is_err()).or(of.first());
+        self.about("snapshot", named.map_or("", |of| of.object), result.map(drop))
     }
 
     /// Lets `name` hold what its snapshot `snapshot` holds: its bytes, and its size. The snapshot stays. It takes no time, whatever the size, and

@@ -5,6 +5,7 @@ mod create_options;
 mod info;
 mod length;
 mod lifetimes;
+mod lives;
 mod mapped;
 mod options;
 mod registry;
@@ -61,6 +62,8 @@ pub struct Pool {
 
 /// State that attachments share with their pool.
 pub(crate) struct Inner {
+    /// The first to be dropped: the others are needed to end them.
+    lives: lives::Lives,
     pub(crate) path: PathBuf,
     pub(crate) media: Media,
     pub(crate) store: Arc<Store>,
@@ -344,6 +347,7 @@ impl Inner {
             wait: wait::Wait::default(),
             generation: fork::generation(),
             shared: Mutex::default(),
+            lives: lives::Lives::default(),
         })
     }
 }

@@ -27,9 +27,9 @@ pub enum SealError {
         "page {page}, {what}, is not what was sealed: it was changed, or is from another time or place; nothing of it is used"
     )]
     Broken {
-        /// The page, counted from the first of the object; the contents come first.
+        /// The page, counted from the first of the contents or, if it is none of them, of the extent.
         page: u64,
-        /// Its part in the object.
+        /// Of which of the two it is a page, and its part in the object.
         what: &'static str,
     },
     /// Only later software knows how to use it.
@@ -51,6 +51,45 @@ pub enum SealError {
     NoSlot {
         /// Slots of an object.
         slots: usize,
+    },
+    /// It has an anchor, and none was given.
+    #[error(
+        "it has an anchor, without which an older state of it is not told from the newest: give the anchor with the seal key"
+    )]
+    AnchorNeeded,
+    /// The anchor has no record of an object that says that it has one.
+    #[error(
+        "it has an anchor, and the one that is given has no record of it: give the right one; if it was lost, set the object's anchor anew, which takes its present state for the newest"
+    )]
+    AnchorEmpty,
+    /// The anchor is that of another object.
+    #[error("the anchor that is given has the record of another object: give the one of this object")]
+    AnchorOfAnother,
+    /// The pool has an older state than the anchor was told, or another one.
+    #[error(
+        "it is in state {pool}, and its anchor was told state {anchor}: the pool, or the object, was put back to an older state. Put the newest one back; if this one is meant, set the object's anchor anew"
+    )]
+    PoolBehind {
+        /// State of the object in the pool.
+        pool: u64,
+        /// State that the anchor was told.
+        anchor: u64,
+    },
+    /// The object was changed since the anchor was told that it was left.
+    #[error(
+        "it is in state {pool}, and its anchor says that it was left in state {anchor}: it was changed without its anchor, or the anchor was put back to an older state. Put the newest anchor back; if the object is known to be right, set its anchor anew"
+    )]
+    AnchorBehind {
+        /// State of the object in the pool.
+        pool: u64,
+        /// State that the anchor was told.
+        anchor: u64,
+    },
+    /// The anchor cannot be used.
+    #[error("the anchor cannot be used: {why}")]
+    BadAnchor {
+        /// Reason.
+        why: &'static str,
     },
     /// The slot cannot be removed.
     #[error("key slot {slot} {why}")]

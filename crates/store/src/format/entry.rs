@@ -139,8 +139,8 @@ pub struct Entry {
     pub base: U64,
     /// First page of the bitmap of pages that are the object's own, not its base's; 0: none.
     pub overlay: U64,
-    /// Pages of the contents of a sealed object: the page behind them has its key slots. 0: not sealed.
-    pub keys: U64,
+    /// Zero.
+    pub reserved3: U64,
     /// First page of the description of the contents' types; 0: none.
     pub types: U64,
     /// Boot in which the contents of a volatile object hold; zero: they outlast it.
@@ -247,13 +247,18 @@ impl Entry {
             && self.ties_are_in_range(pool_len)
     }
 
-    /// Whether the extent is as long as one of this size is: a sealed object's has seals behind the contents.
+    /// Whether the extent is as long as one of this size is.
     #[must_use]
     pub fn has_pages_for_size(&self) -> bool {
-        let (size, pages, keys) = (self.size.get(), self.pages.get(), self.keys.get());
-        let content = if self.has(FLAG_SEALED) { keys } else { pages };
-        let fits = !self.has(FLAG_SEALED) || Shape::of(keys).is_some_and(|shape| shape.pages() == pages);
-        size > 0 && pages_for(size) == content && fits
+        let size = self.size.get();
+        size > 0 && self.pages_of(size) == Some(self.pages.get())
+    }
+
+    /// Pages of the extent that the object has with this size: those of a sealed one have seals among them. `None`: it cannot have it.
+    #[must_use]
+    pub fn pages_of(&self, size: u64) -> Option<u64> {
+        let content = pages_for(size);
+        if self.has(FLAG_SEALED) { Shape::of(content).map(Shape::pages) } else { Some(content) }
     }
 
     /// Whether what is said of a base can be.
@@ -363,7 +368,7 @@ impl Entry {
     /// Bytes of whole pages that the contents have: of a sealed object, the extent without its seals.
     #[must_use]
     pub fn content_len(&self) -> u64 {
-        if self.has(FLAG_SEALED) { self.keys.get() * PAGE } else { self.extent_len() }
+        if self.has(FLAG_SEALED) { self.size.get().next_multiple_of(PAGE) } else { self.extent_len() }
     }
 
     /// Pages of the bitmap that says which pages are the object's own, with its summaries; 0 without a base.

@@ -1,7 +1,7 @@
-//! The bytes of a sealed object behind its contents: the key page, and the nodes of the tree of seals.
+//! The bytes of a sealed object: the key page, and groups of pages of the contents, each behind the node that has their seals.
 //!
-//! An object's extent holds, in this order, a page of ciphertext for each page of its contents, the key page, and the levels
-//! of the tree from the leaves up. All of them are pages of the object, and change with its batches.
+//! All of them are pages of the object, and change with its batches. Their places depend on their own numbers alone: a longer object has
+//! more of them behind those that a shorter one has, so that an object grows and shrinks without moving any.
 
 use super::PAGE;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -15,6 +15,8 @@ pub const VERSION: u16 = 1;
 pub const SUITE: u16 = 1;
 /// Seals in a node, each of which is a line.
 pub const ARITY: u64 = 64;
+/// The page of the extent that is the key page.
+pub const KEY_PAGE: u64 = 0;
 /// Offset of the root's seal in the key page.
 pub const ROOT: usize = 64;
 /// Offset of the first key slot in the key page.
@@ -27,10 +29,12 @@ pub const SLOT_EMPTY: u16 = 0;
 pub const SLOT_KEY_FILE: u16 = 1;
 /// Kind of a slot: a passphrase, by Argon2id.
 pub const SLOT_PASSPHRASE: u16 = 2;
+/// Flag: an anchor elsewhere says which state is the newest.
+pub const FLAG_ANCHORED: u32 = 1;
 /// Most pages of contents that a sealed object has.
 pub const MOST: u64 = 1 << 34;
 
-/// The first line of the key page. It never changes.
+/// The first line of the key page. It changes with the size of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Header {
@@ -42,16 +46,18 @@ pub struct Header {
     pub suite: U16,
     /// Bytes that are sealed as one: a page.
     pub granule: U32,
-    /// Zero.
-    pub reserved: U32,
+    /// `FLAG_*`.
+    pub flags: U32,
     /// Random; part of everything that is authenticated. Not the ID of the object: copies of it share this one.
     pub id: [u8; 16],
     /// Size of the object in bytes.
     pub size: U64,
     /// Pages of contents.
     pub content: U64,
+    /// How often the object got another key.
+    pub rotations: U64,
     /// Zero.
-    pub reserved2: [u8; 16],
+    pub reserved: [u8; 8],
 }
 
 /// The seal of a page, a line of its parent. All zeros: the page was never written, and is zeros.
@@ -133,7 +139,7 @@ impl Shape {
     /// The key page.
     #[must_use]
     pub fn key_page(self) -> u64 {
-        self.content
+        KEY_PAGE
     }
 
     /// Nodes of a level: 0 is that of the leaves, which have the seals of the contents.
@@ -148,17 +154,42 @@ impl Shape {
         (0..).find(|level| self.nodes(*level) == 1).unwrap_or(0)
     }
 
-    /// The page of a node.
+    /// The page that has page `page` of the contents.
+    #[must_use]
+    pub fn content_page(self, page: u64) -> u64 {
+        self.page(0, page / ARITY) + 1 + page % ARITY
+    }
+
+    /// The page of a node. A leaf is ahead of its pages. Ahead of that are the nodes above it that are needed from this leaf on: those of which
+    /// it is the first, and the first one of a level if it is the second below that.
     #[must_use]
     pub fn page(self, level: u32, index: u64) -> u64 {
-        self.content + 1 + (0..level).map(|below| self.nodes(below)).sum::<u64>() + index
+        if level == 0 {
+            return 1 + index * (1 + ARITY) + above(index + 1);
+        }
+        let leaf = match index {
+            0 => ARITY.pow(level - 1),
+            _ => index * ARITY.pow(level),
+        };
+        1 + leaf * (1 + ARITY) + above(leaf) + u64::from(level - 1)
     }
 
     /// Pages of the object in all.
     #[must_use]
     pub fn pages(self) -> u64 {
-        self.page(self.top(), 0) + 1
+        let leaves = self.nodes(0);
+        1 + above(leaves) + leaves + self.content
     }
+}
+
+/// Nodes above the leaves of a tree that has so many of these.
+fn above(leaves: u64) -> u64 {
+    let (mut nodes, mut below) = (0, leaves);
+    while below > 1 {
+        below = below.div_ceil(ARITY);
+        nodes += below;
+    }
+    nodes
 }
 
 #[cfg(test)]
@@ -166,16 +197,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_of_a_sealed_object_are_tiled() {
-        for content in (1..9000).chain([MOST - 1, MOST]) {
-            let shape = Shape::of(content).unwrap();
-            let mut next = shape.key_page() + 1;
-            for level in 0..=shape.top() {
-                assert_eq!(shape.page(level, 0), next, "level {level} of {content}");
-                next += shape.nodes(level);
+    fn pages_of_a_sealed_object_are_tiled_and_stay_where_they_are() {
+        // By leaves: the nodes that come with one more, and its pages.
+        let (mut next, mut shorter) = (1, Shape { content: 0 });
+        for leaf in 0..4200 {
+            for content in [leaf * ARITY + 1, (leaf + 1) * ARITY] {
+                let shape = Shape::of(content).unwrap();
+                for level in 1..=shape.top() {
+                    let had =
+                        if shorter.content == 0 || level > shorter.top() { 0 } else { shorter.nodes(level) };
+                    for index in had..shape.nodes(level) {
+                        assert_eq!(
+                            shape.page(level, index),
+                            next,
+                            "node {index} of level {level} of {content}"
+                        );
+                        next += 1;
+                    }
+                }
+                if shorter.nodes(0) < shape.nodes(0) {
+                    assert_eq!(shape.page(0, leaf), next);
+                    next += 1;
+                }
+                for page in shorter.content..content {
+                    assert_eq!(shape.content_page(page), next, "page {page}");
+                    next += 1;
+                }
+                assert_eq!((shape.pages(), shape.nodes(shape.top())), (next, 1), "{content}");
+                shorter = shape;
             }
-            assert_eq!((shape.pages(), shape.nodes(shape.top())), (next, 1), "{content}");
         }
         assert!(Shape::of(0).is_none() && Shape::of(MOST + 1).is_none());
+        let largest = Shape::of(MOST).unwrap();
+        assert_eq!(largest.content_page(MOST - 1) + 1, largest.pages());
     }
 }

@@ -3,12 +3,15 @@
 use super::PageBytes;
 use super::tree::{ReadPage, Tree};
 use crate::error::Result;
-use crate::format::LINE;
-use crate::format::seal::{ARITY, ROOT, Seal};
+use crate::format::seal::{ARITY, Header, ROOT, Seal, Shape};
+use crate::format::{LINE, PAGE};
 use crate::mutant::Mutant;
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 use zerocopy::IntoBytes;
+
+/// All lines of a node: it is written whole.
+const WHOLE: u64 = u64::MAX;
 
 /// Takes lines of the object: the page, the offset in it, the bytes.
 pub type PutLines<'p> = &'p mut dyn FnMut(u64, u64, &[u8]);
@@ -16,8 +19,10 @@ pub type PutLines<'p> = &'p mut dyn FnMut(u64, u64, &[u8]);
 /// See the module. Dropped, nothing has changed, and its nonces are never used again.
 #[derive(Default)]
 pub struct Change {
-    /// Nodes that change, by level and index, with the seals in them that do.
-    nodes: BTreeMap<(u32, u64), (Box<PageBytes>, BTreeSet<u64>)>,
+    /// Nodes that change, by level and index, with the lines of them that do, one bit each.
+    pub(super) nodes: BTreeMap<(u32, u64), (Box<PageBytes>, u64)>,
+    /// The header from then on, and the places by it, if it changes.
+    pub(super) header: Option<(Header, Shape)>,
     root: Option<Seal>,
 }
 
@@ -25,13 +30,19 @@ impl Change {
     /// Whether nothing changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.nodes.is_empty() && self.header.is_none()
     }
 
     /// The root's seal from this change on.
     #[must_use]
     pub fn root(&self) -> Option<&Seal> {
         self.root.as_ref()
+    }
+
+    /// The header from this change on, if it changes.
+    #[must_use]
+    pub fn header(&self) -> Option<&Header> {
+        self.header.as_ref().map(|(header, _)| header)
     }
 
     /// Seals `bytes`, which are encrypted in place, as page `page` of the contents.
@@ -60,27 +71,30 @@ impl Change {
     /// # Errors
     /// As for [`page`](Change::page).
     pub fn finish(&mut self, tree: &mut Tree, read: ReadPage<'_>, put: PutLines<'_>) -> Result<()> {
-        let (sealer, top) = (tree.sealer.clone(), tree.shape.top());
+        let sealer = tree.sealer.clone();
+        let (header, shape) = self.header.unwrap_or((tree.header, tree.shape));
+        let (old_top, top) = (tree.shape.top(), shape.top());
         for level in 0..=top {
             let changed: Vec<u64> =
                 self.nodes.range((level, 0)..=(level, u64::MAX)).map(|((_, index), _)| *index).collect();
             for index in changed {
                 let is_top = level == top;
-                let old = if is_top { tree.root } else { tree.seal(level + 1, index, read)? };
-                let header = is_top.then_some(&tree.header);
+                // The root's version goes on whichever node is the top.
+                let of_root = is_top || level >= old_top;
+                let old = if of_root { tree.root } else { tree.seal(level + 1, index, read)? };
+                let header = is_top.then_some(&header);
                 let Some((bytes, lines)) = self.nodes.get(&(level, index)) else { continue };
                 let seal = sealer.seal_node((level, index), old.version.get() + 1, header, bytes)?;
-                let page = tree.shape.page(level, index);
-                for line in lines {
-                    let at = (line * LINE) as usize;
-                    put(page, line * LINE, &bytes[at..at + LINE as usize]);
-                }
+                put_lines(shape.page(level, index), bytes, *lines, put);
                 if is_top {
                     self.root = Some(seal);
                 } else {
                     self.put(tree, level + 1, index, &seal, read)?;
                 }
             }
+        }
+        if let Some((header, shape)) = self.header.as_ref().filter(|_| !Mutant::SizeApart.is_on()) {
+            put(shape.key_page(), 0, header.as_bytes());
         }
         if let Some(root) = self.root.filter(|_| !Mutant::RootApart.is_on()) {
             put(tree.shape.key_page(), ROOT as u64, root.as_bytes());
@@ -90,6 +104,10 @@ impl Change {
 
     /// The batch is durable.
     pub fn accept(self, tree: &mut Tree) {
+        if let Some((header, shape)) = self.header {
+            (tree.header, tree.shape) = (header, shape);
+            tree.nodes.retain(|page, _| *page < shape.pages());
+        }
         for ((level, index), (bytes, _)) in self.nodes {
             tree.nodes.insert(tree.shape.page(level, index), bytes);
         }
@@ -107,14 +125,40 @@ impl Change {
         read: ReadPage<'_>,
     ) -> Result<()> {
         let (index, line) = (child / ARITY, child % ARITY);
-        if let Entry::Vacant(place) = self.nodes.entry((level, index)) {
-            place.insert((Box::new(*tree.node(level, index, read)?), BTreeSet::new()));
-        }
-        if let Some((bytes, lines)) = self.nodes.get_mut(&(level, index)) {
-            let at = (line * LINE) as usize;
-            bytes[at..at + LINE as usize].copy_from_slice(&Tree::line(seal));
-            lines.insert(line);
-        }
+        let (bytes, lines) = self.node(tree, (level, index), read)?;
+        let at = (line * LINE) as usize;
+        bytes[at..at + LINE as usize].copy_from_slice(&Tree::line(seal));
+        *lines |= 1 << line;
         Ok(())
+    }
+
+    /// A node, to be changed. One that was absent is written whole, whatever the medium holds there.
+    pub(super) fn node(
+        &mut self,
+        tree: &mut Tree,
+        (level, index): (u32, u64),
+        read: ReadPage<'_>,
+    ) -> Result<&mut (Box<PageBytes>, u64)> {
+        Ok(match self.nodes.entry((level, index)) {
+            Entry::Occupied(place) => place.into_mut(),
+            Entry::Vacant(place) => {
+                let absent = !tree.has(level, index, read)?;
+                let (bytes, lines) =
+                    if absent { ([0; PAGE as usize], WHOLE) } else { (*tree.node(level, index, read)?, 0) };
+                place.insert((Box::new(bytes), lines))
+            }
+        })
+    }
+}
+
+/// Hands out the lines of a node that changed.
+fn put_lines(page: u64, bytes: &PageBytes, lines: u64, put: PutLines<'_>) {
+    if lines == WHOLE {
+        put(page, 0, bytes);
+        return;
+    }
+    for line in (0..ARITY).filter(|line| lines >> line & 1 == 1) {
+        let at = (line * LINE) as usize;
+        put(page, line * LINE, &bytes[at..at + LINE as usize]);
     }
 }

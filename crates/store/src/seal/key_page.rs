@@ -6,8 +6,8 @@ use super::key::{Cost, ObjectKey, SealKey};
 use crate::entropy::{now, random};
 use crate::error::{Result, SealError};
 use crate::format::seal::{
-    Header, KeySlot, MAGIC, ROOT, SLOT_COUNT, SLOT_EMPTY, SLOT_KEY_FILE, SLOT_PASSPHRASE, SLOTS, SUITE, Seal,
-    Shape, VERSION,
+    FLAG_ANCHORED, Header, KeySlot, MAGIC, ROOT, SLOT_COUNT, SLOT_EMPTY, SLOT_KEY_FILE, SLOT_PASSPHRASE,
+    SLOTS, SUITE, Seal, Shape, VERSION,
 };
 use crate::format::{LINE, PAGE, checksum, pages_for};
 use chacha20poly1305::aead::{AeadInPlace, KeyInit};
@@ -17,6 +17,10 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use zeroize::Zeroizing;
 
 const SLOT: usize = size_of::<KeySlot>();
+/// Refusal of a size.
+pub(super) const TOO_LONG: &str = "a sealed object has from 1 byte to 64 TiB";
+/// The key page, in errors.
+pub(super) const KEY_PAGE: &str = "of its extent, its key page";
 
 /// See the module. Bytes of it that are read without a key are not authentic: the root's seal proves the header, and each slot proves itself.
 #[derive(Clone)]
@@ -60,25 +64,30 @@ impl KeyPage {
             content: U64::new(pages_for(size)),
             ..Header::new_zeroed()
         };
-        let mut page = KeyPage { bytes: Box::new([0; PAGE as usize]), header };
-        page.bytes[..LINE as usize].copy_from_slice(header.as_bytes());
-        let shape = page.shape()?;
+        let shape = Shape::of(pages_for(size)).ok_or(SealError::BadKey { why: TOO_LONG })?;
         let root =
             Sealer::new(&key, id).seal_node((shape.top(), 0), 1, Some(&header), &[0; PAGE as usize])?;
-        page.bytes[ROOT..ROOT + LINE as usize].copy_from_slice(root.as_bytes());
+        let mut page = KeyPage::of(header, &root);
         for (owner, label) in keys {
             page.add(&key, owner, label)?;
         }
         Ok((page, key))
     }
 
-    /// Reads it. `size`: that of the object.
+    /// One without slots.
+    pub(super) fn of(header: Header, root: &Seal) -> KeyPage {
+        let mut bytes = Box::new([0; PAGE as usize]);
+        bytes[..LINE as usize].copy_from_slice(header.as_bytes());
+        bytes[ROOT..ROOT + LINE as usize].copy_from_slice(root.as_bytes());
+        KeyPage { bytes, header }
+    }
+
+    /// Reads it. `pages`: those of the object's extent.
     ///
     /// # Errors
-    /// `Unknown`: of a later release. `Broken`: it is none, or not that of this object.
-    pub fn read(bytes: Box<PageBytes>, size: u64) -> Result<KeyPage> {
-        let page = pages_for(size);
-        let broken = SealError::Broken { page, what: "its key page" };
+    /// `Unknown`: of a later release. `Broken`: it is none, or says that the object is longer than its extent.
+    pub fn read(bytes: Box<PageBytes>, pages: u64) -> Result<KeyPage> {
+        let broken = SealError::Broken { page: 0, what: KEY_PAGE };
         let Ok((header, _)) = Header::read_from_prefix(&bytes[..]) else { return Err(broken.into()) };
         if header.magic.get() != MAGIC {
             return Err(broken.into());
@@ -93,8 +102,13 @@ impl KeyPage {
         if header.granule.get() != PAGE as u32 {
             return unknown("unit of sealing", header.granule.get());
         }
+        if header.flags.get() & !FLAG_ANCHORED != 0 {
+            return unknown("set of flags", header.flags.get());
+        }
         let unused = &bytes[ROOT + LINE as usize..SLOTS];
-        if header.size.get() != size || header.content.get() != page || unused.iter().any(|byte| *byte != 0) {
+        let (size, content) = (header.size.get(), header.content.get());
+        let fits = Shape::of(content).is_some_and(|shape| shape.pages() <= pages);
+        if !fits || size == 0 || pages_for(size) != content || unused.iter().any(|byte| *byte != 0) {
             return Err(broken.into());
         }
         Ok(KeyPage { bytes, header })
@@ -115,8 +129,7 @@ impl KeyPage {
     /// Places of the object's pages.
     pub(super) fn shape(&self) -> Result<Shape> {
         let content = self.header.content.get();
-        let why = "a sealed object has at most 64 TiB";
-        Shape::of(content).ok_or(SealError::BadKey { why }.into())
+        Shape::of(content).ok_or(SealError::BadKey { why: TOO_LONG }.into())
     }
 
     /// The seal of the root.
@@ -157,6 +170,11 @@ impl KeyPage {
     /// # Errors
     /// `WrongKey`. `Broken`: a slot that may be the owner's is damaged, and no other opens. `BadKey`.
     pub fn open(&self, owner: &SealKey) -> Result<ObjectKey> {
+        self.open_slot(owner).map(|(_, key)| key)
+    }
+
+    /// As [`open`](KeyPage::open), with the slot that opens.
+    pub(super) fn open_slot(&self, owner: &SealKey) -> Result<(SlotInfo, ObjectKey)> {
         let wanted = if owner.cost.is_some() { SLOT_PASSPHRASE } else { SLOT_KEY_FILE };
         let (slots, mut damaged) = (self.slots(), false);
         for info in &slots {
@@ -176,12 +194,11 @@ impl KeyPage {
             let bound = bound(&self.header.id, &slot);
             let nonce = XNonce::from_slice(&slot.nonce);
             if cipher.decrypt_in_place_detached(nonce, &bound, &mut key[..], (&slot.tag).into()).is_ok() {
-                return Ok(ObjectKey(key));
+                return Ok((info.clone(), ObjectKey(key)));
             }
         }
-        let page = self.header.content.get();
         Err(match damaged {
-            true => SealError::Broken { page, what: "a key slot in its key page" },
+            true => SealError::Broken { page: 0, what: "of its extent, a key slot in its key page" },
             false => SealError::WrongKey { slots: slots.len() },
         }
         .into())

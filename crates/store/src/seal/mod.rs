@@ -10,14 +10,19 @@
 //! 3. Plaintext and keys are in memory that is overwritten when it is given up.
 
 mod aead;
+mod anchor;
 mod change;
 mod key;
 mod key_page;
+mod resize;
+mod rotation;
 mod tree;
 
+pub use anchor::AnchorRecord;
 pub use change::Change;
 pub use key::{Cost, ObjectKey, SealKey};
 pub use key_page::{KeyPage, SlotInfo};
+pub use rotation::PutPage;
 pub use tree::Tree;
 
 use crate::format::PAGE;

@@ -5,10 +5,11 @@
 
 use super::PageBytes;
 use super::aead::Sealer;
+use super::anchor::AnchorRecord;
 use super::key::ObjectKey;
-use super::key_page::KeyPage;
+use super::key_page::{KEY_PAGE, KeyPage};
 use crate::error::{Result, SealError};
-use crate::format::seal::{ARITY, Header, Seal, Shape};
+use crate::format::seal::{ARITY, FLAG_ANCHORED, Header, Seal, Shape};
 use crate::format::{LINE, PAGE};
 use crate::mutant::Mutant;
 use std::collections::BTreeMap;
@@ -38,7 +39,7 @@ impl Tree {
         let sealer = Arc::new(Sealer::new(key, header.id));
         let mut tree = Tree { sealer, shape, header, root: page.root(), nodes: BTreeMap::new() };
         if tree.root.reserved != [0; 16] {
-            return Err(SealError::Broken { page: shape.key_page(), what: "its key page" }.into());
+            return Err(SealError::Broken { page: shape.key_page(), what: KEY_PAGE }.into());
         }
         tree.node(shape.top(), 0, read)?;
         Ok(tree)
@@ -54,6 +55,24 @@ impl Tree {
     #[must_use]
     pub fn id(&self) -> [u8; 16] {
         self.header.id
+    }
+
+    /// Bytes of the object.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.header.size.get()
+    }
+
+    /// Whether it says that it has an anchor.
+    #[must_use]
+    pub fn is_anchored(&self) -> bool {
+        self.header.flags.get() & FLAG_ANCHORED != 0
+    }
+
+    /// The state that it is in, for an anchor.
+    #[must_use]
+    pub fn state(&self) -> AnchorRecord {
+        AnchorRecord { id: self.header.id, version: self.version(), tag: self.root.tag, left: false }
     }
 
     /// How often the root was sealed.
@@ -72,7 +91,7 @@ impl Tree {
             bytes.fill(0);
             return Ok(());
         }
-        read(page, bytes)?;
+        read(self.shape.content_page(page), bytes)?;
         if self.sealer.open(page, &seal, bytes) {
             return Ok(());
         }
@@ -85,6 +104,15 @@ impl Tree {
         let line = (index % ARITY * LINE) as usize;
         let node = self.node(level, index / ARITY, read)?;
         Ok(Seal::read_from_bytes(&node[line..line + LINE as usize]).unwrap_or_else(|_| Seal::new_zeroed()))
+    }
+
+    /// Whether there is a node, and not zeros that nobody ever wrote.
+    pub(super) fn has(&mut self, level: u32, index: u64, read: ReadPage<'_>) -> Result<bool> {
+        let top = self.shape.top();
+        if level >= top {
+            return Ok((level, index) == (top, 0));
+        }
+        Ok(index < self.shape.nodes(level) && !self.seal(level + 1, index, read)?.is_absent())
     }
 
     /// A node, verified.
@@ -100,9 +128,9 @@ impl Tree {
                 let blank = Mutant::AbsentUnsealed.is_on() && bytes.iter().all(|byte| *byte == 0);
                 if !blank && !self.sealer.verifies((level, index), &seal, header, &bytes) {
                     let what = if is_top {
-                        "the top of its tree of seals, or its key page"
+                        "of its extent, the top of its tree of seals (or its key page)"
                     } else {
-                        "a node of its tree of seals"
+                        "of its extent, a node of its tree of seals"
                     };
                     return Err(SealError::Broken { page, what }.into());
                 }

@@ -36,7 +36,7 @@ pub use attachment::{
 pub use check::{Finding, Report, Severity, SuperblockSlot};
 pub use lanes::{LaneUse, PageImage};
 pub use operations::{
-    Attributes, BatchDump, Difference, FormatOptions, LaneDump, Leaving, Listing, Revived, SnapshotOf,
+    Attributes, BatchDump, Difference, FormatOptions, LaneDump, Leaving, Life, Listing, Revived, SnapshotOf,
     Status, StoreInfo, Window, likely_use,
 };
 pub use pool::{Identity, Store};

@@ -248,7 +248,6 @@ impl TableTransaction<'_> {
         entry.set(entry::FLAG_SPARSE, how.sparse);
         entry.set(entry::FLAG_HIDDEN, hidden);
         entry.set(entry::FLAG_SEALED, sealed.is_some());
-        entry.keys = U64::new(sealed.map_or(0, Shape::content));
         entry.hold_in(how.volatile);
         entry.id = id;
         entry.size = U64::new(how.size);

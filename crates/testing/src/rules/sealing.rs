@@ -4,13 +4,13 @@ use super::{CONFIG, KEY, LIMITS, Verdict, crash_on, create, open};
 use crate::for_each_crash;
 use crate::pool::{psync, psync_many};
 use crate::scenario::formatted;
-use crate::sealed::{self, page_at};
+use crate::sealed::{self, page_at, shape};
 use crate::sim::{SimConfig, SimMedium};
 use chacha20poly1305::aead::{AeadInPlace, KeyInit};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use indelible_store::error::{Result, SealError, StoreError};
 use indelible_store::format::PAGE;
-use indelible_store::format::seal::{KeySlot, Seal, Shape};
+use indelible_store::format::seal::{KeySlot, Seal};
 use indelible_store::table::Located;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -116,12 +116,13 @@ pub(super) fn sealed_and_plain_objects_change_as_one_step() -> Verdict {
 /// A changed bit anywhere in what is read is an error, which names the page.
 pub(super) fn a_changed_bit_is_an_error() -> Verdict {
     let Made { object, newer, .. } = made().map_err(text)?;
-    let shape = Shape::of(PAGES).expect("it has pages");
+    let shape = shape(&object);
     let nodes = [shape.page(0, 0), shape.page(0, 1), shape.page(1, 0)];
-    for page in WRITTEN.into_iter().chain(nodes) {
+    let written = WRITTEN.map(|page| (page, shape.content_page(page)));
+    for (page, at) in written.into_iter().chain(nodes.map(|page| (page, page))) {
         for (byte, bit) in [(0, 0), (640, 7), (4095, 3), (63, 1)] {
             let mut bytes = newer.clone();
-            bytes[page_at(&object, page)][byte] ^= 1 << bit;
+            bytes[page_at(&object, at)][byte] ^= 1 << bit;
             let found = held(&bytes);
             match found {
                 Err(StoreError::Seal(SealError::Broken { page: named, .. })) if named == page => {}
@@ -135,8 +136,9 @@ pub(super) fn a_changed_bit_is_an_error() -> Verdict {
 /// Pages, and nodes with what is below them, of different places or times are no object.
 pub(super) fn pages_of_two_places_or_times_are_no_object() -> Verdict {
     let Made { object, older, newer } = made().map_err(text)?;
-    let shape = Shape::of(PAGES).expect("it has pages");
+    let shape = shape(&object);
     let all: Vec<u64> = WRITTEN
+        .map(|page| shape.content_page(page))
         .into_iter()
         .chain([shape.key_page(), shape.page(0, 0), shape.page(0, 1), shape.page(1, 0)])
         .collect();
@@ -165,7 +167,7 @@ pub(super) fn pages_of_two_places_or_times_are_no_object() -> Verdict {
 /// A node that somebody filled with zeros is not one that was never written.
 pub(super) fn a_node_of_zeros_is_an_error() -> Verdict {
     let Made { object, newer, .. } = made().map_err(text)?;
-    let shape = Shape::of(PAGES).expect("it has pages");
+    let shape = shape(&object);
     for node in [shape.page(0, 0), shape.page(0, 1), shape.page(1, 0)] {
         let mut bytes = newer.clone();
         bytes[page_at(&object, node)].fill(0);
@@ -177,7 +179,7 @@ pub(super) fn a_node_of_zeros_is_an_error() -> Verdict {
 /// As above, of the subtree with its seal: the node above notices.
 pub(super) fn a_subtree_that_is_taken_away_is_an_error() -> Verdict {
     let Made { object, newer, .. } = made().map_err(text)?;
-    let shape = Shape::of(PAGES).expect("it has pages");
+    let shape = shape(&object);
     for index in [0, 1] {
         let mut bytes = newer.clone();
         bytes[page_at(&object, shape.page(0, index))].fill(0);
@@ -244,7 +246,7 @@ pub(super) fn equal_pages_have_unequal_ciphertext() -> Verdict {
         writer.detach().map_err(text)?;
         let bytes = medium.to_bytes();
         // Two that have one nonce differ by what their plaintexts differ by.
-        seen.push(bytes[page_at(&object, 0)].to_vec());
+        seen.push(bytes[page_at(&object, shape(&object).content_page(0))].to_vec());
     }
     for (nth, one) in seen.iter().enumerate() {
         for other in &seen[nth + 1..] {
@@ -284,14 +286,14 @@ pub(super) fn plaintext_is_nowhere_in_the_pool() -> Verdict {
 }
 
 /// Reads the object by what FORMAT.md says alone.
-struct Independent {
+pub(super) struct Independent {
     cipher: XChaCha20Poly1305,
     id: [u8; 16],
 }
 
 impl Independent {
     /// Opens the first slot of the key page.
-    fn open(key_page: &[u8]) -> std::result::Result<Independent, String> {
+    pub(super) fn open(key_page: &[u8]) -> std::result::Result<Independent, String> {
         let slot = KeySlot::read_from_bytes(&key_page[1024..1280]).map_err(|error| error.to_string())?;
         let derived = Sha256::new().chain_update(b"indelible key file 1").chain_update(slot.salt);
         let derived = derived.chain_update([0x5a; 32]).finalize();
@@ -308,7 +310,7 @@ impl Independent {
         Ok(Independent { cipher: XChaCha20Poly1305::new(&key.into()), id })
     }
 
-    fn verify(
+    pub(super) fn verify(
         &self,
         kind: &[u8; 8],
         at: (u64, u64),
@@ -328,11 +330,11 @@ impl Independent {
 /// Pages of the contents are encrypted as FORMAT.md says.
 pub(super) fn pages_are_sealed_as_the_format_says() -> Verdict {
     let Made { object, newer, .. } = made().map_err(text)?;
-    let (shape, page) = (Shape::of(PAGES).expect("it has pages"), |page| &newer[page_at(&object, page)]);
+    let (shape, page) = (shape(&object), |page| &newer[page_at(&object, page)]);
     let reader = Independent::open(page(shape.key_page()))?;
     for written in WRITTEN {
         let leaf = page(shape.page(0, written / 64));
-        let mut bytes = page(written).to_vec();
+        let mut bytes = page(shape.content_page(written)).to_vec();
         let seal = &leaf[written as usize % 64 * 64..][..64];
         reader.verify(b"granule\0", (0, written), seal, &[], &mut bytes)?;
         if bytes[640..704] != [2; 64] || bytes[..640].iter().any(|byte| *byte != 0) {
@@ -345,7 +347,7 @@ pub(super) fn pages_are_sealed_as_the_format_says() -> Verdict {
 /// Nodes are authenticated as FORMAT.md says.
 pub(super) fn nodes_are_sealed_as_the_format_says() -> Verdict {
     let Made { object, newer, .. } = made().map_err(text)?;
-    let (shape, page) = (Shape::of(PAGES).expect("it has pages"), |page| &newer[page_at(&object, page)]);
+    let (shape, page) = (shape(&object), |page| &newer[page_at(&object, page)]);
     let key_page = page(shape.key_page());
     let reader = Independent::open(key_page)?;
     let top = page(shape.page(1, 0));

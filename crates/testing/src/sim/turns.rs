@@ -86,8 +86,9 @@ pub(super) fn are_taken() -> bool {
 /// The turn passes to whoever the seed chooses; returns when it is this thread's again. Threads that take no part
 /// go on.
 pub(super) fn pass() {
-    let seat = SEAT.with_borrow(Clone::clone);
-    if let Some((turns, number)) = seat {
+    // A thread at its end has left.
+    let seat = SEAT.try_with(|seat| seat.borrow().clone());
+    if let Ok(Some((turns, number))) = seat {
         let mut state = turns.lock();
         turns.next(&mut state);
         turns.wait(state, number);

@@ -7,8 +7,8 @@ use crate::failure::Result;
 use crate::out::{Out, show};
 use crate::text::{address, hex, printable};
 use indelible_store::format::entry::{
-    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SPARSE,
-    FLAG_TYPED, FLAG_VOLATILE, NO_LANE,
+    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SEALED,
+    FLAG_SPARSE, FLAG_TYPED, FLAG_VOLATILE, NO_LANE,
 };
 use serde::Serialize;
 use std::path::Path;
@@ -74,7 +74,7 @@ fn entry(offset: u64, entry: &Entry) -> EntryReport {
         write_key: entry.write_key != [0; 16],
         fingerprint: hex(&entry.fingerprint),
         ties: entry.ties.get(),
-        sealed: entry.keys.get() != 0,
+        sealed: entry.has(FLAG_SEALED),
     }
 }
 

@@ -25,7 +25,8 @@ impl Core {
             shadow.keep(size.next_multiple_of(PAGE as u64) as usize)?;
         }
         let moved = writer.grow(size).inspect_err(|_| shadow.let_go())?;
-        if !moved {
+        // The memory of a sealed object is its own, wherever its extent is.
+        if !moved || writer.sealed_pages().is_some() {
             let grown = tracked.grow(writer);
             clear_behind(tracked.shadow()?, end);
             return grown;
@@ -46,10 +47,13 @@ impl Core {
         Ok(())
     }
 
-    /// Extends the object where it stands: its pages stay mapped throughout.
+    /// Extends the object where it stands: its pages stay mapped throughout. Those of a sealed one do so wherever its extent goes.
     pub(crate) fn grow_in_place(&mut self, size: u64) -> Result<(), Cause> {
         let (writer, tracked) = self.halves()?;
-        writer.grow_in_place(size)?;
+        match writer.sealed_pages() {
+            Some(_) => drop(writer.grow(size)?),
+            None => writer.grow_in_place(size)?,
+        }
         tracked.grow(writer)
     }
 

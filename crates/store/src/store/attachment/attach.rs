@@ -19,7 +19,7 @@ use crate::sync::Mutex;
 use crate::table::{CreateOptions, Key, Layers, Located};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use zerocopy::little_endian::U32;
+use zerocopy::little_endian::{U32, U64};
 
 /// An object attached for reading; dropping it detaches.
 pub struct Reader {
@@ -65,7 +65,8 @@ impl Store {
             // In a read-only store nothing keeps writers away: what was read may be of two psyncs.
             return Err(StoreError::TableInMotion { seconds: 0.0 });
         }
-        reader.sealed = Some(opened?);
+        let sealed = reader.sealed.insert(opened?);
+        reader.object.entry.size = U64::new(sealed.size());
         Ok(reader)
     }
 
@@ -182,6 +183,7 @@ impl Store {
         let (layers, page_cache) = (writer.layers.clone(), writer.page_cache.clone());
         let device = self.device.clone();
         writer.sealed = Some(SealedPages::open(device, &writer.object, layers, page_cache, unlocked)?);
+        writer.finish_resize()?;
         Ok(writer)
     }
 
@@ -296,6 +298,7 @@ impl Store {
             based,
             backed: Vec::new(),
             sealed: None,
+            heading: None,
             recovered,
         };
         Ok(Unbound { object_lock, writer })

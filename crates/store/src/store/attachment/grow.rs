@@ -5,12 +5,11 @@
 //! until it takes the place of the old one. A crash leaves at most a hidden object that nobody has
 //! locked, which the next resize removes.
 
-use super::sealed_pages::expect_plain;
 use super::writer::Writer;
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_SPARSE;
-use crate::format::{LINE, PAGE, pages_for};
+use crate::format::{LINE, PAGE};
 use crate::lane::Batch;
 use crate::medium::{Epoch, LockMode, Medium, write_fresh};
 use crate::mutant::Mutant;
@@ -35,10 +34,7 @@ impl Store {
         size: u64,
         kept: u64,
     ) -> Result<Option<Located>> {
-        let (old, pages) = (object.entry.pages.get(), pages_for(size));
-        if size > 1 << 46 {
-            return Err(StoreError::BadSize { size, why: "the address range ends at 64 TiB" });
-        }
+        let (old, pages) = (object.entry.pages.get(), pages_of(object, size)?);
         self.update(|table| {
             let mut object = table.entry(object.offset)?;
             table.stock_up(true)?;
@@ -63,7 +59,7 @@ impl Store {
         size: u64,
         lane: Option<u32>,
     ) -> Result<Located> {
-        if pages_for(size) * PAGE <= KEEP && !object.entry.has(FLAG_SPARSE) {
+        if pages_of(object, size)? * PAGE <= KEEP && !object.entry.has(FLAG_SPARSE) {
             // The second time, space that is not known as zeros can be found.
             for _ in 0..2 {
                 if let Some(moved) = self.move_at_once(object, kept, size, lane)? {
@@ -87,7 +83,7 @@ impl Store {
             |table| {
                 let mut moved = table.entry(object.offset)?;
                 table.stock_up(true)?;
-                let pages = pages_for(size);
+                let pages = pages_of(object, size)?;
                 let first = table.take_extent(pages)?;
                 let (start, len) = (first * PAGE, pages * PAGE);
                 if start + len > table.root.virgin.get() {
@@ -141,15 +137,31 @@ impl Store {
         size: u64,
         lane: Option<u32>,
     ) -> Result<Located> {
-        let sparse = object.entry.has(FLAG_SPARSE);
         let (larger, object_lock) =
-            self.create_hidden(&CreateOptions { size, sparse, ..CreateOptions::default() })?;
-        let result = self.copy(object, &larger, kept).and_then(|copied| {
-            if !Mutant::EarlyExchange.is_on() {
-                copied.barrier()?;
-            }
-            self.exchange(object, &larger, object_lock, size, lane)
-        });
+            self.create_hidden(pages_of(object, size)?, object.entry.has(FLAG_SPARSE))?;
+        let result = self
+            .copy(object, &larger, kept)
+            .and_then(|copied| self.exchange_proven(object, (&larger, object_lock), &copied, size, lane));
+        self.unless_left(result)
+    }
+
+    /// Exchanges the extents once what was written to the hidden one is durable.
+    pub(super) fn exchange_proven(
+        self: &Arc<Self>,
+        object: &Located,
+        (hidden, object_lock): (&Located, ObjectLock),
+        written: &Epoch,
+        size: u64,
+        lane: Option<u32>,
+    ) -> Result<Located> {
+        if !Mutant::EarlyExchange.is_on() {
+            written.barrier()?;
+        }
+        self.exchange(object, hidden, object_lock, size, lane)
+    }
+
+    /// The result of an exchange. A hidden object that is left after a failure goes.
+    pub(super) fn unless_left<R>(self: &Arc<Self>, result: Result<R>) -> Result<R> {
         if result.is_err() {
             // Leftovers that cannot be removed now are removed by the next resize.
             let _ = self.reap();
@@ -212,10 +224,12 @@ impl Store {
         Ok(medium)
     }
 
-    fn create_hidden(self: &Arc<Self>, how: &CreateOptions<'_>) -> Result<(Located, ObjectLock)> {
+    /// A hidden object of so many pages, which lends its extent.
+    pub(super) fn create_hidden(self: &Arc<Self>, pages: u64, sparse: bool) -> Result<(Located, ObjectLock)> {
+        let how = CreateOptions { size: pages * PAGE, sparse, ..CreateOptions::default() };
         let (id, now) = (random_id()?, now());
         self.update(|table| {
-            let object = table.create_hidden("resize", id, now, how)?;
+            let object = table.create_hidden("resize", id, now, &how)?;
             self.prepare_extent(table, &object, 0)?;
             // Before others can see it: they may remove a hidden object without a lock.
             let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
@@ -243,13 +257,20 @@ impl Writer {
 
     fn grow_if(&mut self, size: u64, may_move: bool) -> Result<bool> {
         self.check()?;
-        expect_plain(&self.object, "growth")?;
-        if pages_for(size) < self.object.entry.pages.get() {
+        if pages_of(&self.object, size)? < self.object.entry.pages.get() {
             return Err(StoreError::BadSize { size, why: "an attached object only grows" });
+        }
+        if self.sealed.is_some() {
+            return self.resize_sealed(size, may_move);
         }
         if size > self.object.entry.size.get() {
             self.clear_end()?;
         }
+        self.extend(size, may_move)
+    }
+
+    /// Has the extent grow to that of an object of this size. Returns whether it moved.
+    pub(super) fn extend(&mut self, size: u64, may_move: bool) -> Result<bool> {
         let changing = self.change()?;
         let (store, mut object) = (self.store.clone(), self.object);
         let old = object.entry.pages.get();
@@ -298,8 +319,14 @@ impl Writer {
     }
 }
 
+/// Pages of the extent of the object with this size.
+pub(super) fn pages_of(object: &Located, size: u64) -> Result<u64> {
+    let pages = object.entry.pages_of(size).filter(|_| size <= 1 << 46);
+    pages.ok_or(StoreError::BadSize { size, why: "the address range ends at 64 TiB" })
+}
+
 fn no_room(object: &Located, size: u64) -> StoreError {
-    let needed = (pages_for(size) - object.entry.pages.get()) * PAGE;
+    let needed = (object.entry.pages_of(size).unwrap_or_default() - object.entry.pages.get()) * PAGE;
     StoreError::NoRoom { needed, free: 0, largest: 0 }
 }
 

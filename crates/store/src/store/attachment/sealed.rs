@@ -3,13 +3,13 @@
 //! Callers that collect changes know nothing of it: lines of plaintext are collected into a batch that is never written, and become the sealed lines
 //! of the one that is. That one is redone, checkpointed and recovered as any other. Page caches hold ciphertext: plaintext is read anew.
 
-use super::sealed_pages::{Ciphertext, SealedPages, Unlocked};
+use super::sealed_pages::{Ciphertext, Heading, SealedPages, Unlocked};
 use super::staged::Changes;
 use super::writer::Writer;
 use crate::error::{Result, SealError};
-use crate::format::LINE;
 use crate::format::batch::kind;
-use crate::format::seal::ROOT;
+use crate::format::seal::{KEY_PAGE, ROOT};
+use crate::format::{LINE, PAGE};
 use crate::lane::Batch;
 use crate::medium::Medium;
 use crate::mutant::Mutant;
@@ -79,19 +79,24 @@ impl Writer {
             debug_assert!(
                 plain.targets().all(|(at, lines)| content.contains(&at) && at + lines * LINE <= content.end)
             );
-            if plain.is_empty() { Ok(Change::default()) } else { sealed.seal(&plain, start, batch) }
+            match self.heading {
+                Some(heading) => sealed.head(heading, start, batch),
+                None if plain.is_empty() => Ok(Change::default()),
+                None => sealed.seal(&plain, start, batch),
+            }
         });
         plain.wipe();
-        let end = if plain.is_empty() { 0 } else { self.object.entry.extent_len() };
-        done.map(|change| (end, change))
+        done.map(|change| (if change.is_empty() { 0 } else { self.object.entry.extent_len() }, change))
     }
 
     /// The batch with this change is durable.
     pub(super) fn accept_seals(&self, change: Change) -> Result<()> {
         let Some(sealed) = &self.sealed else { return Ok(()) };
         if let Some(root) = change.root().filter(|_| Mutant::RootApart.is_on()) {
-            let at = self.object.entry.primary_offset() + self.object.entry.content_len();
-            self.lane.medium().write(at + ROOT as u64, root.as_bytes())?;
+            self.lane.medium().write(self.key_page_offset() + ROOT as u64, root.as_bytes())?;
+        }
+        if let Some(header) = change.header().filter(|_| Mutant::SizeApart.is_on()) {
+            self.lane.medium().write(self.key_page_offset(), header.as_bytes())?;
         }
         sealed.accept(change);
         Ok(())
@@ -109,17 +114,40 @@ impl Writer {
         let Some(sealed) = self.sealed.clone() else { return Err(SealError::NotSealed.into()) };
         let mut page = sealed.key_page(&self.object)?;
         let out = change(&mut page, unlocked.key())?;
-        let at = self.object.entry.primary_offset() + self.object.entry.content_len();
-        self.psync_sealed_lines(at, page.bytes())?;
+        self.psync_key_page(page.bytes())?;
         Ok(out)
     }
 
-    /// Makes lines that are not the contents durable, as they are.
-    fn psync_sealed_lines(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+    fn key_page_offset(&self) -> u64 {
+        self.object.entry.primary_offset() + KEY_PAGE * PAGE
+    }
+
+    /// Has the object say whether it has an anchor.
+    ///
+    /// # Errors
+    /// `NotSealed`; those of [`psync`](Writer::psync).
+    pub fn set_anchored(&mut self, anchored: bool) -> Result<()> {
+        match &self.sealed {
+            None => Err(SealError::NotSealed.into()),
+            Some(sealed) if sealed.is_anchored() == anchored => Ok(()),
+            Some(_) => self.psync_header(Heading::Anchored(anchored)),
+        }
+    }
+
+    /// Makes another header durable.
+    pub(super) fn psync_header(&mut self, heading: Heading) -> Result<()> {
+        self.heading = Some(heading);
+        let done = self.psync(&mut |_, _: &mut Batch| Ok(0));
+        self.heading = None;
+        done
+    }
+
+    /// Makes the key page durable, as it is.
+    fn psync_key_page(&mut self, bytes: &[u8]) -> Result<()> {
         let sealed = self.sealed.take();
         let end = self.object.entry.extent_len();
-        let done = self.psync(&mut |_, batch: &mut Batch| {
-            batch.copy_lines(at, bytes);
+        let done = self.psync(&mut |primary, batch: &mut Batch| {
+            batch.copy_lines(primary + KEY_PAGE * PAGE, bytes);
             Ok(end)
         });
         self.sealed = sealed;

@@ -6,9 +6,10 @@
 
 use crate::error::{Result, SealError};
 use crate::format::PAGE;
+use crate::format::seal::KEY_PAGE;
 use crate::lane::Batch;
 use crate::medium::Device;
-use crate::seal::{Change, KeyPage, ObjectKey, PageBytes, Tree};
+use crate::seal::{AnchorRecord, Change, KeyPage, ObjectKey, PageBytes, PutPage, SealKey, Tree};
 use crate::store::lanes::PageCache;
 use crate::store::locks::lock;
 use crate::sync::Mutex;
@@ -22,16 +23,27 @@ use zeroize::Zeroizing;
 pub struct Unlocked {
     key: ObjectKey,
     id: [u8; 16],
+    rotations: u64,
 }
 
 impl Unlocked {
     pub(super) fn new(key: ObjectKey, key_page: &KeyPage) -> Unlocked {
-        Unlocked { key, id: key_page.header().id }
+        let header = key_page.header();
+        Unlocked { key, id: header.id, rotations: header.rotations.get() }
     }
 
     pub(super) fn key(&self) -> &ObjectKey {
         &self.key
     }
+}
+
+/// A change of a sealed object's header.
+#[derive(Clone, Copy)]
+pub(super) enum Heading {
+    /// Another size.
+    Size(u64),
+    /// Whether it has an anchor.
+    Anchored(bool),
 }
 
 /// The pages of an attached sealed object.
@@ -70,8 +82,8 @@ impl Ciphertext {
 
     pub(super) fn key_page(&self, object: &Located) -> Result<KeyPage> {
         let mut bytes = Box::new([0; PAGE as usize]);
-        self.read(object.entry.keys.get(), &mut bytes)?;
-        KeyPage::read(bytes, object.entry.size.get())
+        self.read(KEY_PAGE, &mut bytes)?;
+        KeyPage::read(bytes, object.entry.pages.get())
     }
 }
 
@@ -85,8 +97,9 @@ impl SealedPages {
     ) -> Result<Arc<SealedPages>> {
         let pages = Ciphertext::new(device, layers, page_cache);
         let key_page = pages.key_page(object)?;
-        if key_page.header().id != unlocked.id {
-            // Another object has the name by now.
+        let header = key_page.header();
+        if (header.id, header.rotations.get()) != (unlocked.id, unlocked.rotations) {
+            // Another object has the name by now, or the object another key.
             return Err(SealError::WrongKey { slots: key_page.slots().len() }.into());
         }
         let tree = Tree::open(&key_page, &unlocked.key, &mut |page, bytes| pages.read(page, bytes))?;
@@ -100,6 +113,60 @@ impl SealedPages {
     /// The batch with this change is durable.
     pub(super) fn accept(&self, change: Change) {
         change.accept(&mut lock(&self.tree));
+    }
+
+    /// Bytes of the object, by the header that is verified. The entry of an object whose change of size was interrupted may say otherwise.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        lock(&self.tree).size()
+    }
+
+    /// The state that it is in, for an anchor.
+    #[must_use]
+    pub fn state(&self) -> AnchorRecord {
+        lock(&self.tree).state()
+    }
+
+    /// Whether it says that it has an anchor.
+    #[must_use]
+    pub fn is_anchored(&self) -> bool {
+        lock(&self.tree).is_anchored()
+    }
+
+    /// See [`Tree::rotate`]. The tree stays as it is until [`follow`](SealedPages::follow).
+    pub(super) fn rotate(
+        &self,
+        object: &Located,
+        owners: &[&SealKey],
+        put: PutPage<'_>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Tree> {
+        let key_page = self.key_page(object)?;
+        let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
+        let (_key, tree) = lock(&self.tree).rotate(&key_page, owners, &mut read, put, progress)?;
+        Ok(tree)
+    }
+
+    /// The object is what this is the tree of.
+    pub(super) fn follow(&self, tree: Tree) {
+        *lock(&self.tree) = tree;
+    }
+
+    /// Puts what gives the object another header into the current section of `batch`. The object begins at `start`.
+    pub(super) fn head(&self, heading: Heading, start: u64, batch: &mut Batch) -> Result<Change> {
+        let (mut tree, mut change) = (lock(&self.tree), Change::default());
+        let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
+        let cleared = match heading {
+            Heading::Size(size) => change.resize(&mut tree, size, &mut read)?,
+            Heading::Anchored(anchored) => change.anchor(&mut tree, anchored, &mut read).map(|()| None)?,
+        };
+        if let Some((page, bytes)) = cleared {
+            batch.copy_lines(start + tree.shape().content_page(page) * PAGE, &bytes[..]);
+        }
+        change.finish(&mut tree, &mut read, &mut |page, offset, bytes| {
+            batch.copy_lines(start + page * PAGE + offset, bytes);
+        })?;
+        Ok(change)
     }
 
     /// Reads the page of the contents, verified.
@@ -143,7 +210,7 @@ impl SealedPages {
                 bytes[offset..offset + line.len()].copy_from_slice(line);
             }
             change.page(&mut tree, page, &mut bytes, &mut read)?;
-            batch.copy_lines(start + page * PAGE, &bytes[..]);
+            batch.copy_lines(start + tree.shape().content_page(page) * PAGE, &bytes[..]);
         }
         change.finish(&mut tree, &mut read, &mut |page, offset, bytes| {
             batch.copy_lines(start + page * PAGE + offset, bytes);

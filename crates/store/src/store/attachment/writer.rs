@@ -1,7 +1,7 @@
 //! An object attached for writing, and its detach.
 
 use super::live::SharedLane;
-use super::sealed_pages::SealedPages;
+use super::sealed_pages::{Heading, SealedPages};
 use super::written::Direct;
 use crate::error::{Result, StoreError};
 use crate::format::entry::{NO_LANE, STATE_D};
@@ -44,6 +44,8 @@ pub struct Writer {
     pub(super) backed: Vec<u64>,
     /// Its pages, if it is sealed.
     pub(super) sealed: Option<Arc<SealedPages>>,
+    /// A change of its header that the next psync makes, if it is sealed.
+    pub(super) heading: Option<Heading>,
     pub(super) recovered: Recovered,
 }
 
@@ -104,6 +106,7 @@ impl Writer {
             self.backed.clear();
         }
         self.object = object;
+        self.size_as_sealed();
         self.revision = changing.revision();
         self.take_layers(layers);
         Ok(())

@@ -4,8 +4,8 @@ use super::space::{Claim, Owner};
 use super::{Cure, Found, Meter, Severity, Survey};
 use crate::error::{Part, StoreError};
 use crate::format::entry::{
-    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_SEALED, FLAG_TIED,
-    FLAG_VOLATILE, FLAGS, NO_LANE, PROGRESS, Progress, SIZE, STATE_W,
+    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_TIED, FLAG_VOLATILE, FLAGS,
+    NO_LANE, PROGRESS, Progress, SIZE, STATE_W,
 };
 use crate::format::root::TreeId;
 use crate::format::{DATA, PAGE, TABLE_ROOT};
@@ -345,9 +345,8 @@ impl Survey {
 fn has_later_fields(entry: &Entry) -> bool {
     let of_base = [entry.base, entry.overlay, entry.based].iter().any(|field| field.get() != 0);
     let of_ties = [entry.ties, entry.tie_count, entry.ties_sum].iter().any(|field| field.get() != 0);
-    let pages = [entry.shadow, entry.types];
+    let pages = [entry.shadow, entry.types, entry.reserved3];
     pages.iter().any(|field| field.get() != 0)
-        || entry.keys.get() != 0 && !entry.has(FLAG_SEALED)
         || of_ties && !entry.has(FLAG_TIED)
         || of_base && !entry.has(FLAG_OVERLAY)
         || entry.users.get() != 0 && !entry.has(FLAG_BASE)

@@ -1,7 +1,7 @@
 //! Resize of objects that nobody has attached: a shrink gives pages back, a growth is that of `attachment/grow.rs`.
 
 use super::boundary::Right;
-use crate::error::{Result, StoreError};
+use crate::error::{Result, SealError, StoreError};
 use crate::format::entry::{FLAG_BASE, FLAG_OVERLAY, NO_LANE, STATE_D};
 use crate::format::{PAGE, pages_for};
 use crate::medium::LockMode;
@@ -15,6 +15,9 @@ use zerocopy::little_endian::{U32, U64};
 impl Store {
     /// Gives an object nobody has attached another size. Shrinking cuts off its end.
     pub fn resize(self: &Arc<Self>, name: &str, key: Key<'_>, size: u64) -> Result<Located> {
+        if self.find(name)?.is_sealed() {
+            return Err(SealError::KeyNeeded.into());
+        }
         self.reap()?;
         let (mut object, object_lock) =
             self.unless_held_still(|| self.take_recovered(name, Right::Write, key))?;

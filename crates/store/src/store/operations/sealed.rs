@@ -2,8 +2,9 @@
 
 use super::revive::Revived;
 use crate::entropy::{now, random_id};
-use crate::error::{Result, SealError, StoreError};
+use crate::error::{Result, StoreError};
 use crate::format::PAGE;
+use crate::format::seal::KEY_PAGE;
 use crate::medium::LockMode;
 use crate::recovery::Standing;
 use crate::seal::{KeyPage, SealKey};
@@ -18,7 +19,7 @@ impl Store {
     /// One that a crash leaves is hidden, and removed as what a resize left is ([`reap`](Store::reap)).
     ///
     /// # Errors
-    /// As for [`create`](Store::create); `BadKey`, `NoSlot`; `Refused` of a volatile object, whose contents nobody could steal.
+    /// As for [`create`](Store::create); `BadKey`, `NoSlot`.
     pub fn create_sealed(
         self: &Arc<Self>,
         name: &str,
@@ -30,14 +31,11 @@ impl Store {
             let why = "a sealed object has from 1 byte to 64 TiB";
             return Err(StoreError::BadSize { size: how.size, why });
         }
-        if how.volatile.is_some() {
-            return Err(SealError::Refused { what: "volatile contents" }.into());
-        }
         // Takes long, and locks nothing.
         let (page, _key) = KeyPage::new(how.size, keys)?;
         self.with_way_made(name, || {
             let hidden = self.create_hidden_sealed(name, how)?;
-            hidden.write(page.header().content.get() * PAGE, page.bytes())?;
+            hidden.write(KEY_PAGE * PAGE, page.bytes())?;
             hidden.publish()
         })
     }

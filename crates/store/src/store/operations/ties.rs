@@ -12,8 +12,18 @@ impl Store {
     /// # Errors
     /// `NotFound`, `WrongKey`, `TieCycle`, `TieTarget`, `TooManyTies`, `NoRoom`: nothing happened.
     pub fn tie(self: &Arc<Self>, name: &str, key: Key<'_>, to: &str) -> Result<()> {
+        self.tie_to(name, key, |table| table.object(to))
+    }
+
+    /// As [`tie`](Store::tie), to the object that `find` finds.
+    pub(super) fn tie_to(
+        self: &Arc<Self>,
+        name: &str,
+        key: Key<'_>,
+        find: impl Fn(&TableTransaction<'_>) -> Result<Located>,
+    ) -> Result<()> {
         self.change_ties(name, key, |table, object| {
-            let mut to = table.object(to)?;
+            let mut to = find(table)?;
             Ok(table.tie(object, &mut to)?.then_some(()))
         })
     }

@@ -1,0 +1,90 @@
+//! Another header of a sealed object, with another size: pages that come are absent, pages that go are absent before they go, and the root authenticates the size.
+//!
+//! It is one change as any other: until its batch is durable the object has the old size, and all of its pages. The header that the root
+//! authenticates says which of the two it is, not the entry in the table.
+
+use super::key_page::TOO_LONG;
+use super::tree::ReadPage;
+use super::{Change, PageBytes, Tree};
+use crate::error::{Result, SealError};
+use crate::format::seal::{ARITY, FLAG_ANCHORED, Header, Shape};
+use crate::format::{LINE, PAGE, pages_for};
+use crate::mutant::Mutant;
+use zerocopy::little_endian::{U32, U64};
+use zeroize::Zeroizing;
+
+impl Change {
+    /// Gives the object another size. Bytes that lay behind its end, or do so now, are gone. Returns the page of the contents that this changes,
+    /// encrypted, if it is one.
+    ///
+    /// # Errors
+    /// As for [`page`](Change::page); `BadKey` of a size that no sealed object has.
+    pub fn resize(
+        &mut self,
+        tree: &mut Tree,
+        size: u64,
+        read: ReadPage<'_>,
+    ) -> Result<Option<(u64, Box<PageBytes>)>> {
+        let shape = Shape::of(pages_for(size)).ok_or(SealError::BadKey { why: TOO_LONG })?;
+        let header = Header { size: U64::new(size), content: U64::new(shape.content()), ..tree.header };
+        let page = self.clear_end(tree, size.min(tree.size()), read)?;
+        self.cut(tree, shape, read)?;
+        self.head(tree, (header, shape), read)?;
+        Ok(page)
+    }
+
+    /// Says whether the object has an anchor.
+    ///
+    /// # Errors
+    /// As for [`page`](Change::page).
+    pub fn anchor(&mut self, tree: &mut Tree, anchored: bool, read: ReadPage<'_>) -> Result<()> {
+        let flags = U32::new(if anchored { FLAG_ANCHORED } else { 0 });
+        self.head(tree, (Header { flags, ..tree.header }, tree.shape), read)
+    }
+
+    /// Gives the object another header, which the root authenticates.
+    fn head(&mut self, tree: &mut Tree, (header, shape): (Header, Shape), read: ReadPage<'_>) -> Result<()> {
+        self.node(tree, (shape.top().min(tree.shape.top()), 0), read)?;
+        self.header = Some((header, shape));
+        Ok(())
+    }
+
+    /// Clears the rest of the last page behind byte `end`.
+    fn clear_end(
+        &mut self,
+        tree: &mut Tree,
+        end: u64,
+        read: ReadPage<'_>,
+    ) -> Result<Option<(u64, Box<PageBytes>)>> {
+        let (page, from) = (end / PAGE, (end % PAGE) as usize);
+        if from == 0 {
+            return Ok(None);
+        }
+        let mut bytes = Zeroizing::new([0; PAGE as usize]);
+        tree.page(page, &mut bytes, read)?;
+        if bytes[from..].iter().all(|byte| *byte == 0) {
+            return Ok(None);
+        }
+        bytes[from..].fill(0);
+        self.page(tree, page, &mut bytes, read)?;
+        Ok(Some((page, Box::new(*bytes))))
+    }
+
+    /// Makes all pages and nodes absent that the shorter shape does not have.
+    fn cut(&mut self, tree: &mut Tree, shape: Shape, read: ReadPage<'_>) -> Result<()> {
+        let mut below = shape.content();
+        if below >= tree.shape.content() || Mutant::CutKept.is_on() {
+            return Ok(());
+        }
+        for level in 0..=shape.top() {
+            let (index, first) = (below / ARITY, below % ARITY);
+            if first != 0 && tree.has(level, index, read)? {
+                let (bytes, lines) = self.node(tree, (level, index), read)?;
+                bytes[(first * LINE) as usize..].fill(0);
+                *lines |= u64::MAX << first;
+            }
+            below = shape.nodes(level);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! Another key for a sealed object: all of its pages are sealed anew, into another place, by a key that nobody has had.
+//!
+//! The seal ID stays, and versions go on, so that an anchor still says which state is older. The number of rotations in the header tells a process that
+//! has the former key that it is the former one.
+
+use super::PageBytes;
+use super::aead::Sealer;
+use super::key::{ObjectKey, SealKey};
+use super::key_page::{KeyPage, SlotInfo};
+use super::tree::{ReadPage, Tree};
+use crate::error::{Result, SealError};
+use crate::format::seal::{ARITY, Header, Seal};
+use crate::format::{LINE, PAGE};
+use crate::mutant::Mutant;
+use std::collections::BTreeMap;
+use zerocopy::little_endian::U64;
+use zeroize::Zeroizing;
+
+/// Takes a page of the object as it is from then on.
+pub type PutPage<'p> = &'p mut dyn FnMut(u64, &PageBytes) -> Result<()>;
+
+impl KeyPage {
+    /// The slots that these keys open: those that a [rotation](Tree::rotate) with them keeps, each with the place of its key.
+    ///
+    /// # Errors
+    /// As for [`open`](KeyPage::open), of the first key that opens none.
+    pub fn opened_by(&self, owners: &[&SealKey]) -> Result<Vec<(SlotInfo, usize)>> {
+        let opened = owners.iter().enumerate().map(|(nth, owner)| Ok((self.open_slot(owner)?.0, nth)));
+        let mut slots = opened.collect::<Result<Vec<_>>>()?;
+        slots.sort_by_key(|(slot, _)| slot.slot);
+        slots.dedup_by_key(|(slot, _)| slot.slot);
+        Ok(slots)
+    }
+}
+
+impl Tree {
+    /// Hands out all pages of the object, sealed by a new key, which the slots of `key_page` get that `owners` open; others go. Pages that are absent stay so, and
+    /// are not handed out. Returns the key, and the tree as it is once all of that is the object.
+    ///
+    /// # Errors
+    /// `Broken`; those of `read` and `put`. `BadKey`: no owner at all. `WrongKey`: one opens no slot. No random numbers.
+    pub fn rotate(
+        &mut self,
+        key_page: &KeyPage,
+        owners: &[&SealKey],
+        read: ReadPage<'_>,
+        put: PutPage<'_>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(ObjectKey, Tree)> {
+        let slots = key_page.opened_by(owners)?;
+        if slots.is_empty() {
+            return Err(SealError::BadKey { why: "a sealed object has at least one key" }.into());
+        }
+        let key =
+            if Mutant::KeyKept.is_on() { key_page.open(owners[slots[0].1])? } else { ObjectKey::new()? };
+        let rotations = U64::new(self.header.rotations.get().saturating_add(1));
+        let header = Header { rotations, ..self.header };
+        let mut rotation = Rotation { sealer: Sealer::new(&key, header.id), nodes: BTreeMap::new() };
+        let all = self.shape.content();
+        for leaf in 0..self.shape.nodes(0) {
+            if self.has(0, leaf, read)? {
+                rotation.leaf(self, leaf, read, put)?;
+            }
+            progress(((leaf + 1) * ARITY).min(all), all);
+        }
+        let root = rotation.finish(self, &header, read, put)?;
+        let mut page = KeyPage::of(header, &root);
+        for (slot, owner) in slots {
+            page.add(&key, owners[owner], &slot.label)?;
+        }
+        put(self.shape.key_page(), page.bytes())?;
+        let tree =
+            Tree { sealer: rotation.sealer.into(), shape: self.shape, header, root, nodes: BTreeMap::new() };
+        Ok((key, tree))
+    }
+}
+
+/// The object as it is going to be.
+struct Rotation {
+    sealer: Sealer,
+    /// Nodes above the leaves, and seals of those that are written.
+    nodes: BTreeMap<(u32, u64), Box<PageBytes>>,
+}
+
+impl Rotation {
+    /// Seals a leaf and its pages.
+    fn leaf(&mut self, tree: &mut Tree, leaf: u64, read: ReadPage<'_>, put: PutPage<'_>) -> Result<()> {
+        let mut seals = Box::new([0; PAGE as usize]);
+        let mut bytes = Zeroizing::new([0; PAGE as usize]);
+        for page in leaf * ARITY..((leaf + 1) * ARITY).min(tree.shape.content()) {
+            let old = tree.seal(0, page, read)?;
+            if old.is_absent() {
+                continue;
+            }
+            tree.page(page, &mut bytes, read)?;
+            let seal = self.sealer.seal(page, old.version.get() + 1, &mut bytes)?;
+            put(tree.shape.content_page(page), &bytes)?;
+            place(&mut seals, page, &seal);
+        }
+        self.nodes.insert((0, leaf), seals);
+        if tree.shape.top() > 0 { self.node(tree, (0, leaf), read, put) } else { Ok(()) }
+    }
+
+    /// Seals a node below the top.
+    fn node(&mut self, tree: &mut Tree, at: (u32, u64), read: ReadPage<'_>, put: PutPage<'_>) -> Result<()> {
+        let Some(bytes) = self.nodes.remove(&at) else { return Ok(()) };
+        let (level, index) = at;
+        let version = tree.seal(level + 1, index, read)?.version.get() + 1;
+        let seal = self.sealer.seal_node(at, version, None, &bytes)?;
+        put(tree.shape.page(level, index), &bytes)?;
+        let above = self.nodes.entry((level + 1, index / ARITY));
+        place(above.or_insert_with(|| Box::new([0; PAGE as usize])), index, &seal);
+        Ok(())
+    }
+
+    /// Seals the nodes above the leaves; returns the root.
+    fn finish(
+        &mut self,
+        tree: &mut Tree,
+        header: &Header,
+        read: ReadPage<'_>,
+        put: PutPage<'_>,
+    ) -> Result<Seal> {
+        let top = tree.shape.top();
+        for level in 1..top {
+            let nodes: Vec<u64> =
+                self.nodes.range((level, 0)..=(level, u64::MAX)).map(|((_, index), _)| *index).collect();
+            for index in nodes {
+                self.node(tree, (level, index), read, put)?;
+            }
+        }
+        let bytes = self.nodes.remove(&(top, 0)).unwrap_or_else(|| Box::new([0; PAGE as usize]));
+        put(tree.shape.page(top, 0), &bytes)?;
+        self.sealer.seal_node((top, 0), tree.version() + 1, Some(header), &bytes)
+    }
+}
+
+/// Puts a seal into the node that has it.
+fn place(node: &mut PageBytes, index: u64, seal: &Seal) {
+    let at = (index % ARITY * LINE) as usize;
+    node[at..at + LINE as usize].copy_from_slice(&Tree::line(seal));
+}

@@ -1,0 +1,117 @@
+//! The size of an attached sealed object. Its header says it, and the root authenticates that: a batch of the object changes it.
+//!
+//! The table is changed beforehand if the extent grows, and afterwards if it shrinks. If that is interrupted the entry differs from the header, until
+//! the next attach for writing brings it to what the header says.
+
+use super::grow::pages_of;
+use super::sealed_pages::{Heading, Unlocked};
+use super::writer::Writer;
+use crate::error::{Result, SealError, StoreError};
+use crate::format::PAGE;
+use crate::mutant::Mutant;
+use crate::store::pool::Store;
+use crate::table::{Key, Located};
+use std::sync::Arc;
+use zerocopy::little_endian::U64;
+
+impl Store {
+    /// Gives a sealed object, which nobody has attached, another size. Shrinking cuts off its end. A crash leaves one of the two sizes.
+    ///
+    /// # Errors
+    /// Those of [`attach_sealed_writer`](Store::attach_sealed_writer); `BadSize`, `NoRoom`, `NoAddresses`. After another one the size may be the new one.
+    pub fn resize_sealed(
+        self: &Arc<Self>,
+        name: &str,
+        key: Key<'_>,
+        size: u64,
+        unlocked: &Unlocked,
+    ) -> Result<Located> {
+        if size == 0 {
+            return Err(StoreError::BadSize { size, why: "an object has at least one byte" });
+        }
+        self.reap()?;
+        let mut writer = self.attach_sealed_writer(name, key, unlocked)?;
+        writer.resize_sealed(size, true)?;
+        let object = *writer.object();
+        writer.detach()?;
+        Ok(object)
+    }
+}
+
+impl Writer {
+    /// Gives the object another size. Returns whether it moved.
+    pub(super) fn resize_sealed(&mut self, size: u64, may_move: bool) -> Result<bool> {
+        self.check()?;
+        pages_of(&self.object, size)?;
+        if size < self.object.entry.size.get() {
+            if Mutant::CutEarly.is_on() {
+                self.cut(size)?;
+            }
+            self.seal_size(size)?;
+            self.cut(size)?;
+            return Ok(false);
+        }
+        let moved = self.extend(size, may_move);
+        // It has the size that its header says: until the next step that is the one it had.
+        self.size_as_sealed();
+        let moved = moved?;
+        self.seal_size(size)?;
+        Ok(moved)
+    }
+
+    /// Makes the size durable that the header has.
+    fn seal_size(&mut self, size: u64) -> Result<()> {
+        let done = self.psync_header(Heading::Size(size));
+        self.size_as_sealed();
+        done
+    }
+
+    /// The size in the entry, as this writer has it, is that of the header.
+    pub(super) fn size_as_sealed(&mut self) {
+        if let Some(sealed) = &self.sealed {
+            self.object.entry.size = U64::new(sealed.size());
+        }
+    }
+
+    /// Ends a change of its size that was interrupted: the table has what the header says.
+    pub(super) fn finish_resize(&mut self) -> Result<()> {
+        let Some(sealed) = &self.sealed else { return Err(SealError::NotSealed.into()) };
+        let size = sealed.size();
+        if size == self.object.entry.size.get() { Ok(()) } else { self.cut(size) }
+    }
+
+    /// Gives the pages back that an object of this size does not have.
+    fn cut(&mut self, size: u64) -> Result<()> {
+        let changing = self.change()?;
+        // Redo, which knows places, must not find the lines of pages that are another's by then.
+        self.dissolve_page_cache(&changing)?;
+        self.settle_within(&changing)?;
+        let (store, lane) = (self.store.clone(), self.lane.index);
+        let (object, layers) = store.update_then(
+            |table| {
+                let mut object = table.entry(self.object.offset)?;
+                table.stock_up(false)?;
+                let (first, pages, keep) =
+                    (object.entry.primary.get(), object.entry.pages.get(), pages_of(&object, size)?);
+                if keep < pages {
+                    table.give_extent(first + keep, pages - keep)?;
+                    table.narrow(&mut object, keep)?;
+                }
+                object.entry.pages = U64::new(keep);
+                object.entry.size = U64::new(size);
+                store.bind(table, &mut object, lane)?;
+                let layers = table.layers(&object)?;
+                Ok((object, layers, pages.saturating_sub(keep)))
+            },
+            |(object, layers, cut)| {
+                let end = object.entry.primary_offset() + object.entry.extent_len();
+                store.device.discard(end, cut * PAGE);
+                (object, layers)
+            },
+        )?;
+        self.object = object;
+        self.take_layers(layers);
+        self.backed.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! Sealed objects that get another size or another key, and volatile ones (S3.1, S3.2).
+
+use indelible_store::error::{Result, SealError, StoreError};
+use indelible_store::seal::{Cost, SealKey};
+use indelible_store::store::{Severity, Store};
+use indelible_store::table::{CreateOptions, Key};
+use indelible_testing::pool::{check_tiling, process, psync};
+use indelible_testing::scenario::formatted;
+use indelible_testing::sealed;
+use indelible_testing::{SimConfig, SimMedium};
+use std::sync::Arc;
+
+const KEY: Key<'static> = Key(&[]);
+const CHEAP: Cost = Cost { memory: 64, passes: 1, lanes: 1 };
+
+fn open(medium: &SimMedium) -> Arc<Store> {
+    Store::open(Arc::new(medium.handle()), process(1)).unwrap()
+}
+
+fn pool() -> (SimMedium, Arc<Store>) {
+    let medium = formatted(4 << 20, SimConfig::default());
+    let store = open(&medium);
+    (medium, store)
+}
+
+fn passphrase(text: &str) -> SealKey {
+    SealKey::passphrase_at(text.into(), CHEAP).unwrap()
+}
+
+fn file(byte: u8) -> SealKey {
+    SealKey::file(vec![byte; 40]).unwrap()
+}
+
+fn of(size: u64) -> CreateOptions<'static> {
+    CreateOptions { size, ..CreateOptions::default() }
+}
+
+fn seal_error<T>(result: Result<T>) -> SealError {
+    match result {
+        Err(StoreError::Seal(error)) => error,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("it is done"),
+    }
+}
+
+// S3.2
+#[test]
+fn a_rotation_keeps_the_slots_of_the_keys_that_are_given() {
+    let (_, store) = pool();
+    let (first, second, third) = (file(1), passphrase("second"), file(3));
+    let labels = [(&first, "first"), (&second, "second"), (&third, "third")];
+    let free = store.info().unwrap().free;
+    store.create_sealed("a", &of(300_000), &labels).unwrap();
+    let former = store.unlock("a", KEY, &first).unwrap();
+    let mut writer = store.attach_sealed_writer("a", KEY, &former).unwrap();
+    psync(&mut writer, &[(7, b"kept"), (299_000, b"too")]).unwrap();
+    let refused = seal_error(writer.reencrypt(&[&first, &file(9)], &mut |_, _| {}));
+    assert_eq!(refused, SealError::WrongKey { slots: 3 });
+    assert!(matches!(seal_error(writer.reencrypt(&[], &mut |_, _| {})), SealError::BadKey { .. }));
+    let before = writer.sealed_pages().unwrap().state();
+    let mut told = Vec::new();
+    writer.reencrypt(&[&third, &first, &third], &mut |done, all| told.push((done, all))).unwrap();
+    assert_eq!(told, [(64, 74), (74, 74)]);
+    // It goes on, and an anchor finds it later than it was.
+    let after = writer.sealed_pages().unwrap().state();
+    assert!(after.id == before.id && after.version > before.version);
+    psync(&mut writer, &[(17, b"later")]).unwrap();
+    writer.detach().unwrap();
+    assert_eq!(
+        seal_error(store.attach_sealed_writer("a", KEY, &former).map(drop)),
+        SealError::WrongKey { slots: 2 }
+    );
+    assert_eq!(seal_error(store.unlock("a", KEY, &second).map(drop)), SealError::WrongKey { slots: 2 });
+    let slots = store.key_page("a", KEY).unwrap().slots();
+    assert_eq!(slots.iter().map(|slot| slot.label.as_str()).collect::<Vec<_>>(), ["first", "third"]);
+    for key in [&first, &third] {
+        let unlocked = store.unlock("a", KEY, key).unwrap();
+        let reader = store.attach_sealed_reader("a", KEY, &unlocked).unwrap();
+        let bytes = sealed::bytes(&reader.sealed_pages().unwrap()).unwrap();
+        assert_eq!(
+            (&bytes[7..11], &bytes[17..22], &bytes[299_000..299_003]),
+            (&b"kept"[..], &b"later"[..], &b"too"[..])
+        );
+    }
+    check_tiling(&store).unwrap();
+    store.destroy("a", KEY).unwrap();
+    assert!(store.info().unwrap().free + (1 << 20) >= free, "the former extent is free");
+}
+
+// S3.1
+#[test]
+fn a_sealed_object_takes_any_size_and_keeps_what_is_left() {
+    let (medium, store) = pool();
+    sealed::create(&store, "a", 100).unwrap();
+    let mut expected = vec![0_u8; 100];
+    let mut rng = fastrand::Rng::with_seed(3);
+    for round in 0..60 {
+        let size = [1, rng.usize(1..9000), rng.usize(1..300_000), 64 * 4096, 64 * 4096 + 1, 65 * 4096]
+            [rng.usize(..6)];
+        let attached = rng.bool() && size >= expected.len();
+        if attached {
+            let mut writer = sealed::writer(&store, "a").unwrap();
+            writer.grow(size as u64).unwrap();
+            assert!(matches!(writer.grow(1), Err(StoreError::BadSize { .. })) || size <= 4096);
+            writer.detach().unwrap();
+        } else {
+            sealed::resize(&store, "a", size as u64).unwrap();
+        }
+        // `grow` to less, within the page that it has, is a shrink.
+        expected.resize(if attached && size <= 4096 { 1 } else { size }, 0);
+        let object = store.find("a").unwrap();
+        assert_eq!(object.entry.size.get(), expected.len() as u64, "round {round}");
+        let mut writer = sealed::writer(&store, "a").unwrap();
+        let pages = writer.sealed_pages().unwrap();
+        assert!(sealed::bytes(&pages).unwrap() == expected, "round {round}: {size}");
+        let at = rng.usize(..expected.len());
+        let bytes: Vec<u8> = (0..rng.usize(1..9000)).map(|_| rng.u8(..)).collect();
+        let bytes = &bytes[..bytes.len().min(expected.len() - at)];
+        expected[at..at + bytes.len()].copy_from_slice(bytes);
+        psync(&mut writer, &[(at as u64, bytes)]).unwrap();
+        writer.detach().unwrap();
+    }
+    for size in [0, (1 << 46) + 1] {
+        let refused = sealed::resize(&store, "a", size);
+        assert!(matches!(refused, Err(StoreError::BadSize { .. })), "{refused:?}");
+    }
+    check_tiling(&store).unwrap();
+    let report = Store::check(Arc::new(medium.handle()), &mut |_, _| {}).unwrap();
+    assert!(report.findings.iter().all(|finding| finding.severity < Severity::Warning), "{report:?}");
+}
+
+// S3.1
+#[test]
+fn a_volatile_sealed_object_ends_with_the_boot() {
+    let (_, store) = pool();
+    let volatile = CreateOptions { volatile: Some(process(1).boot), ..of(100) };
+    store.create_sealed("v", &volatile, &[(&sealed::key(), "")]).unwrap();
+    let mut writer = sealed::writer(&store, "v").unwrap();
+    psync(&mut writer, &[(7, b"kept")]).unwrap();
+    writer.detach().unwrap();
+    assert_eq!(&sealed::contents(&store, &store.find("v").unwrap()).unwrap()[7..11], b"kept");
+    let past = CreateOptions { volatile: Some([9; 16]), ..of(100) };
+    store.create_sealed("w", &past, &[(&sealed::key(), "")]).unwrap();
+    assert!(matches!(store.unlock("w", KEY, &sealed::key()).map(drop), Err(StoreError::VolatileGone)));
+    // Its name is free.
+    store.create_sealed("w", &volatile, &[(&sealed::key(), "")]).unwrap();
+    assert!(sealed::writer(&store, "w").is_ok());
+}
