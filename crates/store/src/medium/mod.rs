@@ -133,8 +133,8 @@ pub trait Medium: Send + Sync {
         self.reserve(offset, len)
     }
 
-    /// Makes the medium at least `len` bytes long, unless it has a length of its own, as devices have; durable after a barrier. What was
-    /// there stays. One process at a time calls this.
+    /// Makes the medium at least `len` bytes long, unless it has a length of its own, as devices have; durable after a barrier. Its
+    /// contents stay. One process at a time calls this.
     ///
     /// # Errors
     /// Those of [`reserve`](Medium::reserve); without [`Fatal`], nothing happened.

@@ -49,7 +49,7 @@ impl TableTransaction<'_> {
     /// `zeros_from` on read as zeros.
     ///
     /// # Errors
-    /// What a change of the table meets.
+    /// Those of a change of the table.
     pub fn lengthen(&mut self, len: u64, zeros_from: u64) -> Result<()> {
         let (mut first, end) = (self.pool_len / PAGE, len / PAGE);
         self.pool_len = len;
