@@ -1,6 +1,6 @@
 //! Attaching objects of a pool.
 
-use super::beside::Addresses;
+use super::beside::{Addresses, Follows};
 use super::engine::Core;
 use super::reader::{ReadCore, ReadObject};
 use super::writer::Object;
@@ -117,7 +117,7 @@ impl Pool {
     /// # Errors
     /// As for [`attach_snapshot`](Pool::attach_snapshot).
     pub fn attach_snapshot_with_key(&self, name: &str, key: &[u8]) -> Result<ReadObject> {
-        self.attach_beside(name, key, Addresses::Own)
+        self.attach_beside(name, Follows::new(key, Addresses::Own, None))
     }
 
     /// As [`attach_snapshot`](Pool::attach_snapshot), at addresses that the kernel chooses: for objects without pointers, since those that are in it lead
@@ -141,12 +141,12 @@ impl Pool {
     /// # Errors
     /// As for [`attach_snapshot`](Pool::attach_snapshot), but for `AddressTaken`.
     pub fn attach_snapshot_anywhere(&self, name: &str, key: &[u8]) -> Result<ReadObject> {
-        self.attach_beside(name, key, Addresses::Any)
+        self.attach_beside(name, Follows::new(key, Addresses::Any, None))
     }
 
-    fn attach_beside(&self, name: &str, key: &[u8], addresses: Addresses) -> Result<ReadObject> {
+    pub(super) fn attach_beside(&self, name: &str, follows: Follows) -> Result<ReadObject> {
         let inner = self.inner();
-        let made = || Ok(ReadObject::new(Arc::new(ReadCore::beside(inner.clone(), name, key, addresses)?)));
+        let made = || Ok(ReadObject::new(Arc::new(ReadCore::beside(inner.clone(), name, follows)?)));
         self.about("attach", name, inner.alive().and_then(|()| made()))
     }
 }
