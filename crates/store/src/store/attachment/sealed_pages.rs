@@ -169,7 +169,7 @@ impl SealedPages {
 
     /// Whether no page was ever sealed.
     pub(super) fn is_blank(&self) -> bool {
-        lock(&self.tree).is_blank()
+        lock(&self.seals).tree.is_blank()
     }
 
     /// The state that it is in, for an anchor.
