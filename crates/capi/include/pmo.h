@@ -173,6 +173,10 @@ struct pmo_pool_info {
 /** Fills in what is known of the pool. */
 int pmo_pool_info(pmo_pool *pool, struct pmo_pool_info *info);
 
+/** Makes the pool so many bytes long, rounded down to whole pages. All who have it open go on, and have the new space as soon as an
+ * object needs it. A pool on a device becomes as long as the device at most; none becomes shorter. */
+int pmo_pool_grow(pmo_pool *pool, uint64_t length);
+
 enum {
     /** The object refuses to be attached for writing. */
     PMO_STAT_READ_ONLY = 1,

@@ -483,6 +483,11 @@ public:
         caller.rethrow();
         return collected;
     }
+    // Makes the pool so many bytes long, beside all who have it open.
+    void grow(std::uint64_t length)
+    {
+        detail::check(::pmo_pool_grow(handle_, length));
+    }
     struct ::pmo_pool_info info() const
     {
         struct ::pmo_pool_info info;

@@ -3,6 +3,7 @@
 /// Words of advice, and the words in C. Those for errors that C cannot have are not among them.
 const WORDS: [(&str, &str); 8] = [
     ("Pool::format", "pmo_format"),
+    ("Pool::grow", "pmo_pool_grow"),
     ("`PoolOptions::wait`", "pmo_wait"),
     ("`Pool::attach_sealed`", "pmo_attach_sealed"),
     ("`Heap::format`", "pmo_heap_format"),

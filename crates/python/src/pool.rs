@@ -212,6 +212,12 @@ impl Pool {
         Ok(ties.into_iter().map(|tie| (tie.name, tie.deleted)).collect())
     }
 
+    /// Makes the pool `size` bytes long, rounded down to whole pages; returns its length. All who have it open go on, and have the new
+    /// space as soon as an object needs it. A pool on a device becomes as long as the device at most; none becomes shorter.
+    fn grow(&self, py: Python<'_>, size: u64) -> PyResult<u64> {
+        self.with(py, "grow", |pool| pool.grow(size))
+    }
+
     /// Gives an object that nobody has attached another name.
     #[pyo3(signature = (name, new, *, key = None))]
     fn rename(&self, py: Python<'_>, name: &str, new: &str, key: Option<&[u8]>) -> PyResult<()> {

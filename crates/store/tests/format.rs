@@ -78,7 +78,7 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
             chunk_next,
             chunk_end,
             free_slot,
-            reserved,
+            length,
             trees,
         }),
     );
@@ -190,6 +190,7 @@ fn constants() -> Vec<(&'static str, String)> {
         ("format::TABLE_LANE_LEN", number(format::TABLE_LANE_LEN)),
         ("format::DATA", number(format::DATA)),
         ("format::MIN_POOL", number(format::MIN_POOL)),
+        ("format::MAX_POOL", number(format::MAX_POOL)),
         ("superblock::SLOTS[0]", number(superblock::SLOTS[0])),
         ("superblock::SLOTS[1]", number(superblock::SLOTS[1])),
         ("superblock::FEATURE_UPGRADING", number(superblock::FEATURE_UPGRADING.into())),

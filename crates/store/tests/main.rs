@@ -18,6 +18,7 @@ mod format;
 mod key_devices;
 mod lane_headers;
 mod latent;
+mod length;
 mod media_errors;
 mod mutants;
 #[cfg(feature = "mutants")]

@@ -22,7 +22,9 @@ pub(super) fn store_kind(error: &StoreError) -> ErrorKind {
         | StoreError::ObjectFeature { .. }
         | StoreError::SectionKind { .. } => ErrorKind::Version,
         StoreError::Truncated { .. } => ErrorKind::Gone,
-        StoreError::BadLength { .. } | StoreError::BadSize { .. } => ErrorKind::BadSize,
+        StoreError::BadLength { .. } | StoreError::Length(_) | StoreError::BadSize { .. } => {
+            ErrorKind::BadSize
+        }
         StoreError::AlreadyAPool => ErrorKind::PoolExists,
         StoreError::NoRoom { .. } => ErrorKind::NoRoom,
         StoreError::NoAddresses { .. } | StoreError::AddressesTaken { .. } => ErrorKind::NoAddresses,

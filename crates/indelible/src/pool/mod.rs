@@ -3,6 +3,7 @@
 mod copies;
 mod create_options;
 mod info;
+mod length;
 mod lifetimes;
 mod lives;
 mod mapped;

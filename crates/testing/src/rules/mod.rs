@@ -16,6 +16,7 @@ mod following;
 mod joined;
 mod lanes;
 mod later;
+mod length;
 mod lives;
 mod moved;
 mod reading;
@@ -107,6 +108,10 @@ rule_tests! {
     table::table_applied_before_it_is_published => TableFirst;
     table::superblock_before_the_table => SuperblockFirst;
     table::destroyed_space_not_zeroed => NoZeroing;
+    length::a_full_pool_on_a_disk_becomes_longer => LengthAhead;
+    length::a_full_pool_in_memory_becomes_longer => LengthAhead;
+    length::bytes_behind_a_pool_are_in_no_object => SurplusIsZero;
+    length::bytes_behind_a_pool_are_in_no_sparse_object => SurplusIsZero;
     reading::nodes_kept_although_another_process_changed_them => NodesKept;
     reading::read_unchecked => ReadUnchecked;
     reading::read_unchecked_object => ReadUnchecked;
