@@ -19,7 +19,7 @@ pub(crate) enum Addresses {
     Any,
 }
 
-/// What decrypts a sealed object.
+/// The keys that decrypt a sealed object.
 #[derive(Clone)]
 pub(crate) struct Opener {
     /// A key of one of its slots.
