@@ -184,7 +184,7 @@ rule_tests! {
     sealing::nodes_are_sealed_as_the_format_says => VersionUnsealed;
     sealed_bases::several_sealed_objects_are_kept_as_of_one_moment => BaseBehind | RevisionKept;
     sealed_bases::a_sealed_object_whose_writer_dies_after_a_snapshot_is_recovered => RevisionKept;
-    sealed_bases::whoever_makes_a_snapshot_of_a_sealed_object_may_die => BaseBehind | RevisionKept;
+    sealed_bases::a_process_that_makes_a_snapshot_of_a_sealed_object_may_die => BaseBehind | RevisionKept;
     sealed_bases::sealed_bases_are_merged_beneath_a_writer => MergeUnproven | MergedUnclaimed | RevisionKept;
     sealed_bases::readers_follow_a_sealed_object => TailGap | PlaintextKept;
     sealed_bases::readers_of_a_sealed_object_do_not_miss_the_last_psync => TailGap | PlaintextKept;
