@@ -2,15 +2,16 @@
 //! happen, and what to do about it.
 
 mod heap;
+mod key_source;
 mod kinds;
 mod system;
 
 pub(crate) use heap::{HeapError, Limit};
+pub(crate) use key_source::KeySourceError;
 
 use crate::dirty::DirtyError;
 use crate::mapping::MappingError;
 use crate::media::MediaError;
-use crate::pool::KeySourceError;
 use crate::shadow::ShadowError;
 use indelible_store::error::{LengthError, StoreError};
 use indelible_store::medium::{FORMATTED, MediumError};

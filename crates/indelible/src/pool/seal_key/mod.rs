@@ -5,9 +5,7 @@ mod memory;
 mod source;
 mod tpm;
 
-pub(crate) use source::KeySourceError;
-
-use crate::error::{Cause, Error, Result};
+use crate::error::{Cause, Error, KeySourceError, Result};
 use indelible_store::seal::{self, Cost};
 use std::path::Path;
 use std::time::Duration;
