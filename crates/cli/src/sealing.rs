@@ -4,7 +4,7 @@ use crate::alike;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use clap::Args;
-use indelible::{Object, Pool, ReadObject, SealKey};
+use indelible::{FileAnchor, Object, Pool, ReadObject, SealKey};
 use std::path::{Path, PathBuf};
 
 /// The seal key of an object.
@@ -18,17 +18,54 @@ pub struct SealArgs {
     /// File that has the passphrase of a sealed object; a line break at its end does not count [env: PMO_SEAL_PASSPHRASE_FILE]
     #[arg(long, value_name = "FILE")]
     seal_passphrase_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    anchor: AnchorArgs,
+}
+
+/// The anchor of a sealed object.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Seal keys")]
+pub struct AnchorArgs {
+    /// File, out of the pool's way, that keeps the number of the object's newest state: an older one is refused [env: PMO_ANCHOR]
+    #[arg(long, value_name = "FILE")]
+    anchor: Option<PathBuf>,
+}
+
+impl AnchorArgs {
+    /// The file, if one is named.
+    pub fn path(&self) -> Option<PathBuf> {
+        let named = || std::env::var_os("PMO_ANCHOR").filter(|path| !path.is_empty()).map(PathBuf::from);
+        self.anchor.clone().or_else(named)
+    }
+
+    /// The key with the anchor.
+    fn with(&self, key: SealKey) -> SealKey {
+        match self.path() {
+            Some(path) => key.anchored(FileAnchor::new(path)),
+            None => key,
+        }
+    }
 }
 
 impl SealArgs {
     /// The key; `None`: none was given.
     pub fn read(&self) -> Result<Option<SealKey>> {
+        Ok(self.read_key()?.map(|key| self.anchor.with(key)))
+    }
+
+    fn read_key(&self) -> Result<Option<SealKey>> {
         if self.is_given() {
             return from_files(self.seal_key_file.as_deref(), self.seal_passphrase_file.as_deref());
         }
         let file = |variable| std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
         let [key, passphrase] = ["PMO_SEAL_KEY_FILE", "PMO_SEAL_PASSPHRASE_FILE"].map(file);
         from_files(key.as_deref(), passphrase.as_deref())
+    }
+
+    /// The anchor, if one is named.
+    pub fn anchor(&self) -> Option<PathBuf> {
+        self.anchor.path()
     }
 
     /// Whether an option names one.

@@ -49,13 +49,10 @@ fn s3_05_without_the_key_the_tool_reads_nothing() {
     std::fs::write(rig.path("short"), "short").unwrap();
     rig.pmo(["create"], ["other", "8K", "--sealed", "--seal-key-file", "short"])
         .fails(6, "at least 32 bytes");
-    for command in [&["resize", "16K"][..], &["snapshot"], &["cp", "copy"]] {
+    rig.pmo(["resize"], ["ledger", "16K"]).fails(2, "no seal key is given");
+    for command in [&["snapshot"][..], &["cp", "copy"]] {
         let run = rig.pmo(
-            [match command[0] {
-                "resize" => "resize",
-                "snapshot" => "snapshot",
-                _ => "cp",
-            }],
+            [if command[0] == "cp" { "cp" } else { "snapshot" }],
             ["ledger"].iter().chain(&command[1..]),
         );
         assert!(run.code != Some(0) && run.err.contains("sealed"), "{command:?}: {run:?}");
@@ -69,7 +66,7 @@ fn s3_05_without_the_key_the_tool_reads_nothing() {
     rig.feed("put", ["ledger", "--seal-key-file", "k"], b"planted").fine();
     let json = rig.pmo(["stat"], ["ledger", "--json"]).fine().json();
     let mut bytes = std::fs::read(&rig.pool).unwrap();
-    bytes[json["offset"].as_u64().unwrap() as usize + 2000] ^= 4;
+    bytes[json["offset"].as_u64().unwrap() as usize + 2 * 4096 + 2000] ^= 4;
     std::fs::write(&rig.pool, bytes).unwrap();
     let run = rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fails(3, "page 0, of its contents");
     assert!(run.err.contains("\"ledger\"") && run.raw.is_empty(), "{run:?}");
@@ -91,4 +88,51 @@ fn s3_02_keys_are_listed_added_and_removed() {
     rig.pmo(["key", "add"], ["ledger", "--seal-passphrase-file", "phrase"]).fails(2, "no new key is given");
     rig.pmo(["create"], ["plain", "8K"]).fine();
     rig.pmo(["key", "list"], ["plain"]).fails(6, "not sealed");
+}
+
+#[test]
+fn s3_01_a_sealed_object_is_resized() {
+    let rig = rig();
+    rig.feed("put", ["ledger", "--seal-key-file", "k"], b"planted").fine();
+    rig.pmo(["resize"], ["ledger", "1M", "--seal-key-file", "wrong"]).fails(6, "opens none");
+    rig.pmo(["resize"], ["ledger", "1M", "--seal-key-file", "k"]).fine();
+    assert_eq!(rig.line("ledger"), "D - 1 MiB ledger");
+    rig.pmo(["resize"], ["ledger", "4", "--seal-key-file", "k"]).fails(2, "--shrink");
+    rig.pmo(["resize"], ["ledger", "4", "--seal-key-file", "k", "--shrink"]).fine();
+    assert_eq!(rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fine().out, "plan");
+    rig.pmo(["check"], [""; 0]).fine();
+}
+
+#[test]
+fn s3_02_an_object_gets_another_key() {
+    let rig = rig();
+    rig.feed("put", ["ledger", "--seal-key-file", "k"], b"planted").fine();
+    let new = ["ledger", "--seal-key-file", "k", "--new-key-file", "wrong", "--label", "alice"];
+    rig.pmo(["key", "add"], new).fine();
+    let run = rig.pmo(["key", "rotate"], ["ledger", "--seal-key-file", "k"]);
+    run.fails(2, "would lose the key slots 1 \"alice\"");
+    rig.pmo(["key", "rotate"], ["ledger", "--seal-key-file", "k", "--keep-key-file", "wrong"]).fine();
+    rig.pmo(["cat"], ["ledger", "--seal-key-file", "wrong"]).fine();
+    let run = rig.pmo(["key", "rotate"], ["ledger", "--seal-key-file", "k", "--yes"]).fine();
+    assert_eq!(run.out, "object \"ledger\" has a new key; key slots: 1 kept, 1 gone\n");
+    rig.pmo(["cat"], ["ledger", "--seal-key-file", "wrong"]).fails(6, "opens none of its 1 key slots");
+    assert!(rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fine().out.starts_with("planted"));
+}
+
+#[test]
+fn s3_05_an_older_state_is_refused_by_the_anchor() {
+    let rig = rig();
+    let with = ["ledger", "--seal-key-file", "k", "--anchor", "anchor"];
+    rig.feed("put", with, b"older").fine();
+    rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fails(6, "it has an anchor");
+    let older = std::fs::read(&rig.pool).unwrap();
+    rig.feed("put", with, b"newer").fine();
+    std::fs::write(&rig.pool, older).unwrap();
+    rig.pmo(["cat"], with).fails(3, "was put back to an older state");
+    rig.feed("put", with, b"x").fails(3, "was put back to an older state");
+    rig.pmo(["key", "anchor"], ["ledger", "--seal-key-file", "k"]).fails(2, "--none");
+    rig.pmo(["key", "anchor"], with).fine();
+    assert!(rig.pmo(["cat"], with).fine().out.starts_with("older"));
+    rig.pmo(["key", "anchor"], ["ledger", "--seal-key-file", "k", "--none"]).fine();
+    rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fine();
 }

@@ -10,6 +10,7 @@ pub(crate) use heap::{HeapError, Limit};
 use crate::dirty::DirtyError;
 use crate::mapping::MappingError;
 use crate::media::MediaError;
+use crate::pool::AnchorError;
 use crate::shadow::ShadowError;
 use indelible_store::error::StoreError;
 use kinds::{dirty_kind, mapping_kind, media_kind, shadow_kind, store_kind};
@@ -112,6 +113,10 @@ pub enum ErrorKind {
     TooManyTies = 42,
     /// The object is sealed, and needs a seal key, or has no such operation.
     Sealed = 43,
+    /// A sealed object is in an older state than its anchor was told.
+    PoolBehind = 44,
+    /// A sealed object was changed without its anchor, or the anchor is an older one.
+    AnchorBehind = 45,
     /// A defect of this library.
     Internal = 1001,
 }
@@ -147,6 +152,8 @@ pub(crate) enum Cause {
     Stray(String),
     #[error("{0}")]
     Unsupported(String),
+    #[error(transparent)]
+    Anchor(#[from] AnchorError),
     #[error(transparent)]
     Heap(#[from] HeapError),
 }
@@ -232,6 +239,7 @@ impl Error {
             Cause::RootTooLarge { .. } => ErrorKind::BadSize,
             Cause::Stray(_) => ErrorKind::StrayPointer,
             Cause::Unsupported(_) => ErrorKind::Unsupported,
+            Cause::Anchor(_) => ErrorKind::Io,
             Cause::Heap(error) => error.kind(),
         }
     }
@@ -253,6 +261,9 @@ impl Error {
         }
         match &*self.0.cause {
             Cause::ForReading => return "attach for writing",
+            Cause::Anchor(_) => {
+                return "nothing of the object is lost: try again once the anchor can be reached";
+            }
             Cause::Replaced => return "detach this one, and attach the other",
             Cause::Store(StoreError::TieTarget) => return "tie it to the object that the snapshot is of",
             Cause::Store(StoreError::BadLabel { .. }) => return "give a shorter label",
@@ -333,6 +344,10 @@ impl Error {
             ErrorKind::TooManyTies => "tie it to one object that is tied to the others",
             ErrorKind::Sealed => {
                 "`pmo stat` says whether an object is sealed, `pmo key list` which keys open it"
+            }
+            ErrorKind::PoolBehind => "put the newest state back; if this one is meant, `pmo key anchor`",
+            ErrorKind::AnchorBehind => {
+                "put the newest anchor back; if the object is known to be right, `pmo key anchor`"
             }
             ErrorKind::Internal => "report it, with the version and what was done",
             ErrorKind::Untrusted => "verify the heap with `Heap::verify`, or attach the object for reading",

@@ -1,5 +1,6 @@
 //! `pmo key`: the keys that open a sealed object.
 
+use super::rotate::{self, Anchor, Rotate};
 use crate::alike;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -18,7 +19,7 @@ use std::time::{Duration, UNIX_EPOCH};
 /// List, add and remove the keys that open a sealed object
 ///
 /// Each of its keys opens the whole object. Removing one keeps its owner out who has not opened the object before: who has may have kept what the keys protect,
-/// and an object that others must not read any more is made anew.
+/// until the object itself gets another key, by `pmo key rotate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -27,6 +28,8 @@ Examples:
   pmo key list data.pmo ledger
   pmo key add data.pmo ledger --seal-key-file ledger.key --new-passphrase-file phrase --label alice
   pmo key remove data.pmo ledger 0 --seal-passphrase-file phrase
+  pmo key rotate data.pmo ledger --seal-passphrase-file phrase
+  pmo key anchor data.pmo ledger --seal-passphrase-file phrase --anchor /mnt/token/ledger
 
 JSON of list:
   [{\"slot\":0,\"kind\":\"key file\",\"label\":\"\",\"created\":\"2025-01-01T00:00:00Z\",\"damaged\":false}]")]
@@ -43,19 +46,21 @@ enum What {
     Add(Add),
     /// Empty a key slot, but never the last one
     Remove(Remove),
+    Rotate(Rotate),
+    Anchor(Anchor),
 }
 
 #[derive(Debug, Args)]
-struct Ends {
+pub(super) struct Ends {
     /// The pool
     #[arg(value_parser = pool())]
-    pool: PathBuf,
+    pub(super) pool: PathBuf,
 
     /// Name of the object
-    name: String,
+    pub(super) name: String,
 
     #[command(flatten)]
-    key: KeyArgs,
+    pub(super) key: KeyArgs,
 }
 
 #[derive(Debug, Args)]
@@ -118,11 +123,13 @@ pub fn run(context: &Context, args: &Key) -> Result {
         What::List(ends) => list(context, ends),
         What::Add(args) => add(context, args),
         What::Remove(args) => remove(context, args),
+        What::Rotate(args) => rotate::rotate(context, args),
+        What::Anchor(args) => rotate::anchor(context, args),
     }
 }
 
 impl Ends {
-    fn explain(&self, pool: &Pool, error: Error) -> Failure {
+    pub(super) fn explain(&self, pool: &Pool, error: Error) -> Failure {
         alike::explain(pool, &self.name, error)
     }
 }

@@ -1,5 +1,6 @@
 //! Pools: open, format, and everything that concerns objects as a whole.
 
+mod anchor;
 mod copies;
 mod create_options;
 mod info;
@@ -14,6 +15,8 @@ mod transfer;
 mod wait;
 mod windows;
 
+pub(crate) use anchor::AnchorError;
+pub use anchor::{Anchor, FileAnchor};
 pub use copies::{Collected, Difference};
 pub use create_options::CreateOptions;
 pub use info::{LaneUse, PoolInfo, Stat, State};

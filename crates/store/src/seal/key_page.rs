@@ -173,8 +173,8 @@ impl KeyPage {
         self.open_slot(owner).map(|(_, key)| key)
     }
 
-    /// As [`open`](KeyPage::open), with the slot that opens.
-    pub(super) fn open_slot(&self, owner: &SealKey) -> Result<(SlotInfo, ObjectKey)> {
+    /// The slot that an owner's key opens, and the object's key.
+    pub(super) fn open_slot(&self, owner: &SealKey) -> Result<(usize, ObjectKey)> {
         let wanted = if owner.cost.is_some() { SLOT_PASSPHRASE } else { SLOT_KEY_FILE };
         let (slots, mut damaged) = (self.slots(), false);
         for info in &slots {
@@ -194,7 +194,7 @@ impl KeyPage {
             let bound = bound(&self.header.id, &slot);
             let nonce = XNonce::from_slice(&slot.nonce);
             if cipher.decrypt_in_place_detached(nonce, &bound, &mut key[..], (&slot.tag).into()).is_ok() {
-                return Ok((info.clone(), ObjectKey(key)));
+                return Ok((info.slot, ObjectKey(key)));
             }
         }
         Err(match damaged {

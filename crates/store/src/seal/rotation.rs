@@ -26,10 +26,15 @@ impl KeyPage {
     /// As for [`open`](KeyPage::open), of the first key that opens none.
     pub fn opened_by(&self, owners: &[&SealKey]) -> Result<Vec<(SlotInfo, usize)>> {
         let opened = owners.iter().enumerate().map(|(nth, owner)| Ok((self.open_slot(owner)?.0, nth)));
-        let mut slots = opened.collect::<Result<Vec<_>>>()?;
-        slots.sort_by_key(|(slot, _)| slot.slot);
-        slots.dedup_by_key(|(slot, _)| slot.slot);
-        Ok(slots)
+        let mut opened = opened.collect::<Result<Vec<_>>>()?;
+        opened.sort_unstable();
+        opened.dedup_by_key(|(slot, _)| *slot);
+        let all = self.slots();
+        let slots = opened.into_iter().filter_map(|(slot, nth)| {
+            let info = all.iter().find(|info| info.slot == slot)?;
+            Some((info.clone(), nth))
+        });
+        Ok(slots.collect())
     }
 }
 
@@ -131,7 +136,8 @@ impl Rotation {
         }
         let bytes = self.nodes.remove(&(top, 0)).unwrap_or_else(|| Box::new([0; PAGE as usize]));
         put(tree.shape.page(top, 0), &bytes)?;
-        self.sealer.seal_node((top, 0), tree.version() + 1, Some(header), &bytes)
+        let version = if Mutant::VersionRewound.is_on() { 1 } else { tree.version() + 1 };
+        self.sealer.seal_node((top, 0), version, Some(header), &bytes)
     }
 }
 
