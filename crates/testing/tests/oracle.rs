@@ -23,6 +23,27 @@ fn an_object_of_another_process_stays_with_it_when_a_caller_dies() {
     assert_eq!((promise.steps, promise.deaths), (5, 1));
 }
 
+/// Nobody knows whether the object was deleted: if it was not, its writer may not read it, too.
+#[test]
+fn a_writer_that_reads_an_object_that_may_be_deleted_is_told_who_has_it() {
+    let fail = Step::FailIn {
+        step: Box::new(Step::Follow { object: 0 }),
+        kind: OpKind::WriteDurable,
+        nth: 0,
+        fault: Fault::After,
+        lasts: false,
+    };
+    let program = Program(vec![
+        (0, Step::Attach { object: 0 }),
+        (0, fail),
+        (1, Step::Delete { object: 0 }),
+        (0, Step::Read { object: 0 }),
+    ]);
+    for config in media() {
+        run_and_cut(&Start::Tight.pool(config).medium(), &program, 1).unwrap();
+    }
+}
+
 /// Runs a program, and judges some of what power cuts leave of it.
 fn run_and_cut(medium: &SimMedium, program: &Program, seed: u64) -> Result<bool, String> {
     medium.reseed(seed);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) enum Answer {
     /// There is nothing to call.
     Nothing,
-    /// The program makes no such call: it would be about two objects of one name.
+    /// The program makes no such call: it would be about two objects of one name, or two attachments of one object.
     Ambiguous,
     Done,
     NotFound,
@@ -176,8 +176,12 @@ impl Model {
             | Step::Rename { object, .. }
             | Step::Resize { object, .. }
             | Step::Attach { object } => free(self.held(object, false)),
-            Step::Read { object } if self.attached.contains_key(&(process, object)) => Answer::Nothing,
-            Step::Read { object } => free(self.held(object, true)),
+            Step::Read { object } => match self.attached.get(&(process, object)) {
+                // A second time.
+                Some(Attached::Reading) => Answer::Ambiguous,
+                Some(Attached::Writing { .. }) => Answer::Held,
+                None => free(self.held(object, true)),
+            },
             Step::Detach { object } if self.attached.contains_key(&(process, object)) => Answer::Done,
             Step::Detach { .. } => Answer::Nothing,
             Step::Psync { ref objects } => match self.psynced(process, objects) {

@@ -143,6 +143,7 @@ rule_tests! {
     following::readers_do_not_miss_the_last_psync => TailGap;
     united::pages_are_right_while_bases_are_absorbed => PagesLaneKept;
     united::pages_are_right_while_bases_are_merged => PagesLaneKept;
+    united::pages_are_right_or_none_after_a_move_that_failed => PagesLaneKept;
     following::readers_share_a_base => BaseBehind;
     following::a_writer_that_failed_is_not_followed => FailedFollowed;
     following::a_base_that_absorbs_is_its_makers_on_a_disk => BaseSharedEarly;

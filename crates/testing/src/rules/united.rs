@@ -3,7 +3,7 @@
 use super::beside::{Beside, SIZE, keep, text};
 use super::{CONFIG, KEY, Verdict, create};
 use crate::pool::{Edits, psync, psync_many};
-use crate::sim::SimConfig;
+use crate::sim::{Fault, OpKind, SimConfig};
 use indelible_store::error::Result;
 use indelible_store::store::LivePages;
 
@@ -73,4 +73,50 @@ pub(super) fn pages_are_right_while_bases_are_merged() -> Verdict {
     }
     compare(&beside, &pages, "after a merge")?;
     beside.ends()
+}
+
+/// The move fails, maybe behind the change of the table that others see: whatever they do with the bases since, the writer gets the bytes that were
+/// psynced, or none.
+pub(super) fn pages_are_right_or_none_after_a_move_that_failed() -> Verdict {
+    let kinds = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier];
+    for (kind, fault) in kinds.into_iter().flat_map(|kind| [(kind, Fault::Io), (kind, Fault::After)]) {
+        for nth in 0.. {
+            let mut beside = Beside::begin(SimConfig { disk: false, ..CONFIG }).map_err(text)?;
+            keep(&beside.other, &[("b", "s")]).map_err(text)?;
+            beside.psync(1, 9000, 7, 50).map_err(text)?;
+            let (pages, before) = (beside.writers[1].pages(), beside.expected[1].clone());
+            beside.medium.fail_at(kind, nth, fault);
+            let edits: Edits<'_> = &[(0, &[3; 8])];
+            let mut parts: Vec<_> = beside.writers.iter_mut().map(|writer| (writer, edits)).collect();
+            let psynced = psync_many(&mut parts);
+            beside.medium.clear_faults();
+            if psynced.is_ok() {
+                break;
+            }
+            for round in 0..3 {
+                // A look before it must not make it miss what comes.
+                let _ = pages.read(0, &mut vec![0; SIZE]);
+                let other = beside.other.clone();
+                let _ = match round {
+                    0 => other.attach_snapshot("b", KEY).and_then(|reader| other.end_snapshot(reader)),
+                    1 => other.destroy("s", KEY).and_then(|()| other.merge("b")).map(drop),
+                    _ => other.attach_snapshot("b", KEY).and_then(|reader| other.end_snapshot(reader)),
+                };
+                for name in FILLERS {
+                    let name = format!("{name} {round}");
+                    create(&other, &name, SIZE as u64);
+                    let mut filler = other.attach_writer(&name, KEY).map_err(text)?;
+                    psync(&mut filler, &[(0, &[0xee; SIZE])]).map_err(text)?;
+                    filler.detach().map_err(text)?;
+                }
+                let mut bytes = vec![0; SIZE];
+                if pages.read(0, &mut bytes).is_ok() && bytes[8..] != before[8..] {
+                    return Err(format!(
+                        "{kind:?} {nth}, {fault:?}: its writer gets other pages than those of the last psync"
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
 }

@@ -4,7 +4,7 @@
 //! rises before that is published: bytes count that were read while it stayed the one that the layers were read in. If the object moves to another lane
 //! of the process, whose revisions are other numbers, the layers count as read in that one's from then on.
 
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::store::lanes::WriterLane;
 use crate::store::locks::lock;
 use crate::store::pool::Store;
@@ -53,13 +53,18 @@ impl LivePages {
     fn look_again(&self) -> Result<()> {
         let lane = lock(&self.lane).clone();
         let changing = lane.change()?;
-        let newer = self.store.view(|table| {
+        let (newer, on) = self.store.view(|table| {
             let object = table.entry(self.entry)?;
-            Ok(table.layers(&object)?.unwrap_or_else(|| Layers::alone(&object)))
+            let newer = table.layers(&object)?.unwrap_or_else(|| Layers::alone(&object));
+            Ok((newer, object.entry.lane.get()))
         })?;
         let mut layers = lock(&self.layers);
         if !Arc::ptr_eq(&lane, &lock(&self.lane)) {
             return Ok(());
+        }
+        if on != lane.index && lane.medium().is_over() {
+            // A move to another lane that failed, and that others see all the same: they revise that one.
+            return Err(StoreError::Poisoned);
         }
         if layers.revision() != changing.revision() {
             *layers = newer.in_revision(changing.revision());

@@ -62,7 +62,9 @@ impl Writers<'_> {
                 Ok(())
             });
             if let Err(error) = moved {
-                writer.read_on(&left, changing.revision());
+                // After a failure of the medium others may see it on either lane: its pages are those of none.
+                let lost = left.medium().is_over();
+                writer.read_on(&left, if lost { u64::MAX } else { changing.revision() });
                 return Err(error);
             }
             writer.object = object;
