@@ -332,8 +332,13 @@ fn an_anchor_that_is_behind_empty_or_of_another_object_is_named() {
     assert_eq!(pool.set_anchor("a", b"", &nowhere).unwrap_err().kind(), ErrorKind::Io);
     // It is as free as before, and another anchor, or none, can be set.
     pool.attach_sealed("a", b"", &with).unwrap().detach().unwrap();
-    pool.set_anchor("a", b"", &key().anchored(FileAnchor::new(folder.path().join("third")))).unwrap();
-    assert!(pool.attach_sealed("a", b"", &with).is_err());
+    let third = key().anchored(FileAnchor::new(folder.path().join("third")));
+    pool.set_anchor("a", b"", &third).unwrap();
+    let mut a = pool.attach_sealed("a", b"", &third).unwrap();
+    a.range_mut(0..8).fill(9);
+    a.psync().unwrap();
+    a.detach().unwrap();
+    assert_eq!(refused(&with).kind(), ErrorKind::AnchorBehind);
     pool.set_anchor("a", b"", &key()).unwrap();
     pool.attach_sealed("a", b"", &key()).unwrap().detach().unwrap();
 }
