@@ -1,16 +1,17 @@
 //! Errors, named by operation: what was to be done, to which object of which pool, why it did not
 //! happen, and what to do about it.
 
+mod anchor;
 mod heap;
 mod kinds;
 mod system;
 
+pub(crate) use anchor::AnchorError;
 pub(crate) use heap::{HeapError, Limit};
 
 use crate::dirty::DirtyError;
 use crate::mapping::MappingError;
 use crate::media::MediaError;
-use crate::pool::AnchorError;
 use crate::shadow::ShadowError;
 use indelible_store::error::StoreError;
 use kinds::{dirty_kind, mapping_kind, media_kind, shadow_kind, store_kind};

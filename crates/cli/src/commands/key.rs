@@ -1,17 +1,15 @@
 //! `pmo key`: the keys that open a sealed object.
 
 use super::rotate::{self, Anchor, Rotate};
-use crate::alike;
 use crate::context::Context;
+use crate::ends::Ends;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
-use crate::keys::KeyArgs;
 use crate::out::{confirm, show};
 use crate::sealing::{SealArgs, from_files};
 use crate::text::{printable, time};
-use crate::values::pool;
 use clap::{Args, Subcommand};
-use indelible::{Error, Pool, SlotInfo};
+use indelible::SlotInfo;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
@@ -48,19 +46,6 @@ enum What {
     Remove(Remove),
     Rotate(Rotate),
     Anchor(Anchor),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Ends {
-    /// The pool
-    #[arg(value_parser = pool())]
-    pub(super) pool: PathBuf,
-
-    /// Name of the object
-    pub(super) name: String,
-
-    #[command(flatten)]
-    pub(super) key: KeyArgs,
 }
 
 #[derive(Debug, Args)]
@@ -125,12 +110,6 @@ pub fn run(context: &Context, args: &Key) -> Result {
         What::Remove(args) => remove(context, args),
         What::Rotate(args) => rotate::rotate(context, args),
         What::Anchor(args) => rotate::anchor(context, args),
-    }
-}
-
-impl Ends {
-    pub(super) fn explain(&self, pool: &Pool, error: Error) -> Failure {
-        alike::explain(pool, &self.name, error)
     }
 }
 

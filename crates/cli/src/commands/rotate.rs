@@ -1,7 +1,7 @@
 //! `pmo key rotate` and `pmo key anchor`: another key of the object itself, and the state that counts as the newest.
 
-use super::key::Ends;
 use crate::context::Context;
+use crate::ends::Ends;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
 use crate::out::confirm;

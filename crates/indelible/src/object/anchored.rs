@@ -4,8 +4,8 @@
 //! 1. The anchor is told of durable states only: those that the seals of this attachment are in.
 //! 2. It is told that the object was left while this process still has the object for itself.
 
-use crate::error::Cause;
-use crate::pool::{Anchor, AnchorError};
+use crate::error::{AnchorError, Cause};
+use crate::pool::Anchor;
 use indelible_store::error::SealError;
 use indelible_store::seal::AnchorRecord;
 use indelible_store::store::{SealedPages, Unlocked, Writer};

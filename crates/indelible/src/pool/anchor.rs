@@ -1,6 +1,5 @@
 //! Anchors: something outside of the pool that keeps a number, by which an older state of a sealed object is told from the newest.
 
-use crate::error::Cause;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -29,7 +28,7 @@ pub trait Anchor: std::fmt::Debug + Send + Sync {
     }
 }
 
-/// An anchor in a file: on another disk, a share of another machine, a token. Whoever can put back the pool must not be able to put this back.
+/// An anchor in a file: on another disk, a share of another machine, a token. It must be out of reach of those who can put back the pool.
 #[derive(Clone, Debug)]
 pub struct FileAnchor {
     path: PathBuf,
@@ -72,23 +71,5 @@ impl Anchor for FileAnchor {
 
     fn interval(&self) -> Duration {
         self.interval
-    }
-}
-
-/// An anchor that cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-#[error("its anchor cannot be {what}: {source}")]
-pub(crate) struct AnchorError {
-    what: &'static str,
-    pub(crate) source: io::Error,
-}
-
-impl AnchorError {
-    pub(crate) fn read(source: io::Error) -> Cause {
-        Cause::Anchor(AnchorError { what: "read", source })
-    }
-
-    pub(crate) fn written(source: io::Error) -> Cause {
-        Cause::Anchor(AnchorError { what: "written", source })
     }
 }

@@ -15,7 +15,6 @@ mod transfer;
 mod wait;
 mod windows;
 
-pub(crate) use anchor::AnchorError;
 pub use anchor::{Anchor, FileAnchor};
 pub use copies::{Collected, Difference};
 pub use create_options::CreateOptions;

@@ -86,7 +86,7 @@ pub(super) fn no_change_takes_an_object_back_behind_its_anchor() -> Verdict {
     Ok(())
 }
 
-/// What an anchor was told after a change is no later than what a power cut leaves.
+/// A power cut leaves no state that is older than the one that the anchor was told after a change.
 pub(super) fn an_anchor_is_not_ahead_after_a_power_cut() -> Verdict {
     for disk in [true, false] {
         let medium = prepared(SimConfig { disk, ..CONFIG }).map_err(text)?;
