@@ -60,6 +60,7 @@ pub enum Job {
     Follow {
         path: PathBuf,
         medium: String,
+        name: String,
         /// Nanoseconds between two looks.
         pause: u64,
         /// Milliseconds in all.
@@ -95,8 +96,8 @@ pub fn work(job: Job) -> Result<()> {
             perform(&dir, &personality, &contestant, &medium, seconds)
         }
         Job::Recover { path, medium } => recover(&path, &medium),
-        Job::Follow { path, medium, pause, time } => {
-            follow(&path, &medium, Duration::from_nanos(pause), Duration::from_millis(time))
+        Job::Follow { path, medium, name, pause, time } => {
+            follow(&path, &medium, &name, Duration::from_nanos(pause), Duration::from_millis(time))
         }
     }
 }
@@ -227,10 +228,10 @@ fn kind(medium: &str) -> Result<MediumKind> {
     Ok(known.ok_or("an unknown medium")?.1)
 }
 
-fn follow(path: &Path, medium: &str, pause: Duration, time: Duration) -> Result<()> {
+fn follow(path: &Path, medium: &str, name: &str, pause: Duration, time: Duration) -> Result<()> {
     let clock = Clock::calibrate();
     let pool = PoolOptions::new().medium(kind(medium)?).open(path)?;
-    let mut reader = pool.attach_snapshot(OBJECT)?;
+    let mut reader = pool.attach_snapshot(name)?;
     println!();
     let (start, mut looks) = (Instant::now(), Samples::default());
     let mut next = start;

@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const SNAPSHOT: &str = "snapshot";
+/// An object that nobody writes.
+const OTHER: &str = "other";
 const SIZES: [u64; 3] = [64 << 20, 1 << 30, 64 << 30];
 /// Between two looks of a reader.
 #[derive(Clone, Copy, PartialEq)]
@@ -64,7 +66,8 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     section.notes.push(
         "Objects are sparse, tracking is explicit. The writer changes one line, always the same, and psyncs it, as fast as it \
          can, in a thread; readers that follow are processes, which take the psyncs from the writer's log, or, where a \
-         checkpoint has hidden some, make a snapshot. A snapshot beside a writer redoes what the writer's lane \
+         checkpoint has hidden some, make a snapshot. What any process as busy takes from the writer is measured beside one that follows an object that nobody \
+         writes. A snapshot beside a writer redoes what the writer's lane \
          holds first. The first change of a page that a snapshot shares copies the page. Of pages in use the psync alone is measured; in memory, \
          beside the floor, which copies a page of the program's own memory, and writes its lines back. Since the attach, the store is measured, too, which brings the \
          page into the process."
@@ -160,11 +163,13 @@ fn snapshots(
 
 /// Returns the share of psyncs that a look at every tenth leaves.
 fn following(environment: &Environment, medium: Medium, section: &mut Section) -> Result<f64> {
-    const COLUMNS: [(&str, Unit); 6] = [
+    const COLUMNS: [(&str, Unit); 8] = [
         ("a look every", Unit::Text),
         ("psyncs", Unit::PerSecond),
         ("without", Unit::PerSecond),
         ("with/without", Unit::Ratio),
+        ("beside another object's reader", Unit::PerSecond),
+        ("with/beside another's", Unit::Ratio),
         ("one look", Unit::Nanoseconds),
         ("looks", Unit::Count),
     ];
@@ -175,33 +180,17 @@ fn following(environment: &Environment, medium: Medium, section: &mut Section) -
     let mut kept = f64::NAN;
     for pause in Pause::ALL {
         let (pool, mut object) = pool(environment, medium, SIZES[0], 16)?;
-        let (mut with, mut without) = (Samples::default(), Samples::default());
+        pool.create(OTHER, 4096)?;
+        let (mut with, mut without, mut floor) = (Samples::default(), Samples::default(), Samples::default());
         let (mut look, mut looks) = (Samples::default(), 0);
         for _ in 0..rounds {
             let alone = rate(&mut object, time)?;
             without.push(alone);
-            let mut child = Command::new(std::env::current_exe()?)
-                .arg("child")
-                .arg("follow")
-                .arg(pool.path())
-                .args([
-                    medium.kind().word(),
-                    &pause.nanoseconds(alone).to_string(),
-                    &time.as_millis().to_string(),
-                ])
-                .stdout(Stdio::piped())
-                .spawn()?;
-            let mut said = BufReader::new(child.stdout.take().ok_or("a pipe")?);
-            let mut line = String::new();
-            said.read_line(&mut line)?;
-            with.push(rate(&mut object, time)?);
-            line.clear();
-            said.read_line(&mut line)?;
-            let status = child.wait()?;
-            if !status.success() {
-                return Err(format!("the reader failed: {status}").into());
-            }
-            let followed: Followed = serde_json::from_str(&line)?;
+            let mut beside =
+                |name| beside_reader(&pool, medium, name, (pause.nanoseconds(alone), time), &mut object);
+            floor.push(beside(OTHER)?.0);
+            let (rate, followed) = beside(OBJECT)?;
+            with.push(rate);
             look.push(followed.look);
             looks += followed.looks;
             bar.inc(1);
@@ -216,6 +205,8 @@ fn following(environment: &Environment, medium: Medium, section: &mut Section) -
             spread(&with),
             spread(&without),
             ratio.into(),
+            spread(&floor),
+            (with.median() / floor.median()).into(),
             spread(&look),
             looks.into(),
         ]);
@@ -225,6 +216,34 @@ fn following(environment: &Environment, medium: Medium, section: &mut Section) -
     bar.finish_and_clear();
     section.tables.push(table);
     Ok(kept)
+}
+
+/// Psyncs a second beside a process that follows the object `name`, with a pause in nanoseconds, for a time; and what that process says.
+fn beside_reader(
+    pool: &Pool,
+    medium: Medium,
+    name: &str,
+    (pause, time): (u64, Duration),
+    object: &mut Object,
+) -> Result<(f64, Followed)> {
+    let mut child = Command::new(std::env::current_exe()?)
+        .arg("child")
+        .arg("follow")
+        .arg(pool.path())
+        .args([medium.kind().word(), name, &pause.to_string(), &time.as_millis().to_string()])
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut said = BufReader::new(child.stdout.take().ok_or("a pipe")?);
+    let mut line = String::new();
+    said.read_line(&mut line)?;
+    let rate = rate(object, time)?;
+    line.clear();
+    said.read_line(&mut line)?;
+    let status = child.wait()?;
+    if !status.success() {
+        return Err(format!("the reader failed: {status}").into());
+    }
+    Ok((rate, serde_json::from_str(&line)?))
 }
 
 /// Psyncs a second, over a time.
