@@ -13,6 +13,7 @@ mod open;
 mod psync;
 mod recovery;
 mod retention;
+mod sealing;
 mod snapshots;
 mod threads;
 mod tickets;
@@ -82,6 +83,11 @@ pub const ALL: &[Benchmark] = &[
         name: "retention",
         about: "data that survive a change of their types: conversion and extension in place",
         run: retention::run,
+    },
+    Benchmark {
+        name: "sealing",
+        about: "sealed objects: first touches, prediction, psyncs, the computations of the papers",
+        run: sealing::run,
     },
     Benchmark {
         name: "snapshots",

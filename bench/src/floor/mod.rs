@@ -5,10 +5,12 @@ mod cold;
 mod map;
 mod page;
 mod scan;
+mod unseal;
 mod write;
 
 pub use cold::ColdFloor;
 pub use map::{MapFloor, open_floor};
 pub use page::PageFloor;
 pub use scan::ScanFloor;
+pub use unseal::UnsealFloor;
 pub use write::WriteFloor;

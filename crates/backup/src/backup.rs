@@ -110,7 +110,7 @@ pub(crate) fn backup(
 /// The end of the pages that may be other than zeros, now or in the backup below.
 fn last(held: &Held, known: &BTreeMap<u64, Hash>) -> u64 {
     let known = known.last_key_value().map_or(0, |(page, _)| page + 1);
-    pages(held.attributes.published).max(known).min(pages(held.attributes.size))
+    pages(held.attributes.published).max(known).min(held.attributes.pages())
 }
 
 /// Writes what changed of a chunk; returns the bytes of the pages.
@@ -122,7 +122,7 @@ fn chunk(
     known: &BTreeMap<u64, Hash>,
     encoder: &mut Encoder<'_>,
 ) -> Result<u64> {
-    let count = CHUNK.min(pages(held.attributes.size) - first);
+    let count = CHUNK.min(held.attributes.pages() - first);
     let mut bytes = vec![0; (count * PAGE) as usize];
     source.read(held, first * PAGE, &mut bytes)?;
     let (mut hashes, mut mask, mut gone, mut kept) = (Vec::new(), 0_u64, 0_u64, 0);

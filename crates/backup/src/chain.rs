@@ -3,7 +3,7 @@
 use crate::Progress;
 use crate::decode::{Chunk, Decoder};
 use crate::error::{BackupError, Result};
-use crate::format::{Hash, Header, hex, pages};
+use crate::format::{Hash, Header, hex};
 use indelible_store::store::Attributes;
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -215,7 +215,7 @@ fn spans(links: &[Link]) -> HashMap<[u8; 16], (usize, Vec<u64>)> {
     let mut spans: HashMap<[u8; 16], (usize, Vec<u64>)> = HashMap::new();
     for (number, link) in links.iter().enumerate().rev() {
         for object in &link.objects {
-            let own = pages(object.size);
+            let own = object.pages();
             if number + 1 == links.len() {
                 spans.insert(object.id, (number, vec![own]));
             } else if let Some((from, limits)) =

@@ -3,7 +3,6 @@
 use crate::error::{BackupError, Result};
 use crate::format::{
     BODY_MAX, CHUNK, Frame, Hash, Header, MAGIC, OBJECTS_MAX, ObjectBody, PAGE, VERSION, hash, kind, packing,
-    pages,
 };
 use indelible_store::store::Attributes;
 use std::io::Read;
@@ -160,7 +159,7 @@ impl<R: Read> Decoder<R> {
             };
         }
         let (object, first) = (frame.object.get(), frame.first.get());
-        let limit = self.objects.get(object as usize).map_or(0, |object| pages(object.size));
+        let limit = self.objects.get(object as usize).map_or(0, Attributes::pages);
         let (held, gone) = (frame.held.get(), frame.gone.get());
         // Pages that went with the end of the object may be named, too.
         let within = first.is_multiple_of(CHUNK)

@@ -5,9 +5,9 @@
 //! killed left are known, and removed by the next.
 
 use crate::error::{BackupError, Result};
-use crate::format::hex;
+use crate::format::{PAGE, hex};
 use indelible::Pool;
-use indelible_store::error::{SealError, StoreError};
+use indelible_store::error::StoreError;
 use indelible_store::format::entry::{FLAG_BASE, FLAG_OVERLAY, FLAG_VOLATILE};
 use indelible_store::store::{Attributes, Reader, SnapshotOf, Store};
 use indelible_store::table::{Key, Layers, Located, read_pages};
@@ -72,14 +72,12 @@ impl Source {
         let mut written = Vec::new();
         for object in all.iter().filter(meant) {
             let name = object.entry.name();
-            if object.is_sealed() {
-                return Err(BackupError::object(&name)(SealError::Refused { what: "backup" }.into()));
-            }
             if choice.snapshots && !object.entry.has(FLAG_BASE) {
                 written.push(*object);
                 continue;
             }
-            match store.attach_reader(&name, Key(choice.key)) {
+            // Of a sealed object the ciphertext, with the key page: no seal key is needed.
+            match store.attach_raw_reader(&name, Key(choice.key)) {
                 Ok(reader) => source.add(reader, object)?,
                 Err(StoreError::Held { .. }) => written.push(*object),
                 // Somebody destroyed it, after all were listed.
@@ -115,7 +113,7 @@ impl Source {
                 return Err(BackupError::Replaced(name.clone()));
             }
             let reader =
-                self.store.attach_reader(snapshot, Key(&self.key)).map_err(BackupError::object(name))?;
+                self.store.attach_raw_reader(snapshot, Key(&self.key)).map_err(BackupError::object(name))?;
             self.add(reader, object)?;
         }
         Ok(())
@@ -150,7 +148,9 @@ impl Source {
         let medium = &**self.store.device();
         read_pages(medium, &held.object, held.layers.as_ref(), offset, bytes)
             .map_err(|error| BackupError::object(&held.attributes.name)(error.into()))?;
-        let end = held.attributes.size.saturating_sub(offset).min(bytes.len() as u64) as usize;
+        let all =
+            if held.attributes.is_sealed() { held.attributes.pages() * PAGE } else { held.attributes.size };
+        let end = all.saturating_sub(offset).min(bytes.len() as u64) as usize;
         bytes[end..].fill(0);
         Ok(())
     }

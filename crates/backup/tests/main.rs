@@ -6,4 +6,5 @@ mod incremental;
 mod interrupted;
 mod rebase;
 mod round_trip;
+mod sealed;
 mod support;

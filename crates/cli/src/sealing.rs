@@ -4,7 +4,7 @@ use crate::alike;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use clap::Args;
-use indelible::{FileAnchor, Object, Pool, ReadObject, SealKey};
+use indelible::{ErrorKind, FileAnchor, Object, Pool, ReadObject, SealKey};
 use std::path::{Path, PathBuf};
 
 /// The seal key of an object.
@@ -114,14 +114,19 @@ pub fn attach(pool: &Pool, name: &str, key: &[u8], seal: Option<&SealKey>) -> in
     }
 }
 
-/// Attaches a sealed object for reading. `None`: it is not sealed.
+/// Attaches a sealed object for reading, or what its last psync left if a process writes it. `None`: it is not sealed.
 pub fn attach_read(pool: &Pool, name: &str, key: &[u8], args: &SealArgs) -> Result<Option<ReadObject>> {
     match args.read()?.filter(|_| is_sealed(pool, name)) {
         None => Ok(None),
-        Some(seal) => pool
-            .attach_read_sealed(name, key, &seal)
-            .map(Some)
-            .map_err(|error| alike::explain(pool, name, error)),
+        Some(seal) => {
+            let attached = match pool.attach_read_sealed(name, key, &seal) {
+                Err(held) if held.kind() == ErrorKind::Held => {
+                    pool.attach_snapshot_sealed_anywhere(name, key, &seal)
+                }
+                attached => attached,
+            };
+            attached.map(Some).map_err(|error| alike::explain(pool, name, error))
+        }
     }
 }
 

@@ -100,7 +100,7 @@ fn doctor_examines() {
     assert!(run["tracking"].is_string() && run["medium"].is_null());
     let names: Vec<_> =
         run["facilities"].as_array().expect("a list").iter().map(|f| f["name"].clone()).collect();
-    assert!(names.contains(&"kernel".into()), "{names:?}");
+    assert!(names.contains(&"kernel".into()) && names.contains(&"secret memory".into()), "{names:?}");
     let keys =
         run["facilities"].as_array().and_then(|all| all.iter().find(|f| f["name"] == "protection keys"));
     let keys = keys.expect("what closes pages");

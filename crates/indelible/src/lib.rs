@@ -72,6 +72,7 @@ mod types;
 pub use collections::Persist;
 pub use doctor::{Doctor, Facility, doctor};
 pub use error::{Error, ErrorKind, Result};
+pub use fault::{PredictionDepth, PredictionStats};
 pub use heap::{Heap, HeapOptions, ReadHeap, Root, Ticket, TypeInfo};
 pub use indelible_derive::{Composite, Persist, Plain, StableHash};
 pub use indelible_store::seal::{Cost, SlotInfo};
@@ -84,7 +85,7 @@ pub use maintenance::{
 pub use object::{Object, PsyncStats, ReadObject, Shared, psync_all};
 pub use plain::Plain;
 pub use pool::{
-    Anchor, BadKeep, Collected, CreateOptions, Difference, FileAnchor, Keep, LaneUse, List, MediumKind, Pool,
-    PoolInfo, PoolOptions, SealKey, Stat, State, Tie, Tracking,
+    Anchor, BadKeep, BrokenPage, Collected, CreateOptions, Difference, FileAnchor, Keep, LaneUse, List,
+    MediumKind, Pool, PoolInfo, PoolOptions, SealKey, Stat, State, Tie, Tracking,
 };
 pub use relative::Relative;

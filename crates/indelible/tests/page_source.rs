@@ -321,6 +321,12 @@ fn without_userfaultfd() {
     let text = pool.attach("a").unwrap_err().to_string();
     assert!(text.starts_with("cannot attach object \"a\""), "{text}");
     assert!(text.contains("cannot read page 400 of the object"), "{text}");
+    let key = indelible::SealKey::file(vec![7; 32]).unwrap();
+    pool.create_with("sealed", &indelible::CreateOptions::new(LEN as u64).sealed(&key, "")).unwrap();
+    let sealed = pool.attach_sealed("sealed", b"", &key).unwrap();
+    assert_eq!(sealed.prediction(), None, "it is decrypted whole");
+    assert!(sealed.as_slice().iter().all(|byte| *byte == 0));
+    drop(sealed);
     let device = std::sync::Arc::new(world.sim().unwrap().handle());
     let asked = PoolOptions::new().fault_in(true).on_device(device, false);
     assert_eq!(asked.unwrap_err().kind(), ErrorKind::Unsupported);

@@ -171,6 +171,10 @@ mutants! {
         AnchorIgnored,
         /// Nonces follow from the place of a page.
         NonceReused,
+        /// A reader of a sealed object goes on to a later psync with pages that it decrypted before, whose seals are others now.
+        PlaintextKept,
+        /// A page of a sealed object that does not verify is damaged, although somebody has moved what the object rests on.
+        MovedUnseen,
         /// An object that takes the place of its base does not say which pages are its own.
         MergedUnclaimed,
         /// Pages of an object are believed by the revisions of the lane that it has left.
@@ -231,6 +235,12 @@ mutants! {
         NoWriteBack,
         /// Written-back lines are not waited for (in the mapped half).
         NoFence,
+    }
+
+    /// Of the memory of objects, in the mapped half: `crates/indelible/tests/evicted.rs` looks for them.
+    MEMORY {
+        /// A cut drops pages once stores are let pass again.
+        EvictedOutsideGate,
     }
 
     /// Of data that survive a change of their types, in the mapped half: tests of that half look for them.

@@ -182,6 +182,101 @@ fn keys_are_added_and_removed_and_the_last_one_stays() {
     assert_eq!((slots.len(), slots[0].label.as_str()), (1, "second"));
 }
 
+// S2.2, S3.5
+#[test]
+fn an_object_goes_back_to_a_snapshot_that_was_sealed_as_it_was() {
+    let (_, store) = pool();
+    let ((_, sealed_elsewhere), (_, plain)) = (pool(), pool());
+    sealed::create(&store, "a", 9000).unwrap();
+    sealed::create(&sealed_elsewhere, "a", 9000).unwrap();
+    plain.create("a", &of(9000)).unwrap();
+    // Objects of other pools come with the same addresses.
+    for (name, other) in [("b", &sealed_elsewhere), ("c", &plain)] {
+        other.rename("a", name, KEY).unwrap();
+        let leaving = other.begin_leaving(name, KEY).unwrap();
+        let revived = store.adopt(&leaving.attributes()).unwrap();
+        let mut bytes = vec![0; leaving.attributes().end() as usize];
+        leaving.read(0, &mut bytes).unwrap();
+        revived.write(0, &bytes).unwrap();
+        revived.publish().unwrap();
+        let snapshot = format!("of {name}");
+        store.snapshot(&[SnapshotOf { object: name, key: KEY, name: &snapshot }]).unwrap();
+        let addresses = ["a", name].map(|name| store.find(name).unwrap().entry.address);
+        assert_eq!(addresses[0], addresses[1]);
+        for (object, snapshot) in [("a", &snapshot[..]), (name, "of a")] {
+            store.reap().unwrap();
+            if store.find("of a").is_err() {
+                store.snapshot(&[SnapshotOf { object: "a", key: KEY, name: "of a" }]).unwrap();
+            }
+            let refused = store.rollback(object, snapshot, KEY);
+            assert!(
+                matches!(refused, Err(StoreError::NotItsSnapshot { .. })),
+                "{object} to {snapshot}: {refused:?}"
+            );
+        }
+        let refused = seal_error(store.diff("a", name, KEY));
+        assert!(matches!(refused, SealError::Unrelated { .. }), "{refused}");
+    }
+    assert_eq!(sealed::contents(&store, &store.find("a").unwrap()).unwrap(), vec![0; 9000]);
+    assert_eq!(sealed::contents(&store, &store.find("b").unwrap()).unwrap(), vec![0; 9000]);
+    // It may have been changed since, and go back to a snapshot of a copy.
+    let mut a = sealed::writer(&store, "a").unwrap();
+    psync(&mut a, &[(7, b"kept")]).unwrap();
+    a.detach().unwrap();
+    store.create_from("a", KEY, "trial", &of(0)).unwrap();
+    let mut trial = sealed::writer(&store, "trial").unwrap();
+    psync(&mut trial, &[(7, b"then")]).unwrap();
+    trial.detach().unwrap();
+    store.snapshot(&[SnapshotOf { object: "trial", key: KEY, name: "tried" }]).unwrap();
+    store.rollback("a", "tried", KEY).unwrap();
+    assert_eq!(&sealed::contents(&store, &store.find("a").unwrap()).unwrap()[7..11], b"then");
+    check_tiling(&store).unwrap();
+}
+
+// S3.1
+#[test]
+fn an_object_is_blank_until_something_of_its_contents_is_psynced() {
+    let (_, store) = pool();
+    sealed::create(&store, "a", 70 * PAGE).unwrap();
+    let unlocked = sealed::unlock(&store, "a").unwrap();
+    let mut a = sealed::writer(&store, "a").unwrap();
+    assert!(a.is_blank());
+    a.change_keys(&unlocked, |page, key| page.add(key, &file(2), "second")).unwrap();
+    assert!(a.is_blank());
+    psync(&mut a, &[(69 * PAGE, b"x")]).unwrap();
+    assert!(!a.is_blank());
+    a.detach().unwrap();
+    assert!(!sealed::writer(&store, "a").unwrap().is_blank());
+}
+
+// S3.2
+#[test]
+fn keys_are_changed_beside_a_process_that_makes_snapshots() {
+    for disk in [true, false] {
+        let medium = formatted(4 << 20, SimConfig { disk, ..SimConfig::default() });
+        let (store, other) = (open(&medium), open(&medium));
+        sealed::create(&store, "a", 9000).unwrap();
+        let unlocked = sealed::unlock(&store, "a").unwrap();
+        let mut a = sealed::writer(&store, "a").unwrap();
+        psync(&mut a, &[(7, b"kept")]).unwrap();
+        // Its extent is a base, which has the key page of before.
+        other.snapshot(&[SnapshotOf { object: "a", key: KEY, name: "s" }]).unwrap();
+        a.change_keys(&unlocked, |page, key| page.add(key, &file(2), "second")).unwrap();
+        psync(&mut a, &[(17, b"later")]).unwrap();
+        a.detach().unwrap();
+        let slots = |name| store.key_page(name, KEY).unwrap().slots().len();
+        assert_eq!((slots("a"), slots("s")), (2, 1), "disk {disk}");
+        let mut reader = store.attach_raw_reader("a", KEY).unwrap();
+        let unlocked = reader.unlock(&file(2)).unwrap();
+        reader.unseal(&unlocked).unwrap();
+        let bytes = sealed::bytes(&reader.sealed_pages().unwrap()).unwrap();
+        assert_eq!((&bytes[7..11], &bytes[17..22]), (&b"kept"[..], &b"later"[..]));
+        // One object's key opens what was made of it before.
+        store.attach_sealed_reader("s", KEY, &unlocked).unwrap().detach().unwrap();
+        assert_eq!(seal_error(store.unlock("s", KEY, &file(2)).map(drop)), SealError::WrongKey { slots: 1 });
+    }
+}
+
 // S3.1
 #[test]
 fn operations_that_sealed_objects_do_not_have_are_refused_and_change_nothing() {
@@ -197,15 +292,9 @@ fn operations_that_sealed_objects_do_not_have_are_refused_and_change_nothing() {
     for size in [9000, 100] {
         assert_eq!(seal_error(store.resize("a", KEY, size)), SealError::KeyNeeded);
     }
-    let snapshot = SnapshotOf { object: "a", key: KEY, name: "s" };
-    refused("snapshot", seal_error(store.snapshot(&[snapshot])));
-    refused("copy", seal_error(store.create_from("a", KEY, "b", &of(0))));
-    refused("beside", seal_error(store.attach_snapshot("a", KEY).map(drop)));
-    refused("move", seal_error(store.begin_leaving("a", KEY).map(drop)));
     assert_eq!(seal_error(store.read_object(&object, 0, &mut [0; 64])), SealError::KeyNeeded);
-    refused("diff", seal_error(store.diff("a", "a", KEY)));
     let kept = indelible_store::store::Attributes::of(&object);
-    refused("restore", seal_error(other.revive(&kept).map(drop)));
+    refused("rebase", seal_error(other.adopt_elsewhere(&kept, None).map(drop)));
     assert_eq!(&sealed::contents(&store, &object).unwrap()[7..11], b"kept");
     // Those that it has.
     store.rename("a", "b", KEY).unwrap();
@@ -408,5 +497,49 @@ fn key_pages_that_somebody_made_up_are_refused() {
             }
             (target.run)(&bytes);
         }
+    }
+}
+
+/// Pages that other threads read while psyncs change them are as one psync left them, and are never taken for damaged ones.
+// S3.3
+#[test]
+fn pages_are_read_beside_psyncs() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    for disk in [true, false] {
+        let medium = formatted(4 << 20, SimConfig { disk, ..SimConfig::default() });
+        let store = open(&medium);
+        sealed::create(&store, "a", 40 * PAGE).unwrap();
+        let mut writer = sealed::writer(&store, "a").unwrap();
+        // Few pages are kept in memory, so that lines go to the pool and leave it all the time.
+        writer.set_cached_pages(8);
+        let (pages, done) = (writer.sealed_pages().unwrap(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            for thread in 0..2_u64 {
+                let (pages, done) = (&pages, &done);
+                scope.spawn(move || {
+                    let mut newest = [0; 40];
+                    for round in thread.. {
+                        if done.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        let (page, mut bytes) = (round * 7 % 40, [9; PAGE as usize]);
+                        pages.read(page, &mut bytes).unwrap();
+                        let version = bytes[0];
+                        assert!(bytes.iter().all(|byte| *byte == version), "page {page} is of two psyncs");
+                        assert!(version >= newest[page as usize], "page {page} went back to {version}");
+                        newest[page as usize] = version;
+                    }
+                });
+            }
+            for version in 1..=120_u8 {
+                let first = u64::from(version) * 3 % 36;
+                let bytes = vec![version; 4 * PAGE as usize];
+                psync(&mut writer, &[(first * PAGE, &bytes)]).unwrap();
+                if version % 10 == 0 {
+                    writer.checkpoint().unwrap();
+                }
+            }
+            done.store(true, Ordering::Relaxed);
+        });
     }
 }

@@ -200,3 +200,44 @@ fn a_volatile_sealed_object_ends_with_the_boot() {
     store.create_sealed("w", &volatile, &[(&sealed::key(), "")]).unwrap();
     assert!(sealed::writer(&store, "w").is_ok());
 }
+
+/// An object that grows goes from extent to extent, whose former ones others get. Threads read its pages meanwhile.
+// S3.3
+#[test]
+fn pages_are_read_beside_growth() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let medium = formatted(16 << 20, SimConfig::default());
+    let store = open(&medium);
+    sealed::create(&store, "a", 40 * PAGE).unwrap();
+    let mut writer = sealed::writer(&store, "a").unwrap();
+    for page in 0..40 {
+        psync(&mut writer, &[(page * PAGE, &[page as u8 + 1; PAGE as usize])]).unwrap();
+    }
+    let (pages, done) = (writer.sealed_pages().unwrap(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for thread in 0..2_u64 {
+            let (pages, done) = (&pages, &done);
+            scope.spawn(move || {
+                for round in thread.. {
+                    if done.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let (page, mut bytes) = (round * 7 % 40, [9; PAGE as usize]);
+                    pages.read(page, &mut bytes).unwrap();
+                    assert!(bytes.iter().all(|byte| *byte == page as u8 + 1), "page {page}");
+                }
+            });
+        }
+        let grown = (1..40).try_for_each(|step| {
+            writer.grow((40 + step * 5) * PAGE).map(drop)?;
+            // In the way of the next step, and in the place of this one.
+            let name = format!("b{step}");
+            store.create(&name, &of(30 * PAGE))?;
+            let mut other = store.attach_writer(&name, KEY)?;
+            psync(&mut other, &[(0, &[0xee; 30 * PAGE as usize])])?;
+            other.detach()
+        });
+        done.store(true, Ordering::Relaxed);
+        grown.unwrap();
+    });
+}

@@ -11,7 +11,7 @@ use indelible_store::lane::{Batch, BatchSource};
 use indelible_store::medium::{Medium, read_struct};
 use indelible_store::space::{ADDRESSES, PAGES, TableTransaction};
 use indelible_store::store::{Changes, Identity, PageImage, Primary, Store, Writer, psync_all};
-use indelible_store::table::{Key, Located};
+use indelible_store::table::Located;
 use std::collections::btree_map;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -209,7 +209,7 @@ pub fn recover_all(store: &Arc<Store>) -> Result<()> {
         let name = object.entry.name();
         match sealed::writer(store, &name) {
             Ok(writer) => writer.detach()?,
-            Err(StoreError::ObjectReadOnly) => store.attach_reader(&name, Key::default())?.detach()?,
+            Err(StoreError::ObjectReadOnly) => sealed::reader(store, &name)?.detach()?,
             Err(error) => return Err(error),
         }
     }

@@ -4,7 +4,7 @@ use indelible_store::error::Result;
 use indelible_store::format::seal::Shape;
 use indelible_store::format::{PAGE, pages_for};
 use indelible_store::seal::SealKey;
-use indelible_store::store::{SealedPages, Store, Unlocked, Writer};
+use indelible_store::store::{Reader, SealedPages, Store, Unlocked, Writer};
 use indelible_store::table::{CreateOptions, Key, Located};
 use std::sync::Arc;
 
@@ -33,11 +33,24 @@ pub fn writer(store: &Arc<Store>, name: &str) -> Result<Writer> {
     store.attach_writer(name, Key::default())
 }
 
+/// Attaches an object for reading, sealed or not.
+pub fn reader(store: &Arc<Store>, name: &str) -> Result<Reader> {
+    let mut reader = store.attach_raw_reader(name, Key::default())?;
+    open(&mut reader)?;
+    Ok(reader)
+}
+
+/// Decrypts what a reader has, if it is sealed.
+pub fn open(reader: &mut Reader) -> Result<()> {
+    if reader.object().is_sealed() {
+        reader.unseal(&reader.unlock(&key())?)?;
+    }
+    Ok(())
+}
+
 /// The bytes of a sealed object that nobody writes.
 pub fn contents(store: &Arc<Store>, object: &Located) -> Result<Vec<u8>> {
-    let name = object.entry.name();
-    let reader = store.attach_sealed_reader(&name, Key::default(), &unlock(store, &name)?)?;
-    match reader.sealed_pages() {
+    match reader(store, &object.entry.name())?.sealed_pages() {
         Some(pages) => bytes(&pages),
         None => Ok(Vec::new()),
     }

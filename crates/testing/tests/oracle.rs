@@ -81,7 +81,7 @@ fn random_programs_go_on_after_failures() {
     let mut wrong = Vec::new();
     for seed in 0..100 {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let (start, config) = (starts()[rng.usize(..4)], media()[rng.usize(..6)]);
+        let (start, config) = (starts()[rng.usize(..starts().len())], media()[rng.usize(..6)]);
         let program = random(start, 40, &mut rng);
         if let Err(cause) = run_and_cut(&start.pool(config).medium(), &program, seed) {
             wrong.push(format!("{seed}: {cause}"));

@@ -178,7 +178,7 @@ impl Crew<'_> {
         let own = std::env::current_exe().context("this program's own path")?;
         let stderr = fs::File::options().create(true).append(true).open(self.machine.stderr())?;
         let mut command = Command::new(own);
-        command.args(["kills-child", role, "--keeps", "--seed", &self.seed.to_string()]);
+        command.args(["kills-child", role, "--keeps", "--seals", "--seed", &self.seed.to_string()]);
         command.arg("--pool").arg(self.machine.pool());
         for spec in specs {
             command.args(["--workload", &spec.to_string()]);

@@ -36,16 +36,16 @@ fn script(seed: u64) -> Vec<Action> {
         Action::Psync { names: unique, stores }
     };
     vec![
-        Action::Create { name: name("a"), size: 10_000, sparse: false },
+        Action::Create { name: name("a"), size: 10_000, sparse: false, sealed: false },
         stores(&[("a", 100, 8), ("a", 5000, 300)]),
-        Action::Create { name: name("b"), size: 50_000, sparse: true },
+        Action::Create { name: name("b"), size: 50_000, sparse: true, sealed: false },
         stores(&[("a", 0, 8), ("b", 0, 8), ("b", 40_000, 5000)]),
         Action::Grow { name: name("a"), size: 90_000 },
         stores(&[("a", 60_000, 20_000)]),
         Action::Checkpoint { name: name("a") },
         stores(&[("a", 60_000, 10)]),
         Action::Reattach { name: name("a") },
-        Action::Create { name: name("c"), size: 300 * 4096, sparse: false },
+        Action::Create { name: name("c"), size: 300 * 4096, sparse: false, sealed: false },
         stores(&[("c", 0, 300 * 4096)]),
         stores(&[("c", 4096, 600_000)]),
         Action::Resize { name: name("b"), size: 5000 },
@@ -66,7 +66,7 @@ impl Script<'_> {
     }
 
     fn workload(&self) -> Workload {
-        Workload::new(Source { seed: self.seed, sparse: true, keeps: false }, 0)
+        Workload::new(Source { seed: self.seed, sparse: true, keeps: false, seals: false }, 0)
     }
 
     /// All steps. A step that had no space is tried once more as it is; after another error the process

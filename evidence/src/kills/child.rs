@@ -2,10 +2,10 @@
 
 use super::WORKLOADS;
 use super::watch::idle;
-use crate::workloads::program::{Source, Workload, mixed};
+use crate::workloads::program::{Action, Source, Workload, mixed};
 use crate::workloads::ring;
 use crate::workloads::wire::{Said, Spec};
-use crate::workloads::world::{Trouble, Worker, patient, read_ring, settle};
+use crate::workloads::world::{Trouble, Worker, attach, attach_read, patient, read_ring, settle};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use indelible::{ErrorKind, Pool, PoolOptions, Severity, Tracking, check};
@@ -40,6 +40,9 @@ pub(crate) struct Child {
     /// With snapshots, copies, and objects that go back
     #[arg(long)]
     pub(crate) keeps: bool,
+    /// With sealed objects
+    #[arg(long)]
+    pub(crate) seals: bool,
     /// The workloads' progress so far
     #[arg(long)]
     pub(crate) workload: Vec<Spec>,
@@ -76,7 +79,7 @@ impl Child {
     }
 
     fn source(&self) -> Source {
-        Source { seed: self.seed, sparse: !self.dense, keeps: self.keeps }
+        Source { seed: self.seed, sparse: !self.dense, keeps: self.keeps, seals: self.seals }
     }
 
     fn work(&self) -> Result<(), Trouble> {
@@ -131,6 +134,9 @@ impl Child {
                 result = worker.perform(&action);
             }
             result?;
+            if let Action::Create { sealed: true, .. } = &action {
+                Said::Count { count: 1, what: "sealed objects".into() }.say();
+            }
             Said::Done { workload: number, step }.say();
             worker.workload.take(&action);
         }
@@ -144,7 +150,7 @@ impl Child {
         loop {
             let names: Vec<String> = pool.list().filter_map(Result::ok).map(|stat| stat.name).collect();
             let Some(name) = rng.choice(&names) else { continue };
-            match pool.attach_read(name) {
+            match attach_read(&pool, name) {
                 Ok(object) => {
                     let first = object.as_slice().to_vec();
                     if name.starts_with("ring") {
@@ -196,7 +202,7 @@ impl Child {
     fn try_writing(&self, pool: &Pool, workload: &mut Workload) -> Result<(), Trouble> {
         let Some(name) = workload.writable().next() else { return Ok(()) };
         let bytes = &workload.objects[name];
-        let object = patient(|| pool.attach(name))?;
+        let object = patient(|| attach(pool, name))?;
         if object.as_slice()[..bytes.len()] != bytes[..] {
             return Err(Trouble::Wrong(format!("{name} differs between a reader and a writer")));
         }

@@ -5,7 +5,7 @@
 //! has come, and some have a successor that recovers while the others go on. Readers attach beside them.
 //! Then processes recover and are killed in turn, and at last a judge recovers in peace and compares.
 //! Rounds follow each other on the pool of a scenario; scenarios differ in medium, tracking rung and adversity. In some of them processes
-//! also make snapshots and copies of what others write, and follow it: [`beside`].
+//! also make snapshots and copies of what others write, and follow it: [`beside`]. In some, many objects are sealed, with snapshots and copies.
 //!
 //! Checked: each workload is in all of its objects as after the last step that was reported done, or as after
 //! the one under way; a cut is consistent and not older than promised; nothing else is in the pool; check
@@ -70,15 +70,18 @@ pub(crate) struct Kills {
 enum Kind {
     /// Each process has objects of its own.
     Apart,
+    /// The same, and many objects are sealed, have snapshots and copies, and go back.
+    Sealed,
     /// Processes keep, copy and follow the objects of others.
     Beside,
 }
 
 /// Environments, tracking rungs and kinds, taken in turn.
-const SCENARIOS: [(Environment, &str, Kind); 15] = [
+const SCENARIOS: [(Environment, &str, Kind); 18] = [
     (Environment::Disk, "wp-async", Kind::Apart),
     (Environment::Memory, "wp-async", Kind::Beside),
     (Environment::Memory, "wp-async", Kind::Apart),
+    (Environment::Disk, "wp-async", Kind::Sealed),
     (Environment::Disk, "mprotect", Kind::Apart),
     (Environment::Disk, "wp-async", Kind::Beside),
     (Environment::Memory, "mprotect", Kind::Apart),
@@ -91,12 +94,15 @@ const SCENARIOS: [(Environment, &str, Kind); 15] = [
     (Environment::Memory, "explicit", Kind::Beside),
     (Environment::LittleMemory, "auto", Kind::Apart),
     (Environment::Disk, "mprotect", Kind::Beside),
+    (Environment::Memory, "mprotect", Kind::Sealed),
+    (Environment::FullDisk, "auto", Kind::Sealed),
 ];
 
 impl Kind {
     fn suffix(self) -> &'static str {
         match self {
             Kind::Apart => "",
+            Kind::Sealed => ", sealed",
             Kind::Beside => ", beside writers",
         }
     }
@@ -184,7 +190,10 @@ impl Kills {
         bar.set_message(format!("{}, {tracking}{}", environment.word(), kind.suffix()));
         let own = mixed(seed, number, 0).u64(..);
         let scenario: Option<Box<dyn Rounds>> = match kind {
-            Kind::Apart => Scenario::new(environment, tracking, own)?.map(|made| Box::new(made) as _),
+            Kind::Apart | Kind::Sealed => {
+                let made = Scenario::new(environment, tracking, kind == Kind::Sealed, own)?;
+                made.map(|made| Box::new(made) as _)
+            }
             Kind::Beside => Beside::new(environment, tracking, own)?.map(|made| Box::new(made) as _),
         };
         let Some(mut scenario) = scenario else {

@@ -21,6 +21,8 @@ const POOL: u64 = 64 << 20;
 pub(crate) struct Scenario {
     environment: Environment,
     tracking: &'static str,
+    /// Whether objects may be sealed, kept and copied.
+    seals: bool,
     place: Place,
     group: Option<Group>,
     seed: u64,
@@ -42,6 +44,7 @@ impl Scenario {
     pub(crate) fn new(
         environment: Environment,
         tracking: &'static str,
+        seals: bool,
         seed: u64,
     ) -> Result<Option<Scenario>> {
         let Some(place) = Place::new(environment)? else { return Ok(None) };
@@ -53,6 +56,7 @@ impl Scenario {
         Ok(Some(Scenario {
             environment,
             tracking,
+            seals,
             place,
             group: if environment == Environment::LittleMemory { Group::new() } else { None },
             seed,
@@ -224,6 +228,9 @@ impl Scenario {
         command.env("RUST_BACKTRACE", "0");
         if self.environment == Environment::FullMemory {
             command.arg("--dense");
+        }
+        if self.seals {
+            command.args(["--keeps", "--seals"]);
         }
         for spec in specs {
             command.args(["--workload", &spec.to_string()]);

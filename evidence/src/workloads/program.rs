@@ -5,7 +5,7 @@
 //! stores before it; killed in a step, the workload is as before it or as after it, in all of its objects. Its
 //! successor begins with the step that follows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Largest object that grows step by step, in bytes.
 const LARGE: u64 = 96 << 10;
@@ -21,6 +21,8 @@ pub(crate) struct Source {
     pub(crate) sparse: bool,
     /// Whether objects are kept as snapshots, copied, and go back.
     pub(crate) keeps: bool,
+    /// Whether objects may be sealed.
+    pub(crate) seals: bool,
 }
 
 /// A workload's objects after `step` steps.
@@ -33,6 +35,8 @@ pub(crate) struct Workload {
     pub(crate) objects: BTreeMap<String, Vec<u8>>,
     /// Copies and snapshots among them.
     kept: BTreeMap<String, Kept>,
+    /// Those that are sealed.
+    sealed: BTreeSet<String>,
 }
 
 /// A copy or a snapshot.
@@ -58,6 +62,7 @@ pub(crate) enum Action {
         name: String,
         size: u64,
         sparse: bool,
+        sealed: bool,
     },
     Destroy {
         name: String,
@@ -106,6 +111,7 @@ impl Action {
     /// A word for counting.
     pub(crate) fn word(&self) -> &'static str {
         match self {
+            Action::Create { sealed: true, .. } => "create sealed",
             Action::Create { .. } => "create",
             Action::Destroy { .. } => "destroy",
             Action::Grow { .. } => "grow",
@@ -124,7 +130,8 @@ impl Action {
 
 impl Workload {
     pub(crate) fn new(source: Source, number: u32) -> Self {
-        Workload { source, number, step: 0, objects: BTreeMap::new(), kept: BTreeMap::new() }
+        let (objects, kept, sealed) = Default::default();
+        Workload { source, number, step: 0, objects, kept, sealed }
     }
 
     /// The workload after `step` steps.
@@ -148,8 +155,9 @@ impl Workload {
         let count = self.writable().count();
         let sparse = rng.u8(0..4) == 0 && self.source.sparse;
         let fresh = format!("{}{}", self.prefix(), self.step + 1);
+        let sealed = self.source.seals && rng.bool();
         if count < 2 {
-            return Action::Create { name: fresh, size: rng.u64(1..=LARGE / 4), sparse };
+            return Action::Create { name: fresh, size: rng.u64(1..=LARGE / 4), sparse, sealed };
         }
         let name = self.any(&mut rng).to_owned();
         let size = self.objects[&name].len() as u64;
@@ -157,8 +165,8 @@ impl Workload {
             return self.keep(&mut rng, name, fresh);
         }
         match rng.u32(0..100) {
-            0..5 if count < 4 => Action::Create { name: fresh, size: rng.u64(1..=LARGE / 2), sparse },
-            5 if count < 4 => Action::Create { name: fresh, size: LOAD, sparse },
+            0..5 if count < 4 => Action::Create { name: fresh, size: rng.u64(1..=LARGE / 2), sparse, sealed },
+            5 if count < 4 => Action::Create { name: fresh, size: LOAD, sparse, sealed },
             6..10 if count > 2 && !self.lends(&name) => Action::Destroy { name },
             10..16 if size < LARGE => Action::Grow { name, size: size + rng.u64(1..=LARGE / 4) },
             16..20 if size <= LARGE => Action::Resize { name, size: rng.u64(1..=LARGE) },
@@ -213,7 +221,7 @@ impl Workload {
     fn psync(&self, rng: &mut fastrand::Rng) -> Action {
         let mut names: Vec<String> = self.writable().cloned().collect();
         rng.shuffle(&mut names);
-        let mut attached = std::collections::BTreeSet::new();
+        let mut attached = BTreeSet::new();
         names.retain(|name| attached.insert(self.first(name).to_owned()));
         names.truncate(match rng.u8(0..10) {
             0..6 => 1,
@@ -246,16 +254,23 @@ impl Workload {
     /// Moves on by the next step.
     pub(crate) fn take(&mut self, action: &Action) {
         match action {
-            Action::Create { name, size, .. } => {
+            Action::Create { name, size, sealed, .. } => {
+                if *sealed {
+                    self.sealed.insert(name.clone());
+                }
                 self.objects.insert(name.clone(), vec![0; *size as usize]);
             }
             Action::Destroy { name } => {
                 self.objects.remove(name);
                 self.kept.remove(name);
+                self.sealed.remove(name);
             }
             Action::Keep { name, snapshot: kept } | Action::Copy { name, copy: kept } => {
                 let snapshot = matches!(action, Action::Keep { .. });
                 let first = self.first(name).to_owned();
+                if self.sealed.contains(name) {
+                    self.sealed.insert(kept.clone());
+                }
                 self.kept.insert(kept.clone(), Kept { first, snapshot });
                 self.objects.insert(kept.clone(), self.objects[name].clone());
             }
@@ -291,7 +306,7 @@ mod tests {
     use super::*;
 
     fn source(seed: u64) -> Source {
-        Source { seed, sparse: true, keeps: false }
+        Source { seed, sparse: true, keeps: false, seals: false }
     }
 
     #[test]
@@ -319,5 +334,14 @@ mod tests {
             workload.take(&action);
         }
         assert_eq!(words.len(), 12, "{words:?}");
+        let mut workload = Workload::new(Source { keeps: true, seals: true, ..source(1) }, 0);
+        let mut sealed = 0;
+        for _ in 0..600 {
+            let action = workload.next();
+            words.insert(action.word());
+            workload.take(&action);
+            sealed += workload.sealed.len();
+        }
+        assert!(words.len() == 13 && sealed > 600, "{words:?}, {sealed}");
     }
 }

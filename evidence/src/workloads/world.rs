@@ -3,7 +3,7 @@
 use super::program::{Action, Source, Workload};
 use super::ring::{self, Numbers, Ring};
 use super::wire::Spec;
-use indelible::{CreateOptions, ErrorKind, Object, Pool, psync_all};
+use indelible::{CreateOptions, ErrorKind, Object, Pool, ReadObject, SealKey, psync_all};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -42,6 +42,27 @@ pub(crate) fn patient<T>(mut attempt: impl FnMut() -> indelible::Result<T>) -> R
             }
             done => return Ok(done?),
         }
+    }
+}
+
+/// The key of all sealed objects.
+pub(crate) fn seal_key() -> indelible::Result<SealKey> {
+    SealKey::file(vec![0x5a; 32])
+}
+
+/// Attaches an object for writing, sealed or not.
+pub(crate) fn attach(pool: &Pool, name: &str) -> indelible::Result<Object> {
+    match pool.stat(name)?.sealed {
+        true => pool.attach_sealed(name, b"", &seal_key()?),
+        false => pool.attach(name),
+    }
+}
+
+/// Attaches an object for reading, sealed or not.
+pub(crate) fn attach_read(pool: &Pool, name: &str) -> indelible::Result<ReadObject> {
+    match pool.stat(name)?.sealed {
+        true => pool.attach_read_sealed(name, b"", &seal_key()?),
+        false => pool.attach_read(name),
     }
 }
 
@@ -86,7 +107,7 @@ pub(crate) fn differs(pool: &Pool, workload: &Workload) -> Result<Option<String>
         return Ok(Some(format!("objects {there:?} instead of {model:?}")));
     }
     for (name, bytes) in &workload.objects {
-        let object = patient(|| pool.attach_read(name))?;
+        let object = patient(|| attach_read(pool, name))?;
         if let Some(at) = mismatch(&object.as_slice()[..bytes.len()], bytes) {
             return Ok(Some(format!("{name} differs at byte {at} of {}", bytes.len())));
         }
@@ -173,8 +194,11 @@ impl Worker {
     /// The operation itself.
     pub(crate) fn perform(&mut self, action: &Action) -> Result<(), Trouble> {
         match action {
-            Action::Create { name, size, sparse } => {
-                let how = CreateOptions::new(*size).sparse(*sparse);
+            Action::Create { name, size, sparse, sealed } => {
+                let mut how = CreateOptions::new(*size).sparse(*sparse);
+                if *sealed {
+                    how = how.sealed(&seal_key()?, "evidence");
+                }
                 patient(|| self.pool.create_with(name, &how))
             }
             Action::Destroy { name } => patient(|| self.pool.destroy(name)),
@@ -183,7 +207,10 @@ impl Worker {
                 patient(|| self.pool.create_from(name, copy, b"", &CreateOptions::new(0)))
             }
             Action::Back { name, snapshot } => patient(|| self.pool.rollback(name, snapshot, b"")),
-            Action::Resize { name, size } => patient(|| self.pool.resize(name, *size, b"")),
+            Action::Resize { name, size } => patient(|| match self.pool.stat(name)?.sealed {
+                true => self.pool.resize_sealed(name, *size, b"", &seal_key()?),
+                false => self.pool.resize(name, *size, b""),
+            }),
             Action::Grow { name, size } => Ok(self.attach(name)?.grow(*size)?),
             Action::Checkpoint { name } => Ok(self.attach(name)?.checkpoint()?),
             Action::Reattach { name } => {
@@ -262,7 +289,7 @@ impl Worker {
             for other in same {
                 self.attached.remove(&other).map_or(Ok(()), Object::detach)?;
             }
-            let object = patient(|| self.pool.attach(name))?;
+            let object = patient(|| attach(&self.pool, name))?;
             self.attached.insert(name.to_owned(), object);
         }
         Ok(self.attached.get_mut(name).expect("it was attached just now"))

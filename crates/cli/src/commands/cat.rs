@@ -58,7 +58,14 @@ pub fn run(context: &Context, args: &Cat) -> Result {
     let pool = context.open_to_read(&args.pool)?;
     if let Some(sealed) = attach_read(&pool, &args.name, &key, &args.seal)? {
         let (from, len) = range(args, sealed.as_slice().len() as u64)?;
-        written(&sealed.as_slice()[from..from + len])?;
+        let mut out = Out::new();
+        for at in (from..from + len).step_by(PIECE) {
+            let piece = at..(at + PIECE).min(from + len);
+            // A page that does not verify is an error here, and a signal where it is touched.
+            sealed.prefault(piece.clone())?;
+            out.bytes(&sealed.as_slice()[piece])?;
+        }
+        out.finish()?;
         return Ok(sealed.detach()?);
     }
     let attached = match pool.attach_read_with_key(&args.name, &key) {
@@ -90,6 +97,10 @@ fn write(pool: &Pool, args: &Cat, located: &Located) -> Result {
 
 /// Writes what the newest psync left of an object that a process writes, `held`.
 fn beside_writer(pool: &Pool, args: &Cat, key: &[u8], held: Error) -> Result {
+    if pool.stat(&args.name).is_ok_and(|stat| stat.sealed) {
+        // Without its seal key.
+        pool.attach_snapshot_with_key(&args.name, key)?;
+    }
     match pool.store().attach_snapshot(&args.name, Key(key)) {
         Ok(reader) => {
             let written = write(pool, args, &{ *reader.object() });

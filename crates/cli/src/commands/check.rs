@@ -1,14 +1,17 @@
 //! `pmo check`: is everything in a pool as it should be?
 
+use crate::alike;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::keys::KeyArgs;
 use crate::out::{Out, show};
 use crate::progress;
+use crate::sealing::SealArgs;
 use crate::text::{count, printable};
 use crate::values::pool;
 use clap::Args;
-use indelible::Severity;
+use indelible::{BrokenPage, ErrorKind, Severity, Stat};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -16,24 +19,53 @@ use std::path::PathBuf;
 ///
 /// Reads every structure of the pool and reports damage: the structure, its offset, the object
 /// concerned, and advice. Works on pools that cannot be opened, and beside programs that use the pool. Contents of
-/// objects have no checksums, so they are not judged.
+/// objects have no checksums, so they are not judged; those of sealed objects are, with `--seals` and their seal key.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   pmo check data.pmo
   pmo check data.pmo && echo fine         exit code 3: something is wrong
   pmo check data.pmo --json | jq '.findings[] | select(.severity == \"error\")'
+  pmo check data.pmo --seals --seal-key-file ledger.key
 
 JSON:
   {\"clean\":false,\"objects\":12,\"lanes\":1,\"waiting\":0,\"left_off\":0,
    \"findings\":[{\"severity\":\"error\",\"part\":\"table entry\",\"offset\":593920,\"object\":\"counters\",
                 \"what\":\"…\",\"remedy\":\"…\"}]}
   severity is note, warning or error; clean means that there are notes at most. waiting counts psyncs of
-  writers that died, which the next attach completes. left_off counts findings beyond those listed.")]
+  writers that died, which the next attach completes. left_off counts findings beyond those listed.
+  With --seals there is \"seals\":[{\"object\":\"ledger\",\"opened\":true,\"pages\":25,\"broken\":[{\"page\":5,\"what\":\"of its contents\"}]}],
+  and clean means that no page is broken, too; opened is false if the seal key is another object's.")]
 pub struct Check {
     /// The pool
     #[arg(value_parser = pool())]
     pool: PathBuf,
+
+    /// Verify every page of the sealed objects that the seal key opens, too, whoever has them attached
+    #[arg(long)]
+    seals: bool,
+
+    #[command(flatten)]
+    seal: SealArgs,
+
+    #[command(flatten)]
+    key: KeyArgs,
+}
+
+/// A sealed object.
+#[derive(Serialize)]
+struct Seals {
+    object: String,
+    /// Whether the seal key is one of its own.
+    opened: bool,
+    pages: u64,
+    broken: Vec<Broken>,
+}
+
+#[derive(Serialize)]
+struct Broken {
+    page: u64,
+    what: &'static str,
 }
 
 /// A check, for programs.
@@ -45,6 +77,8 @@ pub struct Report {
     waiting: u64,
     left_off: u64,
     findings: Vec<Finding>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    seals: Vec<Seals>,
 }
 
 #[derive(Serialize)]
@@ -78,6 +112,7 @@ impl Report {
             waiting: report.waiting,
             left_off: report.left_off,
             findings: findings.collect(),
+            seals: Vec::new(),
         }
     }
 
@@ -93,11 +128,22 @@ impl Report {
             out.line(&format!("{severity}: {part} at {offset}: {object}{}", printable(what)))?;
             out.line(&format!("  help: {}", printable(remedy)))?;
         }
+        for Seals { object, opened, broken, .. } in &self.seals {
+            let object = crate::failure::object(object);
+            if !opened {
+                out.line(&format!("note: {object} is sealed by another key: it was not verified"))?;
+            }
+            for Broken { page, what } in broken {
+                out.line(&format!("error: {object}: page {page}, {what}, is not what was sealed"))?;
+                out.line("  help: restore the object from a backup: nothing can be read of the page")?;
+            }
+        }
         if self.left_off > 0 {
             out.line(&format!("and {} more", self.left_off))?;
         }
         let wrong =
             self.findings.iter().filter(|finding| finding.severity != "note").count() as u64 + self.left_off;
+        let wrong = wrong + self.seals.iter().map(|seals| seals.broken.len() as u64).sum::<u64>();
         let verdict =
             if self.clean { "clean".to_owned() } else { format!("{} found", count(wrong, "problem")) };
         let waiting = match self.waiting {
@@ -119,7 +165,39 @@ pub fn run(context: &Context, args: &Check) -> Result {
         bar.set_position(done);
     });
     bar.finish_and_clear();
-    let report = Report::of(&found?);
+    let mut report = Report::of(&found?);
+    if args.seals {
+        report.seals = verify(context, args)?;
+        report.clean &= report.seals.iter().all(|seals| seals.broken.is_empty());
+    }
     show(context.json, &report, Report::text)?;
     report.verdict()
+}
+
+/// Verifies the sealed objects.
+fn verify(context: &Context, args: &Check) -> Result<Vec<Seals>> {
+    let (seal, key) = (args.seal.required()?, args.key.read()?);
+    let pool = context.open_to_read(&args.pool)?;
+    let mut all = Vec::new();
+    // An object that cannot be listed is a finding already.
+    for stat in pool.list().flatten().filter(|stat| stat.sealed) {
+        let bar = progress::bytes("verifying", Some(stat.size));
+        let verified = pool.verify_sealed(&stat.name, &key, &seal, &mut |done, _| bar.set_position(done));
+        bar.finish_and_clear();
+        let (opened, broken) = match verified {
+            // One key of two may be the seal key.
+            Err(error) if error.kind() == ErrorKind::WrongKey && !needs_key(&stat, &key) => {
+                (false, Vec::new())
+            }
+            verified => (true, verified.map_err(|error| alike::explain(&pool, &stat.name, error))?),
+        };
+        let broken = broken.into_iter().map(|BrokenPage { page, what }| Broken { page, what }).collect();
+        all.push(Seals { object: stat.name, opened, pages: stat.size.div_ceil(4096), broken });
+    }
+    Ok(all)
+}
+
+/// Whether the object has a key of the other kind, and none was given.
+fn needs_key(stat: &Stat, key: &[u8]) -> bool {
+    key.is_empty() && (stat.read_key || stat.write_key)
 }

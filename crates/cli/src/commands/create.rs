@@ -27,8 +27,8 @@ Examples:
 
   pmo create data.pmo secrets 1M --sealed --seal-key-file secrets.key
 
-A sealed object is encrypted in the pool: without its seal key nobody reads it, or changes it unnoticed. It has no
-snapshots, copies or backups yet.
+A sealed object is encrypted in the pool: without its seal key nobody reads it, or changes it unnoticed.
+Snapshots, copies and backups of it are sealed as it is, and made without its seal key.
 
 Keys of objects that are not sealed are a guard rail against mistakes: who can read the pool's file can
 read the object.")]

@@ -25,6 +25,9 @@ const PAGE: u64 = 4096;
 ///
 /// Of heaps, the roots are named that are of another type in the two, or in only one, or one of whose values is another, as far as the types of the roots are
 /// described. Values that only raw pointers lead to belong to no root.
+///
+/// A sealed object is compared with its snapshots and copies without its seal key, by which pages were sealed anew in between: one whose bytes changed and changed back is
+/// among them, and roots are not looked at.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -33,7 +36,7 @@ Examples:
 
 JSON: {\"older_size\":9000,\"newer_size\":9000,\"pages\":1,\"bytes\":4096,\"ranges\":[{\"offset\":4096,\"length\":4096}],
    \"roots\":[{\"name\":\"list\",\"change\":\"changed\",\"type\":\"PVec<u64>\"}]}
-  change is added, removed, retyped (with the older type in \"was\"), changed, or unknown; roots is null if the two are no heaps
+  change is added, removed, retyped (with the older type in \"was\"), changed, or unknown; roots is null if the two are sealed, or no heaps
   all of it in bytes, but for pages, which are those that differ; bytes behind the end of an object count as zeros")]
 pub struct Diff {
     /// The pool
@@ -74,7 +77,12 @@ pub fn run(context: &Context, args: &Diff) -> Result {
         let missing = [&args.older, &args.newer].into_iter().find(|name| pool.stat(name).is_err());
         alike::explain(&pool, missing.unwrap_or(&args.newer), error)
     })?;
-    let roots = roots::changed(&pool, (&args.older, &args.newer), &key, &found)?;
+    // What a sealed object holds is told by its seal key alone.
+    let sealed = pool.stat(&args.newer).is_ok_and(|stat| stat.sealed);
+    let roots = match sealed {
+        true => None,
+        false => roots::changed(&pool, (&args.older, &args.newer), &key, &found)?,
+    };
     show(context.json, &Report::of(&found, roots), |report, out| report.text(args, out))
 }
 

@@ -230,6 +230,7 @@ fn store(attached: &mut Object, args: &Put, input: &mut Input, size: u64, bar: &
         if filled > end - at {
             return Err(too_long(args, size));
         }
+        decrypt(attached, at..at + filled)?;
         attached.range_mut(at..at + filled).copy_from_slice(&piece[..filled]);
         at += filled;
         bar.inc(filled as u64);
@@ -238,9 +239,18 @@ fn store(attached: &mut Object, args: &Put, input: &mut Input, size: u64, bar: &
         }
     }
     if args.zero_rest {
+        decrypt(attached, at..end)?;
         attached.range_mut(at..end).fill(0);
     }
     Ok((at - start) as u64)
+}
+
+/// Has pages of a sealed object decrypted: one that does not verify is an error here, and a signal where it is stored to.
+fn decrypt(attached: &Object, bytes: std::ops::Range<usize>) -> Result {
+    if attached.prediction().is_some() {
+        attached.prefault(bytes)?;
+    }
+    Ok(())
 }
 
 fn too_long(args: &Put, size: u64) -> Failure {

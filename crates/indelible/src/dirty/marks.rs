@@ -185,7 +185,7 @@ impl DirtyLines {
     }
 
     /// Whether [`mark_pinned`](Self::mark_pinned) was ever called.
-    pub(super) fn is_pinned(&self) -> bool {
+    pub(crate) fn is_pinned(&self) -> bool {
         self.pinned.load(Ordering::Acquire)
     }
 

@@ -13,12 +13,18 @@
 //!    entry is of a range whose user has broken the rules, and may wait for the range to vanish.
 //! 2. A source never touches a served range, and never waits for a thread that might: the
 //!    service's thread would wait for itself.
-//! 3. The service's thread waits for no other: a range that is being filled has the faults that come meanwhile answered by the
-//!    thread that fills it.
+//! 3. The service's thread waits for no other: faults of pages that are being filled are answered by the
+//!    thread that fills them.
 //!
-//! Lock order: `ranges`, then a range's `turn`. Neither is held while a system call of another
+//! Pages that a program is likely to touch next are filled by other threads (`ahead`), as `predict` says.
+//!
+//! Lock order: `ranges`, then a range's `claims`. Neither is held while a system call of another
 //! thread could fault on a served range, nor while a page is read.
 
+mod ahead;
+mod evict;
+mod predict;
+mod prediction;
 mod range;
 pub(crate) mod removal;
 mod service;
@@ -33,6 +39,9 @@ use std::sync::{Arc, PoisonError};
 use crate::sys::PAGE;
 use crate::sys::fork::ForkLocal;
 use crate::sys::uffd::{Reach, Uffd, WP_ASYNC};
+pub use predict::PredictionDepth;
+pub(crate) use prediction::PredictionParams;
+pub use prediction::PredictionStats;
 use range::Range;
 use service::Service;
 pub(crate) use source::{Layered, Live, Modelled, PageError, PageSource, Primary, Sealed};
@@ -51,6 +60,14 @@ pub(crate) struct ServeParams {
     pub(crate) budget: usize,
     /// Install pages write-protected, for tracking by `WP_ASYNC`.
     pub(crate) protect: bool,
+    /// Overwrite the bytes of pages wherever they pass.
+    pub(crate) secret: bool,
+    /// Pages in memory at most, but for those that may not be dropped; `None`: any number.
+    pub(crate) limit: Option<usize>,
+    /// Nobody stores to the range, so that pages may be dropped at any time.
+    pub(crate) frozen: bool,
+    /// Fill pages ahead that are likely to be touched next.
+    pub(crate) prediction: Option<PredictionParams>,
     pub(crate) source: Arc<dyn PageSource>,
 }
 
@@ -76,6 +93,9 @@ pub(crate) fn serve(params: ServeParams) -> io::Result<Served> {
     let service = Service::get()?;
     if params.protect && !service.uffd.has(WP_ASYNC) {
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+    }
+    if params.prediction.is_some() {
+        service.predict();
     }
     let (base, len) = (params.base, params.len);
     let range = Arc::new(Range::new(params));
@@ -117,10 +137,42 @@ impl Served {
         self.range.failure()
     }
 
+    /// Drops pages beyond the limit, of those that `may` go, if there is one.
+    ///
+    /// # Safety
+    /// The pages that `may` go are as the source has them, and nobody stores to them until this returns.
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn evict(&self, may: impl FnMut(usize) -> bool) {
+        if let Some(resident) = &self.range.resident {
+            // SAFETY: the caller's promise.
+            unsafe { resident.evict(self.base, may) };
+        }
+    }
+
+    /// Most pages that can be in memory at a time; `None`: any number.
+    pub(crate) fn limit(&self) -> Option<usize> {
+        Some(self.range.resident.as_ref()?.limit())
+    }
+
+    /// Lets no page be dropped from now on: some are not as the source has them, and nobody marks those.
+    pub(crate) fn keep_pages(&self) {
+        if let Some(resident) = &self.range.resident {
+            resident.keep();
+        }
+    }
+
+    /// Counts of the prediction; `None`: nothing is predicted.
+    pub(crate) fn prediction(&self) -> Option<PredictionStats> {
+        Some(self.range.prediction.as_ref()?.stats())
+    }
+
     /// Fills the pages of the range that are absent; returns how many are present then, from the first on: fewer if the
     /// budget is used up. An error leaves its page absent, and those before it filled.
     pub(crate) fn prefault(&self, pages: ops::Range<usize>) -> Result<usize, PageError> {
         let count = pages.end.min(self.len / PAGE).saturating_sub(pages.start);
+        if count == 0 {
+            return Ok(0);
+        }
         self.service.prefault(&self.range, pages.start, count)
     }
 }

@@ -1,13 +1,16 @@
-//! One served range, and whose turn it is to fill its pages.
+//! One served range, and the threads that have pages of it claimed, to fill them.
 //!
-//! Invariant: pages are read from the source and put in place by the one thread whose turn it is. So no page is installed
+//! Invariant: a page is read from the source and put in place by the one thread that has it claimed. So no page is installed
 //! that was read before another thread had the same page installed, stored to it, psynced it and dropped it.
 
+use std::ops;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use super::BATCH;
+use super::evict::Resident;
+use super::prediction::Prediction;
 use super::source::{PageError, PageSource};
 use crate::sys::PAGE;
 use crate::sys::uffd::Watch;
@@ -17,22 +20,51 @@ pub(super) struct Range {
     pub(super) base: usize,
     len: AtomicUsize,
     ahead: usize,
-    /// Pages that may still be filled before they are touched. Only the thread whose turn it is changes it.
+    /// Pages that may still be filled before they are touched.
     budget: AtomicUsize,
     pub(super) protect: bool,
-    source: Arc<dyn PageSource>,
-    turn: Mutex<Turn>,
+    /// Whether its bytes are overwritten wherever they passed.
+    pub(super) secret: bool,
+    pub(super) prediction: Option<Prediction>,
+    /// Its pages in memory, if their number is limited.
+    pub(super) resident: Option<Resident>,
+    /// Whether nobody stores to it.
+    pub(super) frozen: bool,
+    /// `None`: no longer served. Nobody looks at it who has no claim.
+    source: RwLock<Option<Arc<dyn PageSource>>>,
+    claims: Mutex<Claims>,
     over: Condvar,
     failure: OnceLock<Arc<PageError>>,
 }
 
+/// Pages that threads fill just now, each of one thread alone.
 #[derive(Default)]
-struct Turn {
-    taken: bool,
+struct Claims {
+    taken: Vec<Claim>,
     /// The range is no longer served.
     closed: bool,
-    /// Faults that came meanwhile, for the thread whose turn it is.
+    /// Threads that wait for the end of a claim.
+    waiters: usize,
+}
+
+struct Claim {
+    pages: ops::Range<usize>,
+    /// Faults that came meanwhile, for the thread that has the claim.
     waiting: Vec<usize>,
+}
+
+impl Claims {
+    fn of(&mut self, page: usize) -> Option<&mut Claim> {
+        self.taken.iter_mut().find(|claim| claim.pages.contains(&page))
+    }
+
+    /// Claims the pages from the first, which is free, to the next that is not.
+    fn take(&mut self, pages: ops::Range<usize>) -> ops::Range<usize> {
+        let behind = self.taken.iter().map(|claim| claim.pages.start).filter(|start| *start > pages.start);
+        let pages = pages.start..behind.fold(pages.end, usize::min);
+        self.taken.push(Claim { pages: pages.clone(), waiting: Vec::new() });
+        pages
+    }
 }
 
 impl Range {
@@ -43,8 +75,12 @@ impl Range {
             ahead: params.ahead.min(BATCH - 1),
             budget: AtomicUsize::new(params.budget),
             protect: params.protect,
-            source: params.source,
-            turn: Mutex::default(),
+            secret: params.secret,
+            prediction: params.prediction.map(Prediction::new),
+            resident: params.limit.map(Resident::new),
+            frozen: params.frozen,
+            source: RwLock::new(Some(params.source)),
+            claims: Mutex::default(),
             over: Condvar::new(),
             failure: OnceLock::new(),
         }
@@ -56,6 +92,14 @@ impl Range {
 
     pub(super) fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
+    }
+
+    pub(super) fn pages(&self) -> usize {
+        self.len() / PAGE
+    }
+
+    pub(super) fn addr(&self, page: usize) -> usize {
+        self.base + page * PAGE
     }
 
     pub(super) fn set_len(&self, len: usize) {
@@ -71,86 +115,116 @@ impl Range {
         let _ = self.failure.set(Arc::new(error));
     }
 
-    fn turn(&self) -> MutexGuard<'_, Turn> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    fn claims(&self) -> MutexGuard<'_, Claims> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the turn, to answer the fault at `addr`. Never waits: while another thread has it, that one answers.
-    pub(super) fn take_or_leave(&self, addr: usize) -> bool {
-        let mut turn = self.turn();
-        if turn.closed {
-            return false;
-        }
-        if turn.taken {
-            turn.waiting.push(addr);
-            return false;
-        }
-        turn.taken = true;
-        true
+    fn wait<'c>(&'c self, mut claims: MutexGuard<'c, Claims>) -> MutexGuard<'c, Claims> {
+        claims.waiters += 1;
+        let mut claims = self.over.wait(claims).unwrap_or_else(PoisonError::into_inner);
+        claims.waiters -= 1;
+        claims
     }
 
-    /// Takes the turn, to fill pages ahead of faults. `false`: the range is no longer served.
-    pub(super) fn take(&self) -> bool {
-        let mut turn = self.turn();
-        while turn.taken {
-            turn = self.over.wait(turn).unwrap_or_else(PoisonError::into_inner);
+    /// Claims the page at `addr`, whose fault is to be answered, and pages ahead of it. Never waits: if another thread has the page,
+    /// that one answers.
+    pub(super) fn claim_or_leave(&self, addr: usize) -> Option<ops::Range<usize>> {
+        let page = (addr - self.base) / PAGE;
+        let mut claims = self.claims();
+        if claims.closed {
+            return None;
         }
-        turn.taken = !turn.closed;
-        turn.taken
+        if let Some(claim) = claims.of(page) {
+            claim.waiting.push(addr);
+            return None;
+        }
+        let end = (page + 1 + self.ahead).min(self.pages());
+        Some(claims.take(page..end.max(page + 1)))
     }
 
-    /// A fault that came during this turn; `None`: the turn is over.
-    pub(super) fn next(&self) -> Option<usize> {
-        let mut turn = self.turn();
-        let next = turn.waiting.pop();
-        if next.is_none() {
-            turn.taken = false;
+    /// Claims as many pages as are free from the first of `pages` on, which it waits for. `None`: the range is no longer served.
+    pub(super) fn claim(&self, pages: ops::Range<usize>) -> Option<ops::Range<usize>> {
+        let mut claims = self.claims();
+        while claims.of(pages.start).is_some() {
+            claims = self.wait(claims);
+        }
+        (!claims.closed).then(|| claims.take(pages))
+    }
+
+    /// Claims the first of `pages` that are free, without waiting. `None`: there are none, or the range is no longer served.
+    pub(super) fn claim_free(&self, pages: ops::Range<usize>) -> Option<ops::Range<usize>> {
+        let mut claims = self.claims();
+        let first = pages.clone().find(|page| claims.of(*page).is_none())?;
+        (!claims.closed).then(|| claims.take(first..pages.end))
+    }
+
+    /// Ends a claim; returns the faults that came meanwhile.
+    pub(super) fn end(&self, pages: &ops::Range<usize>) -> Vec<usize> {
+        let mut claims = self.claims();
+        let at = claims.taken.iter().position(|claim| claim.pages == *pages);
+        let ended = at.map(|at| claims.taken.swap_remove(at));
+        if claims.waiters > 0 {
             self.over.notify_all();
         }
-        next
+        ended.map_or(Vec::new(), |claim| claim.waiting)
     }
 
     /// Waits until no page is being filled, and has none filled from now on.
     pub(super) fn close(&self) {
-        let mut turn = self.turn();
-        turn.closed = true;
-        while turn.taken {
-            turn = self.over.wait(turn).unwrap_or_else(PoisonError::into_inner);
+        let mut claims = self.claims();
+        claims.closed = true;
+        while !claims.taken.is_empty() {
+            claims = self.wait(claims);
         }
+        // A thread that found the range in a queue may know it for longer, and the source has the pool's file open.
+        *self.source.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Pages that may be filled ahead, of `wanted`.
-    pub(super) fn allowed(&self, wanted: usize) -> usize {
-        wanted.min(self.budget.load(Ordering::Relaxed))
+    /// Takes as many pages as may be filled ahead, of `wanted`, from the budget.
+    pub(super) fn reserve(&self, wanted: usize) -> usize {
+        let taken = |budget: usize| Some(budget - wanted.min(budget));
+        let before = self.budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken);
+        wanted.min(before.unwrap_or(0))
     }
 
-    /// Counts pages that were filled ahead.
-    pub(super) fn filled_ahead(&self, pages: usize) {
-        self.budget.store(self.budget.load(Ordering::Relaxed).saturating_sub(pages), Ordering::Relaxed);
+    /// Gives back pages of the budget that were not filled.
+    pub(super) fn give_back(&self, pages: usize) {
+        self.budget.fetch_add(pages, Ordering::Relaxed);
     }
 
-    /// Reads the page at `addr` and those ahead of it; returns how many in a row it has got.
-    pub(super) fn read_from(&self, addr: usize, buffer: &mut [u8]) -> Result<usize, PageError> {
-        let first = (addr - self.base) / PAGE;
-        let behind = (self.len() / PAGE).saturating_sub(first + 1);
-        let count = 1 + self.allowed(self.ahead.min(behind));
-        match self.read(first, &mut buffer[..count * PAGE]) {
-            Ok(()) => Ok(count),
-            Err(error) if error.page > first => Ok((error.page - first).min(count)),
+    /// Reads the first of the claimed pages and, as far as the budget allows, those behind it; returns how many in a row it has got, and
+    /// how many of them the budget paid for.
+    pub(super) fn read_from(
+        &self,
+        claimed: &ops::Range<usize>,
+        buffer: &mut [u8],
+    ) -> Result<(usize, usize), PageError> {
+        let first = claimed.start;
+        let paid = self.reserve(claimed.len() - 1);
+        let got = match self.read(first, &mut buffer[..(1 + paid) * PAGE]) {
+            Ok(()) => Ok(1 + paid),
+            Err(error) if error.page > first => Ok((error.page - first).min(1 + paid)),
             // A source that panicked did not say at which page.
             Err(_) => self.read(first, &mut buffer[..PAGE]).map(|()| 1),
-        }
+        };
+        got.map(|count| (count, paid)).inspect_err(|_| self.give_back(paid))
+    }
+
+    fn source(&self) -> Option<Arc<dyn PageSource>> {
+        self.source.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// See [`PageSource::is_slow`].
     pub(super) fn is_slow(&self) -> bool {
-        self.source.is_slow()
+        self.source().is_some_and(|source| source.is_slow())
     }
 
-    /// As [`PageSource::read`].
+    /// As [`PageSource::read`], of pages that the caller has claimed.
     pub(super) fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError> {
+        let gone = || PageError { page: first, source: "the object is no longer attached".into() };
+        let source = self.source().ok_or_else(gone)?;
         // A panic must not end the thread that every object depends on.
-        catch_unwind(AssertUnwindSafe(|| self.source.read(first, bytes)))
+        catch_unwind(AssertUnwindSafe(|| source.read(first, bytes)))
             .unwrap_or_else(|_| Err(PageError { page: first, source: "the source panicked".into() }))
     }
 }

@@ -1,12 +1,17 @@
 //! The thread that answers faults, and the one way in which pages get into a served range.
 
+#![allow(unsafe_code)]
+
 use std::collections::BTreeMap;
 use std::io;
+use std::ops;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::BATCH;
+use super::ahead::Ahead;
 use super::range::Range;
 use super::source::PageError;
+use crate::mapping::SecretBuffer;
 use crate::sys::PAGE;
 use crate::sys::fork::ForkLocal;
 use crate::sys::mmap;
@@ -16,6 +21,7 @@ use crate::sys::uffd::{FEATURE_POISON, Reach, Uffd, WP_ASYNC};
 pub(super) struct Service {
     pub(super) uffd: Uffd,
     pub(super) ranges: RwLock<BTreeMap<usize, Arc<Range>>>,
+    pub(super) ahead: Ahead,
     started: Mutex<bool>,
 }
 
@@ -32,21 +38,29 @@ impl Service {
             Ok::<_, io::Error>(Service {
                 uffd: open()?,
                 ranges: RwLock::new(BTreeMap::new()),
+                ahead: Ahead::default(),
                 started: Mutex::new(false),
             })
         })?;
         let mut started = service.started.lock().unwrap_or_else(PoisonError::into_inner);
         if !*started {
-            std::thread::Builder::new().name("indelible-fault".into()).spawn(|| service.run())?;
+            let mut buffer = buffer(BATCH)?;
+            std::thread::Builder::new()
+                .name("indelible-fault".into())
+                .spawn(move || service.run(buffer.bytes()))?;
             *started = true;
         }
         Ok(service)
     }
 
-    fn run(&'static self) {
-        let mut buffer = vec![0; BATCH * PAGE];
+    /// Has predicted pages filled from now on.
+    pub(super) fn predict(&'static self) {
+        self.ahead.start(move |range, pages, buffer| self.fill_predicted(range, pages, buffer));
+    }
+
+    fn run(&'static self, buffer: &mut [u8]) {
         loop {
-            let done = self.uffd.wait(|addr| self.answer(addr, &mut buffer));
+            let done = self.uffd.wait(|addr| self.answer(addr, buffer));
             if done.is_err() {
                 // Only a broken descriptor ends up here: it is ours, and never closed.
                 return;
@@ -64,41 +78,73 @@ impl Service {
     fn answer(&'static self, addr: usize, buffer: &mut [u8]) {
         let addr = addr & !(PAGE - 1);
         let Some(range) = self.find(addr) else { return };
-        if !range.take_or_leave(addr) {
+        self.look_ahead(&range, addr);
+        let Some(claimed) = range.claim_or_leave(addr) else {
+            if let Some(prediction) = &range.prediction {
+                prediction.came_late();
+            }
             return;
-        }
+        };
         if range.is_slow() {
-            let own = Arc::clone(&range);
+            let (own, pages) = (Arc::clone(&range), claimed.clone());
             let thread = std::thread::Builder::new().name("indelible-slow".into());
-            let answer = move || {
-                let mut buffer = vec![0; BATCH * PAGE];
-                self.resolve(&own, addr, &mut buffer);
-                self.finish(&own, &mut buffer);
-            };
-            if thread.spawn(answer).is_ok() {
-                return;
+            if let Ok(mut buffer) = self::buffer(claimed.len()) {
+                let answer = move || self.resolve(&own, pages, buffer.bytes());
+                if thread.spawn(answer).is_ok() {
+                    return;
+                }
             }
         }
-        self.resolve(&range, addr, buffer);
-        self.finish(&range, buffer);
+        self.resolve(&range, claimed, buffer);
     }
 
-    /// Ends the turn, having answered the faults that came meanwhile.
-    fn finish(&self, range: &Range, buffer: &mut [u8]) {
-        while let Some(addr) = range.next() {
-            self.resolve(range, addr, buffer);
+    /// Has pages filled that are likely to be touched next.
+    fn look_ahead(&self, range: &Arc<Range>, addr: usize) {
+        let Some(prediction) = &range.prediction else { return };
+        if let Some(window) = prediction.missed((addr - range.base) / PAGE, range.pages()) {
+            self.ahead.fill(range, window);
         }
     }
 
-    /// Answers one fault, with pages ahead of it.
-    fn resolve(&self, range: &Range, addr: usize, buffer: &mut [u8]) {
-        let page = (addr - range.base) / PAGE;
-        let done = range.read_from(addr, buffer).and_then(|count| {
-            self.install(addr, &buffer[..PAGE], range.protect).map_err(|error| refused(page, error))?;
-            let ahead = self.install(addr + PAGE, &buffer[PAGE..count * PAGE], range.protect);
-            // Pages ahead may be missing for now.
-            range.filled_ahead(ahead.unwrap_or(0));
-            Ok(())
+    /// Fills the first of the claimed pages, for which a thread waits, and those ahead of it. Answers the faults that came meanwhile.
+    fn resolve(&self, range: &Range, claimed: ops::Range<usize>, buffer: &mut [u8]) {
+        self.answer_one(range, &claimed, buffer);
+        self.finish(range, &claimed, buffer);
+    }
+
+    /// Ends a claim, and answers the faults that came meanwhile.
+    fn finish(&self, range: &Range, claimed: &ops::Range<usize>, buffer: &mut [u8]) {
+        let mut waiting = range.end(claimed);
+        while let Some(addr) = waiting.pop() {
+            // Putting it in place has woken its thread, unless that came later, or the page was dropped again.
+            if mmap::resident(addr, 1).is_ok_and(|present| present == [true]) {
+                let _ = self.uffd.wake(addr, PAGE);
+                continue;
+            }
+            let Some(claimed) = range.claim_or_leave(addr) else { continue };
+            self.answer_one(range, &claimed, buffer);
+            waiting.extend(range.end(&claimed));
+        }
+    }
+
+    /// Answers one fault, with pages ahead of it that `buffer` has room for.
+    fn answer_one(&self, range: &Range, claimed: &ops::Range<usize>, buffer: &mut [u8]) {
+        let (page, addr) = (claimed.start, range.addr(claimed.start));
+        let room = page..claimed.end.min(page + buffer.len() / PAGE);
+        let done = range.read_from(&room, buffer).and_then(|(count, paid)| {
+            let first = self.install(range, page, &buffer[..PAGE]);
+            Self::filled(range, page..page + 1);
+            let ahead = match &first {
+                // Pages ahead may be missing for now.
+                Ok(_) => self.install(range, page + 1, &buffer[PAGE..count * PAGE]).unwrap_or(0),
+                Err(_) => 0,
+            };
+            if ahead > 0 {
+                Self::filled(range, page + 1..page + count);
+            }
+            range.give_back(paid - ahead.min(paid));
+            wipe(range, &mut buffer[..count * PAGE]);
+            first.map(drop).map_err(|error| refused(page, error))
         });
         if let Err(error) = done {
             range.fail(error);
@@ -106,47 +152,69 @@ impl Service {
         }
     }
 
+    /// Fills pages that were predicted, those that are absent and that nobody else fills. One that its source does not have stays absent, and is an error
+    /// when it is touched.
+    fn fill_predicted(&self, range: &Range, pages: ops::Range<usize>, buffer: &mut [u8]) {
+        let mut rest = pages;
+        while let Some(claimed) = range.claim_free(rest.clone()) {
+            rest.start = claimed.end;
+            match &range.prediction {
+                Some(prediction) if prediction.is_measured() => {
+                    if range.read(claimed.start, &mut buffer[..claimed.len() * PAGE]).is_ok() {
+                        prediction.filled(claimed.clone());
+                    }
+                    wipe(range, &mut buffer[..claimed.len() * PAGE]);
+                }
+                prediction => {
+                    let installed =
+                        self.fill_absent(range, &claimed, buffer).map_or(0, |(_, installed)| installed);
+                    if let Some(prediction) = prediction {
+                        prediction.filled(claimed.start..claimed.start + installed);
+                    }
+                }
+            }
+            self.finish(range, &claimed, buffer);
+        }
+    }
+
     /// Fills those of `count` pages from `first` on that are absent; returns how many are present then, from the first on:
     /// fewer if no more may be filled ahead. A page that its source does not have stays absent.
     pub(super) fn prefault(&self, range: &Range, first: usize, count: usize) -> Result<usize, PageError> {
-        let mut buffer = vec![0; BATCH * PAGE];
+        let mut buffer = buffer(BATCH).map_err(|error| refused(first, error))?;
         let mut done = 0;
         while done < count {
-            let piece = BATCH.min(count - done);
-            if !range.take() {
-                return Ok(done);
-            }
-            let filled = self.fill_absent(range, first + done, piece, &mut buffer);
-            self.finish(range, &mut buffer);
-            let filled = filled?;
+            let wanted = first + done..first + count.min(done + BATCH);
+            let Some(claimed) = range.claim(wanted) else { return Ok(done) };
+            let filled = self.fill_absent(range, &claimed, buffer.bytes());
+            self.finish(range, &claimed, buffer.bytes());
+            let (filled, _) = filled?;
             done += filled;
-            if filled < piece {
+            if filled < claimed.len() {
                 break;
             }
         }
         Ok(done)
     }
 
-    /// As [`prefault`](Self::prefault), during the caller's turn, for at most a batch.
+    /// As [`prefault`](Self::prefault), of claimed pages that fit into `buffer`; also returns how many it has put in place.
     fn fill_absent(
         &self,
         range: &Range,
-        first: usize,
-        count: usize,
+        claimed: &ops::Range<usize>,
         buffer: &mut [u8],
-    ) -> Result<usize, PageError> {
-        let addr = |page: usize| range.base + page * PAGE;
-        let present = mmap::resident(addr(first), count).map_err(|error| refused(first, error))?;
-        let mut at = 0;
+    ) -> Result<(usize, usize), PageError> {
+        let (first, count) = (claimed.start, claimed.len());
+        let present = mmap::resident(range.addr(first), count).map_err(|error| refused(first, error))?;
+        let (mut at, mut all) = (0, 0);
         while at < count {
             if present[at] {
                 at += 1;
                 continue;
             }
             let run = present[at..].iter().take_while(|present| !**present).count();
-            let run = range.allowed(run);
+            let run = range.reserve(run);
             if run == 0 {
-                return Ok(at);
+                return Ok((at, all));
             }
             let bytes = &mut buffer[..run * PAGE];
             let read = range.read(first + at, bytes);
@@ -154,18 +222,20 @@ impl Service {
                 Ok(()) => run,
                 Err(error) => error.page.saturating_sub(first + at).min(run),
             };
-            let installed = self
-                .install(addr(first + at), &bytes[..good * PAGE], range.protect)
-                .map_err(|error| refused(first + at, error))?;
-            range.filled_ahead(installed);
+            let installed = self.install(range, first + at, &bytes[..good * PAGE]);
+            range.give_back(run - installed.as_ref().map_or(0, |installed| *installed));
+            wipe(range, bytes);
+            Self::filled(range, first + at..first + at + good);
+            all += installed.map_err(|error| refused(first + at, error))?;
             read?;
             at += run;
         }
-        Ok(count)
+        Ok((count, all))
     }
 
     /// Puts pages in place, skipping those that are there; returns how many it has put.
-    fn install(&self, addr: usize, bytes: &[u8], protect: bool) -> io::Result<usize> {
+    fn install(&self, range: &Range, page: usize, bytes: &[u8]) -> io::Result<usize> {
+        let (addr, protect) = (range.addr(page), range.protect);
         let (mut done, mut installed) = (0, 0);
         let mut piece = bytes.len();
         while done < bytes.len() {
@@ -194,6 +264,16 @@ impl Service {
         Ok(installed)
     }
 
+    /// Pages are in place now: others may have to go.
+    fn filled(range: &Range, pages: ops::Range<usize>) {
+        let Some(resident) = &range.resident else { return };
+        resident.filled(pages);
+        if range.frozen {
+            // SAFETY: nobody stores to the range; where bytes are laid over its pages, all are kept from then on.
+            unsafe { resident.evict(range.base, |_| true) };
+        }
+    }
+
     /// Makes the page raise SIGBUS instead of letting its thread wait for ever.
     fn give_up(&self, addr: usize) {
         let mut tried = false;
@@ -212,6 +292,18 @@ impl Service {
                 Ok(()) => return,
             }
         }
+    }
+}
+
+/// Memory for pages on their way.
+fn buffer(pages: usize) -> io::Result<SecretBuffer> {
+    SecretBuffer::new(pages).map_err(io::Error::other)
+}
+
+/// Overwrites bytes of pages that were on their way, if they are secret.
+fn wipe(range: &Range, bytes: &mut [u8]) {
+    if range.secret {
+        bytes.fill(0);
     }
 }
 

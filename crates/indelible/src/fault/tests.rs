@@ -86,10 +86,33 @@ struct Area {
 
 impl Area {
     fn new(place: usize, source: &Arc<Scripted>, ahead: usize, budget: usize) -> Area {
+        Area::with(place, source, ahead, budget, None)
+    }
+
+    fn with(
+        place: usize,
+        source: &Arc<Scripted>,
+        ahead: usize,
+        budget: usize,
+        prediction: Option<PredictionParams>,
+    ) -> Area {
         let addr = 0x5800_0000_0000 + (place << 30);
         let mapping = Mapping::anonymous(addr, PAGES * PAGE, Protection::ReadWrite).unwrap();
         let source = Arc::clone(source) as Arc<dyn PageSource>;
-        let params = ServeParams { base: addr, len: PAGES * PAGE, ahead, budget, protect: false, source };
+        let (len, (limit, frozen)) = (PAGES * PAGE, (None, false));
+        let (protect, secret) = (false, false);
+        let params = ServeParams {
+            base: addr,
+            len,
+            ahead,
+            budget,
+            protect,
+            secret,
+            limit,
+            frozen,
+            prediction,
+            source,
+        };
         Area { served: serve(params).unwrap(), mapping }
     }
 
@@ -108,8 +131,12 @@ impl Area {
 
     /// Once the last fault is wholly answered: its thread goes on when its own page is there, before those ahead of it are.
     fn present(&self) -> Vec<usize> {
-        assert!(self.served.range.take());
-        assert_eq!(self.served.range.next(), None, "another thread's fault");
+        let mut at = 0;
+        while at < PAGES {
+            let claimed = self.served.range.claim(at..PAGES).unwrap();
+            assert!(self.served.range.end(&claimed).is_empty(), "another thread's fault");
+            at = claimed.end;
+        }
         let found = mmap::resident(self.mapping.addr(), PAGES).unwrap();
         found.iter().enumerate().filter_map(|(page, there)| there.then_some(page)).collect()
     }
@@ -247,7 +274,7 @@ fn a_range_that_is_no_longer_served_is_filled_no_more() {
     let range = Arc::clone(&area.served.range);
     drop(area);
     let area = Area::new(7, &new, 0, PAGES);
-    assert!(!range.take_or_leave(area.mapping.addr()));
+    assert_eq!(range.claim_or_leave(area.mapping.addr()), None);
     assert_eq!(area.served.service.prefault(&range, 0, 10).unwrap(), 0);
     assert_eq!((area.present(), area.load(0)), (vec![], 9));
     assert!(old.read.lock().unwrap().is_empty());
@@ -265,4 +292,97 @@ fn a_modelled_medium_takes_its_time_for_each_page() {
     assert!(modelled.is_slow() && !Modelled { source: source.clone(), delay: Duration::ZERO }.is_slow());
     source.script.lock().unwrap().insert(12, Event::Fails);
     assert_eq!(modelled.read(11, &mut bytes).unwrap_err().page, 12);
+}
+
+/// Waits until predicted pages were filled: those of a window that nobody else has.
+fn settle(area: &Area, filled: u64) {
+    let begin = Instant::now();
+    while area.served.prediction().unwrap().filled < filled {
+        assert!(begin.elapsed() < LONG, "{:?}", area.served.prediction());
+        thread::yield_now();
+    }
+}
+
+fn predicting(place: usize, source: &Arc<Scripted>, budget: usize, measured: bool) -> Area {
+    let depth = PredictionDepth::Pages(4);
+    Area::with(place, source, 0, budget, Some(PredictionParams { depth, measured }))
+}
+
+#[test]
+fn predicted_pages_raise_no_fault_and_their_trigger_does() {
+    if !serves() {
+        return;
+    }
+    let source = Scripted::new(3, false);
+    let area = predicting(8, &source, PAGES, false);
+    assert_eq!([area.load(10), area.load(11)], [3, 3]);
+    settle(&area, 4);
+    assert_eq!(area.present(), [10, 11, 12, 13, 15, 16], "the trigger, 14, is not filled");
+    assert_eq!([12, 13, 14].map(|page| area.load(page)), [3; 3]);
+    settle(&area, 8);
+    assert_eq!(area.present(), [(10..19).collect(), vec![20, 21]].concat());
+    let stats = area.served.prediction().unwrap();
+    assert_eq!((stats.faults, stats.late, stats.filled, stats.touched), (3, 0, 8, 0));
+    assert_eq!(area.served.failure().map(|error| error.page), None);
+}
+
+/// A thread that touches a page which is just being filled waits for that, and for nothing else.
+#[test]
+fn a_fault_of_a_page_that_is_being_filled_is_answered_by_its_thread() {
+    if !serves() {
+        return;
+    }
+    let source = Scripted::new(4, false);
+    let area = predicting(9, &source, PAGES, false);
+    let (there, go) = source.wait_at(12);
+    assert_eq!([area.load(10), area.load(11)], [4, 4]);
+    there.recv().unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| area.load(13));
+        // Another page of the object, meanwhile.
+        assert_eq!(area.load(50), 4);
+        while area.served.prediction().unwrap().late == 0 {
+            thread::yield_now();
+        }
+        go.send(()).unwrap();
+        assert_eq!(waiting.join().unwrap(), 4);
+    });
+    settle(&area, 4);
+    assert_eq!(source.read.lock().unwrap().iter().filter(|page| **page == 13).count(), 1);
+}
+
+#[test]
+fn predicted_pages_that_fail_are_errors_when_they_are_touched() {
+    if !serves() {
+        return;
+    }
+    let source = Scripted::new(5, false);
+    let area = predicting(10, &source, PAGES, false);
+    source.script.lock().unwrap().insert(13, Event::Fails);
+    assert_eq!([area.load(10), area.load(11)], [5, 5]);
+    settle(&area, 2);
+    assert!(!area.present().contains(&13) && area.served.failure().is_none());
+    // What is filled ahead comes out of the budget.
+    let narrow = predicting(11, &source, 3, false);
+    assert_eq!([narrow.load(20), narrow.load(21)], [5, 5]);
+    settle(&narrow, 3);
+    assert_eq!(narrow.load(24), 5);
+    assert_eq!(narrow.served.prefault(40..50).unwrap(), 0);
+}
+
+#[test]
+fn a_measured_range_says_how_good_its_prediction_is() {
+    if !serves() {
+        return;
+    }
+    let source = Scripted::new(6, false);
+    let area = predicting(12, &source, PAGES, true);
+    assert_eq!([area.load(10), area.load(11)], [6, 6]);
+    settle(&area, 4);
+    assert_eq!(area.present(), [10, 11], "predicted pages are read, and thrown away");
+    assert_eq!([12, 13, 15].map(|page| area.load(page)), [6; 3]);
+    let stats = area.served.prediction().unwrap();
+    assert_eq!((stats.touched, stats.predicted, stats.used, stats.in_time), (5, 4, 3, 3));
+    assert_eq!((stats.accuracy(), stats.coverage(), stats.timeliness()), (Some(0.75), Some(0.6), Some(1.0)));
+    assert_eq!(area.present(), [10, 11, 12, 13, 15]);
 }

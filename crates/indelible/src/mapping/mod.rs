@@ -10,17 +10,22 @@
 
 #![allow(unsafe_code)]
 
+mod buffer;
 mod error;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 
+pub(crate) use buffer::SecretBuffer;
 pub(crate) use error::MappingError;
 
 use crate::sys::PAGE;
 use crate::sys::fork::{self, ForkFd, NoFork};
 use crate::sys::mmap::{self, Place, Protection};
+
+/// Bytes whose pages are looked up together, to be overwritten.
+const WIPED_AT_ONCE: usize = 1 << 20;
 
 /// Kind of mapping.
 #[derive(Debug)]
@@ -240,7 +245,8 @@ impl Mapping {
             }
             None => map(at, more, &Kind::Anonymous, 0, self.protection, Place::Over),
         };
-        let done = done.and_then(|()| if self.secret { self.leave_out(at, more) } else { Ok(()) });
+        let secret = |source| MappingError::Io { addr: at, len: more, source };
+        let done = done.and_then(|()| if self.secret { leave_out(at, more).map_err(secret) } else { Ok(()) });
         if done.is_ok() {
             (self.len, self.kept) = (new_len, self.kept - more);
         }
@@ -248,28 +254,31 @@ impl Mapping {
         done
     }
 
-    /// Keeps what it holds, anonymous memory, out of core dumps, and has it overwritten before it is unmapped.
+    /// Keeps what it holds, anonymous memory, out of core dumps, and has it overwritten before it is unmapped. It stays out of swap if this
+    /// process may lock so much memory.
     ///
     /// # Errors
     /// The kernel refuses.
     pub(crate) fn keep_secret(&mut self) -> io::Result<()> {
         self.secret = true;
-        mmap::dont_dump(self.addr, self.len)
+        leave_out(self.addr, self.len)
     }
 
-    fn leave_out(&self, addr: usize, len: usize) -> Result<(), MappingError> {
-        mmap::dont_dump(addr, len).map_err(|source| MappingError::Io { addr, len, source })
-    }
-
-    /// Overwrites what it holds.
+    /// Overwrites what it holds. Pages that are absent stay so: touching one would wait for whoever filled it.
     fn wipe(&mut self) {
         if !matches!(self.kind, Kind::Anonymous) {
             return;
         }
-        // SAFETY: our own mapping (1), which nobody uses any more; of what cannot be opened nothing is written.
-        unsafe {
-            if mmap::protect(self.addr, self.len, Protection::ReadWrite).is_ok() {
-                self.base().as_ptr().write_bytes(0, self.len);
+        // SAFETY: our own mapping (1), which nobody uses any more.
+        if unsafe { mmap::protect(self.addr, self.len, Protection::ReadWrite) }.is_err() {
+            return;
+        }
+        for at in (0..self.len).step_by(WIPED_AT_ONCE) {
+            let pages = WIPED_AT_ONCE.min(self.len - at) / PAGE;
+            let present = mmap::resident(self.addr + at, pages).unwrap_or_default();
+            for (page, _) in present.iter().enumerate().filter(|(_, present)| **present) {
+                // SAFETY: a page of our own mapping (1), which is writable and present, and which nobody uses any more.
+                unsafe { self.base().as_ptr().add(at + page * PAGE).write_bytes(0, PAGE) };
             }
         }
     }
@@ -326,6 +335,14 @@ impl Drop for Mapping {
             let _ = unsafe { mmap::protect(self.addr, self.len, Protection::None) };
         }
     }
+}
+
+/// Leaves a range out of core dumps, and out of swap if that is allowed.
+fn leave_out(addr: usize, len: usize) -> io::Result<()> {
+    mmap::dont_dump(addr, len)?;
+    // Without the right to it, the pages may be swapped out: `doctor` says where to.
+    let _ = mmap::lock_when_touched(addr, len);
+    Ok(())
 }
 
 fn duplicate(file: BorrowedFd<'_>) -> io::Result<ForkFd> {

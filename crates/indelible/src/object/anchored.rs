@@ -7,8 +7,10 @@
 use crate::error::{AnchorError, Cause};
 use crate::pool::Anchor;
 use indelible_store::error::SealError;
+use indelible_store::format::entry::FLAG_BASE;
 use indelible_store::seal::AnchorRecord;
 use indelible_store::store::{SealedPages, Unlocked, Writer};
+use indelible_store::table::Located;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -82,4 +84,13 @@ pub(super) fn check(pages: &SealedPages, anchor: Option<&Arc<dyn Anchor>>) -> Re
     let record = anchor.read().map_err(AnchorError::read)?;
     let record = record.map(|record| AnchorRecord::parse(&record)).transpose()?;
     Ok(AnchorRecord::judge(&pages.state(), pages.is_anchored(), record.as_ref())?)
+}
+
+/// As [`check`], for a reader. A snapshot is older by intention, and may be asked for without the anchor.
+pub(super) fn check_reader(
+    object: &Located,
+    pages: &SealedPages,
+    anchor: Option<&Arc<dyn Anchor>>,
+) -> Result<(), Cause> {
+    if anchor.is_none() && object.entry.has(FLAG_BASE) { Ok(()) } else { check(pages, anchor) }
 }

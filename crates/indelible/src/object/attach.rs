@@ -1,14 +1,13 @@
 //! Attaching objects of a pool.
 
 use super::anchored::{self, Anchored, Opened};
-use super::beside::Addresses;
+use super::beside::{Addresses, Follows};
 use super::engine::Core;
 use super::reader::{ReadCore, ReadObject};
 use super::writer::Object;
 use crate::error::{Cause, Result};
 use crate::pool::{CreateOptions, Inner, Pool};
 use indelible_store::error::StoreError;
-use indelible_store::format::entry::FLAG_BASE;
 use indelible_store::table::Key;
 use std::any::Any;
 use std::sync::{Arc, Weak};
@@ -118,7 +117,7 @@ impl Pool {
     /// # Errors
     /// As for [`attach_snapshot`](Pool::attach_snapshot).
     pub fn attach_snapshot_with_key(&self, name: &str, key: &[u8]) -> Result<ReadObject> {
-        self.attach_beside(name, key, Addresses::Own)
+        self.attach_beside(name, Follows::new(key, Addresses::Own, None))
     }
 
     /// As [`attach_snapshot`](Pool::attach_snapshot), at addresses that the kernel chooses: for objects without pointers, since those that are in it lead
@@ -142,12 +141,12 @@ impl Pool {
     /// # Errors
     /// As for [`attach_snapshot`](Pool::attach_snapshot), but for `AddressTaken`.
     pub fn attach_snapshot_anywhere(&self, name: &str, key: &[u8]) -> Result<ReadObject> {
-        self.attach_beside(name, key, Addresses::Any)
+        self.attach_beside(name, Follows::new(key, Addresses::Any, None))
     }
 
-    fn attach_beside(&self, name: &str, key: &[u8], addresses: Addresses) -> Result<ReadObject> {
+    pub(super) fn attach_beside(&self, name: &str, follows: Follows) -> Result<ReadObject> {
         let inner = self.inner();
-        let made = || Ok(ReadObject::new(Arc::new(ReadCore::beside(inner.clone(), name, key, addresses)?)));
+        let made = || Ok(ReadObject::new(Arc::new(ReadCore::beside(inner.clone(), name, follows)?)));
         self.about("attach", name, inner.alive().and_then(|()| made()))
     }
 }
@@ -184,10 +183,8 @@ pub(crate) fn attach_reader(
     };
     let mut reader = pool.patiently(reading)?;
     let anchor = unlocked.and_then(|opened| opened.anchor.as_ref());
-    // A snapshot is older by intention, and is asked for without the anchor.
-    let asked = anchor.is_some() || !reader.object().entry.has(FLAG_BASE);
-    if let Some(pages) = reader.sealed_pages().filter(|_| asked) {
-        anchored::check(&pages, anchor)?;
+    if let Some(pages) = reader.sealed_pages() {
+        anchored::check_reader(reader.object(), &pages, anchor)?;
     }
     let begin = Instant::now();
     loop {

@@ -2,10 +2,16 @@
 
 #![allow(unsafe_code)]
 
+use super::anchored;
+use crate::error::Cause;
+use crate::pool::{Anchor, Inner as PoolInner, SealKey};
 use crate::shadow::Shadow;
 use crate::sys::PAGE;
-use indelible_store::store::Lines;
+use indelible_store::error::{SealError, StoreError};
+use indelible_store::store::{Lines, Reader, Unlocked};
+use indelible_store::table::Located;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The addresses that a reader beside a writer has.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,20 +22,75 @@ pub(crate) enum Addresses {
     Any,
 }
 
+/// What decrypts a sealed object.
+#[derive(Clone)]
+pub(crate) struct Opener {
+    /// A key of one of its slots.
+    owner: SealKey,
+    /// Its own key, once it is known.
+    object: Option<Unlocked>,
+}
+
+impl From<&SealKey> for Opener {
+    fn from(owner: &SealKey) -> Self {
+        Opener { owner: owner.clone(), object: None }
+    }
+}
+
 /// Pages that may lie over a base, whatever the object's size.
 const PAGES: usize = 4096;
 
 /// A read attachment beside a writer.
-pub(super) struct Follows {
+pub(crate) struct Follows {
     pub(super) key: Vec<u8>,
     pub(super) addresses: Addresses,
     /// Pages over which lines were laid: this process has a copy of each.
     pub(super) laid: BTreeSet<usize>,
+    /// `None`: the object is not sealed.
+    pub(super) opener: Option<Opener>,
 }
 
 impl Follows {
-    pub(super) fn new(key: &[u8], addresses: Addresses) -> Self {
-        Follows { key: key.to_vec(), addresses, laid: BTreeSet::new() }
+    pub(crate) fn new(key: &[u8], addresses: Addresses, opener: Option<Opener>) -> Self {
+        Follows { key: key.to_vec(), addresses, laid: BTreeSet::new(), opener }
+    }
+
+    /// The anchor of the object, if the key has one.
+    pub(super) fn anchor(&self) -> Option<&Arc<dyn Anchor>> {
+        self.opener.as_ref()?.owner.1.as_ref()
+    }
+
+    /// Asks the anchor about what a reader of `object` shows.
+    pub(super) fn ask(&self, object: &Located, reader: &Reader) -> Result<(), Cause> {
+        reader.sealed_pages().map_or(Ok(()), |pages| anchored::check_reader(object, &pages, self.anchor()))
+    }
+
+    /// Decrypts what a reader has, if it is sealed. After an error it has ended.
+    pub(super) fn open(&mut self, pool: &PoolInner, mut reader: Reader) -> Result<Reader, Cause> {
+        match self.unseal(&mut reader) {
+            Ok(()) => Ok(reader),
+            Err(cause) => {
+                // A base that is left goes with the next one.
+                let _ = pool.store.end_snapshot(reader);
+                Err(cause)
+            }
+        }
+    }
+
+    fn unseal(&mut self, reader: &mut Reader) -> Result<(), Cause> {
+        let Some(opener) = &mut self.opener else {
+            let sealed = reader.object().is_sealed();
+            return if sealed { Err(StoreError::from(SealError::KeyNeeded).into()) } else { Ok(()) };
+        };
+        // The object may have got another key.
+        let known = |unlocked: &&Unlocked| reader.key_page().is_ok_and(|page| unlocked.is_for(&page));
+        let unlocked = match opener.object.as_ref().filter(known) {
+            Some(unlocked) => unlocked.clone(),
+            None => reader.unlock(&opener.owner.0)?,
+        };
+        reader.unseal(&unlocked)?;
+        opener.object = Some(unlocked);
+        Ok(())
     }
 
     /// Lays lines over the shadow. `false`: they would be too many, or a page of them cannot be had.

@@ -308,6 +308,12 @@ impl Changes for Comparison<'_> {
             samples: batch.may_borrow() && total >= MASKS_FROM,
         };
         let (start_at, mut fresh) = (primary.start(), Fresh::new(primary.room()));
+        // A sealed page is encrypted whole: its other lines would have to be decrypted again. With marks, those may be stored to just now.
+        let shadow = self.shadow;
+        let whole = primary.is_sealed();
+        let lines_of = |page: u64, mask: u64| {
+            if whole && mask != 0 && shadow.lines(page) == u64::MAX { u64::MAX } else { mask }
+        };
         let mut end = 0;
         let threads = threads_for(total);
         if threads > 1 || (batch.may_borrow() && total >= MASKS_FROM) {
@@ -316,12 +322,12 @@ impl Changes for Comparison<'_> {
             let borrows = batch.may_borrow() && lines >= BORROW_FROM;
             let all = self.ranges.iter().flat_map(|range| range.start..range.end());
             for (page, mask) in all.zip(masks) {
-                end = end.max(self.take(start_at, page, mask, borrows, batch));
+                end = end.max(self.take(start_at, page, lines_of(page, mask), borrows, batch));
             }
         } else {
             let ranges = self.ranges;
             pages.compare(ranges, &mut fresh, |page, mask| {
-                end = end.max(self.take(start_at, page, mask, false, batch));
+                end = end.max(self.take(start_at, page, lines_of(page, mask), false, batch));
             })?;
         }
         *self.pace = begin.map(|begin| (total, begin.elapsed()));

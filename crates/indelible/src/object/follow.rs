@@ -42,16 +42,18 @@ impl ReadCore {
     /// Maps what the last psync left in the place of what is shown, psync number `shown`: on the base of another reader, if the log goes back to that.
     fn attach_newer(&mut self, shown: Option<u64>, changing: &mut dyn FnMut()) -> Result<bool, Cause> {
         let (pool, name) = (self.pool.clone(), self.name.clone());
-        let Some(key) = self.follows.as_ref().map(|follows| follows.key.clone()) else { return Ok(false) };
+        let Some(follows) = &mut self.follows else { return Ok(false) };
         let gone = self.shadow.is_none();
-        if let Some((base, lines)) = Self::base_of_others(&pool, &name, &key)? {
+        if let Some((base, lines)) = Self::base_of_others(&pool, &name, follows)? {
             let changed = gone || base.shown() != shown;
             self.show(base, changing)?;
             if self.lay_first(&lines) {
                 return Ok(changed);
             }
         }
-        let newer = pool.patiently(|| Ok(pool.store.attach_snapshot(&name, Key(&key))?))?;
+        let Some(follows) = &mut self.follows else { return Ok(false) };
+        let newer = pool.patiently(|| Ok(pool.store.attach_snapshot(&name, Key(&follows.key))?))?;
+        let newer = follows.open(&pool, newer)?;
         let changed = gone || newer.shown() != shown;
         self.show(newer, changing)?;
         Ok(changed)
@@ -61,9 +63,10 @@ impl ReadCore {
     pub(super) fn base_of_others(
         pool: &PoolInner,
         name: &str,
-        key: &[u8],
+        follows: &mut Follows,
     ) -> Result<Option<(Reader, Lines)>, Cause> {
-        let Some(mut base) = pool.store.attach_base(name, Key(key))? else { return Ok(None) };
+        let Some(base) = pool.store.attach_base(name, Key(&follows.key))? else { return Ok(None) };
+        let mut base = follows.open(pool, base)?;
         match pool.store.follow(&mut base) {
             Followed::Newest => Ok(Some((base, Lines::default()))),
             Followed::Newer(lines) => Ok(Some((base, lines))),
@@ -95,6 +98,25 @@ impl ReadCore {
             let _ = pool.store.end_snapshot(newer);
             return Err(Cause::Replaced);
         }
+        if let (Some(shadow), Some(older)) = (&mut self.shadow, &self.reader) {
+            match newer.succeed(older) {
+                // What is decrypted stays, and only what differs is decrypted anew.
+                Ok(Some(lines)) => {
+                    changing();
+                    follows.laid.clear();
+                    // SAFETY: the caller's promise.
+                    if unsafe { follows.lay(shadow, &lines) } {
+                        let _ = self.reader.replace(newer).map(|before| pool.store.end_snapshot(before));
+                        return Ok(());
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    let _ = pool.store.end_snapshot(newer);
+                    return Err(error.into());
+                }
+            }
+        }
         changing();
         follows.laid.clear();
         (self.shadow, self.inherited) = (None, Inherited::No);
@@ -115,10 +137,14 @@ impl ReadCore {
         }
         let mut newer = match reader.again()? {
             Some(again) => {
-                let follows = Follows::new(&follows.key, Addresses::Any);
+                let mut follows = Follows::new(&follows.key, Addresses::Any, follows.opener.clone());
+                let again = follows.open(&self.pool, again)?;
                 ReadCore::following(self.pool.clone(), &self.name, again, follows)?
             }
-            None => ReadCore::beside(self.pool.clone(), &self.name, &follows.key, Addresses::Any)?,
+            None => {
+                let follows = Follows::new(&follows.key, Addresses::Any, follows.opener.clone());
+                ReadCore::beside(self.pool.clone(), &self.name, follows)?
+            }
         };
         // SAFETY: nobody else knows of it yet.
         unsafe { newer.refresh(|| {}) }?;

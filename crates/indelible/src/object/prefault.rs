@@ -4,6 +4,7 @@ use super::engine::Core;
 use super::reader::ReadObject;
 use super::writer::Object;
 use crate::error::{Cause, Result};
+use crate::shadow::Shadow;
 use crate::sys::PAGE;
 use std::ops::Range;
 
@@ -18,15 +19,27 @@ impl Object {
     /// [`doctor`](crate::doctor()) says that userfaultfd sees faults of user code only, system calls on pages of objects that are
     /// filled on demand fail with `EFAULT` unless the pages were touched, or prefaulted.
     ///
-    /// Fewer bytes than asked for if [`ahead_limit`](crate::PoolOptions::ahead_limit) allows no more. Other threads may use the
+    /// Fewer bytes than asked for if [`ahead_limit`](crate::PoolOptions::ahead_limit) or [`memory_limit`](crate::PoolOptions::memory_limit) allows no more. Other threads may use the
     /// object meanwhile.
     ///
     /// # Errors
     /// `Io`, `Gone`, and so on: a page, which is named, cannot be read. Those before it are in memory.
     pub fn prefault(&self, range: Range<usize>) -> Result<usize> {
-        prefault(range, self.len(), |pages| self.prefault_piece(pages))
+        prefault(self.most(range), self.len(), |pages| self.prefault_piece(pages))
             .map_err(|cause| self.error("prefault", cause))
     }
+
+    /// The part of a range of bytes that can be in memory at a time.
+    fn most(&self, range: Range<usize>) -> Range<usize> {
+        let limit = self.core().shadow().ok().and_then(Shadow::limit);
+        first_pages(range, limit)
+    }
+}
+
+/// The bytes of a range that are in its first pages, so many of them.
+fn first_pages(range: Range<usize>, pages: Option<usize>) -> Range<usize> {
+    let end = pages.and_then(|pages| (range.start / PAGE).checked_add(pages)?.checked_mul(PAGE));
+    range.start..range.end.min(end.unwrap_or(usize::MAX))
 }
 
 impl ReadObject {
@@ -35,6 +48,7 @@ impl ReadObject {
     /// # Errors
     /// As for [`Object::prefault`].
     pub fn prefault(&self, range: Range<usize>) -> Result<usize> {
+        let range = first_pages(range, self.limit());
         prefault(range, self.len(), |pages| self.prefault_piece(pages))
             .map_err(|cause| self.error("prefault", cause))
     }

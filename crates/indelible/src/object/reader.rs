@@ -4,9 +4,11 @@
 
 use super::beside::{Addresses, Follows};
 use crate::error::{Cause, Error, Result};
+use crate::fault::PredictionStats;
 use crate::plain::{Plain, frozen};
 use crate::pool::{Inner as PoolInner, Place, Stat};
 use crate::shadow::Shadow;
+use indelible_store::error::{SealError, StoreError};
 use indelible_store::medium::LockKey;
 use indelible_store::store::Reader;
 use indelible_store::table::Key;
@@ -77,6 +79,9 @@ impl ReadCore {
         reader: &mut Reader,
         addresses: Addresses,
     ) -> Result<(Shadow, Inherited), Cause> {
+        if reader.object().is_sealed() && reader.sealed_pages().is_none() {
+            return Err(StoreError::from(SealError::KeyNeeded).into());
+        }
         let layers = reader.take_layers().map(|layers| Arc::new(Mutex::new(layers)));
         let place = reader.sealed_pages().map_or_else(|| layers.into(), Place::Sealed);
         let entry = &reader.object().entry;
@@ -89,23 +94,33 @@ impl ReadCore {
     }
 
     /// Maps what the last psync of an object left, whoever writes it.
-    pub(crate) fn beside(
-        pool: Arc<PoolInner>,
-        name: &str,
-        key: &[u8],
-        addresses: Addresses,
-    ) -> Result<ReadCore, Cause> {
+    pub(crate) fn beside(pool: Arc<PoolInner>, name: &str, mut follows: Follows) -> Result<ReadCore, Cause> {
+        // Before the writer is kept waiting for nothing.
+        let object = pool.store.find(name)?;
+        match (object.is_sealed(), &follows.opener) {
+            (true, None) => return Err(StoreError::from(SealError::KeyNeeded).into()),
+            (false, Some(_)) => return Err(StoreError::from(SealError::NotSealed).into()),
+            _ => {}
+        }
         // Readers that died have left their bases.
         pool.store.reap()?;
-        // If the log goes back to the base of another reader, the writer takes no notice.
-        if let Some((base, lines)) = Self::base_of_others(&pool, name, key)? {
-            let mut found = ReadCore::following(pool.clone(), name, base, Follows::new(key, addresses))?;
+        // If the log goes back to the base of another reader, the writer takes no notice. That may be older than what an anchor was told.
+        let others = match follows.anchor() {
+            Some(_) => None,
+            None => Self::base_of_others(&pool, name, &mut follows)?,
+        };
+        if let Some((base, lines)) = others {
+            follows.ask(&object, &base)?;
+            let again = Follows::new(&follows.key, follows.addresses, follows.opener.clone());
+            let mut found = ReadCore::following(pool.clone(), name, base, again)?;
             if found.lay_first(&lines) {
                 return Ok(found);
             }
         }
-        let reader = pool.patiently(|| Ok(pool.store.attach_snapshot(name, Key(key))?))?;
-        ReadCore::following(pool, name, reader, Follows::new(key, addresses))
+        let reader = pool.patiently(|| Ok(pool.store.attach_snapshot(name, Key(&follows.key))?))?;
+        let reader = follows.open(&pool, reader)?;
+        follows.ask(&object, &reader)?;
+        ReadCore::following(pool, name, reader, follows)
     }
 
     /// Maps what the reader of a snapshot reads.
@@ -170,6 +185,15 @@ impl ReadObject {
 
     pub(super) fn prefault_piece(&self, pages: Range<usize>) -> Result<usize, Cause> {
         self.core.prefault(pages)
+    }
+
+    /// Pages that can be in memory at a time; `None`: any number.
+    pub(super) fn limit(&self) -> Option<usize> {
+        self.core.shadow.as_ref()?.limit()
+    }
+
+    pub(super) fn prediction_counts(&self) -> Option<PredictionStats> {
+        self.core.shadow.as_ref()?.prediction()
     }
 
     pub(crate) fn error(&self, operation: &'static str, cause: Cause) -> Error {

@@ -2,6 +2,7 @@
 
 use super::anchored::{Anchored, Opened};
 use super::attach::{attach_core, attach_reader};
+use super::beside::{Addresses, Follows, Opener};
 use super::reader::ReadObject;
 use super::writer::Object;
 use crate::error::{Cause, Result};
@@ -15,8 +16,10 @@ impl Pool {
     /// Attaches a sealed object for writing. `key` is that of the object, as for any other ([`attach_with_key`](Pool::attach_with_key)), `seal`
     /// one of the keys that it was [sealed](crate::CreateOptions::sealed) with, or that were added since.
     ///
-    /// All of it is verified and decrypted into this process's memory, which core dumps do not have, and which is overwritten by the
-    /// detach. Pages that the system swaps out are on the swap device as they are: encrypt that, or have none.
+    /// Its pages are verified and decrypted into this process's memory when they are touched, or before
+    /// ([`PoolOptions::prediction`](crate::PoolOptions::prediction)); all of them now if they are few, or if this process has no userfaultfd. A page that does not verify
+    /// raises SIGBUS where it is touched, and is an error of [`prefault`](Object::prefault), which also brings pages that system calls are to use where only faults of user code are seen. Core dumps do not have
+    /// that memory, and the detach overwrites it. It is locked if the object is within `ulimit -l`. Other pages that the system swaps out are on the swap device as they are: encrypt that, or have none.
     ///
     /// ```
     /// use indelible::{CreateOptions, Pool, SealKey};
@@ -36,7 +39,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// As for [`attach`](Pool::attach). `WrongKey`: nothing was read. `Damaged`: a page is not what was sealed, which the error names.
+    /// As for [`attach`](Pool::attach). `WrongKey`: nothing was read. `Damaged`: a page that was read is not what was sealed, which the error names.
     /// `Sealed`: the object is not sealed.
     pub fn attach_sealed(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<Object> {
         let inner = self.inner();
@@ -57,6 +60,27 @@ impl Pool {
             .unlock(name, key, seal)
             .and_then(|unlocked| Ok(ReadObject::new(attach_reader(inner, name, key, Some(&unlocked))?)));
         self.about("attach", name, result)
+    }
+
+    /// As [`attach_snapshot`](Pool::attach_snapshot), of a sealed object. A refresh verifies and decrypts what changed.
+    ///
+    /// # Errors
+    /// As for [`attach_snapshot`](Pool::attach_snapshot) and [`attach_sealed`](Pool::attach_sealed).
+    pub fn attach_snapshot_sealed(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<ReadObject> {
+        self.attach_beside(name, Follows::new(key, Addresses::Own, Some(Opener::from(seal))))
+    }
+
+    /// As [`attach_snapshot_anywhere`](Pool::attach_snapshot_anywhere), of a sealed object.
+    ///
+    /// # Errors
+    /// As for [`attach_snapshot_sealed`](Pool::attach_snapshot_sealed), but for `AddressTaken`.
+    pub fn attach_snapshot_sealed_anywhere(
+        &self,
+        name: &str,
+        key: &[u8],
+        seal: &SealKey,
+    ) -> Result<ReadObject> {
+        self.attach_beside(name, Follows::new(key, Addresses::Any, Some(Opener::from(seal))))
     }
 
     fn unlock(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<Opened, Cause> {

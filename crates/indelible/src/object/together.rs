@@ -1,9 +1,12 @@
 //! psync of several objects as one atomic step, and cuts: psyncs beside threads that store.
 
+#![allow(unsafe_code)]
+
 use super::batch_source::Shadows;
 use super::engine::Core;
 use super::tracked::Tracked;
 use crate::error::Cause;
+use indelible_store::Mutant;
 use indelible_store::error::StoreError;
 use indelible_store::lane::BatchSource;
 use indelible_store::store::{Changes, Psync, Staged, Writer};
@@ -94,6 +97,10 @@ fn stage_held<'w>(
         tracked.iter_mut().try_for_each(|tracked| tracked.begin())?;
         let staged = stage_all(psync, tracked, None)?;
         tracked.iter_mut().try_for_each(|tracked| tracked.settle())?;
+        if !Mutant::EvictedOutsideGate.is_on() {
+            // SAFETY: collected and compared above, with the stores held up, as they still are.
+            tracked.iter().for_each(|tracked| unsafe { tracked.evict_clean() });
+        }
         Ok(staged)
     })();
     let mut released = Ok(());
@@ -102,6 +109,10 @@ fn stage_held<'w>(
         released = released.and(tracked.release());
     }
     released?;
+    if Mutant::EvictedOutsideGate.is_on() {
+        // SAFETY: none: this is the fault that tests have to see.
+        tracked.iter().for_each(|tracked| unsafe { tracked.evict_clean() });
+    }
     result
 }
 

@@ -200,6 +200,17 @@ impl Tracked {
         Ok(())
     }
 
+    /// Drops pages that no store has changed since the last psync, if the object's memory is limited.
+    ///
+    /// # Safety
+    /// The pages that the tracker collected were compared just now, and all stores are held up since before that, until this returns.
+    pub(super) unsafe fn evict_clean(&self) {
+        if let Some(shadow) = &self.shadow {
+            // SAFETY: the caller's promise: a page that was not collected, or did not differ, is as the last psync left it.
+            unsafe { shadow.evict(&self.changed) };
+        }
+    }
+
     /// Has the next psync compare again what this one found changed.
     pub(super) fn mark_changed(&self) {
         if let Some(shadow) = &self.shadow {
@@ -218,6 +229,9 @@ impl Tracked {
             return Ok(());
         }
         self.settle()?;
+        // SAFETY: everything was settled, so that all pages are as the last psync left them, and the caller's exclusive borrow (in C: the
+        // caller's promise) keeps stores away until this returns.
+        unsafe { self.shadow_mut()?.evict(&[]) };
         // Pages that are dropped come back as the base has them.
         if !self.apart && self.shadow_mut()?.renewal_due()? {
             match writer.apply() {

@@ -72,9 +72,9 @@ impl CreateOptions {
     /// Seals the object: all that is in the pool of it is encrypted and authenticated, so that nobody reads it, or changes any of it
     /// unnoticed, without a seal key. May be called more than once: each key opens it. `label` is for people, at most 56 bytes.
     ///
-    /// [`attach_sealed`](crate::Pool::attach_sealed) attaches it. It has no snapshots or copies; name, size, times, and
-    /// which pages change stay visible. An older state of the whole pool's file is told
-    /// from the newest by an [anchor](SealKey::anchored) alone.
+    /// [`attach_sealed`](crate::Pool::attach_sealed) attaches it. Its name, size, times, and
+    /// which pages change stay visible. Its snapshots, copies and backups are sealed by the same key, and made without it. An older state of the whole
+    /// pool is told from the newest by an [anchor](SealKey::anchored) alone.
     #[must_use]
     pub fn sealed(mut self, key: &SealKey, label: &str) -> Self {
         self.seals.push((key.clone(), label.to_owned()));

@@ -117,8 +117,11 @@ impl Inner {
             writable,
             rung: self.settings.rung,
             advice: self.settings.advice,
-            fault_in: if copied || secret { Some(false) } else { self.settings.fault_in.then_some(true) },
-            ahead: 8,
+            fault_in: if copied { Some(false) } else { self.settings.fault_in.then_some(true) },
+            // Reading a page of a sealed object takes longer than a fault: only those are read ahead that are likely to be used.
+            ahead: if secret { 0 } else { 8 },
+            limit: self.settings.memory_limit.filter(|_| secret),
+            prediction: secret.then_some(self.settings.prediction),
             budget: self.settings.ahead_limit,
             secret,
             pending: writable && self.media.memory_base().is_none(),

@@ -10,6 +10,7 @@ mod mapped;
 mod options;
 mod registry;
 mod seal_key;
+mod seals;
 mod thin;
 mod transfer;
 mod wait;
@@ -22,6 +23,7 @@ pub use info::{LaneUse, PoolInfo, Stat, State};
 pub use lifetimes::Tie;
 pub use options::{MediumKind, PoolOptions, Tracking};
 pub use seal_key::SealKey;
+pub use seals::BrokenPage;
 pub use thin::{BadKeep, Keep};
 
 use crate::error::{Cause, Error, ErrorKind, Result};

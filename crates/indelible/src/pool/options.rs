@@ -2,7 +2,7 @@
 
 use crate::dirty::{Advice, Rung};
 use crate::error::Cause;
-use crate::fault;
+use crate::fault::{self, PredictionDepth, PredictionParams};
 use crate::media::{self, Access, Media, MediaKind, MediumChoice};
 use crate::sys::PAGE;
 use indelible_store::error::{Holder, StoreError};
@@ -11,6 +11,9 @@ use indelible_store::medium::{LockKey, LockMode, Others};
 use indelible_store::store::{FormatOptions, Window};
 use std::path::Path;
 use std::time::Duration;
+
+/// Least memory of a sealed object whose memory is limited.
+const LEAST_MEMORY: u64 = 1 << 20;
 
 /// Kind of medium. `Auto` asks the path; the others force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,6 +141,9 @@ pub struct PoolOptions {
     pub(super) inherit_reads: bool,
     pub(super) ahead_limit: Option<u64>,
     pub(super) page_delay: Option<Duration>,
+    pub(super) prediction: PredictionDepth,
+    pub(super) measure_prediction: bool,
+    pub(super) memory_limit: Option<u64>,
     pub(crate) advice: Advice,
     pub(crate) wait: Option<Duration>,
 }
@@ -153,6 +159,9 @@ pub(super) struct Settings {
     /// Pages of an object that may be filled before they are touched.
     pub(super) ahead_limit: usize,
     pub(super) page_delay: Option<Duration>,
+    pub(super) prediction: PredictionParams,
+    /// Pages of a sealed object that may be in memory.
+    pub(super) memory_limit: Option<usize>,
 }
 
 impl Settings {
@@ -216,6 +225,32 @@ impl PoolOptions {
     #[must_use]
     pub fn ahead_limit(mut self, bytes: u64) -> Self {
         self.ahead_limit = Some(bytes);
+        self
+    }
+
+    /// How many pages of a sealed object are decrypted before they are touched, where the program goes through it page by page, or at equal distances.
+    /// By default more the longer it does so. Only for objects whose pages are decrypted on demand.
+    #[must_use]
+    pub fn prediction(mut self, depth: PredictionDepth) -> Self {
+        self.prediction = depth;
+        self
+    }
+
+    /// How much memory the pages of a sealed object may take, each time it is attached: at least 1 MiB. So an object may be larger than memory. Beyond it, pages that were decrypted first are
+    /// dropped, and decrypted again when they are touched: of a reader at any time, of a writer by each psync, and none that was stored to since. A program that only reads an object
+    /// that it has for writing psyncs it now and then. Not of objects with marked pages ([`Object::mark_dirty`](crate::Object::mark_dirty)), which devices may have pinned,
+    /// and not in a pool that is opened for reading only. System calls on dropped pages are those on pages that were never touched: [`prefault`](crate::Object::prefault).
+    #[must_use]
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
+        self
+    }
+
+    /// Measures the prediction ([`Object::prediction`](crate::Object::prediction)): pages that are predicted are decrypted, and thrown away. For
+    /// choosing a depth, as everything becomes slower by it.
+    #[must_use]
+    pub fn measure_prediction(mut self, measure: bool) -> Self {
+        self.measure_prediction = measure;
         self
     }
 
@@ -289,6 +324,18 @@ impl PoolOptions {
             let why = "pages are filled on demand only with userfaultfd (Linux 6.6), which this process does not have";
             return Err(Cause::Unsupported(why.into()));
         }
+        if let Some(bytes) = self.memory_limit {
+            if bytes < LEAST_MEMORY {
+                let why = format!(
+                    "a sealed object takes at least {LEAST_MEMORY} bytes of memory: the limit of {bytes} is too low"
+                );
+                return Err(Cause::Unsupported(why));
+            }
+            if fault::reach().is_none() {
+                let why = "the memory of sealed objects is limited only with userfaultfd (Linux 6.6), which this process does not have";
+                return Err(Cause::Unsupported(why.into()));
+            }
+        }
         Ok(Settings {
             rung,
             advice: self.advice,
@@ -297,6 +344,8 @@ impl PoolOptions {
             inherit_reads: self.inherit_reads,
             ahead_limit: self.ahead_limit.map_or(usize::MAX, |bytes| bytes as usize / PAGE),
             page_delay: self.page_delay,
+            memory_limit: self.memory_limit.map(|bytes| bytes as usize / PAGE),
+            prediction: PredictionParams { depth: self.prediction, measured: self.measure_prediction },
         })
     }
 

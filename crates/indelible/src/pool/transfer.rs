@@ -153,8 +153,7 @@ impl Pool {
             Some(_) => store.adopt_elsewhere(kept, None),
         };
         let revived = revived.map_err(here)?;
-        // Behind what was published a pool relies on zeros.
-        let end = kept.published.min(kept.size).min(revived.extent_len());
+        let end = kept.end().min(revived.extent_len());
         let mut bytes = vec![0; PIECE.min(end.next_multiple_of(PAGE)) as usize];
         let mut at = 0;
         while at < end {

@@ -14,7 +14,7 @@
 use super::{Audit, Permission};
 use crate::error::{Cause, Error, Limit, Result};
 use crate::heap::{Extent, Growable, RawHeap};
-use crate::object::{Addresses, Core, ReadCore, attach_core, attach_reader, prefault};
+use crate::object::{Addresses, Core, Follows, ReadCore, attach_core, attach_reader, prefault};
 use crate::pool::{Pool, Tracking};
 use crate::sys::fork;
 use std::collections::BTreeMap;
@@ -191,7 +191,8 @@ pub fn attach_snapshot(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8
     let failed = |cause: Cause| Error::new("attach", cause).pool(pool.path()).object(name);
     let inner = pool.inner();
     inner.alive().map_err(failed)?;
-    let core = ReadCore::beside(inner.clone(), name, key, Addresses::Own).map_err(failed)?;
+    let core =
+        ReadCore::beside(inner.clone(), name, Follows::new(key, Addresses::Own, None)).map_err(failed)?;
     let base = NonNull::new(core.base().cast_mut()).unwrap_or(NonNull::dangling());
     Ok(enter(name, base, core.len(), Mapping::Beside(Box::new(Mutex::new(core)))))
 }

@@ -14,6 +14,7 @@
 mod error;
 mod fill;
 mod lines;
+mod presence;
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +24,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fill::{fill, populate, protect, protection};
+use fill::{fill, protect, protection};
 
 pub(crate) use error::ShadowError;
 pub(crate) use lines::{
@@ -31,7 +32,7 @@ pub(crate) use lines::{
 };
 
 use crate::dirty::{Advice, DirtyLines, PageRange, Rung, Tracker, TrackerParams, WatchedBy};
-use crate::fault::{self, PageSource, ServeParams, Served};
+use crate::fault::{self, PageSource, PredictionParams, ServeParams, Served};
 use crate::mapping::Mapping;
 use crate::sys::PAGE;
 use crate::sys::mmap::{self, Protection};
@@ -40,6 +41,9 @@ use crate::sys::uffd::{Uffd, Watch};
 /// Objects of at most so many bytes are copied whole at attach rather than faulted in: a page takes 2 µs, a registration for
 /// faults 10.
 const COPY_WHOLE: usize = 16 << 10;
+
+/// The same of sealed objects, whose pages take longer to be read, and are seldom all used.
+const DECRYPT_WHOLE: usize = 512 << 10;
 
 /// Source of an object's bytes.
 pub(crate) enum Source<'a> {
@@ -68,6 +72,10 @@ pub(crate) struct Params<'a> {
     pub(crate) ahead: usize,
     /// Pages to fill before they are touched, at most and in all.
     pub(crate) budget: usize,
+    /// Most pages of a source that are in memory, but for those that are not as the source has them; `None`: any number.
+    pub(crate) limit: Option<usize>,
+    /// Which pages are filled ahead because they are likely to be touched; `None`: none.
+    pub(crate) prediction: Option<PredictionParams>,
     /// Whether the memory is kept out of core dumps, and overwritten in the end: plaintext of a sealed object.
     pub(crate) secret: bool,
     /// Whether the file may lack lines that were psynced, so that a program that drops pages has to wait until they are written.
@@ -81,7 +89,8 @@ impl Params<'_> {
 
     /// Whether pages are filled when they are touched, by a fault service.
     fn faults_in(&self) -> bool {
-        let wanted = || self.len > COPY_WHOLE && fault::reach().is_some();
+        let whole = if self.secret { DECRYPT_WHOLE } else { COPY_WHOLE };
+        let wanted = || self.len > whole && fault::reach().is_some();
         matches!(self.source, Source::Pages(_)) && self.fault_in.unwrap_or_else(wanted)
     }
 
@@ -190,6 +199,10 @@ impl Shadow {
             ahead: p.ahead,
             budget: p.budget,
             protect: rung == Some(Rung::WpAsync),
+            secret: p.secret,
+            limit: p.limit,
+            frozen: !p.writable,
+            prediction: p.prediction,
             source,
         })
         .map_err(ShadowError::Serve)?;
@@ -336,43 +349,6 @@ impl Shadow {
     fn check(&self) -> Result<(), ShadowError> {
         let failure = self.served.as_ref().and_then(Served::failure);
         failure.map_or(Ok(()), |error| Err(ShadowError::Page(error)))
-    }
-
-    /// Brings pages into memory before they are touched; returns how many are there then, from the first on: fewer if no
-    /// more may be filled ahead. An error names a page that cannot be had, which raises no signal before it is touched.
-    pub(crate) fn prefault(&self, pages: Range<usize>) -> Result<usize, ShadowError> {
-        self.check()?;
-        let pages = pages.start..pages.end.min(self.len() / PAGE);
-        match &self.served {
-            Some(served) => Ok(served.prefault(pages)?),
-            None if self.refill.is_some() => Ok(pages.len()),
-            None => Ok(populate(self.mapping.addr(), pages)?),
-        }
-    }
-
-    /// Lays bytes (offset, bytes) over those of an object that is attached for reading. After an error some may be laid.
-    ///
-    /// # Safety
-    /// The shadow is read-only, all bytes lie in it, their pages were brought into memory ([`prefault`](Self::prefault)), and nobody
-    /// reads the object meanwhile or has a reference into it.
-    pub(crate) unsafe fn lay_over<'b>(
-        &mut self,
-        pages: Range<usize>,
-        bytes: impl Iterator<Item = (u64, &'b [u8])>,
-    ) -> Result<(), ShadowError> {
-        let (start, len) = (self.mapping.addr() + pages.start * PAGE, pages.len() * PAGE);
-        // SAFETY: pages of our own mapping; of a private one, so that stores stay in this process.
-        let protect = |wanted| unsafe { mmap::protect(start, len, wanted) }.map_err(ShadowError::Protect);
-        protect(Protection::ReadWrite)?;
-        for (offset, bytes) in bytes {
-            debug_assert!(
-                pages.start * PAGE <= offset as usize && offset as usize + bytes.len() <= pages.end * PAGE
-            );
-            let at = self.base().as_ptr().wrapping_add(offset as usize);
-            // SAFETY: within the object, writable now, and nobody looks: the caller's promise.
-            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
-        }
-        protect(Protection::Read)
     }
 
     /// Extends the object in place to `new_len` bytes, a multiple of the page size; its source has

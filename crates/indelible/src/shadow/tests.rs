@@ -112,6 +112,8 @@ fn over_device(
         ahead: 3,
         budget: usize::MAX,
         secret: false,
+        limit: None,
+        prediction: None,
         pending: false,
     }
 }
@@ -212,6 +214,8 @@ fn a_file_is_shadowed_from_its_offset_and_never_written() {
             ahead: 0,
             budget: 0,
             secret: false,
+            limit: None,
+            prediction: None,
             pending: false,
         })
         .unwrap();
@@ -248,6 +252,8 @@ fn renewal_loses_neither_bytes_nor_tracking() {
         ahead: 0,
         budget: 0,
         secret: false,
+        limit: None,
+        prediction: None,
         pending: false,
     })
     .unwrap();

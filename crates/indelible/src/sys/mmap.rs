@@ -232,6 +232,31 @@ pub(crate) fn resident(addr: usize, pages: usize) -> io::Result<Vec<bool>> {
     }
 }
 
+/// Drops pages of the range, locked ones as well: the next access to one is a fault (Linux 5.18).
+///
+/// # Safety
+/// The range is the caller's, and whoever answers its faults puts the same bytes there again; or nobody relies on them.
+pub(crate) unsafe fn drop_pages(addr: usize, len: usize) -> io::Result<()> {
+    // SAFETY: the caller's promise.
+    match unsafe { libc::madvise(at(addr), len, libc::MADV_DONTNEED_LOCKED) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Keeps pages of the range in memory from when they are first touched: never in swap.
+///
+/// # Errors
+/// `EPERM`: it is longer than what this process may lock (`ulimit -l`, also for root: more might be all memory there is). The kernel's.
+pub(crate) fn lock_when_touched(addr: usize, len: usize) -> io::Result<()> {
+    use rustix::process::{Resource, getrlimit};
+    if cfg!(miri) || getrlimit(Resource::Memlock).current.is_some_and(|most| len as u64 > most) {
+        return Err(io::Error::from_raw_os_error(libc::EPERM));
+    }
+    // SAFETY: changes neither contents nor access of whatever is mapped there.
+    Ok(unsafe { mm::mlock_with(at(addr), len, mm::MlockFlags::ONFAULT) }?)
+}
+
 /// Leaves the range out of core dumps.
 pub(crate) fn dont_dump(addr: usize, len: usize) -> io::Result<()> {
     if cfg!(miri) {

@@ -19,6 +19,7 @@ pub(crate) mod pagemap;
 pub(crate) mod pkey;
 pub(crate) mod process;
 pub(crate) mod signal;
+pub(crate) mod swap;
 pub(crate) mod sync;
 pub(crate) mod total;
 pub(crate) mod uffd;

@@ -22,6 +22,14 @@ pub enum SealError {
         /// Name of the operation, as a noun.
         what: &'static str,
     },
+    /// Two objects whose seals cannot be compared.
+    #[error(
+        "it cannot be compared with {other:?}: without its key a sealed object is compared with its own snapshots and copies only"
+    )]
+    Unrelated {
+        /// The other object.
+        other: String,
+    },
     /// A page does not match its seal.
     #[error(
         "page {page}, {what}, is not what was sealed: it was changed, or is from another time or place; nothing of it is used"

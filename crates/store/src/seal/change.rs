@@ -39,6 +39,15 @@ impl Change {
         self.root.as_ref()
     }
 
+    /// Pages of the contents that change, with their seals from this change on.
+    pub fn pages(&self) -> impl Iterator<Item = (u64, Seal)> + '_ {
+        let leaves = self.nodes.range((0, 0)..=(0, u64::MAX));
+        leaves.flat_map(|((_, index), (bytes, lines))| {
+            let changed = (0..ARITY).filter(move |line| lines >> line & 1 == 1);
+            changed.map(move |line| (index * ARITY + line, Tree::seal_in(bytes, line)))
+        })
+    }
+
     /// The header from this change on, if it changes.
     #[must_use]
     pub fn header(&self) -> Option<&Header> {

@@ -12,6 +12,7 @@
 mod aead;
 mod anchor;
 mod change;
+mod differences;
 mod key;
 mod key_page;
 mod resize;
@@ -20,10 +21,12 @@ mod tree;
 
 pub use anchor::AnchorRecord;
 pub use change::Change;
+pub use differences::Outline;
 pub use key::{Cost, ObjectKey, SealKey};
 pub use key_page::{KeyPage, SlotInfo};
 pub use rotation::PutPage;
-pub use tree::Tree;
+pub(crate) use tree::broken;
+pub use tree::{Opener, Tree};
 
 use crate::format::PAGE;
 

@@ -8,7 +8,7 @@ use super::aead::Sealer;
 use super::anchor::AnchorRecord;
 use super::key::ObjectKey;
 use super::key_page::{KEY_PAGE, KeyPage};
-use crate::error::{Result, SealError};
+use crate::error::{Result, SealError, StoreError};
 use crate::format::seal::{ARITY, FLAG_ANCHORED, Header, Seal, Shape};
 use crate::format::{LINE, PAGE};
 use crate::mutant::Mutant;
@@ -18,6 +18,27 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// Reads a page of the object as it is in the pool.
 pub type ReadPage<'r> = &'r mut dyn FnMut(u64, &mut PageBytes) -> Result<()>;
+
+/// Decrypts pages of the contents of one object.
+#[derive(Clone)]
+pub struct Opener(Arc<Sealer>);
+
+impl Opener {
+    /// Decrypts page `page`, whose seal was verified; `false`: the bytes do not match it, and are zeros now.
+    #[must_use]
+    pub fn open(&self, page: u64, seal: &Seal, bytes: &mut PageBytes) -> bool {
+        let opened = self.0.open(page, seal, bytes);
+        if !opened {
+            bytes.fill(0);
+        }
+        opened
+    }
+}
+
+/// The error of a page of the contents that does not match its seal.
+pub(crate) fn broken(page: u64) -> StoreError {
+    SealError::Broken { page, what: "of its contents" }.into()
+}
 
 /// See the module.
 pub struct Tree {
@@ -35,8 +56,11 @@ impl Tree {
     /// # Errors
     /// `Broken`: the key page or the top node is not what was sealed. The medium's.
     pub fn open(page: &KeyPage, key: &ObjectKey, read: ReadPage<'_>) -> Result<Tree> {
+        Tree::begin(page, Arc::new(Sealer::new(key, page.header().id)), read)
+    }
+
+    pub(super) fn begin(page: &KeyPage, sealer: Arc<Sealer>, read: ReadPage<'_>) -> Result<Tree> {
         let (shape, header) = (page.shape()?, *page.header());
-        let sealer = Arc::new(Sealer::new(key, header.id));
         let mut tree = Tree { sealer, shape, header, root: page.root(), nodes: BTreeMap::new() };
         if tree.root.reserved != [0; 16] {
             return Err(SealError::Broken { page: shape.key_page(), what: KEY_PAGE }.into());
@@ -63,6 +87,12 @@ impl Tree {
         self.header.size.get()
     }
 
+    /// Whether all pages are absent, by the top node, which is verified.
+    pub(crate) fn is_blank(&self) -> bool {
+        let top = self.nodes.get(&self.shape.page(self.shape.top(), 0));
+        top.is_some_and(|node| node.iter().all(|byte| *byte == 0))
+    }
+
     /// Whether it says that it has an anchor.
     #[must_use]
     pub fn is_anchored(&self) -> bool {
@@ -86,24 +116,38 @@ impl Tree {
     /// # Errors
     /// `Broken`: it, or a node above it, is not what was sealed; `bytes` are zeros then. The medium's.
     pub fn page(&mut self, page: u64, bytes: &mut PageBytes, read: ReadPage<'_>) -> Result<()> {
-        let seal = self.seal(0, page, read)?;
+        let seal = self.page_seal(page, read)?;
         if seal.is_absent() {
             bytes.fill(0);
             return Ok(());
         }
         read(self.shape.content_page(page), bytes)?;
-        if self.sealer.open(page, &seal, bytes) {
-            return Ok(());
-        }
-        bytes.fill(0);
-        Err(SealError::Broken { page, what: "of its contents" }.into())
+        if self.opener().open(page, &seal, bytes) { Ok(()) } else { Err(broken(page)) }
+    }
+
+    /// The seal of page `page` of the contents, verified.
+    ///
+    /// # Errors
+    /// `Broken`: a node above the page is not what was sealed. The medium's.
+    pub fn page_seal(&mut self, page: u64, read: ReadPage<'_>) -> Result<Seal> {
+        self.seal(0, page, read)
+    }
+
+    /// Decrypts pages of the contents by their seals, for threads that do not have the tree.
+    #[must_use]
+    pub fn opener(&self) -> Opener {
+        Opener(self.sealer.clone())
     }
 
     /// The seal of a page of the contents (level 0), or of a node of the level below.
     pub(super) fn seal(&mut self, level: u32, index: u64, read: ReadPage<'_>) -> Result<Seal> {
-        let line = (index % ARITY * LINE) as usize;
-        let node = self.node(level, index / ARITY, read)?;
-        Ok(Seal::read_from_bytes(&node[line..line + LINE as usize]).unwrap_or_else(|_| Seal::new_zeroed()))
+        Ok(Tree::seal_in(self.node(level, index / ARITY, read)?, index % ARITY))
+    }
+
+    /// The seal in a line of a node.
+    pub(super) fn seal_in(node: &PageBytes, line: u64) -> Seal {
+        let at = (line * LINE) as usize;
+        Seal::read_from_bytes(&node[at..at + LINE as usize]).unwrap_or_else(|_| Seal::new_zeroed())
     }
 
     /// Whether there is a node, and not zeros that nobody ever wrote.

@@ -2,11 +2,11 @@
 
 use super::objects::entry_hash;
 use super::{CreateOptions, Located, check_name};
-use crate::error::{Result, SealError, StoreError};
+use crate::error::{Result, StoreError};
 use crate::format::entry::Progress;
 use crate::format::entry::{
-    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SEALED,
-    MAGIC, NO_LANE, STATE_D,
+    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, MAGIC, NO_LANE,
+    STATE_D,
 };
 use crate::format::root::TreeId;
 use crate::format::{PAGE, pages_for};
@@ -35,10 +35,7 @@ impl TableTransaction<'_> {
         if size == 0 || size > LARGEST {
             return Err(StoreError::BadSize { size, why: "an object has from 1 byte to 64 TiB" });
         }
-        if entry.has(FLAG_SEALED) {
-            return Err(SealError::Refused { what: "way from another pool or a backup" }.into());
-        }
-        let pages = pages_for(size);
+        let pages = entry.pages_of(size).unwrap_or_else(|| pages_for(size));
         let (address, reserved) = (entry.address.get(), entry.reserved.get());
         let taken = StoreError::AddressesTaken { address, len: reserved };
         let end = address.checked_add(reserved).filter(|_| reserved >= pages * PAGE);

@@ -3,9 +3,10 @@
 use super::{CreateOptions, Located};
 use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_SEALED;
-use crate::format::pages_for;
-use crate::format::seal::Shape;
+use crate::format::seal::{Header, KEY_PAGE, Shape};
+use crate::format::{PAGE, pages_for};
 use crate::space::TableTransaction;
+use zerocopy::{FromZeros, IntoBytes};
 
 impl TableTransaction<'_> {
     /// Adds a hidden object with room for its seals; the caller zeroes it, writes its key page and reveals it.
@@ -23,6 +24,19 @@ impl TableTransaction<'_> {
         let why = "a sealed object has from 1 byte to 64 TiB";
         let shape = Shape::of(pages_for(how.size)).ok_or(StoreError::BadSize { size: how.size, why })?;
         self.add(name, id, now, how, (true, Some(shape)))
+    }
+
+    /// The seal ID of an object that nobody changes, which its snapshots and copies have as well; `None`: it is not sealed. Nothing proves it.
+    ///
+    /// # Errors
+    /// As for [`layers`](Self::layers).
+    pub fn seal_id(&self, object: &Located) -> Result<Option<[u8; 16]>> {
+        if !object.is_sealed() {
+            return Ok(None);
+        }
+        let mut header = Header::new_zeroed();
+        self.read_object(object, KEY_PAGE * PAGE, header.as_mut_bytes())?;
+        Ok(Some(header.id))
     }
 }
 

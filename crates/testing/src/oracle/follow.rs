@@ -1,6 +1,7 @@
 //! A process of a program that follows an object, whoever writes it.
 
 use super::NAMES;
+use crate::sealed;
 use indelible_store::error::Result;
 use indelible_store::format::entry::FLAG_HIDDEN;
 use indelible_store::store::{Followed, Reader, Store};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 pub(super) struct Follower {
     store: Arc<Store>,
     reader: Reader,
-    /// As they were when it came: it knows them by heart.
+    /// As they were when it came: it knows them by heart. Unused of a sealed object.
     layers: Layers,
     object: usize,
     /// Content of its base.
@@ -33,6 +34,10 @@ impl Follower {
     }
 
     fn of(store: &Arc<Store>, mut reader: Reader, object: usize) -> Result<Follower> {
+        if let Err(error) = sealed::open(&mut reader) {
+            store.end_snapshot(reader)?;
+            return Err(error);
+        }
         let layers = reader.take_layers().unwrap_or_else(|| Layers::alone(reader.object()));
         let (based, shown) = (Vec::new(), Vec::new());
         let mut follower = Follower { store: store.clone(), reader, layers, object, based, shown };
@@ -69,6 +74,9 @@ impl Follower {
     }
 
     fn look(&self) -> Result<Vec<u8>> {
+        if let Some(pages) = self.reader.sealed_pages() {
+            return sealed::bytes(&pages);
+        }
         let mut bytes = vec![0; self.reader.object().entry.size.get() as usize];
         self.layers.read(&**self.store.device(), 0, &mut bytes)?;
         Ok(bytes)
@@ -76,7 +84,9 @@ impl Follower {
 
     /// Looks once more, and ends. `false`: what it follows has changed beneath it.
     pub(super) fn end(self) -> Result<bool> {
-        let same = self.look()? == self.based;
+        // The pages of a sealed object have what was laid over them.
+        let sealed = self.reader.object().is_sealed();
+        let same = self.look()? == if sealed { self.shown.clone() } else { self.based.clone() };
         self.store.end_snapshot(self.reader)?;
         Ok(same)
     }

@@ -28,7 +28,8 @@
 //! 9. A snapshot holds what the last psync of its object left, whatever becomes of the two, and nobody attaches it for writing. It
 //!    may be refused as `Changing`, as if it had not been asked for, while a process writes the object.
 //! 10. A process that follows an object sees what its last psync left, and goes on seeing that.
-//! 11. A repair loses nothing, also if it may, and is refused as `Held` while others use the pool.
+//! 11. A sealed object, and each copy and snapshot of it, is all that, and has no other bytes. It may refuse to be held still, as if that had not been asked for.
+//! 12. A repair loses nothing, also if it may, and is refused as `Held` while others use the pool.
 //!
 //! Every step is defined in every state (storing to what is not attached does nothing), so that any part
 //! of a program is a program: that is what [`shrink`] relies on.
@@ -73,6 +74,10 @@ pub enum Step {
         object: usize,
         size: u32,
         sparse: bool,
+    },
+    CreateSealed {
+        object: usize,
+        size: u32,
     },
     Destroy {
         object: usize,

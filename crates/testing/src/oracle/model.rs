@@ -44,6 +44,8 @@ pub(super) struct Model {
     pub(super) durable: Snapshot,
     /// Those of the objects that are snapshots.
     snapshots: BTreeSet<usize>,
+    /// Those that are sealed, or were when they were there last.
+    pub(super) sealed: BTreeSet<usize>,
     pub(super) attached: BTreeMap<(usize, usize), Attached>,
 }
 
@@ -135,13 +137,18 @@ impl Model {
     fn answer(&mut self, process: usize, step: &Step) -> Answer {
         let free = |held: bool| if held { Answer::Held } else { Answer::Done };
         match *step {
-            Step::Create { object: new, .. } | Step::Copy { to: new, .. } | Step::Rename { to: new, .. }
+            Step::Create { object: new, .. }
+            | Step::CreateSealed { object: new, .. }
+            | Step::Copy { to: new, .. }
+            | Step::Rename { to: new, .. }
                 if self.is_deleted(new) =>
             {
                 Answer::Ambiguous
             }
-            Step::Create { object, .. } if self.has(object) => Answer::Exists,
-            Step::Create { .. } => Answer::Done,
+            Step::Create { object, .. } | Step::CreateSealed { object, .. } if self.has(object) => {
+                Answer::Exists
+            }
+            Step::Create { .. } | Step::CreateSealed { .. } => Answer::Done,
             Step::Destroy { object }
             | Step::Delete { object }
             | Step::Rename { object, .. }
@@ -216,6 +223,11 @@ impl Model {
         match *step {
             Step::Create { object, size, .. } => {
                 self.durable.insert(NAMES[object].into(), ([0; 16], 0, vec![0; size as usize]));
+                self.sealed.remove(&object);
+            }
+            Step::CreateSealed { object, size } => {
+                self.durable.insert(NAMES[object].into(), ([0; 16], 0, vec![0; size as usize]));
+                self.sealed.insert(object);
             }
             Step::Destroy { object } | Step::Delete { object } => {
                 self.durable.remove(NAMES[object]);
@@ -227,6 +239,10 @@ impl Model {
                 if snapshot {
                     self.snapshots.insert(to);
                 }
+                match self.sealed.contains(&object) {
+                    true => self.sealed.insert(to),
+                    false => self.sealed.remove(&to),
+                };
             }
             Step::Rollback { object, to } => {
                 let then = self.bytes(to).cloned();
@@ -235,8 +251,11 @@ impl Model {
                 }
             }
             Step::Rename { object, to } => {
-                if self.snapshots.remove(&object) {
-                    self.snapshots.insert(to);
+                for kind in [&mut self.snapshots, &mut self.sealed] {
+                    match kind.remove(&object) {
+                        true => kind.insert(to),
+                        false => kind.remove(&to),
+                    };
                 }
                 if let Some(found) = self.durable.remove(NAMES[object]) {
                     self.durable.insert(NAMES[to].into(), found);

@@ -2,6 +2,7 @@
 
 use crate::pool::{process, psync};
 use crate::scenario::formatted;
+use crate::sealed;
 use crate::sim::{Choice, CrashImage, EventKind, SimConfig, SimMedium};
 use indelible_store::error::Result;
 use indelible_store::format::{TABLE_LANE, TABLE_LANE_LEN};
@@ -20,12 +21,14 @@ pub enum Start {
     TableLaneFull,
     /// As `Used`, and hardly any space is left.
     Tight,
+    /// As `Used`, and `a` and `c` are sealed.
+    Sealed,
 }
 
 /// All of them.
 #[must_use]
-pub fn starts() -> [Start; 4] {
-    [Start::Fresh, Start::Used, Start::TableLaneFull, Start::Tight]
+pub fn starts() -> [Start; 5] {
+    [Start::Fresh, Start::Used, Start::TableLaneFull, Start::Tight, Start::Sealed]
 }
 
 impl Start {
@@ -52,8 +55,11 @@ impl Start {
             ("y", 9000, 0xee),
             ("c", 20_000, 0xc0),
         ] {
-            store.create(name, &of(size))?;
-            let mut writer = store.attach_writer(name, key)?;
+            match self == Start::Sealed && ["a", "c"].contains(&name) {
+                true => sealed::create(&store, name, size)?,
+                false => store.create(name, &of(size))?,
+            };
+            let mut writer = sealed::writer(&store, name)?;
             psync(&mut writer, &[(0, &vec![value; size as usize / 2])])?;
             writer.detach()?;
         }

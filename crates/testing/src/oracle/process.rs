@@ -5,6 +5,7 @@ use super::hold::Hold;
 use super::model::{Attached, Model, Writing};
 use super::{NAMES, Step};
 use crate::pool::{Borrowing, Lines, contents, page, process, take};
+use crate::sealed;
 use crate::sim::SimMedium;
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::PAGE;
@@ -130,6 +131,10 @@ impl Process {
                 let made = store.create(NAMES[object], &how)?;
                 seen.object = Some((object, made, vec![0; size as usize]));
             }
+            Step::CreateSealed { object, size } => {
+                let made = sealed::create(store, NAMES[object], size.into())?;
+                seen.object = Some((object, made, vec![0; size as usize]));
+            }
             Step::Destroy { object } => store.destroy(NAMES[object], key)?,
             Step::Delete { object } => store.delete(NAMES[object], key)?,
             Step::Copy { object, to, snapshot } => {
@@ -145,16 +150,25 @@ impl Process {
             Step::Rollback { object, to } => store.rollback(NAMES[object], NAMES[to], key)?,
             Step::Merge { object } => drop(store.merge(NAMES[object])?),
             Step::Rename { object, to } => store.rename(NAMES[object], NAMES[to], key)?,
+            Step::Resize { object, size } if store.find(NAMES[object])?.is_sealed() => {
+                sealed::resize(store, NAMES[object], size.into())?;
+            }
             Step::Resize { object, size } => drop(store.resize(NAMES[object], key, size.into())?),
             Step::Attach { object } => {
-                let writer = store.attach_writer(NAMES[object], key)?;
-                let shown = contents(store, writer.object())?;
+                let writer = sealed::writer(store, NAMES[object])?;
+                let shown = match writer.sealed_pages() {
+                    Some(pages) => sealed::bytes(&pages)?,
+                    None => contents(store, writer.object())?,
+                };
                 seen.object = Some((object, *writer.object(), shown));
                 writers.insert(object, writer);
             }
             Step::Read { object } => {
-                let reader = store.attach_reader(NAMES[object], key)?;
-                let shown = contents(store, reader.object())?;
+                let reader = sealed::reader(store, NAMES[object])?;
+                let shown = match reader.sealed_pages() {
+                    Some(pages) => sealed::bytes(&pages)?,
+                    None => contents(store, reader.object())?,
+                };
                 seen.object = Some((object, *reader.object(), shown));
                 readers.insert(object, reader);
             }
@@ -171,8 +185,8 @@ impl Process {
                 let from = writer.published().min(bytes.len() as u64);
                 let to = (from + u64::from(len)).min(bytes.len() as u64);
                 seen.loaded = Some((object, from as usize..to as usize, value));
-                // An object that rests on a base logs it with the next psync.
-                let direct = from < to && !writer.has_base();
+                // An object that rests on a base, or is sealed, logs it with the next psync.
+                let direct = from < to && writer.takes_direct_writes();
                 if direct || writer.is_poisoned() {
                     match writer.begin_direct(to) {
                         // It became a base's just now.

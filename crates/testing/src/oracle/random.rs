@@ -18,6 +18,9 @@ pub fn random(start: Start, len: usize, rng: &mut Rng) -> Program {
         for (object, size) in [(0, 9000), (1, 5000), (2, 20_000)] {
             model.durable.insert(NAMES[object].into(), ([0; 16], 0, vec![0; size]));
         }
+        if start == Start::Sealed {
+            model.sealed.extend([0, 2]);
+        }
     }
     let mut program = Program::default();
     while program.0.len() < len {
@@ -53,7 +56,8 @@ fn step(rng: &mut Rng) -> Step {
     let size = SIZES[rng.usize(..SIZES.len())];
     let value = rng.u8(1..);
     match rng.u8(..132) {
-        0..8 => Step::Create { object, size, sparse: rng.u8(..4) == 0 },
+        0..7 => Step::Create { object, size, sparse: rng.u8(..4) == 0 },
+        7 => Step::CreateSealed { object, size },
         8..10 => Step::Destroy { object },
         10 => Step::Delete { object },
         11..14 => Step::Rename { object, to: rng.usize(..NAMES.len()) },

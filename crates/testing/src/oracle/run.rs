@@ -7,7 +7,7 @@ use super::process::{Process, Seen};
 use super::{NAMES, PROCESSES, Program, Step};
 use crate::pool::{Snapshot, snapshot};
 use crate::sim::{CrashImage, Fault, SimMedium};
-use indelible_store::error::StoreError;
+use indelible_store::error::{SealError, StoreError};
 
 /// Promises to a program, moment by moment.
 #[derive(Default)]
@@ -88,6 +88,11 @@ impl Program {
             run.processes.push(Process::begin(medium, 10 + pid).map_err(wrong)?);
         }
         run.worlds[0].durable = snapshot(&run.processes[0].store).map_err(wrong)?;
+        for (object, name) in NAMES.iter().enumerate() {
+            if run.processes[0].store.find(name).is_ok_and(|found| found.is_sealed()) {
+                run.worlds[0].sealed.insert(object);
+            }
+        }
         run.promise.states.push(run.worlds[0].durable.clone());
         run.promise.windows.push(vec![0]);
         for (nth, (process, step)) in self.0.iter().enumerate() {
@@ -210,9 +215,11 @@ impl Run<'_> {
         // snapshot would not have called.
         let unfit = matches!(error, E::NotItsSnapshot { .. })
             || matches!((error, call), (E::NoAddresses { .. }, Step::Rollback { .. }));
-        let says = |answer| match unfit {
-            true => matches!(answer, Answer::Nothing | Answer::Held | Answer::Done),
-            false => Some(answer) == said,
+        let unbuilt = matches!(error, E::Seal(SealError::Refused { .. })) && self.may_refuse(call);
+        let says = |answer| match (unfit, unbuilt) {
+            (true, _) => matches!(answer, Answer::Nothing | Answer::Held | Answer::Done),
+            (_, true) => answer != Answer::NotFound,
+            _ => Some(answer) == said,
         };
         if answers.iter().any(|answer| says(*answer)) {
             self.promise.refused += 1;
@@ -258,6 +265,14 @@ impl Run<'_> {
             return Err(format!("{error:?}, and the object is poisoned"));
         }
         Ok(worlds.into_iter().map(|world| without_detached(world, process, call)).collect())
+    }
+
+    /// Whether the call is one that a sealed object does not have, in one of the worlds.
+    fn may_refuse(&self, call: &Step) -> bool {
+        match *call {
+            Step::Hold { object } => self.worlds.iter().any(|world| world.sealed.contains(&object)),
+            _ => false,
+        }
     }
 
     /// Whether a call that failed did not happen, because it would have poisoned its objects.

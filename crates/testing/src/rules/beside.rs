@@ -3,6 +3,7 @@
 use super::{CONFIG, KEY, Verdict, create, open};
 use crate::pool::{contents, psync};
 use crate::scenario::formatted;
+use crate::sealed;
 use crate::sim::{Choice, Fault, OpKind, SimConfig, SimMedium};
 use indelible_store::error::{Result, StoreError};
 use indelible_store::store::{SnapshotOf, Store, Writer};
@@ -31,12 +32,20 @@ pub(super) const NAMES: [&str; 2] = ["a", "b"];
 
 impl Beside {
     pub(super) fn begin(config: SimConfig) -> Result<Beside> {
+        Beside::begin_with(config, false)
+    }
+
+    /// `seal`: the first object is sealed.
+    pub(super) fn begin_with(config: SimConfig, seal: bool) -> Result<Beside> {
         let medium = formatted(4 << 20, config);
         let (store, other) = (open(&medium, 1), open(&medium, 2));
         let mut writers = Vec::new();
         for name in NAMES {
-            create(&store, name, SIZE as u64);
-            writers.push(store.attach_writer(name, KEY)?);
+            match seal && name == NAMES[0] {
+                true => drop(sealed::create(&store, name, SIZE as u64)?),
+                false => create(&store, name, SIZE as u64),
+            }
+            writers.push(sealed::writer(&store, name)?);
         }
         for store in [&store, &other] {
             store.set_patience(Duration::ZERO);
@@ -49,6 +58,12 @@ impl Beside {
             beside.psync(object, 5000, 2, 100)?;
         }
         Ok(beside)
+    }
+
+    /// Attaches the first object again, whose writer has detached.
+    pub(super) fn attach(&mut self) -> Verdict {
+        self.writers.insert(0, sealed::writer(&self.store, NAMES[0]).map_err(text)?);
+        Ok(())
     }
 
     pub(super) fn psync(&mut self, object: usize, at: usize, value: u8, len: usize) -> Result<()> {
@@ -83,8 +98,12 @@ pub(super) fn text(error: StoreError) -> String {
 }
 
 pub(super) fn same(store: &Arc<Store>, name: &str, expected: &[u8]) -> Verdict {
-    let reader = store.attach_reader(name, KEY).map_err(|error| format!("{name}: {error}"))?;
-    let found = contents(store, reader.object()).map_err(text)?;
+    let reader = sealed::reader(store, name).map_err(|error| format!("{name}: {error}"))?;
+    let found = match reader.sealed_pages() {
+        Some(pages) => sealed::bytes(&pages),
+        None => contents(store, reader.object()),
+    };
+    let found = found.map_err(text)?;
     match found.iter().zip(expected).position(|(a, b)| a != b) {
         Some(at) => Err(format!("{name} shows {} at {at}, not {}", found[at], expected[at])),
         None => Ok(()),
@@ -96,6 +115,15 @@ pub(super) fn on_each(scenario: impl Fn(Beside) -> Verdict) -> Verdict {
     [true, false].into_iter().try_for_each(|disk| {
         let named = |what| format!("{}: {what}", if disk { "disk" } else { "memory" });
         Beside::begin(SimConfig { disk, ..CONFIG }).map_err(text).and_then(&scenario).map_err(named)
+    })
+}
+
+/// As [`on_each`], with a first object that is sealed.
+pub(super) fn on_each_sealed(scenario: impl Fn(Beside) -> Verdict) -> Verdict {
+    [true, false].into_iter().try_for_each(|disk| {
+        let named = |what| format!("{}: {what}", if disk { "disk" } else { "memory" });
+        let begun = Beside::begin_with(SimConfig { disk, ..CONFIG }, true);
+        begun.map_err(text).and_then(&scenario).map_err(named)
     })
 }
 
@@ -129,45 +157,49 @@ pub(super) fn a_writer_goes_on_beside_a_snapshot() -> Verdict {
 
 /// Two objects with a lane of their own, or one between them.
 pub(super) fn several_objects_are_kept_as_of_one_moment() -> Verdict {
-    on_each(|mut beside| {
-        let before = beside.expected.clone();
-        keep(&beside.other, &[("a", "s"), ("b", "t")]).map_err(text)?;
-        beside.psync(0, 100, 3, 300).map_err(text)?;
-        beside.psync(1, 8000, 4, 300).map_err(text)?;
-        beside.shows("s", &before[0])?;
-        beside.shows("t", &before[1])?;
-        // Neither is made if one of them cannot be.
-        let refused = keep(&beside.other, &[("a", "u"), ("b", "t")]);
-        if !matches!(refused, Err(StoreError::Exists)) {
-            return Err(format!("{refused:?}"));
-        }
-        if beside.other.find("u").is_ok() {
-            return Err("one of two was made".into());
-        }
-        beside.psync(0, 300, 5, 300).map_err(text)?;
-        // One object twice is two snapshots.
-        let now = beside.expected[0].clone();
-        keep(&beside.other, &[("a", "v"), ("a", "w")]).map_err(text)?;
-        beside.psync(0, 300, 6, 9000).map_err(text)?;
-        beside.shows("v", &now)?;
-        beside.shows("w", &now)?;
-        beside.ends()
-    })
+    on_each(several_are_kept)
+}
+
+pub(super) fn several_are_kept(mut beside: Beside) -> Verdict {
+    let before = beside.expected.clone();
+    keep(&beside.other, &[("a", "s"), ("b", "t")]).map_err(text)?;
+    beside.psync(0, 100, 3, 300).map_err(text)?;
+    beside.psync(1, 8000, 4, 300).map_err(text)?;
+    beside.shows("s", &before[0])?;
+    beside.shows("t", &before[1])?;
+    // Neither is made if one of them cannot be.
+    let refused = keep(&beside.other, &[("a", "u"), ("b", "t")]);
+    if !matches!(refused, Err(StoreError::Exists)) {
+        return Err(format!("{refused:?}"));
+    }
+    if beside.other.find("u").is_ok() {
+        return Err("one of two was made".into());
+    }
+    beside.psync(0, 300, 5, 300).map_err(text)?;
+    // One object twice is two snapshots.
+    let now = beside.expected[0].clone();
+    keep(&beside.other, &[("a", "v"), ("a", "w")]).map_err(text)?;
+    beside.psync(0, 300, 6, 9000).map_err(text)?;
+    beside.shows("v", &now)?;
+    beside.shows("w", &now)?;
+    beside.ends()
 }
 
 /// The writer psyncs after the snapshot and dies: its psyncs are there.
 pub(super) fn a_writer_that_dies_after_a_snapshot_is_recovered() -> Verdict {
-    on_each(|mut beside| {
-        let before = beside.expected[0].clone();
-        keep(&beside.other, &[("a", "s")]).map_err(text)?;
-        beside.psync(0, 5010, 6, 40).map_err(text)?;
-        beside.psync(0, 12_000, 7, 4000).map_err(text)?;
-        let image = beside.medium.power_cut(Choice::All);
-        let next = open(&image.medium(), 9);
-        same(&next, "a", &beside.expected[0])?;
-        same(&next, "s", &before)?;
-        beside.ends()
-    })
+    on_each(the_writer_dies)
+}
+
+pub(super) fn the_writer_dies(mut beside: Beside) -> Verdict {
+    let before = beside.expected[0].clone();
+    keep(&beside.other, &[("a", "s")]).map_err(text)?;
+    beside.psync(0, 5010, 6, 40).map_err(text)?;
+    beside.psync(0, 12_000, 7, 4000).map_err(text)?;
+    let image = beside.medium.power_cut(Choice::All);
+    let next = open(&image.medium(), 9);
+    same(&next, "a", &beside.expected[0])?;
+    same(&next, "s", &before)?;
+    beside.ends()
 }
 
 /// Bytes that go straight to the primary are nobody's before a psync publishes them.
@@ -217,12 +249,17 @@ pub(super) fn copies_and_followers_wait_for_a_direct_write() -> Verdict {
 
 /// In any operation that it makes: the snapshot is there or not, whole, and the writer loses nothing, whether it goes on or dies next.
 pub(super) fn whoever_makes_a_snapshot_may_die() -> Verdict {
+    who_keeps_dies(false)
+}
+
+pub(super) fn who_keeps_dies(seal: bool) -> Verdict {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
     for (kind, late) in KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
         for nth in 0.. {
             let mut died = false;
             for disk in [true, false] {
-                let mut beside = Beside::begin(SimConfig { disk, ..CONFIG }).map_err(text)?;
+                let begun = Beside::begin_with(SimConfig { disk, ..CONFIG }, seal);
+                let mut beside = begun.map_err(text)?;
                 let before = beside.expected[0].clone();
                 let medium = Arc::new(beside.medium.handle());
                 let third = Store::open(medium.clone(), crate::pool::process(3)).map_err(text)?;

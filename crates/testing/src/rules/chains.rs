@@ -1,57 +1,59 @@
 //! Chains of bases: merged, absorbed, kept short.
 
-use super::beside::{SIZE, keep, on_each, same, text};
+use super::beside::{Beside, SIZE, keep, on_each, same, text};
 use super::{KEY, Verdict, crash, create, open};
 use crate::pool::{contents, psync};
 use crate::sim::Choice;
 
 /// Bases that nobody needs any more are merged beneath a writer, and with the object once it has detached; named ones stay.
 pub(super) fn bases_are_merged_beneath_a_writer() -> Verdict {
-    on_each(|mut beside| {
-        for round in 0..5_u8 {
-            let name = format!("s{round}");
-            keep(&beside.other, &[("a", &name)]).map_err(text)?;
-            beside.psync(0, 4096 * usize::from(round % 4) + 50, 10 + round, 5000).map_err(text)?;
-            if round == 2 {
-                beside.psync(1, 0, 9, 9).map_err(text)?;
-            }
+    on_each(merged_beneath)
+}
+
+pub(super) fn merged_beneath(mut beside: Beside) -> Verdict {
+    for round in 0..5_u8 {
+        let name = format!("s{round}");
+        keep(&beside.other, &[("a", &name)]).map_err(text)?;
+        beside.psync(0, 4096 * usize::from(round % 4) + 50, 10 + round, 5000).map_err(text)?;
+        if round == 2 {
+            beside.psync(1, 0, 9, 9).map_err(text)?;
         }
-        // A snapshot that is made later would absorb them.
-        for name in ["s0", "s1", "s3", "s4"] {
-            beside.other.destroy(name, KEY).map_err(text)?;
-        }
-        let kept = {
-            let reader = beside.other.attach_reader("s2", KEY).map_err(text)?;
-            contents(&beside.other, reader.object()).map_err(text)?
-        };
-        let before = beside.other.info().map_err(text)?.free;
-        if beside.other.merge("a").map_err(text)? == 0 {
-            return Err("nothing was merged".into());
-        }
-        if beside.other.info().map_err(text)?.free < before + 2 * SIZE as u64 {
-            return Err("too little was given back".into());
-        }
-        beside.psync(0, 9000, 30, 64).map_err(text)?;
-        beside.shows("s2", &kept)?;
-        // Pages that were merged are whole after a power cut at once.
-        let cut = open(&beside.medium.power_cut(Choice::None).medium(), 9);
-        same(&cut, "a", &beside.expected[0])?;
-        let a = beside.writers.remove(0);
-        a.detach().map_err(text)?;
-        beside.other.merge("a").map_err(text)?;
-        let cut = open(&beside.medium.power_cut(Choice::None).medium(), 9);
-        same(&cut, "a", &beside.expected[0])?;
-        same(&cut, "s2", &kept)?;
-        beside.other.destroy("s2", KEY).map_err(text)?;
-        beside.other.merge("a").map_err(text)?;
-        let plain = beside.other.find("a").map_err(text)?;
-        if plain.entry.base.get() != 0 {
-            return Err("it rests on a base that nobody else needs".into());
-        }
-        beside.writers.insert(0, beside.store.attach_writer("a", KEY).map_err(text)?);
-        beside.psync(0, 70, 31, 64).map_err(text)?;
-        beside.ends()
-    })
+    }
+    // A snapshot that is made later would absorb them.
+    for name in ["s0", "s1", "s3", "s4"] {
+        beside.other.destroy(name, KEY).map_err(text)?;
+    }
+    let kept = {
+        let object = beside.other.find("s2").map_err(text)?;
+        contents(&beside.other, &object).map_err(text)?
+    };
+    let before = beside.other.info().map_err(text)?.free;
+    if beside.other.merge("a").map_err(text)? == 0 {
+        return Err("nothing was merged".into());
+    }
+    if beside.other.info().map_err(text)?.free < before + 2 * SIZE as u64 {
+        return Err("too little was given back".into());
+    }
+    beside.psync(0, 9000, 30, 64).map_err(text)?;
+    beside.shows("s2", &kept)?;
+    // Pages that were merged are whole after a power cut at once.
+    let cut = open(&beside.medium.power_cut(Choice::None).medium(), 9);
+    same(&cut, "a", &beside.expected[0])?;
+    let a = beside.writers.remove(0);
+    a.detach().map_err(text)?;
+    beside.other.merge("a").map_err(text)?;
+    let cut = open(&beside.medium.power_cut(Choice::None).medium(), 9);
+    same(&cut, "a", &beside.expected[0])?;
+    same(&cut, "s2", &kept)?;
+    beside.other.destroy("s2", KEY).map_err(text)?;
+    beside.other.merge("a").map_err(text)?;
+    let plain = beside.other.find("a").map_err(text)?;
+    if plain.entry.base.get() != 0 {
+        return Err("it rests on a base that nobody else needs".into());
+    }
+    beside.attach()?;
+    beside.psync(0, 70, 31, 64).map_err(text)?;
+    beside.ends()
 }
 
 /// Readers follow an object of `size` bytes between changes of a few, whose chain is shortened, and the power is cut anywhere. With `merge`,

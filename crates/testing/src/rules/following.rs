@@ -5,10 +5,11 @@ use super::{CONFIG, KEY, Verdict, create, open};
 use crate::hooked::{Hook, Hooked};
 use crate::pool::{contents, psync};
 use crate::scenario::formatted;
+use crate::sealed;
 use crate::sim::{Fault, OpKind, SimConfig};
 use indelible_store::error::{Result, StoreError};
 use indelible_store::medium::{Device, Fatal, LockKey};
-use indelible_store::store::{Followed, Reader, Store};
+use indelible_store::store::{Followed, Lines, Reader, Store};
 use indelible_store::table::Layers;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,8 +42,17 @@ impl<'a> Following<'a> {
         self.show(self.store.attach_snapshot("a", KEY)?)
     }
 
-    fn show(&mut self, reader: Reader) -> Result<()> {
-        self.shown = contents(self.store, reader.object())?;
+    fn show(&mut self, mut reader: Reader) -> Result<()> {
+        sealed::open(&mut reader)?;
+        let changed = match &self.reader {
+            Some(older) => reader.succeed(older)?,
+            None => None,
+        };
+        match (reader.sealed_pages(), changed) {
+            (_, Some(lines)) => self.lay(&lines),
+            (Some(pages), None) => self.shown = sealed::bytes(&pages)?,
+            (None, None) => self.shown = contents(self.store, reader.object())?,
+        }
         self.reader.replace(reader).map_or(Ok(()), |before| self.store.end_snapshot(before))
     }
 
@@ -51,14 +61,18 @@ impl<'a> Following<'a> {
         match self.reader.as_mut().map(|reader| self.store.follow(reader)) {
             Some(Followed::Newest) => true,
             Some(Followed::Newer(lines)) => {
-                for (offset, bytes) in lines.iter() {
-                    let Some(shown) = self.shown.get_mut(offset as usize..) else { continue };
-                    let len = bytes.len().min(shown.len());
-                    shown[..len].copy_from_slice(&bytes[..len]);
-                }
+                self.lay(&lines);
                 true
             }
             Some(Followed::Lost) | None => false,
+        }
+    }
+
+    fn lay(&mut self, lines: &Lines) {
+        for (offset, bytes) in lines.iter() {
+            let Some(shown) = self.shown.get_mut(offset as usize..) else { continue };
+            let len = bytes.len().min(shown.len());
+            shown[..len].copy_from_slice(&bytes[..len]);
         }
     }
 
@@ -84,59 +98,61 @@ impl<'a> Following<'a> {
 
 /// A reader follows by the writer's log, without another base, until a checkpoint hides psyncs from it, or the object is another.
 pub(super) fn readers_follow_by_the_log() -> Verdict {
-    on_each(|mut beside| {
-        let other = beside.other.clone();
-        let mut reader = Following::begin(&other).map_err(text)?;
-        for round in 0..20_u8 {
-            let at = usize::from(round) * 1777 % (SIZE - 200);
-            beside.psync(0, at, 10 + round, 1 + usize::from(round) * 9).map_err(text)?;
-            beside.psync(1, at, 40 + round, 30).map_err(text)?;
-            if round % 3 != 1 {
-                reader.expect(&format!("round {round}"), &beside.expected[0])?;
-            }
-            if round == 11 {
-                // All of this generation was seen.
-                beside.writers[0].checkpoint().map_err(text)?;
-            }
+    on_each(follow_by_the_log)
+}
+
+pub(super) fn follow_by_the_log(mut beside: Beside) -> Verdict {
+    let other = beside.other.clone();
+    let mut reader = Following::begin(&other).map_err(text)?;
+    for round in 0..20_u8 {
+        let at = usize::from(round) * 1777 % (SIZE - 200);
+        beside.psync(0, at, 10 + round, 1 + usize::from(round) * 9).map_err(text)?;
+        beside.psync(1, at, 40 + round, 30).map_err(text)?;
+        if round % 3 != 1 {
+            reader.expect(&format!("round {round}"), &beside.expected[0])?;
         }
-        if reader.bases != 1 {
-            return Err(format!("{} bases, where the log tells", reader.bases));
-        }
-        // Psyncs that nobody saw are gone from the log once others are where they were: of another object, or of this one.
-        for (object, at) in [(1, 0), (0, 6000)] {
-            beside.psync(0, 64, 70 + object as u8, 500).map_err(text)?;
+        if round == 11 {
+            // All of this generation was seen.
             beside.writers[0].checkpoint().map_err(text)?;
-            for value in 100..160 {
-                beside.psync(object, at, value, 700).map_err(text)?;
-            }
-            reader.expect(&format!("behind a checkpoint, and psyncs of {object}"), &beside.expected[0])?;
         }
-        // Others keep it, it grows, its writer goes and comes, it is put in the place of its base.
-        keep(&other, &[("a", "s")]).map_err(text)?;
-        beside.psync(0, 100, 72, 5000).map_err(text)?;
-        reader.expect("beside a snapshot", &beside.expected[0])?;
-        beside.psync(0, 200, 73, 50).map_err(text)?;
-        let pages = beside.writers[0].object().entry.pages.get();
-        beside.writers[0].grow((pages + 1) * 4096).map_err(text)?;
-        beside.expected[0].resize((pages as usize + 1) * 4096, 0);
-        beside.psync(0, SIZE, 74, 4000).map_err(text)?;
-        reader.expect("after growth", &beside.expected[0])?;
-        beside.psync(0, 300, 75, 5).map_err(text)?;
-        beside.writers.remove(0).detach().map_err(text)?;
-        reader.expect("without a writer", &beside.expected[0])?;
-        beside.writers.insert(0, beside.store.attach_writer("a", KEY).map_err(text)?);
-        beside.psync(0, 400, 76, 5).map_err(text)?;
-        reader.expect("with the next writer", &beside.expected[0])?;
-        other.destroy("s", KEY).map_err(text)?;
-        other.merge("a").map_err(text)?;
-        beside.psync(0, 500, 77, 5).map_err(text)?;
-        reader.expect("after a merge", &beside.expected[0])?;
-        if reader.bases < 4 {
-            return Err(format!("{} bases, where the log does not tell", reader.bases));
+    }
+    if reader.bases != 1 {
+        return Err(format!("{} bases, where the log tells", reader.bases));
+    }
+    // Psyncs that nobody saw are gone from the log once others are where they were: of another object, or of this one.
+    for (object, at) in [(1, 0), (0, 6000)] {
+        beside.psync(0, 64, 70 + object as u8, 500).map_err(text)?;
+        beside.writers[0].checkpoint().map_err(text)?;
+        for value in 100..160 {
+            beside.psync(object, at, value, 700).map_err(text)?;
         }
-        reader.end()?;
-        beside.ends()
-    })
+        reader.expect(&format!("behind a checkpoint, and psyncs of {object}"), &beside.expected[0])?;
+    }
+    // Others keep it, it grows, its writer goes and comes, it is put in the place of its base.
+    keep(&other, &[("a", "s")]).map_err(text)?;
+    beside.psync(0, 100, 72, 5000).map_err(text)?;
+    reader.expect("beside a snapshot", &beside.expected[0])?;
+    beside.psync(0, 200, 73, 50).map_err(text)?;
+    let size = SIZE.next_multiple_of(4096) + 4096;
+    beside.writers[0].grow(size as u64).map_err(text)?;
+    beside.expected[0].resize(size, 0);
+    beside.psync(0, SIZE, 74, 4000).map_err(text)?;
+    reader.expect("after growth", &beside.expected[0])?;
+    beside.psync(0, 300, 75, 5).map_err(text)?;
+    beside.writers.remove(0).detach().map_err(text)?;
+    reader.expect("without a writer", &beside.expected[0])?;
+    beside.attach()?;
+    beside.psync(0, 400, 76, 5).map_err(text)?;
+    reader.expect("with the next writer", &beside.expected[0])?;
+    other.destroy("s", KEY).map_err(text)?;
+    other.merge("a").map_err(text)?;
+    beside.psync(0, 500, 77, 5).map_err(text)?;
+    reader.expect("after a merge", &beside.expected[0])?;
+    if reader.bases < 4 {
+        return Err(format!("{} bases, where the log does not tell", reader.bases));
+    }
+    reader.end()?;
+    beside.ends()
 }
 
 /// Readers of several processes share a base: one that lost the log makes it, and the others go on from there.
@@ -263,26 +279,28 @@ pub(super) fn a_base_that_absorbs_is_its_makers_in_memory() -> Verdict {
 
 /// The writer's process dies after a psync that nobody has seen, or detaches: the reader shows what the next one finds.
 pub(super) fn readers_do_not_miss_the_last_psync() -> Verdict {
-    on_each(|mut beside| {
-        let other = beside.other.clone();
-        let mut reader = Following::begin(&other).map_err(text)?;
-        for round in 0..3_u8 {
-            beside.psync(0, 9000, 10 + round, 64).map_err(text)?;
-            reader.expect("beside its writer", &beside.expected[0])?;
-            // Hidden by checkpoints, and written over.
-            for value in 0..3_u8 {
-                beside.psync(0, 70, 50 + 10 * round + value, 9000).map_err(text)?;
-                beside.writers[0].checkpoint().map_err(text)?;
-            }
-            if round == 1 {
-                beside.writers.remove(0).detach().map_err(text)?;
-                beside.writers.insert(0, beside.store.attach_writer("a", KEY).map_err(text)?);
-            }
-            reader.expect(&format!("round {round}"), &beside.expected[0])?;
+    on_each(do_not_miss)
+}
+
+pub(super) fn do_not_miss(mut beside: Beside) -> Verdict {
+    let other = beside.other.clone();
+    let mut reader = Following::begin(&other).map_err(text)?;
+    for round in 0..3_u8 {
+        beside.psync(0, 9000, 10 + round, 64).map_err(text)?;
+        reader.expect("beside its writer", &beside.expected[0])?;
+        // Hidden by checkpoints, and written over.
+        for value in 0..3_u8 {
+            beside.psync(0, 70, 50 + 10 * round + value, 9000).map_err(text)?;
+            beside.writers[0].checkpoint().map_err(text)?;
         }
-        reader.end()?;
-        beside.ends()
-    })
+        if round == 1 {
+            beside.writers.remove(0).detach().map_err(text)?;
+            beside.attach()?;
+        }
+        reader.expect(&format!("round {round}"), &beside.expected[0])?;
+    }
+    reader.end()?;
+    beside.ends()
 }
 
 /// Looks, as another process, while a durable write is under way whose bytes can be seen already.

@@ -3,6 +3,7 @@
 use super::{CONFIG, KEY, Verdict, create, open};
 use crate::pool::{contents, process, psync};
 use crate::scenario::formatted;
+use crate::sealed;
 use crate::sim::{Choice, Fault, OpKind, SimConfig, SimMedium};
 use indelible_store::error::{Result, StoreError};
 use indelible_store::store::{Leaving, Severity, Store};
@@ -17,7 +18,7 @@ type Seen = (Vec<u8>, [u8; 16], u64);
 fn seen(medium: &SimMedium) -> Result<Option<Seen>> {
     let store = open(medium, 9);
     store.reap()?;
-    let reader = match store.attach_reader("a", KEY) {
+    let reader = match sealed::reader(&store, "a") {
         Err(StoreError::NotFound) => return Ok(None),
         reader => reader?,
     };
@@ -33,12 +34,15 @@ fn sound(medium: &SimMedium) -> Verdict {
     wrong.map_or(Ok(()), |finding| Err(format!("{finding:?}")))
 }
 
-/// Two pools, the first with an object `a`, the other with space that was used.
-fn prepared(config: SimConfig) -> Result<[SimMedium; 2]> {
+/// Two pools, the first with an object `a`, which may be sealed, the other with space that was used.
+fn prepared(config: SimConfig, seal: bool) -> Result<[SimMedium; 2]> {
     let [from, to] = [(); 2].map(|()| formatted(2 << 20, config));
     let store = open(&from, 1);
-    create(&store, "a", SIZE as u64);
-    let mut a = store.attach_writer("a", KEY)?;
+    match seal {
+        true => drop(sealed::create(&store, "a", SIZE as u64)?),
+        false => create(&store, "a", SIZE as u64),
+    }
+    let mut a = sealed::writer(&store, "a")?;
     psync(&mut a, &[(0, &[1; SIZE])])?;
     psync(&mut a, &[(5000, &[2; 8])])?;
     let other = open(&to, 1);
@@ -55,7 +59,7 @@ fn prepared(config: SimConfig) -> Result<[SimMedium; 2]> {
 fn bring(from: &Arc<Store>, to: &Arc<Store>) -> Result<Leaving> {
     let leaving = from.begin_leaving("a", KEY)?;
     let revived = to.adopt(&leaving.attributes())?;
-    let mut bytes = vec![0; SIZE];
+    let mut bytes = vec![0; leaving.attributes().end() as usize];
     leaving.read(0, &mut bytes)?;
     revived.write(0, &bytes)?;
     revived.publish()?;
@@ -65,8 +69,8 @@ fn bring(from: &Arc<Store>, to: &Arc<Store>) -> Result<Leaving> {
 /// An object that has come from another pool has all of its bytes after a power cut at once.
 pub(super) fn an_object_that_has_come_is_whole_after_a_power_cut() -> Verdict {
     let text = |error: StoreError| error.to_string();
-    for disk in [true, false] {
-        let [from, to] = prepared(SimConfig { disk, ..CONFIG }).map_err(text)?;
+    for (disk, seal) in [(true, false), (false, false), (true, true), (false, true)] {
+        let [from, to] = prepared(SimConfig { disk, ..CONFIG }, seal).map_err(text)?;
         let before = seen(&from).map_err(text)?;
         let left = bring(&open(&from, 2), &open(&to, 2)).map_err(text)?;
         let come = seen(&to.power_cut(Choice::None).medium()).map_err(text)?;
@@ -83,9 +87,10 @@ pub(super) fn an_object_that_has_come_is_whole_after_a_power_cut() -> Verdict {
 pub(super) fn an_object_is_in_one_of_two_pools_wherever_the_move_ends() -> Verdict {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
     let text = |error: StoreError| error.to_string();
-    for (kind, in_target) in KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
+    let all = KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]);
+    for (seal, (kind, in_target)) in all.flat_map(|how| [(false, how), (true, how)]) {
         for nth in 0.. {
-            let [from, to] = prepared(CONFIG).map_err(text)?;
+            let [from, to] = prepared(CONFIG, seal).map_err(text)?;
             let before = seen(&from).map_err(text)?;
             let handles = [&from, &to].map(|medium| Arc::new(medium.handle()));
             let [here, there] = handles.clone().map(|handle| Store::open(handle, process(2)));
@@ -95,7 +100,7 @@ pub(super) fn an_object_is_in_one_of_two_pools_wherever_the_move_ends() -> Verdi
             let moved = bring(&here, &there).and_then(Leaving::remove);
             [&from, &to].iter().for_each(|medium| medium.clear_faults());
             let dead = handles.iter().any(|handle| handle.is_dead());
-            let named = |what| format!("{kind:?} {nth}, in the target {in_target}: {what}");
+            let named = |what| format!("{kind:?} {nth}, in the target {in_target}, sealed {seal}: {what}");
             for choice in [Choice::None, Choice::All] {
                 let [from, to] = [&from, &to].map(|medium| medium.power_cut(choice.clone()).medium());
                 let [left, come] = [seen(&from).map_err(text)?, seen(&to).map_err(text)?];

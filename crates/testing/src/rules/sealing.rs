@@ -11,9 +11,11 @@ use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use indelible_store::error::{Result, SealError, StoreError};
 use indelible_store::format::PAGE;
 use indelible_store::format::seal::{KeySlot, Seal};
+use indelible_store::store::Store;
 use indelible_store::table::Located;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
+use std::sync::Arc;
 use zerocopy::FromBytes;
 
 /// Two levels of seals.
@@ -194,11 +196,12 @@ pub(super) fn a_subtree_that_is_taken_away_is_an_error() -> Verdict {
 }
 
 /// Nonces of the object's seals in the pool's bytes, each with the seal that has it; its lane's among them.
-fn nonces(bytes: &[u8], seals: &mut HashMap<[u8; 24], Seal>) -> Verdict {
+pub(super) fn nonces(bytes: &[u8], seals: &mut HashMap<[u8; 24], Seal>) -> Verdict {
     for line in bytes.as_chunks::<64>().0 {
         let Ok(seal) = Seal::read_from_bytes(line) else { continue };
-        // A line that looks like a seal: its version is small, the rest behind it zeros.
-        if !(1..1000).contains(&seal.version.get()) || seal.reserved != [0; 16] || seal.tag == [0; 16] {
+        // A line that looks like a seal: its version is small, the rest behind it zeros, and its tag is random.
+        let zeros = seal.tag.iter().filter(|byte| **byte == 0).count();
+        if !(1..1000).contains(&seal.version.get()) || seal.reserved != [0; 16] || zeros > 4 {
             continue;
         }
         match seals.insert(seal.nonce, seal) {
@@ -207,6 +210,14 @@ fn nonces(bytes: &[u8], seals: &mut HashMap<[u8; 24], Seal>) -> Verdict {
         }
     }
     Ok(())
+}
+
+/// Psyncs `value` all over an object, sealed or not.
+pub(super) fn written_over(store: &Arc<Store>, name: &str, value: u8) -> Result<()> {
+    let mut writer = sealed::writer(store, name)?;
+    let size = writer.object().entry.size.get() as usize;
+    psync(&mut writer, &[(0, &vec![value; size])])?;
+    writer.detach()
 }
 
 /// A process that goes on from an image that a power cut left takes nonces that nobody had.

@@ -79,7 +79,7 @@ impl Pool {
     /// As for [`copy_rebased`](Pool::copy_rebased): the object is as it was, or must not be published.
     #[doc(hidden)]
     pub fn rebase(kept: &Attributes, revived: &Revived) -> Result<()> {
-        let end = kept.published.min(kept.size).min(revived.extent_len());
+        let end = kept.end().min(revived.extent_len());
         let distance = revived.address().wrapping_sub(kept.address);
         if end == 0 || distance == 0 {
             return Ok(());

@@ -19,29 +19,29 @@ use crate::sync::Mutex;
 use crate::table::{CreateOptions, Key, Layers, Located};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::U32;
 
 /// An object attached for reading; dropping it detaches.
 pub struct Reader {
-    store: Arc<Store>,
+    pub(super) store: Arc<Store>,
     /// `None` in a read-only store, where nothing keeps writers away.
     object_lock: Option<ObjectLock>,
-    object: Located,
+    pub(super) object: Located,
     /// Its own extent and those of its bases; `None`: it has no base.
-    layers: Option<Layers>,
+    pub(super) layers: Option<Layers>,
     /// Its place in the lane of an object that it follows.
     tail: Option<Tail>,
     /// The same, when it was attached.
     first_tail: Option<Tail>,
     /// Its pages, if it is sealed.
-    sealed: Option<Arc<SealedPages>>,
+    pub(super) sealed: Option<Arc<SealedPages>>,
 }
 
 impl Store {
     /// Attaches `name` for reading. Readers are known by their locks: nothing is written,
     /// unless there is something to recover.
     pub fn attach_reader(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
-        let reader = self.attach_reader_raw(name, key)?;
+        let reader = self.attach_raw_reader(name, key)?;
         expect_key(&reader.object, None)?;
         Ok(reader)
     }
@@ -56,22 +56,17 @@ impl Store {
         key: Key<'_>,
         unlocked: &Unlocked,
     ) -> Result<Reader> {
-        let mut reader = self.attach_reader_raw(name, key)?;
-        expect_key(&reader.object, Some(unlocked))?;
-        let layers = reader.take_layers().unwrap_or_else(|| Layers::alone(&reader.object));
-        let (device, layers) = (self.device.clone(), Arc::new(Mutex::new(layers)));
-        let opened = SealedPages::open(device, &reader.object, layers, None, unlocked);
-        if opened.is_err() && !reader.is_current()? {
-            // In a read-only store nothing keeps writers away: what was read may be of two psyncs.
-            return Err(StoreError::TableInMotion { seconds: 0.0 });
-        }
-        let sealed = reader.sealed.insert(opened?);
-        reader.object.entry.size = U64::new(sealed.size());
+        let mut reader = self.attach_raw_reader(name, key)?;
+        reader.unseal(unlocked)?;
         Ok(reader)
     }
 
-    /// A reader of the object as it is in the pool, sealed or not.
-    pub(super) fn attach_reader_raw(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
+    /// As [`attach_reader`](Store::attach_reader), of the object as it is in the pool: of a sealed one it has ciphertext, until it is
+    /// [unsealed](Reader::unseal).
+    ///
+    /// # Errors
+    /// As for [`attach_reader`](Store::attach_reader), but for `KeyNeeded`.
+    pub fn attach_raw_reader(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
         let clean = self.unless_held_still(|| {
             self.view(|table| {
                 let (object, object_lock) = self.open_for_reading(table, name, key)?;
@@ -104,6 +99,13 @@ impl Store {
         // The caller's next step says what went wrong, or does better.
         let Ok(Some((log, shown, lines))) = self.read_tail(tail) else { return Followed::Lost };
         let newer = shown != tail.shown();
+        let lines = match &reader.sealed {
+            Some(sealed) if newer => match sealed.lay(&reader.object, &lines) {
+                Ok(Some(plain)) => plain,
+                Ok(None) | Err(_) => return Followed::Lost,
+            },
+            _ => lines,
+        };
         tail.advance((log, shown));
         if newer { Followed::Newer(lines) } else { Followed::Newest }
     }
@@ -166,7 +168,12 @@ impl Store {
 
     /// Attaches `name` for writing: recovers first if the last writer died.
     pub fn attach_writer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
-        self.attach_any_writer(name, key, None)
+        self.attach_any_writer(name, key, &|object| expect_key(object, None))
+    }
+
+    /// As [`attach_writer`](Store::attach_writer), of the object as it is in the pool: of a sealed one it has ciphertext.
+    pub(in crate::store) fn attach_raw_writer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
+        self.attach_any_writer(name, key, &|_| Ok(()))
     }
 
     /// As [`attach_writer`](Store::attach_writer), of a sealed object, by the key that [`unlock`](Store::unlock) found.
@@ -179,10 +186,8 @@ impl Store {
         key: Key<'_>,
         unlocked: &Unlocked,
     ) -> Result<Writer> {
-        let mut writer = self.attach_any_writer(name, key, Some(unlocked))?;
-        let (layers, page_cache) = (writer.layers.clone(), writer.page_cache.clone());
-        let device = self.device.clone();
-        writer.sealed = Some(SealedPages::open(device, &writer.object, layers, page_cache, unlocked)?);
+        let mut writer = self.attach_any_writer(name, key, &|object| expect_key(object, Some(unlocked)))?;
+        writer.unseal(unlocked)?;
         writer.finish_resize()?;
         Ok(writer)
     }
@@ -191,11 +196,11 @@ impl Store {
         self: &Arc<Self>,
         name: &str,
         key: Key<'_>,
-        unlocked: Option<&Unlocked>,
+        check: &dyn Fn(&Located) -> Result<()>,
     ) -> Result<Writer> {
         self.bind_writer(|table, search| {
             let object = self.usable(table, name)?;
-            expect_key(&object, unlocked)?;
+            check(&object)?;
             if object.entry.has(FLAG_READ_ONLY) {
                 return Err(StoreError::ObjectReadOnly);
             }
@@ -381,12 +386,6 @@ impl Reader {
     #[must_use]
     pub fn object(&self) -> &Located {
         &self.object
-    }
-
-    /// Its pages, if it is sealed.
-    #[must_use]
-    pub fn sealed_pages(&self) -> Option<Arc<SealedPages>> {
-        self.sealed.clone()
     }
 
     /// Hands its layers over, which somebody needs who reads pages of the object; `None`: all of its pages are its own.

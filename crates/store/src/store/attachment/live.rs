@@ -26,6 +26,28 @@ pub struct LivePages {
 }
 
 impl LivePages {
+    /// The revision of the lane in which the layers were read.
+    pub(super) fn revision(&self) -> u64 {
+        lock(&self.layers).revision()
+    }
+
+    /// Whether somebody has moved what the object rests on since revision `seen`, so that what was read by the layers may be of no account. They are
+    /// the newest ones then.
+    ///
+    /// # Errors
+    /// As for [`read`](LivePages::read).
+    pub(super) fn has_moved(&self, seen: u64) -> Result<bool> {
+        let lane = lock(&self.lane).clone();
+        if self.revision() != seen || !Arc::ptr_eq(&lane, &lock(&self.lane)) {
+            return Ok(true);
+        }
+        let moved = lane.newest_revision()? != seen;
+        if moved {
+            self.look_again()?;
+        }
+        Ok(moved)
+    }
+
     /// Reads bytes of the object from `offset` on, as its last psync left them in place.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 mod attach;
 mod binding;
+mod ciphertext;
 mod cover;
 mod direct;
 mod grow;
@@ -25,7 +26,6 @@ pub(in crate::store) use attach::undefined;
 pub(in crate::store) use binding::renumber;
 pub use live::LivePages;
 pub use primary::{Pending, Primary};
-pub(in crate::store) use sealed_pages::expect_plain;
 pub use sealed_pages::{SealedPages, Unlocked};
 pub use staged::{Changes, Staged, psync_all, stage};
 pub use still::StillObject;

@@ -79,6 +79,12 @@ impl Primary<'_> {
         self.start
     }
 
+    /// Whether its pages are encrypted, each as a whole.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        self.sealed.is_some()
+    }
+
     /// The page's copy in memory and its known lines, one bit each.
     #[must_use]
     pub fn cached(&self, page: u64) -> Option<(&PageImage, u64)> {

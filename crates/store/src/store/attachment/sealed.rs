@@ -3,10 +3,12 @@
 //! Callers that collect changes know nothing of it: lines of plaintext are collected into a batch that is never written, and become the sealed lines
 //! of the one that is. That one is redone, checkpointed and recovered as any other. Page caches hold ciphertext: plaintext is read anew.
 
-use super::sealed_pages::{Ciphertext, Heading, SealedPages, Unlocked};
+use super::attach::Reader;
+use super::sealed_pages::{Heading, SealedPages, Unlocked, expect_key};
 use super::staged::Changes;
+use super::tail::Lines;
 use super::writer::Writer;
-use crate::error::{Result, SealError};
+use crate::error::{Result, SealError, StoreError};
 use crate::format::batch::kind;
 use crate::format::seal::{KEY_PAGE, ROOT};
 use crate::format::{LINE, PAGE};
@@ -16,9 +18,10 @@ use crate::mutant::Mutant;
 use crate::seal::{Change, KeyPage, ObjectKey, SealKey};
 use crate::store::pool::Store;
 use crate::sync::Mutex;
-use crate::table::{Key, Layers};
+use crate::table::{Key, Layers, read_pages};
 use std::sync::Arc;
 use zerocopy::IntoBytes;
+use zerocopy::little_endian::U64;
 use zeroize::Zeroize;
 
 impl Store {
@@ -27,13 +30,7 @@ impl Store {
     /// # Errors
     /// `NotFound`, `WrongKey`, `Held`; `NotSealed`; `Broken` or `Unknown` of the page.
     pub fn key_page(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<KeyPage> {
-        let mut reader = self.attach_reader_raw(name, key)?;
-        let object = *reader.object();
-        if !object.is_sealed() {
-            return Err(SealError::NotSealed.into());
-        }
-        let layers = reader.take_layers().unwrap_or_else(|| Layers::alone(&object));
-        Ciphertext::new(self.device.clone(), Arc::new(Mutex::new(layers)), None).key_page(&object)
+        self.attach_raw_reader(name, key)?.key_page()
     }
 
     /// The key of a sealed object, by that of an owner. Takes the time that deriving a key from a passphrase takes; nothing is locked meanwhile.
@@ -46,7 +43,86 @@ impl Store {
     }
 }
 
+impl Reader {
+    /// The key page of the sealed object that it reads.
+    ///
+    /// # Errors
+    /// `NotSealed`; `Broken` or `Unknown` of the page; the medium's.
+    pub fn key_page(&self) -> Result<KeyPage> {
+        if !self.object.is_sealed() {
+            return Err(SealError::NotSealed.into());
+        }
+        let mut bytes = Box::new([0; PAGE as usize]);
+        let layers = self.layers.as_ref();
+        read_pages(&*self.store.device, &self.object, layers, KEY_PAGE * PAGE, &mut bytes[..])?;
+        KeyPage::read(bytes, self.object.entry.pages.get())
+    }
+
+    /// The key of the sealed object that it reads, by that of an owner, as [`Store::unlock`] finds it.
+    ///
+    /// # Errors
+    /// Those of [`key_page`](Reader::key_page); of the seal key.
+    pub fn unlock(&self, owner: &SealKey) -> Result<Unlocked> {
+        let key_page = self.key_page()?;
+        Ok(Unlocked::new(key_page.open(owner)?, &key_page))
+    }
+
+    /// Decrypts what it reads from now on. To be done before its layers are taken.
+    ///
+    /// # Errors
+    /// `NotSealed`, `Broken`; `WrongKey`: it is the key of another object.
+    pub fn unseal(&mut self, unlocked: &Unlocked) -> Result<()> {
+        expect_key(&self.object, Some(unlocked))?;
+        let layers = self.take_layers().unwrap_or_else(|| Layers::alone(&self.object));
+        let (device, layers) = (self.store.device.clone(), Arc::new(Mutex::new(layers)));
+        let opened = SealedPages::open(device, &self.object, layers, None, None, unlocked);
+        if opened.is_err() && !self.is_current()? {
+            // In a read-only store nothing keeps writers away: what was read may be of two psyncs.
+            return Err(StoreError::TableInMotion { seconds: 0.0 });
+        }
+        let sealed = self.sealed.insert(opened?);
+        self.object.entry.size = U64::new(sealed.size());
+        Ok(())
+    }
+
+    /// Its pages, if it is sealed and was unsealed.
+    #[must_use]
+    pub fn sealed_pages(&self) -> Option<Arc<SealedPages>> {
+        self.sealed.clone()
+    }
+
+    /// Goes on with the pages that `older` has, a reader of an earlier state of the same object, which is to be ended; returns the contents that differ, as lines.
+    /// `None`: they are not sealed, or have other sizes, and nothing has changed.
+    ///
+    /// # Errors
+    /// `Broken`, the medium's: nothing has changed.
+    pub fn succeed(&mut self, older: &Reader) -> Result<Option<Lines>> {
+        let (Some(newer), Some(pages)) = (&self.sealed, &older.sealed) else { return Ok(None) };
+        let changed = pages.become_newer(newer)?;
+        if changed.is_some() {
+            self.sealed = Some(pages.clone());
+        }
+        Ok(changed)
+    }
+}
+
 impl Writer {
+    /// Decrypts its pages from now on.
+    pub(super) fn unseal(&mut self, unlocked: &Unlocked) -> Result<()> {
+        let live = self.pages();
+        loop {
+            let seen = live.revision();
+            let (device, cache) = (self.store.device.clone(), self.page_cache.clone());
+            let layers = self.layers.clone();
+            let opened = SealedPages::open(device, &self.object, layers, cache, Some(live.clone()), unlocked);
+            if opened.is_err() && live.has_moved(seen)? {
+                continue;
+            }
+            self.sealed = Some(opened?);
+            return Ok(());
+        }
+    }
+
     /// Its pages, if it is sealed.
     #[must_use]
     pub fn sealed_pages(&self) -> Option<Arc<SealedPages>> {
@@ -112,7 +188,10 @@ impl Writer {
         change: impl FnOnce(&mut KeyPage, &ObjectKey) -> Result<R>,
     ) -> Result<R> {
         let Some(sealed) = self.sealed.clone() else { return Err(SealError::NotSealed.into()) };
+        let changing = self.change()?;
         let mut page = sealed.key_page(&self.object)?;
+        // A derived key takes long, and nobody but this writer changes the page.
+        drop(changing);
         let out = change(&mut page, unlocked.key())?;
         self.psync_key_page(page.bytes())?;
         Ok(out)

@@ -3,20 +3,36 @@
 //! Invariants:
 //! 1. The tree is that of the newest durable batch. A change is taken over once its batch is durable; nodes that it changes were read before.
 //! 2. Pages of plaintext are overwritten before their memory is given up.
+//! 3. Somebody may move what a writer's object rests on while a page is read outside of a change. Such a page does not verify, so that only a
+//!    failure asks for it.
+//! 4. Any thread may read a page at any time, also one that answers the faults of the thread that seals: no lock is held while memory of the
+//!    program is touched, and `seals` is not held while a page is decrypted.
 
-use crate::error::{Result, SealError};
+use super::ciphertext::{Ciphertext, Images};
+use super::live::LivePages;
+use super::tail::Lines;
+use crate::error::{Result, SealError, StoreError};
 use crate::format::PAGE;
-use crate::format::seal::KEY_PAGE;
+use crate::format::seal::{KEY_PAGE, Seal};
 use crate::lane::Batch;
 use crate::medium::Device;
-use crate::seal::{AnchorRecord, Change, KeyPage, ObjectKey, PageBytes, PutPage, SealKey, Tree};
+use crate::mutant::Mutant;
+use crate::seal::{
+    AnchorRecord, Change, KeyPage, ObjectKey, Opener, PageBytes, PutPage, SealKey, Tree, broken,
+};
 use crate::store::lanes::PageCache;
 use crate::store::locks::lock;
 use crate::sync::Mutex;
 use crate::table::{Located, SharedLayers};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::mem::swap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
+
+/// Longest time in which a batch that is durable is applied: a page of it that does not verify until then never does.
+const APPLIED: Duration = Duration::from_secs(10);
 
 /// The key of an object, which one of its key slots gave.
 #[derive(Clone, Debug)]
@@ -35,6 +51,13 @@ impl Unlocked {
     pub(super) fn key(&self) -> &ObjectKey {
         &self.key
     }
+
+    /// Whether it may be the key of the object with this key page: not of another object, or of this one before it got another key.
+    #[must_use]
+    pub fn is_for(&self, key_page: &KeyPage) -> bool {
+        let header = key_page.header();
+        (header.id, header.rotations.get()) == (self.id, self.rotations)
+    }
 }
 
 /// A change of a sealed object's header.
@@ -48,42 +71,39 @@ pub(super) enum Heading {
 
 /// The pages of an attached sealed object.
 pub struct SealedPages {
-    tree: Mutex<Tree>,
+    /// Locked before the parts of `pages`.
+    seals: Mutex<Seals>,
     pages: Ciphertext,
+    /// Those of a writer, under which the object may be moved.
+    live: Option<LivePages>,
 }
 
-/// The pages as they are in the pool, with lines that wait in memory.
-pub(super) struct Ciphertext {
-    device: Arc<dyn Device>,
-    layers: SharedLayers,
-    page_cache: Option<Arc<Mutex<PageCache>>>,
+struct Seals {
+    tree: Tree,
+    /// Pages of a batch that was sealed last. From when it is durable until the tree has its seals, the pool has the one state of a page, and the
+    /// tree the seal of the other.
+    under_way: BTreeMap<u64, Seal>,
+    /// Whether the object may have left its extent, which others may have, and is not known yet where it went.
+    moving: bool,
 }
 
-impl Ciphertext {
-    pub(super) fn new(
-        device: Arc<dyn Device>,
-        layers: SharedLayers,
-        page_cache: Option<Arc<Mutex<PageCache>>>,
-    ) -> Ciphertext {
-        Ciphertext { device, layers, page_cache }
-    }
+/// A page of the contents, as it may be in the pool.
+#[derive(PartialEq, Eq)]
+struct Found {
+    seal: Seal,
+    /// Its seal by a batch under way.
+    next: Option<Seal>,
+    /// Its place in the extent.
+    at: u64,
+    moving: bool,
+}
 
-    fn read(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
-        let home = {
-            let layers = lock(&self.layers);
-            layers.read(&*self.device, page * PAGE, bytes)?;
-            layers.home(page)
-        };
-        if let Some(page_cache) = &self.page_cache {
-            lock(page_cache).amend(home, bytes);
-        }
-        Ok(())
-    }
+/// The object may move until this is dropped.
+pub(super) struct Moving(Arc<SealedPages>);
 
-    pub(super) fn key_page(&self, object: &Located) -> Result<KeyPage> {
-        let mut bytes = Box::new([0; PAGE as usize]);
-        self.read(KEY_PAGE, &mut bytes)?;
-        KeyPage::read(bytes, object.entry.pages.get())
+impl Drop for Moving {
+    fn drop(&mut self) {
+        lock(&self.0.seals).moving = false;
     }
 }
 
@@ -93,17 +113,18 @@ impl SealedPages {
         object: &Located,
         layers: SharedLayers,
         page_cache: Option<Arc<Mutex<PageCache>>>,
+        live: Option<LivePages>,
         unlocked: &Unlocked,
     ) -> Result<Arc<SealedPages>> {
         let pages = Ciphertext::new(device, layers, page_cache);
         let key_page = pages.key_page(object)?;
-        let header = key_page.header();
-        if (header.id, header.rotations.get()) != (unlocked.id, unlocked.rotations) {
+        if !unlocked.is_for(&key_page) {
             // Another object has the name by now, or the object another key.
             return Err(SealError::WrongKey { slots: key_page.slots().len() }.into());
         }
         let tree = Tree::open(&key_page, &unlocked.key, &mut |page, bytes| pages.read(page, bytes))?;
-        Ok(Arc::new(SealedPages { tree: Mutex::new(tree), pages }))
+        let seals = Mutex::new(Seals { tree, under_way: BTreeMap::new(), moving: false });
+        Ok(Arc::new(SealedPages { seals, pages, live }))
     }
 
     pub(super) fn key_page(&self, object: &Located) -> Result<KeyPage> {
@@ -112,25 +133,55 @@ impl SealedPages {
 
     /// The batch with this change is durable.
     pub(super) fn accept(&self, change: Change) {
-        change.accept(&mut lock(&self.tree));
+        let mut seals = lock(&self.seals);
+        change.accept(&mut seals.tree);
+        seals.under_way.clear();
+    }
+
+    /// The object may move: pages that do not verify are read again until it has.
+    pub(super) fn moving(self: &Arc<Self>) -> Moving {
+        lock(&self.seals).moving = true;
+        Moving(self.clone())
+    }
+
+    fn find(&self, page: u64) -> Result<(Found, Opener)> {
+        let mut seals = lock(&self.seals);
+        let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
+        let seal = loop {
+            match seals.tree.page_seal(page, &mut read) {
+                // The node may be at another place by now.
+                Err(StoreError::Seal(SealError::Broken { .. })) if seals.moving => {}
+                seal => break seal?,
+            }
+            drop(seals);
+            std::thread::yield_now();
+            seals = lock(&self.seals);
+        };
+        let (next, at) = (seals.under_way.get(&page).copied(), seals.tree.shape().content_page(page));
+        Ok((Found { seal, next, at, moving: seals.moving }, seals.tree.opener()))
     }
 
     /// Bytes of the object, by the header that is verified. The entry of an object whose change of size was interrupted may say otherwise.
     #[must_use]
     pub fn size(&self) -> u64 {
-        lock(&self.tree).size()
+        lock(&self.seals).tree.size()
+    }
+
+    /// Whether no page was ever sealed.
+    pub(super) fn is_blank(&self) -> bool {
+        lock(&self.seals).tree.is_blank()
     }
 
     /// The state that it is in, for an anchor.
     #[must_use]
     pub fn state(&self) -> AnchorRecord {
-        lock(&self.tree).state()
+        lock(&self.seals).tree.state()
     }
 
     /// Whether it says that it has an anchor.
     #[must_use]
     pub fn is_anchored(&self) -> bool {
-        lock(&self.tree).is_anchored()
+        lock(&self.seals).tree.is_anchored()
     }
 
     /// See [`Tree::rotate`]. The tree stays as it is until [`follow`](SealedPages::follow).
@@ -141,31 +192,35 @@ impl SealedPages {
         put: PutPage<'_>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Tree> {
-        let key_page = self.key_page(object)?;
         let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
-        let (_key, tree) = lock(&self.tree).rotate(&key_page, owners, &mut read, put, progress)?;
-        Ok(tree)
+        self.unless_moved(|| {
+            let key_page = self.key_page(object)?;
+            let (_key, tree) = lock(&self.seals).tree.rotate(&key_page, owners, &mut read, put, progress)?;
+            Ok(tree)
+        })
     }
 
     /// The object is what this is the tree of.
     pub(super) fn follow(&self, tree: Tree) {
-        *lock(&self.tree) = tree;
+        lock(&self.seals).tree = tree;
     }
 
     /// Puts what gives the object another header into the current section of `batch`. The object begins at `start`.
     pub(super) fn head(&self, heading: Heading, start: u64, batch: &mut Batch) -> Result<Change> {
-        let (mut tree, mut change) = (lock(&self.tree), Change::default());
+        let (mut seals, mut change) = (lock(&self.seals), Change::default());
+        let tree = &mut seals.tree;
         let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
         let cleared = match heading {
-            Heading::Size(size) => change.resize(&mut tree, size, &mut read)?,
-            Heading::Anchored(anchored) => change.anchor(&mut tree, anchored, &mut read).map(|()| None)?,
+            Heading::Size(size) => change.resize(tree, size, &mut read)?,
+            Heading::Anchored(anchored) => change.anchor(tree, anchored, &mut read).map(|()| None)?,
         };
         if let Some((page, bytes)) = cleared {
             batch.copy_lines(start + tree.shape().content_page(page) * PAGE, &bytes[..]);
         }
-        change.finish(&mut tree, &mut read, &mut |page, offset, bytes| {
+        change.finish(tree, &mut read, &mut |page, offset, bytes| {
             batch.copy_lines(start + page * PAGE + offset, bytes);
         })?;
+        seals.under_way = change.pages().collect();
         Ok(change)
     }
 
@@ -174,7 +229,72 @@ impl SealedPages {
     /// # Errors
     /// `Broken`: it is not what was sealed, and `bytes` are zeros. The medium's.
     pub fn read(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
-        lock(&self.tree).page(page, bytes, &mut |page, bytes| self.pages.read(page, bytes))
+        self.unless_moved(|| self.read_once(page, bytes))
+    }
+
+    /// As [`read`](SealedPages::read), if nobody moves what the object rests on.
+    fn read_once(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
+        let (found, opener) = self.find(page)?;
+        if found.next.is_none() {
+            if found.seal.is_absent() {
+                bytes.fill(0);
+                return Ok(());
+            }
+            self.pages.read(found.at, bytes)?;
+            if opener.open(page, &found.seal, bytes) {
+                return Ok(());
+            }
+        }
+        self.read_changing(page, bytes)
+    }
+
+    /// As [`read`](SealedPages::read), of a page that a psync changes, whose lines were written to the pool while it was read, or that moves. It is not what was
+    /// sealed if nothing of that changed meanwhile.
+    #[cold]
+    fn read_changing(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
+        let begin = Instant::now();
+        let (mut found, mut opener) = self.find(page)?;
+        loop {
+            // Of a page that was absent before the batch under way, the pool has bytes of no account, or those of the batch.
+            for seal in [Some(found.seal), found.next].into_iter().flatten().filter(|seal| !seal.is_absent())
+            {
+                self.pages.read_still(found.at, bytes)?;
+                if opener.open(page, &seal, bytes) {
+                    return Ok(());
+                }
+            }
+            let now = self.find(page)?;
+            // A batch that is being applied leaves the page in part for a while.
+            let applied = found.next.is_some() && !found.seal.is_absent() && begin.elapsed() < APPLIED;
+            if now.0 == found && !found.moving && !applied {
+                bytes.fill(0);
+                return if found.seal.is_absent() { Ok(()) } else { Err(broken(page)) };
+            }
+            std::thread::yield_now();
+            (found, opener) = now;
+        }
+    }
+
+    /// Reads pages, which fail if they do not verify, again if somebody has moved what the object rests on. The tree is not locked.
+    fn unless_moved<R>(&self, mut read: impl FnMut() -> Result<R>) -> Result<R> {
+        loop {
+            let seen = self.live.as_ref().map(LivePages::revision);
+            let done = read();
+            // To look again waits for a psync, which may wait for the tree.
+            match (&self.live, seen) {
+                (Some(live), Some(seen))
+                    if done.is_err() && !Mutant::MovedUnseen.is_on() && live.has_moved(seen)? => {}
+                _ => return done,
+            }
+        }
+    }
+
+    /// Verifies the page of the contents.
+    ///
+    /// # Errors
+    /// As for [`read`](SealedPages::read).
+    pub fn verify(&self, page: u64) -> Result<()> {
+        self.read(page, &mut Zeroizing::new([0; PAGE as usize]))
     }
 
     /// Reads whole pages from `first` on.
@@ -189,34 +309,122 @@ impl SealedPages {
     /// Seals the lines of `plain`, whose object begins at `start`, into the current section of `batch`.
     pub(super) fn seal(&self, plain: &Batch, start: u64, batch: &mut Batch) -> Result<Change> {
         let mut lines: BTreeMap<u64, Vec<(usize, &[u8])>> = BTreeMap::new();
-        for (target, mut bytes) in plain.redo() {
-            let mut at = target - start;
-            while !bytes.is_empty() {
-                let (page, offset) = (at / PAGE, (at % PAGE) as usize);
-                let (now, rest) = bytes.split_at(bytes.len().min(PAGE as usize - offset));
-                lines.entry(page).or_default().push((offset, now));
-                (bytes, at) = (rest, at + now.len() as u64);
+        for (target, bytes) in plain.redo() {
+            for (page, offset, bytes) in by_page(target - start, bytes) {
+                lines.entry(page).or_default().push((offset, bytes));
             }
         }
-        let (mut tree, mut change) = (lock(&self.tree), Change::default());
+        let mut change = Change::default();
         let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
         let mut bytes = Zeroizing::new([0; PAGE as usize]);
         for (page, lines) in lines {
             // In parts: the rest is as it was.
             if lines.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() < PAGE as usize {
-                tree.page(page, &mut bytes, &mut read)?;
+                self.read(page, &mut bytes)?;
             }
             for (offset, line) in lines {
                 bytes[offset..offset + line.len()].copy_from_slice(line);
             }
-            change.page(&mut tree, page, &mut bytes, &mut read)?;
-            batch.copy_lines(start + tree.shape().content_page(page) * PAGE, &bytes[..]);
+            // Locked for each page alone: faults are answered meanwhile.
+            let mut seals = lock(&self.seals);
+            change.page(&mut seals.tree, page, &mut bytes, &mut read)?;
+            batch.copy_lines(start + seals.tree.shape().content_page(page) * PAGE, &bytes[..]);
         }
-        change.finish(&mut tree, &mut read, &mut |page, offset, bytes| {
+        let mut seals = lock(&self.seals);
+        change.finish(&mut seals.tree, &mut read, &mut |page, offset, bytes| {
             batch.copy_lines(start + page * PAGE + offset, bytes);
         })?;
+        seals.under_way = change.pages().collect();
         Ok(change)
     }
+}
+
+impl SealedPages {
+    /// Lays lines of later psyncs over what a reader has, and returns what they change of the contents. `None`: the object has another header, such as another
+    /// size, by then. Nothing is laid then, nor after an error.
+    ///
+    /// # Errors
+    /// `Broken`: with them it is not what was sealed. The medium's.
+    pub(super) fn lay(&self, object: &Located, lines: &Lines) -> Result<Option<Lines>> {
+        let mut images = Images::new();
+        for (at, bytes) in lines.iter() {
+            for (page, offset, bytes) in by_page(at, bytes) {
+                let image = match images.entry(page) {
+                    Entry::Occupied(image) => image.into_mut(),
+                    Entry::Vacant(place) => {
+                        let mut image = Box::new([0; PAGE as usize]);
+                        self.pages.read(page, &mut image)?;
+                        place.insert(image)
+                    }
+                };
+                image[offset..offset + bytes.len()].copy_from_slice(bytes);
+            }
+        }
+        let mut read = |page, bytes: &mut PageBytes| match images.get(&page) {
+            Some(image) => {
+                bytes.copy_from_slice(&image[..]);
+                Ok(())
+            }
+            None => self.pages.read(page, bytes),
+        };
+        let mut key_page = Box::new([0; PAGE as usize]);
+        read(KEY_PAGE, &mut key_page)?;
+        let key_page = KeyPage::read(key_page, object.entry.pages.get())?;
+        let mut seals = lock(&self.seals);
+        let tree = &mut seals.tree;
+        let mut newer = tree.renewed(&key_page, &mut read)?;
+        if !newer.is_of_same_object(tree) {
+            return Ok(None);
+        }
+        let changed = changes(&mut newer, tree, &mut read)?;
+        *tree = newer;
+        lock(&self.pages.laid).append(&mut images);
+        Ok(Some(changed))
+    }
+
+    /// Goes on as `newer`, another state of the same object, which has no use any more then, and returns the contents that differ. `None`: it has another
+    /// header, such as another size. After an error nothing has changed.
+    ///
+    /// # Errors
+    /// As for [`read`](SealedPages::read).
+    pub(super) fn become_newer(&self, newer: &SealedPages) -> Result<Option<Lines>> {
+        let (mut seals, mut to) = (lock(&self.seals), lock(&newer.seals));
+        let (tree, to) = (&mut seals.tree, &mut to.tree);
+        if !to.is_of_same_object(tree) {
+            return Ok(None);
+        }
+        let changed = changes(to, tree, &mut |page, bytes| newer.pages.read(page, bytes))?;
+        swap(tree, to);
+        swap(&mut *lock(&self.pages.layers), &mut *lock(&newer.pages.layers));
+        swap(&mut *lock(&self.pages.laid), &mut *lock(&newer.pages.laid));
+        Ok(Some(changed))
+    }
+}
+
+/// The contents that `newer` has otherwise than `older`.
+fn changes(
+    newer: &mut Tree,
+    older: &mut Tree,
+    read: &mut dyn FnMut(u64, &mut PageBytes) -> Result<()>,
+) -> Result<Lines> {
+    let pages = newer.changed_since(older, read)?;
+    let mut lines = Lines::of_pages(pages.len());
+    let mut bytes = Zeroizing::new([0; PAGE as usize]);
+    for page in pages {
+        newer.page(page, &mut bytes, read)?;
+        lines.add(0, page * PAGE, &bytes[..]);
+    }
+    Ok(lines)
+}
+
+/// Bytes from `at` on, page by page: the page, the offset in it, the bytes.
+fn by_page(mut at: u64, mut bytes: &[u8]) -> impl Iterator<Item = (u64, usize, &[u8])> {
+    std::iter::from_fn(move || {
+        let (page, offset) = (at / PAGE, (at % PAGE) as usize);
+        let (now, rest) = bytes.split_at(bytes.len().min(PAGE as usize - offset));
+        (bytes, at) = (rest, at + now.len() as u64);
+        (!now.is_empty()).then_some((page, offset, now))
+    })
 }
 
 /// Refuses a sealed object without its key, and a key of an object that is not sealed.
@@ -229,6 +437,6 @@ pub(super) fn expect_key(object: &Located, unlocked: Option<&Unlocked>) -> Resul
 }
 
 /// Refuses what is not possible with sealed objects.
-pub(in crate::store) fn expect_plain(object: &Located, what: &'static str) -> Result<()> {
+pub(super) fn expect_plain(object: &Located, what: &'static str) -> Result<()> {
     if object.is_sealed() { Err(SealError::Refused { what }.into()) } else { Ok(()) }
 }

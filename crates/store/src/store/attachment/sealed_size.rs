@@ -4,7 +4,7 @@
 //! the next attach for writing brings it to what the header says.
 
 use super::grow::pages_of;
-use super::sealed_pages::{Heading, Unlocked};
+use super::sealed_pages::{Heading, SealedPages, Unlocked};
 use super::writer::Writer;
 use crate::error::{Result, SealError, StoreError};
 use crate::format::PAGE;
@@ -62,7 +62,9 @@ impl Writer {
             self.cut(size)?;
             return Ok(false);
         }
+        let moving = self.sealed.as_ref().map(SealedPages::moving);
         let moved = self.extend(size, may_move);
+        drop(moving);
         // It has the size that its header says: until the next step that is the one it had.
         self.size_as_sealed();
         let moved = moved?;

@@ -15,6 +15,7 @@
 //! Cost: the batches since the last call, and a view of the table. Memory: the lines, [`MOST`] bytes.
 
 use crate::error::Result;
+use crate::format::PAGE;
 use crate::format::batch::{Section, kind};
 use crate::format::entry::{Entry, FLAG_HIDDEN, FLAG_OVERLAY};
 use crate::lane::{BatchView, LaneLog, scan};
@@ -22,6 +23,7 @@ use crate::mutant::Mutant;
 use crate::space::TableTransaction;
 use crate::store::pool::Store;
 use crate::table::{Located, directory};
+use zeroize::Zeroizing;
 
 /// Bytes of lines at most: beyond that another base costs less.
 const MOST: usize = 64 << 20;
@@ -54,10 +56,16 @@ pub enum Followed {
 pub struct Lines {
     /// Offset in the object, and length.
     runs: Vec<(u64, usize)>,
-    bytes: Vec<u8>,
+    /// They may be plaintext of a sealed object.
+    bytes: Zeroizing<Vec<u8>>,
 }
 
 impl Lines {
+    /// None, with room for so many pages, so that no copy of them is left behind.
+    pub(super) fn of_pages(pages: usize) -> Lines {
+        Lines { runs: Vec::new(), bytes: Zeroizing::new(Vec::with_capacity(pages * PAGE as usize)) }
+    }
+
     /// The lines: offset in the object, bytes. Later ones count.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let mut rest = &self.bytes[..];
@@ -69,7 +77,7 @@ impl Lines {
     }
 
     /// Adds bytes; those of the runs before number `first` stay as they are.
-    fn add(&mut self, first: usize, offset: u64, bytes: &[u8]) {
+    pub(super) fn add(&mut self, first: usize, offset: u64, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         match self.runs[first..].last_mut() {
             Some((at, len)) if *at + *len as u64 == offset => *len += bytes.len(),

@@ -19,7 +19,11 @@ impl Writer {
     /// Whether nothing was ever psynced: the object reads as zeros.
     #[must_use]
     pub fn is_blank(&self) -> bool {
-        self.standing.psyncs == 0 && self.standing.published == 0
+        match &self.sealed {
+            // Its seals prove it, whatever was psynced of its keys.
+            Some(sealed) => sealed.is_blank(),
+            None => self.standing.psyncs == 0 && self.standing.published == 0,
+        }
     }
 
     /// Changes the mark; durable on return.

@@ -11,7 +11,7 @@ use crate::medium::LockMode;
 use crate::mutant::Mutant;
 use crate::recovery::replay_beside;
 use crate::space::TableTransaction;
-use crate::store::attachment::{expect_plain, undefined};
+use crate::store::attachment::undefined;
 use crate::store::locks::{ApplyLock, ObjectLock, lock};
 use crate::store::pool::Store;
 use crate::table::{Key, Located, directory, directory_slot};
@@ -128,7 +128,6 @@ impl Store {
             let (mut found, mut locks, mut recovered) = (Vec::new(), Vec::new(), Vec::new());
             for (name, key) in objects {
                 let mut object = self.usable(table, name)?;
-                expect_plain(&object, "snapshots, copies or reading beside its writer")?;
                 if !right.allows(&object, *key) {
                     return Err(StoreError::WrongKey);
                 }

@@ -1,12 +1,13 @@
 //! Differences between objects, snapshots and copies: which pages hold other bytes.
 //!
-//! Pages that both take from the same place of the pool are equal, and not read.
+//! Pages that both take from the same place of the pool are equal, and not read. Sealed objects are compared by their seals, without a key.
 //!
-//! Cost: a look at each page's layers, and reads of those pages that are not shared.
+//! Cost: a look at each page's layers, and reads of those pages that are not shared; of sealed objects the seals of pages that differ, and those above them.
 
 use crate::error::{Result, SealError, StoreError};
 use crate::format::{PAGE, pages_for};
 use crate::medium::Medium;
+use crate::seal::{Outline, PageBytes};
 use crate::store::attachment::Reader;
 use crate::store::pool::Store;
 use crate::table::{Key, Layers, Located};
@@ -60,6 +61,11 @@ impl Still {
         (page < self.object.entry.pages.get()).then(|| self.layers.home(page))
     }
 
+    /// Reads a page of the extent.
+    fn page(&self, medium: &dyn Medium, page: u64, bytes: &mut PageBytes) -> Result<()> {
+        Ok(self.layers.read(medium, page * PAGE, bytes)?)
+    }
+
     /// Reads pages from `first` on: zeros behind the end.
     fn read(&self, medium: &dyn Medium, first: u64, bytes: &mut [u8]) -> Result<()> {
         let left = self.object.entry.size.get().saturating_sub(first * PAGE);
@@ -73,8 +79,10 @@ impl Store {
     /// Compares what the last psyncs of two objects left, or what snapshots hold, in any mix, whoever has them attached. The key opens
     /// both.
     ///
+    /// Of two sealed objects, pages are told that were sealed anew in between, which may hold the same bytes again. No seal key is needed, and nothing is proved.
+    ///
     /// # Errors
-    /// `NotFound`, `WrongKey`; as for [`attach_still`](Store::attach_still), by which both are held. In a read-only store, which holds nothing:
+    /// `Unrelated` of a sealed object and another one than itself, its snapshots and copies. `NotFound`, `WrongKey`; as for [`attach_still`](Store::attach_still), by which both are held. In a read-only store, which holds nothing:
     /// `TableInMotion` if writers keep coming.
     pub fn diff(self: &Arc<Self>, older: &str, newer: &str, key: Key<'_>) -> Result<Difference> {
         let begin = Instant::now();
@@ -98,16 +106,14 @@ impl Store {
     }
 
     /// Attaches what the last psync of an object left, for reading: the object itself, unless a process writes it, else
-    /// [what that has psynced](Store::attach_snapshot). [`end_snapshot`](Store::end_snapshot) ends it.
+    /// [what that has psynced](Store::attach_snapshot). [`end_snapshot`](Store::end_snapshot) ends it. A sealed object is as it is in the pool, until the reader is
+    /// [unsealed](Reader::unseal).
     ///
     /// # Errors
-    /// As for both; `Held` in a read-only store; `Refused` of a sealed object.
+    /// As for both; `Held` in a read-only store.
     pub fn attach_still(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
-        match self.attach_reader(name, key) {
+        match self.attach_raw_reader(name, key) {
             Err(StoreError::Held { .. }) if !self.read_only => self.attach_snapshot(name, key),
-            Err(StoreError::Seal(SealError::KeyNeeded)) => {
-                Err(SealError::Refused { what: "differences or copies to other pools" }.into())
-            }
             attached => attached,
         }
     }
@@ -122,8 +128,27 @@ impl Store {
         for name in [older, newer] {
             readers.push(self.attach_still(name, key)?);
         }
-        let [older, newer] = &mut readers[..] else { unreachable!("there are two") };
-        self.compare(&Still::of(older), &Still::of(newer))
+        let [before, after] = &mut readers[..] else { unreachable!("there are two") };
+        let (before, after) = (Still::of(before), Still::of(after));
+        match [&before, &after].map(|still| still.object.is_sealed()) {
+            [false, false] => self.compare(&before, &after),
+            [true, true] => self.compare_seals(&before, &after, older),
+            _ => Err(SealError::Unrelated { other: older.to_owned() }.into()),
+        }
+    }
+
+    fn compare_seals(&self, older: &Still, newer: &Still, name: &str) -> Result<Difference> {
+        let medium = self.latch.enter();
+        let [older_size, newer_size] = [older, newer].map(|still| still.object.entry.size.get());
+        let mut then = |page, bytes: &mut PageBytes| older.page(&medium, page, bytes);
+        let mut now = |page, bytes: &mut PageBytes| newer.page(&medium, page, bytes);
+        let mut older = Outline::open(older.object.entry.pages.get(), &mut then)?;
+        let mut newer = Outline::open(newer.object.entry.pages.get(), &mut now)?;
+        let changed = newer.changed_since(&mut older)?;
+        let changed = changed.ok_or_else(|| SealError::Unrelated { other: name.to_owned() })?;
+        let mut difference = Difference { pages: Vec::new(), older_size, newer_size };
+        changed.into_iter().for_each(|page| difference.add(page));
+        Ok(difference)
     }
 
     fn compare(&self, older: &Still, newer: &Still) -> Result<Difference> {

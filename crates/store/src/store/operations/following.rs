@@ -20,13 +20,13 @@ use std::sync::Arc;
 
 impl Store {
     /// Attaches what the last psync of an object left, for reading, whoever has the object attached or attaches it from now on. It has the
-    /// object's addresses. Of a snapshot, attaches that.
+    /// object's addresses. Of a snapshot, attaches that. A sealed object is as it is in the pool, until the reader is [unsealed](Reader::unseal).
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `NoRoom`; `HeldStill`, `Changing`: not within [`patience`](Store::patience). `ReadOnly` of the medium.
     pub fn attach_snapshot(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
         if self.view(|table| table.object(name))?.entry.has(FLAG_BASE) {
-            return self.attach_reader(name, key);
+            return self.attach_raw_reader(name, key);
         }
         // Before others can see it: they may merge a base without a lock.
         let mode = if Mutant::BaseSharedEarly.is_on() { LockMode::Shared } else { LockMode::Exclusive };

@@ -5,7 +5,7 @@ use crate::error::{Result, SealError, StoreError};
 use crate::format::entry::{FLAG_BASE, FLAG_OVERLAY, NO_LANE, STATE_D};
 use crate::format::{PAGE, pages_for};
 use crate::medium::LockMode;
-use crate::store::attachment::{expect_plain, renumber};
+use crate::store::attachment::renumber;
 use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
 use crate::table::{Key, Located};
@@ -39,7 +39,6 @@ impl Store {
     ) -> Result<(Located, ObjectLock)> {
         let (object, object_lock, recovered) = self.update(|table| {
             let mut object = self.usable(table, name)?;
-            expect_plain(&object, "change of its size, rollback or move to another pool")?;
             if !right.allows(&object, key) {
                 return Err(StoreError::WrongKey);
             }

@@ -4,8 +4,10 @@
 
 use super::window::{ANY, Window};
 use crate::entropy::{now, random_id};
-use crate::error::{Result, StoreError};
-use crate::format::entry::{Entry, FLAG_BASE, FLAG_FOREIGN, FLAG_VOLATILE};
+use crate::error::{Result, SealError, StoreError};
+use crate::format::entry::{Entry, FLAG_BASE, FLAG_FOREIGN, FLAG_SEALED, FLAG_VOLATILE};
+use crate::format::seal::Shape;
+use crate::format::{PAGE, pages_for};
 use crate::medium::{LockMode, Medium};
 use crate::mutant::Mutant;
 use crate::recovery::{Standing, put_progress};
@@ -81,6 +83,27 @@ impl Attributes {
         }
     }
 
+    /// Pages that the object has: those of its contents, and, if it is sealed, of its seals.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        let content = pages_for(self.size);
+        let shape = if self.is_sealed() { Shape::of(content) } else { None };
+        shape.map_or(content, Shape::pages)
+    }
+
+    /// Bytes from its first one on that may be other than zeros.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        // Behind what was published a pool relies on zeros.
+        self.published.min(if self.is_sealed() { self.pages() * PAGE } else { self.size })
+    }
+
+    /// Whether its pages are encrypted.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        self.flags & FLAG_SEALED != 0
+    }
+
     fn entry(&self) -> Entry {
         let mut entry = Entry::new_zeroed();
         entry.id = self.id;
@@ -141,8 +164,12 @@ impl Store {
     /// caller changes the pointers in it.
     ///
     /// # Errors
-    /// As for [`revive`](Store::revive); `NoAddresses`.
+    /// As for [`revive`](Store::revive); `NoAddresses`; `Refused` of a sealed object.
     pub fn adopt_elsewhere(self: &Arc<Self>, kept: &Attributes, shared: Option<u64>) -> Result<Revived> {
+        if kept.is_sealed() {
+            // Pointers are changed in what they lie in.
+            return Err(SealError::Refused { what: "rebase" }.into());
+        }
         let mut entry = kept.entry();
         let boot = entry.has(FLAG_VOLATILE).then_some(self.identity.boot);
         if let Some(address) = shared {

@@ -80,7 +80,7 @@ impl Store {
     /// Lets the progress of an object cover `published` bytes: the snapshot is that of a copy, or a direct write was left. Only a psync
     /// changes progress as one step; it has a line as it is.
     fn raise_progress(self: &Arc<Self>, name: &str, key: Key<'_>, published: u64) -> Result<()> {
-        let mut writer = self.attach_writer(name, key)?;
+        let mut writer = self.attach_raw_writer(name, key)?;
         let mut line = [0; LINE as usize];
         self.view(|table| table.read_object(writer.object(), 0, &mut line))?;
         writer.psync(&mut |primary, batch: &mut Batch| {
@@ -153,6 +153,9 @@ fn snapshot_of(
     }
     if !base.opens_for_reading(key) {
         return Err(StoreError::WrongKey);
+    }
+    if table.seal_id(&base)? != table.seal_id(object)? {
+        return Err(refused("it was not sealed as the object was"));
     }
     let (needed, largest) = (base.entry.extent_len(), object.entry.reserved.get());
     if needed > largest {

@@ -49,6 +49,8 @@ impl Store {
             let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
             Ok((object, object_lock))
         })?;
-        Ok(Revived::hidden(self, object, Standing::default(), object_lock))
+        // Behind what was published a pool relies on zeros, and the key page is none.
+        let standing = Standing { published: object.entry.extent_len(), ..Standing::default() };
+        Ok(Revived::hidden(self, object, standing, object_lock))
     }
 }

@@ -1,0 +1,217 @@
+//! Which pages a program touches next, told from the pages whose first touches were faults: stream buffers.
+//!
+//! A stream is a sequence of pages with one distance between each two, up or down. It is believed after two misses if the distance is one
+//! page, after three if it is another one. Each stream has a *window* of pages to be filled ahead, and in the middle of it a *trigger*, a page that is
+//! not filled: pages that are filled raise no fault, and the trigger's fault tells that the program follows the stream, and has the next window filled
+//! while half of this one is left.
+
+/// How many pages are filled ahead of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PredictionDepth {
+    /// Half of the pages that the stream has had so far, between 2 and 64.
+    #[default]
+    Auto,
+    /// So many, at most 64; with 0 nothing is predicted.
+    Pages(u8),
+}
+
+impl PredictionDepth {
+    /// The words for it: `auto`, or a number.
+    ///
+    /// # Errors
+    /// The text is neither.
+    pub fn parse(text: &str) -> Result<PredictionDepth, String> {
+        if text == "auto" {
+            return Ok(PredictionDepth::Auto);
+        }
+        match text.parse() {
+            Ok(pages) if usize::from(pages) <= DEEPEST => Ok(PredictionDepth::Pages(pages)),
+            _ => Err(format!(
+                "a depth of prediction is auto, or a number up to {DEEPEST}; {text:?} is neither"
+            )),
+        }
+    }
+}
+
+/// Most pages of a window.
+pub(super) const DEEPEST: usize = 64;
+/// Least pages of a window of automatic depth.
+const SHALLOWEST: usize = 2;
+/// Streams that are followed at a time.
+const STREAMS: usize = 16;
+/// Misses of no stream that are remembered.
+const RECENT: usize = 16;
+/// Those of them that may have led to a stream of another distance than one page: of many, some three lie at equal distances by chance.
+const NEWEST: usize = 8;
+/// Pages behind a window that a program may pass over, and still follow its stream.
+const PASSED: isize = 2;
+/// Longest distance of a stream's pages.
+const FARTHEST: isize = 128;
+
+/// Pages to be filled, in this order: `count` of them but for the trigger, from `first` on, `stride` apart. All of them are the object's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    pub(super) first: usize,
+    pub(super) stride: isize,
+    pub(super) count: usize,
+    pub(super) trigger: usize,
+}
+
+impl Window {
+    /// Its pages, without the trigger.
+    pub(super) fn pages(self) -> impl Iterator<Item = usize> {
+        (0..self.count)
+            .map(move |at| step(self.first, self.stride, at))
+            .filter(move |page| *page != self.trigger)
+    }
+}
+
+/// The page `count` strides from `page`, which is known not to lie before the first.
+fn step(page: usize, stride: isize, count: usize) -> usize {
+    page.wrapping_add_signed(stride.wrapping_mul(count as isize))
+}
+
+struct Stream {
+    stride: isize,
+    /// The window whose trigger comes next: its first page, its pages, and which of them is the trigger.
+    start: usize,
+    count: usize,
+    trigger: usize,
+    /// Pages before the window that may still be on their way.
+    before: usize,
+    /// The first page behind the window; `None`: the object ends there.
+    next: Option<usize>,
+    /// Pages that it has had.
+    length: usize,
+    /// When it went on last.
+    used: u64,
+}
+
+impl Stream {
+    /// How many strides from the window's start `page` is, if it belongs to the stream: it lies in the window, shortly behind it, as
+    /// programs pass over pages, or shortly before it.
+    fn place_of(&self, page: usize) -> Option<isize> {
+        let distance = page as isize - self.start as isize;
+        let place = distance / self.stride;
+        let near = -(self.before as isize)..=self.count as isize + PASSED;
+        let belongs = distance % self.stride == 0 && near.contains(&place);
+        belongs.then_some(place)
+    }
+}
+
+/// See the module.
+pub(super) struct Predictor {
+    depth: PredictionDepth,
+    streams: Vec<Stream>,
+    /// The newest last.
+    recent: Vec<usize>,
+    /// Counts misses.
+    time: u64,
+}
+
+impl Predictor {
+    pub(super) fn new(depth: PredictionDepth) -> Predictor {
+        Predictor { depth, streams: Vec::new(), recent: Vec::new(), time: 0 }
+    }
+
+    /// Learns that a page of an object of `pages` pages was absent when it was touched; returns the pages to be filled next.
+    pub(super) fn missed(&mut self, page: usize, pages: usize) -> Option<Window> {
+        if self.depth == PredictionDepth::Pages(0) {
+            return None;
+        }
+        self.time += 1;
+        if let Some(at) = self.streams.iter().position(|stream| stream.place_of(page).is_some()) {
+            return self.follow(at, page, pages);
+        }
+        let Some(stride) = self.stride_to(page) else {
+            if self.recent.len() == RECENT {
+                self.recent.remove(0);
+            }
+            self.recent.push(page);
+            return None;
+        };
+        // Those that led to it are explained by it.
+        self.recent.retain(|seen| *seen != page.wrapping_add_signed(-stride));
+        let length = if stride.abs() == 1 { 2 } else { 3 };
+        let used = self.time;
+        let stream =
+            Stream { stride, start: page, count: 0, trigger: 0, before: 0, next: None, length, used };
+        let at = self.place_for(stream);
+        let first = page.checked_add_signed(stride).filter(|first| *first < pages);
+        self.open_window(at, first, pages)
+    }
+
+    /// The distance of a stream that `page` continues.
+    fn stride_to(&self, page: usize) -> Option<isize> {
+        let seen = |page: isize| page >= 0 && self.recent.contains(&(page as usize));
+        let page = page as isize;
+        let near = [1, -1].into_iter().find(|stride| seen(page - stride));
+        let far = || {
+            let newest = &self.recent[self.recent.len().saturating_sub(NEWEST)..];
+            let strides = newest.iter().rev().map(|before| page - *before as isize);
+            let mut fit = strides.filter(|stride| (2..=FARTHEST).contains(&stride.abs()));
+            fit.find(|stride| newest.iter().any(|seen| *seen as isize == page - 2 * stride))
+        };
+        near.or_else(far)
+    }
+
+    /// Puts a stream in the place of the one that has not gone on for longest.
+    fn place_for(&mut self, stream: Stream) -> usize {
+        if self.streams.len() < STREAMS {
+            self.streams.push(stream);
+            return self.streams.len() - 1;
+        }
+        let used = self.streams.iter().enumerate().min_by_key(|(_, stream)| stream.used);
+        let at = used.map_or(0, |(at, _)| at);
+        self.streams[at] = stream;
+        at
+    }
+
+    /// A page of the window was touched that was absent.
+    fn follow(&mut self, at: usize, page: usize, pages: usize) -> Option<Window> {
+        let stream = &mut self.streams[at];
+        stream.used = self.time;
+        let place = stream.place_of(page)?;
+        if place < stream.trigger as isize {
+            // It is being filled, and was not ready in time.
+            return None;
+        }
+        let next = if place < stream.count as isize {
+            stream.next
+        } else {
+            // The trigger was there already, or the program passed over it.
+            page.checked_add_signed(stream.stride).filter(|next| *next < pages)
+        };
+        self.open_window(at, next, pages)
+    }
+
+    /// Begins the stream's next window at `first`; `None`: the object has no page there.
+    fn open_window(&mut self, at: usize, first: Option<usize>, pages: usize) -> Option<Window> {
+        // A stream that has come to the object's end is kept for pages of it that come late.
+        let first = first?;
+        let stream = &mut self.streams[at];
+        let depth = match self.depth {
+            PredictionDepth::Auto => (stream.length / 2).clamp(SHALLOWEST, DEEPEST),
+            PredictionDepth::Pages(depth) => usize::from(depth).min(DEEPEST),
+        };
+        let room = match stream.stride > 0 {
+            true => (pages - 1 - first) / stream.stride.unsigned_abs() + 1,
+            false => first / stream.stride.unsigned_abs() + 1,
+        };
+        // The trigger is one of them.
+        let count = (depth + 1).min(room);
+        stream.before = stream.count - stream.trigger;
+        (stream.start, stream.count, stream.trigger) = (first, count, count / 2);
+        stream.next = (count < room).then(|| step(first, stream.stride, count));
+        stream.length += count;
+        Some(Window {
+            first,
+            stride: stream.stride,
+            count,
+            trigger: step(first, stream.stride, stream.trigger),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,28 @@
+//! Memory for plaintext on its way.
+
+#![allow(unsafe_code)]
+
+use super::{Mapping, MappingError};
+use crate::sys::PAGE;
+use crate::sys::mmap::Protection;
+
+/// Pages of this process's own memory that core dumps leave out, and that are overwritten when it is dropped. Page-aligned; zeros at first.
+#[derive(Debug)]
+pub(crate) struct SecretBuffer(Mapping);
+
+impl SecretBuffer {
+    /// Makes one of so many pages.
+    pub(crate) fn new(pages: usize) -> Result<SecretBuffer, MappingError> {
+        let len = pages * PAGE;
+        let mut mapping = Mapping::anonymous(None, len, Protection::ReadWrite)?;
+        let addr = mapping.addr();
+        mapping.keep_secret().map_err(|source| MappingError::Io { addr, len, source })?;
+        Ok(SecretBuffer(mapping))
+    }
+
+    /// Its bytes.
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: mapped readable and writable until drop (1 of `Mapping`), and nobody else has its address.
+        unsafe { std::slice::from_raw_parts_mut(self.0.base().as_ptr(), self.0.len()) }
+    }
+}

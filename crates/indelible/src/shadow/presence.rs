@@ -1,0 +1,82 @@
+//! The pages of a shadow that are in memory: brought there before they are touched, dropped where memory is limited, changed for readers.
+
+#![allow(unsafe_code)]
+
+use super::fill::populate;
+use super::{Shadow, ShadowError};
+use crate::dirty::PageRange;
+use crate::fault::PredictionStats;
+use crate::sys::PAGE;
+use crate::sys::mmap::{self, Protection};
+use std::ops::Range;
+
+impl Shadow {
+    /// Brings pages into memory before they are touched; returns how many are there then, from the first on: fewer if no
+    /// more may be filled ahead. An error names a page that cannot be had, which raises no signal before it is touched.
+    pub(crate) fn prefault(&self, pages: Range<usize>) -> Result<usize, ShadowError> {
+        self.check()?;
+        let pages = pages.start..pages.end.min(self.len() / PAGE);
+        match &self.served {
+            Some(served) => Ok(served.prefault(pages)?),
+            None if self.refill.is_some() => Ok(pages.len()),
+            None => Ok(populate(self.mapping.addr(), pages)?),
+        }
+    }
+
+    /// Most pages that can be in memory at a time; `None`: any number.
+    pub(crate) fn limit(&self) -> Option<usize> {
+        self.served.as_ref()?.limit()
+    }
+
+    /// Drops clean pages of an object whose memory is limited, but for those of `dirty`, which ascend.
+    ///
+    /// # Safety
+    /// Pages that are not in `dirty` are as the source has them, and nobody stores to them until this returns.
+    pub(crate) unsafe fn evict(&self, dirty: &[PageRange]) {
+        let Some(served) = self.served.as_ref().filter(|served| served.limit().is_some()) else { return };
+        // A device may have pinned pages, and would go on storing to dropped ones.
+        if self.tracker.as_ref().is_some_and(|tracker| tracker.marks().is_pinned()) {
+            return;
+        }
+        let clean = |page: usize| {
+            let page = page as u64;
+            let behind = dirty.partition_point(|run| run.end() <= page);
+            dirty.get(behind).is_none_or(|run| page < run.start)
+        };
+        // SAFETY: the caller's promise.
+        unsafe { served.evict(clean) };
+    }
+
+    /// Counts of the prediction; `None`: nothing is predicted.
+    pub(crate) fn prediction(&self) -> Option<PredictionStats> {
+        self.served.as_ref()?.prediction()
+    }
+
+    /// Lays bytes (offset, bytes) over those of an object that is attached for reading. After an error some may be laid.
+    ///
+    /// # Safety
+    /// The shadow is read-only, all bytes lie in it, their pages were brought into memory ([`prefault`](Self::prefault)), and nobody
+    /// reads the object meanwhile or has a reference into it.
+    pub(crate) unsafe fn lay_over<'b>(
+        &mut self,
+        pages: Range<usize>,
+        bytes: impl Iterator<Item = (u64, &'b [u8])>,
+    ) -> Result<(), ShadowError> {
+        if let Some(served) = &self.served {
+            served.keep_pages();
+        }
+        let (start, len) = (self.mapping.addr() + pages.start * PAGE, pages.len() * PAGE);
+        // SAFETY: pages of our own mapping; of a private one, so that stores stay in this process.
+        let protect = |wanted| unsafe { mmap::protect(start, len, wanted) }.map_err(ShadowError::Protect);
+        protect(Protection::ReadWrite)?;
+        for (offset, bytes) in bytes {
+            debug_assert!(
+                pages.start * PAGE <= offset as usize && offset as usize + bytes.len() <= pages.end * PAGE
+            );
+            let at = self.base().as_ptr().wrapping_add(offset as usize);
+            // SAFETY: within the object, writable now, and nobody looks: the caller's promise.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
+        }
+        protect(Protection::Read)
+    }
+}

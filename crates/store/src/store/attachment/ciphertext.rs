@@ -1,0 +1,72 @@
+//! The pages of a sealed object as they are in the pool, encrypted.
+
+use crate::error::Result;
+use crate::format::PAGE;
+use crate::format::seal::KEY_PAGE;
+use crate::medium::Device;
+use crate::seal::{KeyPage, PageBytes};
+use crate::store::lanes::PageCache;
+use crate::store::locks::lock;
+use crate::sync::Mutex;
+use crate::table::{Located, SharedLayers};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Whole pages, by their numbers.
+pub(super) type Images = BTreeMap<u64, Box<PageBytes>>;
+
+/// The pages as they are in the pool, with lines that wait in memory.
+pub(super) struct Ciphertext {
+    device: Arc<dyn Device>,
+    pub(super) layers: SharedLayers,
+    page_cache: Option<Arc<Mutex<PageCache>>>,
+    /// Pages with the lines of psyncs that came after the base of a reader that follows a writer.
+    pub(super) laid: Mutex<Images>,
+}
+
+impl Ciphertext {
+    pub(super) fn new(
+        device: Arc<dyn Device>,
+        layers: SharedLayers,
+        page_cache: Option<Arc<Mutex<PageCache>>>,
+    ) -> Ciphertext {
+        Ciphertext { device, layers, page_cache, laid: Mutex::default() }
+    }
+
+    pub(super) fn read(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
+        if let Some(image) = lock(&self.laid).get(&page) {
+            bytes.copy_from_slice(&image[..]);
+            return Ok(());
+        }
+        let home = {
+            let layers = lock(&self.layers);
+            layers.read(&*self.device, page * PAGE, bytes)?;
+            layers.home(page)
+        };
+        if let Some(page_cache) = &self.page_cache {
+            lock(page_cache).amend(home, bytes);
+        }
+        Ok(())
+    }
+
+    /// As [`read`](Ciphertext::read), while no line in memory is written to the pool: between its page and those lines none is missed.
+    #[cold]
+    pub(super) fn read_still(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
+        if self.page_cache.is_none() {
+            return self.read(page, bytes);
+        }
+        let page_cache = self.page_cache.as_deref().map(lock);
+        let layers = lock(&self.layers);
+        layers.read(&*self.device, page * PAGE, bytes)?;
+        if let Some(page_cache) = page_cache {
+            page_cache.amend(layers.home(page), bytes);
+        }
+        Ok(())
+    }
+
+    pub(super) fn key_page(&self, object: &Located) -> Result<KeyPage> {
+        let mut bytes = Box::new([0; PAGE as usize]);
+        self.read(KEY_PAGE, &mut bytes)?;
+        KeyPage::read(bytes, object.entry.pages.get())
+    }
+}
