@@ -1,6 +1,6 @@
 //! The cookbook's page for Rust, followed to the letter.
 
-use indelible_testing::page::follow;
+use indelible_testing::page::{blocks, follow};
 use std::path::Path;
 
 #[test]
@@ -36,6 +36,32 @@ fn the_page_for_rust_is_true() {
         install_tool(project, &bin);
     });
     assert_eq!(compared, 7);
+}
+
+/// The program of the page on sealed objects is an example.
+#[test]
+fn the_page_on_sealed_objects_is_true_for_rust() {
+    let page = include_str!("../../docs/cookbook/sealed.md");
+    let programs: Vec<_> = blocks(page).into_iter().filter(|(kind, _)| kind == "rust").collect();
+    assert_eq!(programs, [("rust".to_owned(), include_str!("../src/diary.rs").to_owned())]);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("diary.key"), [7; 32]).unwrap();
+    for entries in ["1 entries\n", "2 entries\n"] {
+        let diary =
+            std::process::Command::new(env!("CARGO_BIN_EXE_diary")).current_dir(folder.path()).output();
+        let diary = diary.unwrap();
+        assert_eq!(
+            (String::from_utf8_lossy(&diary.stdout), diary.stderr.as_slice()),
+            (entries.into(), &b""[..])
+        );
+    }
+    std::fs::write(folder.path().join("diary.key"), [8; 32]).unwrap();
+    let diary = std::process::Command::new(env!("CARGO_BIN_EXE_diary")).current_dir(folder.path()).output();
+    let diary = diary.unwrap();
+    assert!(
+        !diary.status.success() && String::from_utf8_lossy(&diary.stderr).contains("WrongKey"),
+        "{diary:?}"
+    );
 }
 
 /// The tool as the workspace's tests have it: built for them already, with its dependencies.

@@ -67,7 +67,7 @@ pub(crate) fn backup(
     let mut header = Header::new_zeroed();
     (header.magic, header.version) = (MAGIC, VERSION.into());
     (header.id, header.pool) = (id, superblock.id);
-    header.pool_len = superblock.length;
+    header.pool_len = pool.info()?.length.into();
     (header.window, header.window_len) = (superblock.window, superblock.window_len);
     header.created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()).into();
     header.objects = (source.held.len() as u32).into();

@@ -175,6 +175,10 @@ struct pmo_pool_info {
 /** Fills in what is known of the pool. */
 int pmo_pool_info(pmo_pool *pool, struct pmo_pool_info *info);
 
+/** Makes the pool so many bytes long, rounded down to whole pages. All who have it open go on, and have the new space as soon as an
+ * object needs it. A pool on a device becomes as long as the device at most; none becomes shorter. */
+int pmo_pool_grow(pmo_pool *pool, uint64_t length);
+
 enum {
     /** The object refuses to be attached for writing. */
     PMO_STAT_READ_ONLY = 1,
@@ -193,7 +197,9 @@ enum {
     /** Its contents hold only until the machine is started anew. */
     PMO_STAT_VOLATILE = 128,
     /** That has happened: an attach fails with PMO_ERR_VOLATILE_GONE, and creating an object of the same name replaces it. */
-    PMO_STAT_GONE = 256
+    PMO_STAT_GONE = 256,
+    /** It is sealed: pmo_attach_sealed attaches it. */
+    PMO_STAT_SEALED = 512
 };
 
 /** The pool's entry of an object; sizes in bytes. The state is 'D' (detached), 'R' (read), 'W'
@@ -459,6 +465,86 @@ struct pmo_tie {
 /** Calls each for every object that an object is tied to, as far as they are still there, until it returns other than 0, which is
  * then returned. Its first argument is valid until it returns. It must not throw. */
 int pmo_ties(pmo_pool *pool, const char *name, int (*each)(const struct pmo_tie *tie, void *context), void *context);
+
+/* ---- sealed objects ---- */
+
+/** A key that opens sealed objects. No error has a part of one, and its memory is overwritten when it is freed: overwrite your own copy as well. */
+typedef struct pmo_seal_key pmo_seal_key;
+
+/** The key that is these bytes, the contents of a key file: 32 random ones or more, 1 MiB at most. They are copied. NULL for an error, as of
+ * every function that makes a key; PMO_ERR_SEALED: it cannot be one. */
+pmo_seal_key *pmo_seal_key_bytes(const void *bytes, size_t len);
+
+/** The contents of the key file at path, all of which count. */
+pmo_seal_key *pmo_seal_key_file(const char *path);
+
+/** A passphrase. Opening an object by one takes some tenths of a second and 64 MiB of memory, for each of its key slots that has one. */
+pmo_seal_key *pmo_seal_key_passphrase(const char *passphrase);
+
+/** The standard output of a command, which /bin/sh runs without a standard input, and which is killed after so many milliseconds. The key is that of
+ * a key file of the same bytes. The error of a command that fails has its standard error, never its output. */
+pmo_seal_key *pmo_seal_key_command(const char *command, uint64_t milliseconds);
+
+/** The credential of that name which systemd gave to this service: the file in the folder that CREDENTIALS_DIRECTORY names. The key is that of a key
+ * file of the same bytes. */
+pmo_seal_key *pmo_seal_key_credential(const char *name);
+
+/** The TPM 2.0 of this machine if path is NULL, else the device or socket of one. A slot that is made with it has a random secret, sealed under the
+ * storage key of the TPM's owner hierarchy: a copy of the pool does not open elsewhere, and every process that may use the TPM opens the object. A TPM
+ * that is cleared takes its slots along: add a second key, elsewhere. */
+pmo_seal_key *pmo_seal_key_tpm(const char *path);
+
+/** Overwrites a key and frees it. Objects that it opened stay attached. */
+int pmo_seal_key_free(pmo_seal_key *seal);
+
+/** Creates a sealed object: all that is in the pool of it is encrypted and authenticated, so that nobody without a seal key reads it, or changes any of
+ * it unnoticed. Name, size, times, and which pages change stay visible; a complete older state of the whole pool is not told from the newest. The
+ * options are those of pmo_create_with; the label of the key's slot has up to 56 bytes, for people. */
+int pmo_create_sealed(pmo_pool *pool, const char *name, const struct pmo_create_options *options, const pmo_seal_key *seal,
+                      const char *label);
+
+/** As pmo_attach, of a sealed object. PMO_ERR_WRONG_KEY: seal opens none of its key slots, and nothing was read. PMO_ERR_DAMAGED: a page is not what
+ * was sealed, which the message names. The plaintext is in this process's memory alone, which core dumps do not have, and which pmo_detach overwrites. */
+void *pmo_attach_sealed(pmo_pool *pool, const char *name, int permission, const void *key, size_t key_len,
+                        const pmo_seal_key *seal);
+
+/** Kinds of key slots. */
+enum pmo_key_kind {
+    /** Bytes of a file, a command, a credential. */
+    PMO_KEY_FILE = 1,
+    /** A passphrase. */
+    PMO_KEY_PASSPHRASE = 2,
+    /** A secret that a TPM keeps. */
+    PMO_KEY_TPM = 3
+};
+
+/** A key slot of a sealed object: its number, the kind of its key, an enum pmo_key_kind, when it was made, in seconds since 1970, whether it is damaged, its label. */
+struct pmo_key_slot {
+    uint32_t slot;
+    uint32_t kind;
+    uint64_t created;
+    uint32_t damaged;
+    uint32_t reserved;
+    const char *label;
+};
+
+/** Calls each for every key slot of a sealed object that is in use, until it returns other than 0, which is then returned. Its first argument is valid
+ * until it returns. No seal key is needed. It must not throw. */
+int pmo_key_slots(pmo_pool *pool, const char *name, const void *key, size_t key_len,
+                  int (*each)(const struct pmo_key_slot *slot, void *context), void *context);
+
+/** Lets another key, added, open a sealed object, which nobody has attached; seal is one that opens it. Returns the number of its slot, or -1 for an error. */
+int pmo_add_key(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal,
+                const pmo_seal_key *added, const char *label);
+
+/** Exchanges the key seal of a sealed object, which nobody has attached, for the key changed, as one step. A NULL label leaves that of the slot. Returns the
+ * number of the slot, or -1 for an error. */
+int pmo_change_key(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal,
+                   const pmo_seal_key *changed, const char *label);
+
+/** Empties a key slot of a sealed object, which nobody has attached, but never the last one. An owner who has opened the object before may have kept what
+ * the slot protects. */
+int pmo_remove_key(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal, unsigned slot);
 
 /* ---- the heap of an object ---- */
 

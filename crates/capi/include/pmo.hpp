@@ -18,6 +18,7 @@
 #include <pmo/containers.hpp>
 #include <pmo/error.hpp>
 #include <pmo/retention.hpp>
+#include <pmo/seal_key.hpp>
 #include <pmo/std_types.hpp>
 #include <pmo/types.hpp>
 
@@ -40,6 +41,15 @@ public:
     {
         try {
             items_.push_back(item);
+        } catch (...) {
+            failed_ = std::current_exception();
+        }
+    }
+    void slot(const struct ::pmo_key_slot &item) noexcept
+    {
+        try {
+            items_.push_back(
+                {item.slot, static_cast<pmo_key_kind>(item.kind), item.created, item.damaged != 0, item.label});
         } catch (...) {
             failed_ = std::current_exception();
         }
@@ -473,6 +483,11 @@ public:
         caller.rethrow();
         return collected;
     }
+    // Makes the pool so many bytes long, beside all who have it open.
+    void grow(std::uint64_t length)
+    {
+        detail::check(::pmo_pool_grow(handle_, length));
+    }
     struct ::pmo_pool_info info() const
     {
         struct ::pmo_pool_info info;
@@ -520,6 +535,58 @@ public:
         return object(pmo_attach_snapshot(handle_, name, key.data(), key.size()));
     }
 
+    // Creates a sealed object, which a seal key opens (pmo_create_sealed).
+    void create_sealed(const char *name, const pmo_create_options &options, const seal_key &seal, const char *label = "")
+    {
+        detail::check(pmo_create_sealed(handle_, name, &options, seal.handle(), label));
+    }
+    void create_sealed(const char *name, std::uint64_t size, const seal_key &seal, const char *label = "")
+    {
+        pmo_create_options options{};
+        options.size = size;
+        create_sealed(name, options, seal, label);
+    }
+    // Flags: PMO_AUDIT, PMO_AUDIT_OBJECTS.
+    object attach_sealed(const char *name, const seal_key &seal, std::string_view key = {}, unsigned flags = 0) const
+    {
+        const int wanted = PMO_WRITE | static_cast<int>(flags);
+        return object(pmo_attach_sealed(handle_, name, wanted, key.data(), key.size(), seal.handle()));
+    }
+    object attach_read_sealed(const char *name, const seal_key &seal, std::string_view key = {}) const
+    {
+        return object(pmo_attach_sealed(handle_, name, PMO_READ, key.data(), key.size(), seal.handle()));
+    }
+    // The keys that open a sealed object; needs none of them.
+    std::vector<key_slot> key_slots(const char *name, std::string_view key = {}) const
+    {
+        detail::collector<key_slot> all;
+        auto each = [](const struct ::pmo_key_slot *slot, void *context) noexcept {
+            static_cast<detail::collector<key_slot> *>(context)->slot(*slot);
+            return 0;
+        };
+        return all.take(pmo_key_slots(handle_, name, key.data(), key.size(), each, &all));
+    }
+    // Lets another key open a sealed object that nobody has attached; the number of its slot (pmo_add_key).
+    unsigned add_key(const char *name, const seal_key &seal, const seal_key &added, const char *label = "",
+                     std::string_view key = {})
+    {
+        const int slot = pmo_add_key(handle_, name, key.data(), key.size(), seal.handle(), added.handle(), label);
+        detail::check(slot < 0 ? -1 : 0);
+        return static_cast<unsigned>(slot);
+    }
+    // Exchanges a key for another one, as one step; nullptr leaves the slot's label (pmo_change_key).
+    unsigned change_key(const char *name, const seal_key &seal, const seal_key &changed, const char *label = nullptr,
+                        std::string_view key = {})
+    {
+        const int slot = pmo_change_key(handle_, name, key.data(), key.size(), seal.handle(), changed.handle(), label);
+        detail::check(slot < 0 ? -1 : 0);
+        return static_cast<unsigned>(slot);
+    }
+    void remove_key(const char *name, const seal_key &seal, unsigned slot, std::string_view key = {})
+    {
+        detail::check(pmo_remove_key(handle_, name, key.data(), key.size(), seal.handle(), slot));
+    }
+
     // The heap in the object of that name; an object of size bytes is created if there is none, with the key for reading
     // and writing. Flags: those of a heap and of attach.
     pmo::heap heap(const char *name, std::uint64_t size, unsigned flags = 0, std::string_view key = {})
@@ -538,6 +605,14 @@ public:
         const unsigned audit = flags & (PMO_AUDIT | PMO_AUDIT_OBJECTS);
         std::string_view key{static_cast<const char *>(options.write_key), options.write_key_len};
         return pmo::heap(attach(name, key, audit), flags & ~audit);
+    }
+    // The same in a sealed object: that is what is created, too.
+    pmo::heap heap_sealed(const char *name, std::uint64_t size, const seal_key &seal, unsigned flags = 0)
+    {
+        if (!contains(name))
+            create_sealed(name, size, seal);
+        const unsigned audit = flags & (PMO_AUDIT | PMO_AUDIT_OBJECTS);
+        return pmo::heap(attach_sealed(name, seal, {}, audit), flags & ~audit);
     }
     // The same for reading: any number of processes at a time.
     pmo::heap heap_read(const char *name, std::string_view key = {}) const { return pmo::heap(attach_read(name, key)); }

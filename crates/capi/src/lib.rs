@@ -27,6 +27,7 @@ mod psync;
 mod remedies;
 mod retention;
 mod roots;
+mod seal_keys;
 mod types;
 
 #[doc(hidden)]
@@ -54,5 +55,7 @@ pub use remedies::in_c;
 pub use retention::{Converter, Reset, RootOptions};
 #[doc(hidden)]
 pub use roots::Root;
+#[doc(hidden)]
+pub use seal_keys::KeySlot;
 #[doc(hidden)]
 pub use types::{Field, Type};

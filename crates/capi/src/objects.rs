@@ -5,13 +5,14 @@ use crate::audit::flagged;
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
 use crate::pool_options::tracking_number;
+use indelible::SealKey;
 use indelible::raw::{self, Audit};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 use std::time::UNIX_EPOCH;
 
 pub(crate) const READ_ONLY: c_uint = 1;
-const SPARSE: c_uint = 2;
+pub(crate) const SPARSE: c_uint = 2;
 const NEEDS_RECOVERY: c_uint = 4;
 const READ_KEY: c_uint = 8;
 const WRITE_KEY: c_uint = 16;
@@ -19,6 +20,7 @@ const SNAPSHOT: c_uint = 32;
 const SHARES: c_uint = 64;
 pub(crate) const VOLATILE: c_uint = 128;
 const GONE: c_uint = 256;
+const SEALED: c_uint = 512;
 
 /// `struct pmo_stat`.
 #[repr(C)]
@@ -50,6 +52,7 @@ impl Stat {
             (SHARES, stat.shares),
             (VOLATILE, stat.volatile),
             (GONE, stat.gone),
+            (SEALED, stat.sealed),
         ];
         Stat {
             name: name(&stat.name),
@@ -203,7 +206,7 @@ pub unsafe extern "C" fn pmo_attach(
     guarded(null_mut(), || {
         // SAFETY: the caller's promise.
         let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
-        attach(&pool(handle)?, name, wanted, key)
+        attach(&pool(handle)?, name, wanted, key, None)
     })
 }
 
@@ -222,14 +225,24 @@ pub unsafe extern "C" fn pmo_attach_at(
         let key = unsafe { bytes(key, key_len, "key") }?;
         let pool = pool(handle)?;
         let name = name_at(&pool, address.addr() as u64)?;
-        attach(&pool, &name, wanted, key)
+        attach(&pool, &name, wanted, key, None)
     })
 }
 
 /// Attaches, with the permission and the flags that C gives as one number.
-fn attach(pool: &indelible::Pool, name: &str, wanted: c_int, key: &[u8]) -> Result<*mut c_void> {
+pub(crate) fn attach(
+    pool: &indelible::Pool,
+    name: &str,
+    wanted: c_int,
+    key: &[u8],
+    seal: Option<&SealKey>,
+) -> Result<*mut c_void> {
     let (audit, wanted) = flagged(wanted)?;
-    let base = raw::attach(pool, name, permission(wanted)?, key)?.as_ptr();
+    let base = match seal {
+        Some(seal) => raw::attach_sealed(pool, name, permission(wanted)?, key, seal)?,
+        None => raw::attach(pool, name, permission(wanted)?, key)?,
+    };
+    let base = base.as_ptr();
     if audit != Audit::Off {
         // SAFETY: the header has it of pmo_detach that no other thread uses the object meanwhile.
         unsafe { raw::set_audit(base, audit) }?;

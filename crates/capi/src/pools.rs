@@ -124,6 +124,13 @@ pub struct PoolInfo {
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_pool_grow(handle: *mut pmo_pool, length: u64) -> c_int {
+    status(|| Ok(pool(handle)?.grow(length).map(drop)?))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_pool_info(handle: *mut pmo_pool, info: *mut PoolInfo) -> c_int {
     status(|| {
         let pool = pool(handle)?;

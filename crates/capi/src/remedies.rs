@@ -1,9 +1,11 @@
 //! Advice at the end of errors, which names functions of Rust, in the words of C.
 
 /// Words of advice, and the words in C. Those for errors that C cannot have are not among them.
-const WORDS: [(&str, &str); 7] = [
+const WORDS: [(&str, &str); 9] = [
     ("Pool::format", "pmo_format"),
+    ("Pool::grow", "pmo_pool_grow"),
     ("`PoolOptions::wait`", "pmo_wait"),
+    ("`Pool::attach_sealed`", "pmo_attach_sealed"),
     ("`Heap::format`", "pmo_heap_format"),
     ("`HeapOptions::grow`, `PMO_HEAP_GROW`", "PMO_HEAP_GROW"),
     ("`Heap::roots`", "pmo_roots"),

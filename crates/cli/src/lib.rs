@@ -17,6 +17,7 @@ mod glob;
 mod global;
 mod keys;
 mod out;
+mod passphrase;
 mod process;
 mod progress;
 mod reading;

@@ -2,13 +2,17 @@
 
 use crate::alike;
 use crate::failure::{Failure, Result};
+use crate::sealing::{self, SealArgs};
 use indelible::{Error, ErrorKind, Pool, ReadObject};
 
-/// Attaches an object for reading; beside a process that writes it, what its newest psync left.
+/// Attaches an object for reading; beside a process that writes it, what its newest psync left. A sealed one by its seal key, and beside nobody.
 ///
 /// # Errors
 /// The object is written, and the pool cannot be written to from here, or has no room.
-pub fn attach(pool: &Pool, name: &str, key: &[u8]) -> Result<ReadObject> {
+pub fn attach(pool: &Pool, name: &str, key: &[u8], seal: &SealArgs) -> Result<ReadObject> {
+    if let Some(sealed) = sealing::attach_read(pool, name, key, seal)? {
+        return Ok(sealed);
+    }
     match pool.attach_read_with_key(name, key) {
         Err(held) if held.kind() == ErrorKind::Held => match pool.attach_snapshot_with_key(name, key) {
             Err(error) if error.kind() == ErrorKind::ReadOnly => Err(not_beside(held)),

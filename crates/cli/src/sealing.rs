@@ -3,21 +3,48 @@
 use crate::alike;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::passphrase;
 use clap::Args;
 use indelible::{ErrorKind, FileAnchor, Object, Pool, ReadObject, SealKey};
+use std::error::Error;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Time that a command has to write a key: a person may have to enter something.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The TPM that is meant if no other is named.
+const TPM: &str = "/dev/tpmrm0";
 
 /// The seal key of an object.
 #[derive(Debug, Default, Args)]
+#[group(multiple = false)]
 #[command(next_help_heading = "Seal keys")]
 pub struct SealArgs {
     /// Key file of a sealed object: 32 random bytes or more, all of which count [env: PMO_SEAL_KEY_FILE]
-    #[arg(long, value_name = "FILE", conflicts_with = "seal_passphrase_file")]
+    #[arg(long, value_name = "FILE")]
     seal_key_file: Option<PathBuf>,
+
+    /// Ask for the passphrase of a sealed object on the terminal
+    #[arg(long)]
+    seal_passphrase: bool,
 
     /// File that has the passphrase of a sealed object; a line break at its end does not count [env: PMO_SEAL_PASSPHRASE_FILE]
     #[arg(long, value_name = "FILE")]
     seal_passphrase_file: Option<PathBuf>,
+
+    /// Command of the shell whose standard output is the key, within a minute [env: PMO_SEAL_KEY_COMMAND]
+    #[arg(long, value_name = "COMMAND")]
+    seal_key_command: Option<String>,
+
+    /// Credential that systemd gave to this service under this name, which is used as a key file
+    #[arg(long, value_name = "NAME")]
+    seal_credential: Option<String>,
+
+    /// The TPM 2.0 of this machine, or another device or socket than /dev/tpmrm0
+    #[arg(long, value_name = "DEVICE", num_args = 0..=1, require_equals = true, default_missing_value = TPM)]
+    seal_tpm: Option<PathBuf>,
 
     #[command(flatten)]
     anchor: AnchorArgs,
@@ -48,19 +75,75 @@ impl AnchorArgs {
     }
 }
 
+/// The seal key that a command adds.
+#[derive(Debug, Default, Args)]
+#[group(multiple = false)]
+#[command(next_help_heading = "New seal key")]
+pub struct NewSealArgs {
+    /// Key file that is to open the object
+    #[arg(long, value_name = "FILE")]
+    new_key_file: Option<PathBuf>,
+
+    /// Ask twice, on the terminal, for a passphrase that is to open the object
+    #[arg(long)]
+    new_passphrase: bool,
+
+    /// File that has a passphrase that is to open the object
+    #[arg(long, value_name = "FILE")]
+    new_passphrase_file: Option<PathBuf>,
+
+    /// Command of the shell whose standard output is to open the object
+    #[arg(long, value_name = "COMMAND")]
+    new_key_command: Option<String>,
+
+    /// Credential of this service that is to open the object
+    #[arg(long, value_name = "NAME")]
+    new_credential: Option<String>,
+
+    /// The TPM 2.0 of this machine, or another device or socket, is to open the object
+    #[arg(long, value_name = "DEVICE", num_args = 0..=1, require_equals = true, default_missing_value = TPM)]
+    new_tpm: Option<PathBuf>,
+}
+
+/// The place that a key comes from.
+enum Source {
+    KeyFile(PathBuf),
+    PassphraseFile(PathBuf),
+    Terminal,
+    Command(String),
+    Credential(String),
+    Tpm(PathBuf),
+}
+
 impl SealArgs {
-    /// The key; `None`: none was given.
-    pub fn read(&self) -> Result<Option<SealKey>> {
-        Ok(self.read_key()?.map(|key| self.anchor.with(key)))
+    fn option(&self) -> Option<Source> {
+        let files = self.seal_key_file.clone().map(Source::KeyFile);
+        let files = files.or_else(|| self.seal_passphrase_file.clone().map(Source::PassphraseFile));
+        files
+            .or_else(|| self.seal_passphrase.then_some(Source::Terminal))
+            .or_else(|| self.seal_key_command.clone().map(Source::Command))
+            .or_else(|| self.seal_credential.clone().map(Source::Credential))
+            .or_else(|| self.seal_tpm.clone().map(Source::Tpm))
     }
 
-    fn read_key(&self) -> Result<Option<SealKey>> {
-        if self.is_given() {
-            return from_files(self.seal_key_file.as_deref(), self.seal_passphrase_file.as_deref());
-        }
-        let file = |variable| std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
-        let [key, passphrase] = ["PMO_SEAL_KEY_FILE", "PMO_SEAL_PASSPHRASE_FILE"].map(file);
-        from_files(key.as_deref(), passphrase.as_deref())
+    fn source(&self) -> Option<Source> {
+        let given = |variable| std::env::var_os(variable).filter(|value| !value.is_empty());
+        let file = |variable| given(variable).map(PathBuf::from);
+        self.option()
+            .or_else(|| file("PMO_SEAL_KEY_FILE").map(Source::KeyFile))
+            .or_else(|| file("PMO_SEAL_PASSPHRASE_FILE").map(Source::PassphraseFile))
+            .or_else(|| given("PMO_SEAL_KEY_COMMAND")?.into_string().ok().map(Source::Command))
+    }
+
+    /// The key of an object that exists; `None`: none was given.
+    pub fn read(&self) -> Result<Option<SealKey>> {
+        let key = self.source().map(|source| source.read(false)).transpose()?;
+        Ok(key.map(|key| self.anchor.with(key)))
+    }
+
+    /// The key of an object that is to be made.
+    pub fn for_new(&self) -> Result<SealKey> {
+        Ok(self.anchor.with(self.source().ok_or_else(none_given)?.read(true)?))
     }
 
     /// The anchor, if one is named.
@@ -70,58 +153,93 @@ impl SealArgs {
 
     /// Whether an option names one.
     pub fn is_given(&self) -> bool {
-        self.seal_key_file.is_some() || self.seal_passphrase_file.is_some()
+        self.option().is_some()
     }
 
     /// The key, which the command needs.
     pub fn required(&self) -> Result<SealKey> {
-        self.read()?.ok_or_else(|| {
-            Failure::new(
-                Exit::Usage,
-                "no seal key is given",
-                "give --seal-key-file or --seal-passphrase-file, or name a file in PMO_SEAL_KEY_FILE",
-            )
-        })
+        self.read()?.ok_or_else(none_given)
     }
 }
 
-/// The key in one of two files, if one is given.
-pub fn from_files(key: Option<&Path>, passphrase: Option<&Path>) -> Result<Option<SealKey>> {
-    if let Some(path) = key {
-        return Ok(Some(SealKey::file(contents(path)?)?));
+impl NewSealArgs {
+    /// The new key.
+    pub fn required(&self) -> Result<SealKey> {
+        let files = self.new_key_file.clone().map(Source::KeyFile);
+        let files = files.or_else(|| self.new_passphrase_file.clone().map(Source::PassphraseFile));
+        let source = files
+            .or_else(|| self.new_passphrase.then_some(Source::Terminal))
+            .or_else(|| self.new_key_command.clone().map(Source::Command))
+            .or_else(|| self.new_credential.clone().map(Source::Credential))
+            .or_else(|| self.new_tpm.clone().map(Source::Tpm));
+        let none = || {
+            let help = "give --new-key-file, --new-passphrase, --new-passphrase-file, --new-key-command, --new-credential or --new-tpm";
+            Failure::new(Exit::Usage, "no new key is given", help)
+        };
+        source.ok_or_else(none)?.read(true)
     }
-    let Some(path) = passphrase else { return Ok(None) };
-    let mut text = contents(path)?;
-    if text.last() == Some(&b'\n') {
-        text.pop();
-    }
-    let text = String::from_utf8(text).map_err(|_| {
-        let message = format!("the passphrase in {} is not UTF-8", path.display());
-        Failure::new(Exit::Usage, message, "give a file of any bytes as --seal-key-file")
-    })?;
-    Ok(Some(SealKey::passphrase(text)?))
 }
 
-fn contents(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| Failure::file("read the seal key from", path, &error))
+fn none_given() -> Failure {
+    Failure::new(
+        Exit::Usage,
+        "no seal key is given",
+        "give --seal-key-file, --seal-passphrase or another of `Seal keys` in the command's --help, or name a file in PMO_SEAL_KEY_FILE",
+    )
+}
+
+impl Source {
+    /// Gets the key. A new passphrase is asked for twice.
+    fn read(self, is_new: bool) -> Result<SealKey> {
+        match self {
+            Source::KeyFile(path) => key_file(&path),
+            Source::PassphraseFile(path) => passphrase_file(&path),
+            Source::Terminal => Ok(SealKey::passphrase(passphrase::ask(is_new)?)?),
+            Source::Command(command) => Ok(SealKey::command(&command, PATIENCE)?),
+            Source::Credential(name) => {
+                SealKey::credential(&name).map_err(|error| unreadable(Path::new(&name), error))
+            }
+            Source::Tpm(path) => Ok(SealKey::tpm(Some(&path))?),
+        }
+    }
+}
+
+/// The key in a key file.
+pub fn key_file(path: &Path) -> Result<SealKey> {
+    SealKey::from_file(path).map_err(|error| unreadable(path, error))
+}
+
+/// The passphrase in a file.
+pub fn passphrase_file(path: &Path) -> Result<SealKey> {
+    SealKey::passphrase_from_file(path).map_err(|error| unreadable(path, error))
+}
+
+/// A file that is not there, or not readable, is said as of any other file.
+fn unreadable(path: &Path, error: indelible::Error) -> Failure {
+    match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
+        Some(system) => Failure::file("read the seal key from", path, system),
+        None => error.into(),
+    }
 }
 
 /// Attaches an object for writing, by a seal key if one is given.
-pub fn attach(pool: &Pool, name: &str, key: &[u8], seal: Option<&SealKey>) -> indelible::Result<Object> {
-    match seal.filter(|_| is_sealed(pool, name)) {
-        Some(seal) => pool.attach_sealed(name, key, seal),
+pub fn attach(pool: &Pool, name: &str, key: &[u8], seal: &SealArgs) -> Result<Object> {
+    let attached = match key_for(pool, name, seal)? {
+        Some(seal) => pool.attach_sealed(name, key, &seal),
         None => pool.attach_with_key(name, key),
-    }
+    };
+    attached.map_err(|error| alike::explain(pool, name, error))
 }
 
-/// Attaches a sealed object for reading, or what its last psync left if a process writes it. `None`: it is not sealed.
-pub fn attach_read(pool: &Pool, name: &str, key: &[u8], args: &SealArgs) -> Result<Option<ReadObject>> {
-    match args.read()?.filter(|_| is_sealed(pool, name)) {
+/// Attaches a sealed object for reading, or what its last psync left if a process writes it. `None`: it is not sealed, or there is no key.
+pub fn attach_read(pool: &Pool, name: &str, key: &[u8], seal: &SealArgs) -> Result<Option<ReadObject>> {
+    match key_for(pool, name, seal)? {
         None => Ok(None),
         Some(seal) => {
             let attached = match pool.attach_read_sealed(name, key, &seal) {
                 Err(held) if held.kind() == ErrorKind::Held => {
-                    pool.attach_snapshot_sealed_anywhere(name, key, &seal)
+                    // At its own addresses: a heap has pointers.
+                    pool.attach_snapshot_sealed(name, key, &seal)
                 }
                 attached => attached,
             };
@@ -130,7 +248,7 @@ pub fn attach_read(pool: &Pool, name: &str, key: &[u8], args: &SealArgs) -> Resu
     }
 }
 
-/// A key that the environment names is for the objects that are sealed.
-fn is_sealed(pool: &Pool, name: &str) -> bool {
-    pool.stat(name).is_ok_and(|stat| stat.sealed)
+/// The key, if the object is sealed: one that the environment names is for those that are. So nobody is asked for a passphrase that is of no use.
+fn key_for(pool: &Pool, name: &str, seal: &SealArgs) -> Result<Option<SealKey>> {
+    if pool.stat(name).is_ok_and(|stat| stat.sealed) { seal.read() } else { Ok(None) }
 }

@@ -7,6 +7,7 @@ mod clones;
 mod common;
 mod daily;
 mod damage;
+mod grow;
 mod heaps;
 mod leds;
 mod objects;

@@ -40,6 +40,7 @@ fn help_teaches() {
         "put",
         "cat",
         "resize",
+        "grow",
         "mv",
         "rm",
         "backup",

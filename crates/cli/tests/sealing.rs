@@ -1,8 +1,10 @@
 //! Sealed objects in the shell (S3.1, S3.2, S3.5).
 
-use crate::common::{PMO, Rig, Run};
+use crate::common::{PMO, Rig, Run, skipped};
+use indelible::{CreateOptions, Heap, Pool, SealKey};
 use indelible_store::format::seal::Shape;
-use std::process::Command;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 
 /// A pool with a sealed object, its key file, and one that does not open it.
 fn rig() -> Rig {
@@ -55,6 +57,7 @@ fn s3_05_without_the_key_the_tool_reads_nothing() {
     rig.feed("put", ["ledger", "--seal-key-file", "k"], b"planted").fine();
     let json = rig.pmo(["stat"], ["ledger", "--json"]).fine().json();
     let mut bytes = std::fs::read(&rig.pool).unwrap();
+    // Behind the key page and a node.
     bytes[json["offset"].as_u64().unwrap() as usize + 2 * 4096 + 2000] ^= 4;
     std::fs::write(&rig.pool, bytes).unwrap();
     let run = rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fails(3, "page 0, of its contents");
@@ -99,6 +102,178 @@ fn s3_02_keys_are_listed_added_and_removed() {
     rig.pmo(["key", "add"], ["ledger", "--seal-passphrase-file", "phrase"]).fails(2, "no new key is given");
     rig.pmo(["create"], ["plain", "8K"]).fine();
     rig.pmo(["key", "list"], ["plain"]).fails(6, "not sealed");
+}
+
+/// Each command of docs/cookbook/sealed.md prints what stands there.
+#[test]
+fn s3_06_the_page_of_the_cookbook_is_true_in_the_shell() {
+    let commands = crate::common::run_page(include_str!("../../../docs/cookbook/sealed.md"));
+    assert!(commands > 15, "{commands}");
+}
+
+/// Runs the tool on a terminal of its own, and enters a line whenever it shows the next of these prompts.
+fn on_a_terminal(rig: &Rig, arguments: &str, dialogue: &[(&str, &str)]) -> Option<(String, i32)> {
+    let command = format!("{PMO} {arguments}");
+    let mut script = Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).current_dir(rig.dir.path());
+    let mut script = match script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() {
+        Ok(script) => script,
+        Err(error) => {
+            skipped(&format!("passphrases on a terminal: no program script: {error}"));
+            return None;
+        }
+    };
+    let (mut keyboard, mut screen) = (script.stdin.take().unwrap(), script.stdout.take().unwrap());
+    let (mut shown, mut byte) = (Vec::new(), [0]);
+    for (prompt, line) in dialogue {
+        let from = shown.len();
+        while !String::from_utf8_lossy(&shown[from..]).contains(prompt) {
+            assert_eq!(
+                screen.read(&mut byte).unwrap(),
+                1,
+                "no {prompt:?}: {}",
+                String::from_utf8_lossy(&shown)
+            );
+            shown.push(byte[0]);
+        }
+        keyboard.write_all(line.as_bytes()).unwrap();
+    }
+    screen.read_to_end(&mut shown).unwrap();
+    drop(keyboard);
+    let code = script.wait().unwrap().code().unwrap();
+    Some((String::from_utf8(shown).unwrap(), code))
+}
+
+#[test]
+fn s3_06_passphrases_are_asked_for_and_never_shown() {
+    let rig = rig();
+    let pool = rig.pool.display();
+    let both = [("New passphrase: ", "battery staple\n"), ("again: ", "battery staple\n")];
+    let create = format!("create {pool} diary 8K --sealed --seal-passphrase");
+    let Some((shown, code)) = on_a_terminal(&rig, &create, &both) else { return };
+    assert!(code == 0 && shown.contains("created") && !shown.contains("staple"), "{code} {shown}");
+    // Corrected while it is entered; signals are none, and the terminal is as before afterwards.
+    let right = [("Passphrase: ", "no\u{15}battery stapl\u{e4}\u{7f}e\n")];
+    let cat = format!("cat {pool} diary --length 1 --seal-passphrase; stty -a");
+    let (shown, code) = on_a_terminal(&rig, &cat, &right).unwrap();
+    assert!(code == 0 && shown.contains(" echo ") && shown.contains(" icanon"), "{code} {shown}");
+    let cat = format!("cat {pool} diary --seal-passphrase");
+    let (shown, code) = on_a_terminal(&rig, &cat, &[("Passphrase: ", "battery\n")]).unwrap();
+    assert!(code == 6 && shown.contains("opens none") && !shown.contains("battery"), "{code} {shown}");
+    let (shown, code) = on_a_terminal(&rig, &cat, &[("Passphrase: ", "batt\u{3}")]).unwrap();
+    assert!(code == 1 && shown.contains("interrupted") && !shown.contains("batt"), "{code} {shown}");
+    let differ = [("New passphrase: ", "one\n"), ("again: ", "two\n")];
+    let create = format!("create {pool} other 8K --sealed --seal-passphrase");
+    let (shown, code) = on_a_terminal(&rig, &create, &differ).unwrap();
+    assert!(code == 2 && shown.contains("differ"), "{code} {shown}");
+    rig.pmo(["stat"], ["other"]).fails(5, "other");
+    // Changed as one step: the old one opens nothing.
+    let change = format!("key change {pool} diary --seal-passphrase --new-key-file k");
+    let (shown, code) = on_a_terminal(&rig, &change, &[("Passphrase: ", "battery staple\n")]).unwrap();
+    assert!(code == 0 && shown.contains("key slot 0"), "{code} {shown}");
+    rig.pmo(["cat"], ["diary", "--seal-key-file", "k"]).fine();
+    let (shown, code) = on_a_terminal(&rig, &cat, &[("Passphrase: ", "battery staple\n")]).unwrap();
+    assert!(code == 6 && shown.contains("opens none"), "{code} {shown}");
+    // An object that is not sealed needs none, and nobody is asked.
+    rig.feed("put", ["plain", "--create"], b"open").fine();
+    let cat = format!("cat {pool} plain --seal-passphrase --quiet");
+    assert_eq!(on_a_terminal(&rig, &cat, &[]).unwrap(), ("open".to_owned(), 0));
+}
+
+#[test]
+fn s3_06_without_a_terminal_a_passphrase_is_an_error() {
+    let rig = rig();
+    let run = Run::of(
+        Command::new("setsid")
+            .arg("--wait")
+            .arg(PMO)
+            .arg("cat")
+            .arg(&rig.pool)
+            .args(["ledger", "--seal-passphrase"]),
+        b"",
+    );
+    let run = run.fails(2, "no terminal");
+    assert!(run.err.contains("--seal-passphrase-file"), "{run:?}");
+}
+
+#[test]
+fn s3_06_keys_come_from_commands_and_credentials() {
+    let rig = rig();
+    let by = |option: &'static str, value: &'static str| {
+        rig.pmo(["cat"], ["ledger", "--length", "1", option, value])
+    };
+    by("--seal-key-command", "cat k").fine();
+    by("--seal-key-command", "cat wrong").fails(6, "opens none");
+    let run = by("--seal-key-command", "echo planted; echo the card is missing >&2; exit 3 # key")
+        .fails(6, "exit status: 3");
+    assert!(run.err.contains("the card is missing") && !run.err.contains("said: planted"), "{run:?}");
+    by("--seal-key-command", "true").fails(6, "at least 32 bytes");
+    by("--seal-key-command", "cat /dev/zero").fails(6, "at most 1 MiB");
+    by("--seal-key-command", "kill -9 $$").fails(6, "signal: 9");
+    by("--seal-credential", "k").fails(6, "CREDENTIALS_DIRECTORY is not set");
+    by("--seal-credential", "../k").fails(6, "name of a credential");
+    rig.pmo(["cat"], ["ledger", "--seal-tpm=none"]).fails(6, "the TPM at none cannot be opened");
+    rig.pmo(["key", "add"], ["ledger", "--seal-key-file", "k", "--new-tpm=none"])
+        .fails(6, "cannot be opened");
+    let with = |variable: &str, value: &std::ffi::OsStr, arguments: &[&str]| {
+        let mut command = Command::new(PMO);
+        command.current_dir(rig.dir.path()).env(variable, value).args(arguments);
+        Run::of(&mut command, b"")
+    };
+    let pool = rig.pool.to_str().unwrap();
+    let folder = rig.dir.path().as_os_str();
+    with("CREDENTIALS_DIRECTORY", folder, &["cat", pool, "ledger", "--seal-credential", "k"]).fine();
+    with("CREDENTIALS_DIRECTORY", folder, &["cat", pool, "ledger", "--seal-credential", "none"])
+        .fails(5, "none");
+    with("PMO_SEAL_KEY_COMMAND", "cat k".as_ref(), &["cat", pool, "ledger"]).fine();
+    by("--seal-key-file", "k").fine();
+    let two = rig.pmo(["cat"], ["ledger", "--seal-key-file", "k", "--seal-key-command", "cat k"]);
+    two.fails(2, "cannot be used with");
+    let new =
+        ["ledger", "--seal-key-file", "k", "--new-key-command", "cat wrong", "--label", "of the service"];
+    rig.pmo(["key", "add"], new).fine();
+    by("--seal-key-file", "wrong").fine();
+}
+
+#[test]
+fn s3_06_every_command_that_reads_contents_takes_the_key() {
+    let rig = rig();
+    let key = || SealKey::from_file(rig.path("k")).unwrap();
+    {
+        let pool = Pool::open(&rig.pool).unwrap();
+        pool.create_with("heap", &CreateOptions::new(1 << 20).sealed(&key(), "")).unwrap();
+        let mut heap = Heap::open_or_format(pool.attach_sealed("heap", b"", &key()).unwrap()).unwrap();
+        heap.root_or_default::<u64>("count").unwrap();
+        heap.psync().unwrap();
+    }
+    let commands: [&[&str]; 7] = [
+        &["heap", "roots"],
+        &["heap", "check"],
+        &["heap", "leaks"],
+        &["heap", "audit"],
+        &["types"],
+        &["attach-check"],
+        &["attach-check", "--write"],
+    ];
+    for words in commands {
+        let run = |more: &[&str]| {
+            let mut command = Command::new(PMO);
+            let nested = if words[0] == "heap" { 2 } else { 1 };
+            command.args(&words[..nested]).arg(&rig.pool).arg("heap").args(&words[nested..]).args(more);
+            Run::of(command.current_dir(rig.dir.path()), b"")
+        };
+        let told = run(&[]).fails(6, "it is sealed");
+        assert!(told.err.contains("--seal-key-file"), "{words:?}: {told:?}");
+        run(&["--seal-key-file", "wrong"]).fails(6, "opens none");
+        run(&["--seal-key-file", "k"]).fine();
+    }
+    let run = rig.pmo(["heap", "roots"], ["heap", "--seal-key-file", "k"]).fine();
+    assert!(run.out.contains("count"), "{run:?}");
+    // Output for shells.
+    let completions = crate::common::pmo(["completions", "bash"]).fine().out;
+    for option in ["--seal-key-command", "--seal-passphrase", "--seal-credential", "--new-passphrase"] {
+        assert!(completions.contains(option), "{option}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Output of `pmo ls` for objects that processes have, or had when they died (S0.11, S0.25, S0.26).
 
-use crate::common::{Holder, Rig};
+use crate::common::{Holder, PMO, Rig, Run};
 use std::io::{Read, Write};
 use std::process::Command;
 
@@ -32,6 +32,25 @@ fn rig() -> Rig {
     let rig = Rig::new();
     rig.pmo(["create"], ["a", "4K"]).fine();
     rig
+}
+
+#[test]
+fn a_copy_of_a_pool_in_use_is_noted_and_the_pool_itself_is_not() {
+    let rig = rig();
+    let writer = start_writer(&rig);
+    let check = |path: &std::path::Path| Run::of(Command::new(PMO).arg("check").arg(path), b"");
+    let copy = rig.path("copy.pmo");
+    std::fs::copy(&rig.pool, &copy).expect("copied");
+    let noted = check(&copy);
+    assert!(
+        noted.out.contains("may be a copy of a pool in use") && noted.out.contains("`pmo backup`"),
+        "{noted:?}"
+    );
+    let original = check(&rig.pool);
+    assert!(!original.out.contains("may be a copy"), "{original:?}");
+    drop(writer);
+    let later = check(&copy);
+    assert!(!later.out.contains("may be a copy"), "{later:?}");
 }
 
 #[test]

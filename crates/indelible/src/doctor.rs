@@ -1,6 +1,7 @@
 //! Report of what this machine offers, with advice on what is missing.
 
 mod mount;
+mod secrets;
 
 use crate::dirty::Rung;
 use crate::error::{Error, ErrorKind};
@@ -71,6 +72,7 @@ pub fn doctor(path: Option<&Path>) -> Doctor {
         fault_in(&found),
         protection_keys(&found),
         swap(&crate::sys::swap::readable()),
+        secrets::tpm(),
         fact("flush instructions", &found.instructions.join(" "), "used on DAX and memory media"),
         fact("page size", &format!("{} bytes", found.page_size), "4096 is supported"),
         fact("address bits", &found.va_bits.to_string(), "objects live in the upper half"),

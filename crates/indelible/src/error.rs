@@ -12,8 +12,10 @@ pub(crate) use heap::{HeapError, Limit};
 use crate::dirty::DirtyError;
 use crate::mapping::MappingError;
 use crate::media::MediaError;
+use crate::pool::KeySourceError;
 use crate::shadow::ShadowError;
-use indelible_store::error::StoreError;
+use indelible_store::error::{LengthError, StoreError};
+use indelible_store::medium::{FORMATTED, MediumError};
 use kinds::{dirty_kind, mapping_kind, media_kind, shadow_kind, store_kind};
 use std::fmt;
 use std::io;
@@ -157,6 +159,8 @@ pub(crate) enum Cause {
     Anchor(#[from] AnchorError),
     #[error(transparent)]
     Heap(#[from] HeapError),
+    #[error(transparent)]
+    KeySource(#[from] KeySourceError),
 }
 
 impl From<&Cause> for Limit {
@@ -242,6 +246,8 @@ impl Error {
             Cause::Unsupported(_) => ErrorKind::Unsupported,
             Cause::Anchor(_) => ErrorKind::Io,
             Cause::Heap(error) => error.kind(),
+            Cause::KeySource(KeySourceError::File { .. }) => ErrorKind::Io,
+            Cause::KeySource(_) => ErrorKind::Sealed,
         }
     }
 
@@ -265,9 +271,16 @@ impl Error {
             Cause::Anchor(_) => {
                 return "nothing of the object is lost: try again once the anchor can be reached";
             }
+            Cause::KeySource(error) => return error.remedy(),
             Cause::Replaced => return "detach this one, and attach the other",
             Cause::Store(StoreError::TieTarget) => return "tie it to the object that the snapshot is of",
             Cause::Store(StoreError::BadLabel { .. }) => return "give a shorter label",
+            Cause::Store(StoreError::Length(LengthError::NotLonger { .. })) => {
+                return "format a smaller pool, and bring its objects there (`pmo cp`)";
+            }
+            Cause::Store(StoreError::Length(LengthError::TooLong { .. })) => {
+                return "ask for less, or format a longer pool, and bring its objects there (`pmo cp`)";
+            }
             Cause::Store(StoreError::Version { found, known, .. }) if found < known => {
                 return "`pmo upgrade` converts it in place";
             }
@@ -275,21 +288,33 @@ impl Error {
                 return "repair it with `pmo` of release 0.1, or restore it from a backup";
             }
             Cause::Store(StoreError::Upgrading) => return "`pmo upgrade` ends it; nothing is lost until then",
+            Cause::Store(StoreError::Medium(MediumError::Gone { what: FORMATTED })) => {
+                return "open the pool again; the objects that it had are gone";
+            }
             Cause::Copy(_) => return "use one of them at a time, or each in a process of its own",
             _ => {}
         }
         if let Some(remedy) = kinds::seal_remedy(&self.0.cause) {
             return remedy;
         }
+        let of_device = self.0.cause.is_of_device();
         if let Cause::Store(StoreError::Failed(_)) = &*self.0.cause {
-            return "detach and attach again, which recovers every psync that was acknowledged; the kernel log (dmesg) \
-                    has the device's errors";
+            return match of_device {
+                true => {
+                    "detach and attach again, which recovers every psync that was acknowledged; the kernel log (dmesg) \
+                     has the device's errors"
+                }
+                false => "detach and attach again, which recovers every psync that was acknowledged",
+            };
         }
         if let Some(remedy) = self.0.cause.limit() {
             return remedy;
         }
         match self.kind() {
-            ErrorKind::Io => "look for the device's errors in the kernel log (dmesg)",
+            ErrorKind::Io if of_device => "look for the device's errors in the kernel log (dmesg)",
+            ErrorKind::Io => {
+                "the system's own error says what it refused; `pmo doctor PATH` says what is possible"
+            }
             ErrorKind::NoPool => "create it with `pmo format` or Pool::format",
             ErrorKind::NotAPool => "check the path; `pmo check` shows what is there",
             ErrorKind::Version => "use the version of Indelible that wrote the pool, or a newer one",
@@ -303,7 +328,7 @@ impl Error {
             ErrorKind::Unsuitable => "choose another path or medium; `pmo doctor PATH` says what is possible",
             ErrorKind::ReadOnly => "get write access to the file, or open the pool read-only",
             ErrorKind::NoSpace => "free space on the file system and try again; nothing psynced is lost",
-            ErrorKind::NoRoom => "destroy objects, or format a larger pool",
+            ErrorKind::NoRoom => "destroy objects, or make the pool longer (`pmo grow`, Pool::grow)",
             ErrorKind::NoAddresses => "destroy objects, or create the object anew with a larger reach",
             ErrorKind::NotFound => "`pmo ls` lists the pool's objects",
             ErrorKind::Exists => "choose another name, or destroy the object first",

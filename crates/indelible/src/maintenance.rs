@@ -6,9 +6,11 @@
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::media::{self, Access, Media};
 use crate::pool::{Pool, PoolOptions, identity, patiently};
+use crate::sys::process;
 pub use indelible_store::error::Part;
 use indelible_store::error::StoreError;
 use indelible_store::format::superblock::Superblock;
+use indelible_store::medium::{Device, LockKey};
 use indelible_store::store::Store;
 pub use indelible_store::store::{
     Finding, RepairAction, RepairOptions, Report, Severity, SuperblockSlot, Upgraded,
@@ -16,6 +18,7 @@ pub use indelible_store::store::{
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Verifies the whole pool at `path` without changing anything. Programs may have it open meanwhile;
 /// what only they can judge is left to them. `progress(done, total)` is called now and then.
@@ -30,7 +33,12 @@ pub fn check(
 ) -> Result<Report> {
     let path = path.as_ref();
     let check = |access, progress: &mut dyn FnMut(u64, u64)| {
-        run("check", path, options, access, |media| Ok(Store::check(media.device().clone(), progress)?))
+        run("check", path, options, access, |media| {
+            let mut report = Store::check(media.device().clone(), progress)?;
+            // A pool that cannot be opened was judged.
+            let _ = note_living_writers(media.device(), &mut report);
+            Ok(report)
+        })
     };
     match check(Access::ReadOnly, progress) {
         // Others change the table all the time. Those who may write may also lock it.
@@ -40,6 +48,35 @@ pub fn check(
         },
         done => done,
     }
+}
+
+/// Notes the first object whose last writer runs, but has no lock on this file: this may be a copy of a pool in use, whose parts are of
+/// different moments though nothing in it need be wrong.
+fn note_living_writers(device: &Arc<dyn Device>, report: &mut Report) -> Result<(), StoreError> {
+    let store = Store::open(device.clone(), identity())?;
+    let mut from = Some((0, 0));
+    while let Some(start) = from {
+        let page = store.list(start, 100)?;
+        for object in page.objects.iter().filter(|object| object.is_bound()) {
+            let entry = &object.entry;
+            let writer = process::seen(entry.pid.get());
+            let (Some(name), true) = (writer.name(), entry.boot == identity().realm()) else { continue };
+            if device.probe(LockKey::Object(object.offset))?.is_none() {
+                let pid = writer.pid;
+                report.findings.push(Finding {
+                    severity: Severity::Note,
+                    part: Part::Entry,
+                    offset: object.offset,
+                    object: Some(entry.name()),
+                    what: format!("its last writer, process {pid} ({name}), still runs, and does not have this file: it may be a copy of a pool in use, with parts of different moments"),
+                    remedy: "such a copy is no backup: `pmo backup` makes one beside the users of a pool".into(),
+                });
+                return Ok(());
+            }
+        }
+        from = page.next;
+    }
+    Ok(())
 }
 
 /// Puts right what [`check`] finds, as far as nothing is lost by it, or as far as `how` allows. Nobody may

@@ -4,6 +4,7 @@
 //! A child is this program again, running one hidden test.
 
 mod collections_crash;
+mod core_dumps;
 mod devices;
 mod failures;
 mod following;

@@ -33,6 +33,25 @@ fn reopen(world: &World) -> Heap {
 }
 
 #[test]
+fn locks_that_somebody_has_are_tried_and_not_waited_for() {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    let heap = heap_of(&world);
+    let shared = heap.root_ref::<Shared>("shared").unwrap();
+    shared.log.try_write().unwrap().insert(1, 2);
+    let reading = (shared.log.read(), shared.log.try_read().unwrap());
+    assert!(shared.log.try_write().is_none());
+    assert_eq!((reading.0.get(&1), reading.1.get(&1)), (Some(&2), Some(&2)));
+    drop(reading);
+    let mut writing = shared.log.try_write().unwrap();
+    assert!(shared.log.try_read().is_none() && shared.log.try_write().is_none());
+    writing.insert(3, 4);
+    drop(writing);
+    assert_eq!(shared.log.try_read().unwrap().len(), 2);
+    let _locked = shared.words.lock();
+    assert!(shared.words.try_lock().is_none());
+}
+
+#[test]
 fn threads_share_an_object_through_its_locks() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
     let mut heap = heap_of(&world);

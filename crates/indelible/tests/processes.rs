@@ -4,7 +4,7 @@
 //! its pipes: no sleeps.
 
 use crate::support::{self, Ground, World, everywhere};
-use indelible::{ErrorKind, MediumKind, Object, Pool, PoolOptions, State, Tracking, raw};
+use indelible::{CreateOptions, ErrorKind, MediumKind, Object, Pool, PoolOptions, State, Tracking, raw};
 use indelible_store::table::Key;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -65,6 +65,30 @@ impl Other {
     fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+}
+
+/// The other process has the pool open, and an object attached, when the pool becomes longer; it dies in the new space.
+#[test]
+fn a_process_uses_the_space_of_a_pool_that_another_one_made_longer() {
+    for ground in [Ground::File, Ground::Memory] {
+        let world = World::new(ground, Tracking::Mprotect, false);
+        let pool = world.format();
+        pool.create("a", 10_000).unwrap();
+        let mut other = Other::start(&world);
+        assert_eq!(other.say("write a"), "ok");
+        let free = pool.info().unwrap().largest_free;
+        pool.create_with("filling", &CreateOptions::new(free).sparse(true)).unwrap();
+        pool.grow(3 * support::POOL).unwrap();
+        pool.create("large", support::POOL).unwrap();
+        assert_eq!(other.say("write large"), "ok");
+        assert_eq!(other.say("count 3"), "ok");
+        other.kill();
+        let large = pool.attach("large").unwrap();
+        for at in [0, 8000] {
+            assert_eq!(large.as_slice()[at..at + 8], 3_u64.to_le_bytes(), "{ground:?}");
+        }
+        assert_eq!(world.open().info().unwrap().length, 3 * support::POOL);
     }
 }
 

@@ -133,7 +133,7 @@ fn s2_02_readers_of_a_sealed_object_go_on_to_its_newest_psync() {
         for round in 0..16 {
             change(&mut a, &mut bytes, &mut rng);
             if round % 4 == 3 {
-                // What it changed before is gone from the log.
+                // Its changes of before are gone from the log.
                 a.checkpoint().unwrap();
                 change(&mut a, &mut bytes, &mut rng);
             }

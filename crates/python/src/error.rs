@@ -8,7 +8,12 @@ use pyo3::types::PyDict;
 pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     let path = error.pool_path().map(|path| path.to_string_lossy().into_owned());
     let (kind, code) = (format!("{:?}", error.kind()), error.kind() as i32);
-    raise(py, &kind, code, &error.to_string(), error.operation(), path, error.object_name())
+    // In the words of Python.
+    let text = error.to_string().replace(
+        "`Pool::attach_sealed` attaches it by a seal key",
+        "`seal` is the keyword for the key of a sealed object",
+    );
+    raise(py, &kind, code, &text, error.operation(), path, error.object_name())
 }
 
 /// An operation on a closed pool or object.

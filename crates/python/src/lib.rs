@@ -16,6 +16,7 @@ mod object;
 mod pool;
 mod process;
 mod psync;
+mod seal_key;
 mod tool;
 
 use pyo3::prelude::*;
@@ -33,6 +34,8 @@ mod _indelible {
     use super::pool::Pool;
     #[pymodule_export]
     use super::psync::psync_all;
+    #[pymodule_export]
+    use super::seal_key::SealKey;
     #[pymodule_export]
     use super::tool::{mkpmo, pmo};
 

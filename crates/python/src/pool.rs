@@ -1,9 +1,10 @@
 //! A pool, and what its table says.
 
 use crate::error::{closed, exception, forked};
-use crate::held::Held;
+use crate::held::{Held, attach_to_read, attach_to_store};
 use crate::object::Object;
 use crate::process;
+use crate::seal_key::{SealKey, Slot, slot};
 use indelible::{BadKeep, CreateOptions, ErrorKind, Keep, MediumKind, PoolOptions, Stat, Tracking};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -145,8 +146,8 @@ impl Pool {
     }
 
     /// Creates an object of `size` bytes, all zero. A volatile one is worth nothing once the machine was started anew: after that an attach is
-    /// VolatileGone, and a new object takes its place.
-    #[pyo3(signature = (name, size, *, key = None, sparse = false, reach = 0, volatile = false))]
+    /// VolatileGone, and a new object takes its place. With a seal key, all that is in the pool of the object is encrypted and authenticated.
+    #[pyo3(signature = (name, size, *, key = None, sparse = false, reach = 0, volatile = false, seal = None, label = ""))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords")]
     fn create(
         &self,
@@ -157,9 +158,14 @@ impl Pool {
         sparse: bool,
         reach: u64,
         volatile: bool,
+        seal: Option<&Bound<'_, SealKey>>,
+        label: &str,
     ) -> PyResult<()> {
         let options = CreateOptions::new(size).sparse(sparse).reach(reach).volatile(volatile);
-        let options = options.key(key.unwrap_or_default());
+        let mut options = options.key(key.unwrap_or_default());
+        if let Some(seal) = seal {
+            options = options.sealed(&seal.get().key, label);
+        }
         self.with(py, "create", |pool| pool.create_with(name, &options))
     }
 
@@ -206,21 +212,87 @@ impl Pool {
         Ok(ties.into_iter().map(|tie| (tie.name, tie.deleted)).collect())
     }
 
+    /// Makes the pool `size` bytes long, rounded down to whole pages; returns its length. All who have it open go on, and have the new
+    /// space as soon as an object needs it. A pool on a device becomes as long as the device at most; none becomes shorter.
+    fn grow(&self, py: Python<'_>, size: u64) -> PyResult<u64> {
+        self.with(py, "grow", |pool| pool.grow(size))
+    }
+
     /// Gives an object that nobody has attached another name.
     #[pyo3(signature = (name, new, *, key = None))]
     fn rename(&self, py: Python<'_>, name: &str, new: &str, key: Option<&[u8]>) -> PyResult<()> {
         self.with(py, "rename", |pool| pool.rename(name, new, key.unwrap_or_default()))
     }
 
-    /// Attaches an object: for reading ("r"), which keeps writers away, or for writing ("r+").
-    #[pyo3(signature = (name, mode = "r+", *, key = None))]
-    fn attach(slf: &Bound<'_, Self>, name: &str, mode: &str, key: Option<&[u8]>) -> PyResult<Object> {
+    /// The key slots of a sealed object that are in use. Needs no seal key.
+    fn _key_slots(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<Vec<Slot>> {
+        let slots =
+            self.with(py, "list the keys of", |pool| pool.key_slots(name, key.unwrap_or_default()))?;
+        Ok(slots.into_iter().map(slot).collect())
+    }
+
+    /// Lets another key open a sealed object, which nobody has attached; returns the number of its slot.
+    #[pyo3(signature = (name, new, *, seal, key = None, label = ""))]
+    fn add_key(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        new: &Bound<'_, SealKey>,
+        seal: &Bound<'_, SealKey>,
+        key: Option<&[u8]>,
+        label: &str,
+    ) -> PyResult<usize> {
+        let (new, seal) = (&new.get().key, &seal.get().key);
+        self.with(py, "add a key of", |pool| pool.add_key(name, key.unwrap_or_default(), seal, new, label))
+    }
+
+    /// Exchanges the key `seal` of a sealed object, which nobody has attached, for `new`, as one step; returns the number of the slot. Without a `label`
+    /// it keeps its own.
+    #[pyo3(signature = (name, new, *, seal, key = None, label = None))]
+    fn change_key(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        new: &Bound<'_, SealKey>,
+        seal: &Bound<'_, SealKey>,
+        key: Option<&[u8]>,
+        label: Option<&str>,
+    ) -> PyResult<usize> {
+        let (new, seal) = (&new.get().key, &seal.get().key);
+        let key = key.unwrap_or_default();
+        self.with(py, "change a key of", |pool| pool.change_key(name, key, seal, new, label))
+    }
+
+    /// Empties a key slot of a sealed object, which nobody has attached, but never the last one.
+    #[pyo3(signature = (name, slot, *, seal, key = None))]
+    fn remove_key(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        slot: usize,
+        seal: &Bound<'_, SealKey>,
+        key: Option<&[u8]>,
+    ) -> PyResult<()> {
+        let seal = &seal.get().key;
+        self.with(py, "remove a key of", |pool| pool.remove_key(name, key.unwrap_or_default(), seal, slot))
+    }
+
+    /// Attaches an object: for reading ("r"), which keeps writers away, or for writing ("r+"); a sealed one by one of its seal keys.
+    #[pyo3(signature = (name, mode = "r+", *, key = None, seal = None))]
+    fn attach(
+        slf: &Bound<'_, Self>,
+        name: &str,
+        mode: &str,
+        key: Option<&[u8]>,
+        seal: Option<&Bound<'_, SealKey>>,
+    ) -> PyResult<Object> {
         let (writable, key) = (choice("mode", &[("r", false), ("r+", true)], mode)?, key.unwrap_or_default());
+        let seal = seal.map(|seal| &seal.get().key);
         let held = slf.get().with(slf.py(), "attach", |pool| {
             if writable {
-                pool.attach_with_key(name, key).map(|object| Held::Writer(Box::new(object)))
+                attach_to_store(pool, name, key, seal).map(|object| Held::Writer(Box::new(object)))
             } else {
-                pool.attach_read_with_key(name, key).map(Held::Reader)
+                attach_to_read(pool, name, key, seal).map(Held::Reader)
             }
         })?;
         Ok(Object::new(slf.clone().unbind(), name, held))
@@ -346,6 +418,7 @@ fn fields<'py>(py: Python<'py>, stat: &Stat) -> PyResult<Bound<'py, PyDict>> {
     fields.set_item("gone", stat.gone)?;
     fields.set_item("snapshot", stat.snapshot)?;
     fields.set_item("shares", stat.shares)?;
+    fields.set_item("sealed", stat.sealed)?;
     fields.set_item("own", stat.own)?;
     fields.set_item("psyncs", stat.psyncs)?;
     let created = stat.created.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());

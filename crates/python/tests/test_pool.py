@@ -298,6 +298,21 @@ def test_a_pool_that_is_smaller_than_asked_for_says_so(tmp_path: Path) -> None:
     indelible.open(tmp_path / "p.pmo", 2 * MIB)
 
 
+def test_a_pool_becomes_longer_beside_what_is_taken_from_it(tmp_path: Path) -> None:
+    pool = indelible.open(tmp_path / "p.pmo", 8 * MIB)
+    weights = pool.array("w", (1000,), "f8")
+    with pytest.raises(indelible.NoRoom):
+        pool.array("large", (3 * MIB,), "f8")
+    assert pool.grow(64 * MIB) == 64 * MIB
+    large = pool.array("large", (3 * MIB,), "f8")
+    weights[:] = 1.0
+    large[-1] = 2.0
+    indelible.psync(weights, large)
+    assert pool.info()["length"] == 64 * MIB
+    with pytest.raises(ValueError, match="becomes longer, not shorter"):
+        pool.grow(8 * MIB)
+
+
 DIES = """
 import indelible, os, signal, sys
 pool = indelible.open(sys.argv[1], 16 << 20)

@@ -49,6 +49,10 @@ mutants! {
         WatermarkAhead,
         /// An object, or a section of a batch, that only a later release knows how to use is used all the same.
         UnknownUsed,
+        /// A pool says that it is longer before its medium is.
+        LengthAhead,
+        /// A pool that becomes longer takes bytes for zeros that the medium had behind it.
+        SurplusIsZero,
         /// psync of several objects publishes one batch for each.
         SplitPsync,
         /// A psync changes primaries that another process holds still.

@@ -19,7 +19,7 @@ fn of(size: u64) -> CreateOptions<'static> {
 type Step = fn(&Arc<Store>, &mut Vec<Writer>) -> Result<()>;
 
 /// Each step happens wholly or not at all, and may be tried again.
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     |store, w| store.attach_writer("a", KEY).map(|writer| w.push(writer)),
     |store, w| store.attach_writer("b", KEY).map(|writer| w.push(writer)),
     |_, w| psync(&mut w[0], &[(0, &[1; 3000]), (9000, &[1])]),
@@ -34,6 +34,7 @@ const STEPS: [Step; 12] = [
     |_, w| psync(&mut w[0], &[(64, &[4; 9])]),
     |store, _| store.rename("c", "d", KEY),
     |store, _| store.resize("d", KEY, 20_000).map(drop),
+    |store, _| store.lengthen(3 << 20).map(drop),
     |store, _| store.destroy("d", KEY),
 ];
 

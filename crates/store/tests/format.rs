@@ -6,7 +6,7 @@ use indelible_store::format::entry::{self, Entry, Progress};
 use indelible_store::format::lane::{self, Directory};
 use indelible_store::format::node::{self, Node, Slot};
 use indelible_store::format::root::{self, Root, TREES, TreeRoot};
-use indelible_store::format::seal::{self, KeySlot, Seal};
+use indelible_store::format::seal::{self, BlobSlot, KeySlot, Seal};
 use indelible_store::format::superblock::{self, Superblock};
 use indelible_store::format::{self, checksum};
 use indelible_store::medium::LockKey;
@@ -78,7 +78,7 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
             chunk_next,
             chunk_end,
             free_slot,
-            reserved,
+            length,
             trees,
         }),
     );
@@ -133,6 +133,7 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
         layout!(SealHeader { magic, version, suite, granule, flags, id, size, content, rotations, reserved }),
     );
     add("seal::Seal", layout!(Seal { nonce, tag, version, reserved }));
+    add("seal::BlobSlot", layout!(BlobSlot { kind, owner, len, part, parts, checksum, bytes }));
     add(
         "seal::KeySlot",
         layout!(KeySlot {
@@ -189,6 +190,7 @@ fn constants() -> Vec<(&'static str, String)> {
         ("format::TABLE_LANE_LEN", number(format::TABLE_LANE_LEN)),
         ("format::DATA", number(format::DATA)),
         ("format::MIN_POOL", number(format::MIN_POOL)),
+        ("format::MAX_POOL", number(format::MAX_POOL)),
         ("superblock::SLOTS[0]", number(superblock::SLOTS[0])),
         ("superblock::SLOTS[1]", number(superblock::SLOTS[1])),
         ("superblock::FEATURE_UPGRADING", number(superblock::FEATURE_UPGRADING.into())),
@@ -233,6 +235,9 @@ fn constants() -> Vec<(&'static str, String)> {
         ("seal::SLOT_EMPTY", number(seal::SLOT_EMPTY.into())),
         ("seal::SLOT_KEY_FILE", number(seal::SLOT_KEY_FILE.into())),
         ("seal::SLOT_PASSPHRASE", number(seal::SLOT_PASSPHRASE.into())),
+        ("seal::SLOT_TPM", number(seal::SLOT_TPM.into())),
+        ("seal::SLOT_BLOB", number(seal::SLOT_BLOB.into())),
+        ("seal::BLOB", number(seal::BLOB as u64)),
         ("seal::MOST", number(seal::MOST)),
         ("lane::DIRECTORY_MAGIC", tag(lane::DIRECTORY_MAGIC)),
         ("lane::HEADER_MAGIC", tag(lane::HEADER_MAGIC)),
@@ -366,6 +371,7 @@ fn the_numbers_of_version_2() {
         ("entry::Progress", vec![0, 16, 24, 32, 40, 48], 128),
         ("seal::Header", vec![0, 4, 6, 8, 12, 16, 32, 40, 48, 56], 64),
         ("seal::Seal", vec![0, 24, 40, 48], 64),
+        ("seal::BlobSlot", vec![0, 2, 4, 8, 12, 16, 24], 256),
         ("seal::KeySlot", vec![0, 2, 4, 8, 12, 16, 24, 32, 64, 88, 120, 136, 192], 256),
         ("lane::Directory", vec![0, 4, 8, 16, 24, 32, 40, 48], 64),
         ("lane::Header", vec![0, 4, 8, 16, 24, 32], 64),

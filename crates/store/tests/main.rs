@@ -15,8 +15,10 @@ mod crash_recovery;
 mod crash_table;
 mod faults;
 mod format;
+mod key_devices;
 mod lane_headers;
 mod latent;
+mod length;
 mod media_errors;
 mod mutants;
 #[cfg(feature = "mutants")]

@@ -2,7 +2,8 @@
 //! failed write-backs with them: a wrapper that forgot those would hide errors.
 
 use indelible_store::medium::{
-    Capabilities, Device, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError, Transfers,
+    Capabilities, Device, Extended, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError,
+    Transfers,
 };
 use std::ops::{Deref, Range};
 use std::sync::atomic::AtomicU64;
@@ -90,6 +91,9 @@ impl<H: Hook> Medium for Hooked<H> {
     }
     fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
         self.under.reserve(offset, len)
+    }
+    fn extend(&self, len: u64) -> Result<Extended, ReserveError> {
+        self.under.extend(len)
     }
     fn discard(&self, offset: u64, len: u64) {
         self.under.discard(offset, len);

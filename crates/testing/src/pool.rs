@@ -227,7 +227,7 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
     let info = store.info().map_err(text)?;
     let device: &dyn Medium = &**store.device();
     let superblock = store.superblock();
-    let (seed, len) = (superblock.seed.get(), superblock.length.get());
+    let (seed, len) = (superblock.seed.get(), info.length);
     let table = TableTransaction::begin(device, seed, len).map_err(text)?;
 
     let mut pages = Tiles::default();

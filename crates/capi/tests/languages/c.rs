@@ -50,6 +50,14 @@ fn addresses_that_mean_nothing_in_the_next_run_are_found_and_refused() {
 }
 
 #[test]
+fn sealed_objects_open_by_their_keys() {
+    let folder = folder();
+    let binary = folder.path().join("sealed");
+    C.build(&program("sealed.c"), &binary);
+    assert_eq!(succeed(&mut run(&binary, &folder.path().join("pool.pmo"))), "done\n");
+}
+
+#[test]
 fn extensions_are_made_copied_and_freed_by_address() {
     let folder = folder();
     let binary = folder.path().join("extensions");

@@ -27,6 +27,27 @@ fn the_page_for_cpp_is_true() {
     follow_page("cpp.md");
 }
 
+/// Of the page on sealed objects, the parts for C and C++: others follow the rest.
+#[test]
+fn the_page_on_sealed_objects_is_true_for_c_and_cpp() {
+    if !have("pkg-config") || !have("c++") {
+        return;
+    }
+    let page = std::fs::read_to_string(project().join("docs/cookbook/sealed.md")).unwrap();
+    let folder = disk();
+    let lib = installed().join("lib");
+    let mut ours = format!(
+        "```sh\nexport PKG_CONFIG_PATH={0}/pkgconfig LD_LIBRARY_PATH={0}\n```\n```text\n```\n",
+        lib.display()
+    );
+    for (kind, block) in blocks(&page) {
+        if ["sh", "text", "c", "cpp"].contains(&kind.as_str()) {
+            ours += &format!("```{kind}\n{block}```\n");
+        }
+    }
+    assert_eq!(follow(&ours, folder.path(), &["c", "cpp"], &|_| unreachable!()), 4);
+}
+
 #[test]
 fn the_readme_compiles() {
     if !have("c++") {

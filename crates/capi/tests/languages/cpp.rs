@@ -166,6 +166,17 @@ fn pools_have_keys_names_lists_tracking_and_media() {
     assert_eq!(succeed(&mut run(&binary, &folder.path().join("pool.pmo"), &[])), "done\n");
 }
 
+#[test]
+fn sealed_objects_have_containers() {
+    if !have("c++") {
+        return;
+    }
+    let folder = folder();
+    let binary = folder.path().join("sealed");
+    CPP.build(&program("sealed.cpp"), &binary);
+    assert_eq!(succeed(&mut run(&binary, &folder.path().join("pool.pmo"), &[])), "done\n");
+}
+
 /// Roots made by an earlier version have these words: they do not change.
 const LAYOUTS: &str = "\
 pair<int64, char>

@@ -2,7 +2,7 @@
 
 use super::ground::{C, CPP, Compiler, folder, have, installed, source, succeed};
 use pmo::{
-    CODES, Collected, Converter, CreateOptions, Difference, Extension, Extensions, Field, HeapStats,
+    CODES, Collected, Converter, CreateOptions, Difference, Extension, Extensions, Field, HeapStats, KeySlot,
     ObjectInfo, PoolInfo, PoolWith, Reset, Root, RootOptions, SnapshotOf, Stat, StrayPointer, Tie, Type,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,6 +103,8 @@ fn rust(c: &str) -> String {
         "void" => "c_void",
         "char" => "c_char",
         "pmo_pool" => "pmo_pool",
+        "pmo_seal_key" => "pmo_seal_key",
+        "struct pmo_key_slot" => "KeySlot",
         "struct pmo_pool_info" => "PoolInfo",
         "struct pmo_pool_options" => "PoolWith",
         "struct pmo_stat" => "Stat",
@@ -222,6 +224,8 @@ fn structs_have_the_same_layout_on_both_sides() {
         "pmo_snapshot" SnapshotOf { "name" name, "snapshot" snapshot }
         "pmo_difference" Difference { "pages" pages, "older_size" older_size, "newer_size" newer_size }
         "pmo_tie" Tie { "name" name, "id" id, "deleted" deleted, "reserved" reserved }
+        "pmo_key_slot" KeySlot { "slot" slot, "kind" kind, "created" created, "damaged" damaged,
+            "reserved" reserved, "label" label }
         "pmo_collected" Collected { "removed" removed, "copied" copied }
         "pmo_heap_stats" HeapStats { "bytes" bytes, "blocks" blocks, "block_bytes" block_bytes,
             "free_bytes" free_bytes, "largest_free" largest_free, "class_bytes" class_bytes,

@@ -52,6 +52,10 @@ static void keys(pmo::pool &pool)
     pool.destroy("far", "w");
     pool.destroy("locked", "secret");
     CHECK(pool.list().empty() && pool.info().objects == 0);
+    std::uint64_t length = pool.info().length;
+    CHECK(code([&] { pool.grow(length / 2); }) == PMO_ERR_BAD_SIZE && pool.info().length == length);
+    pool.grow(length + (8 << 20));
+    CHECK(pool.info().length == length + (8 << 20));
 }
 
 static void chosen(const std::string &path)

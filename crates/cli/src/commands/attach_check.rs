@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
 use crate::out::Out;
+use crate::sealing::{self, SealArgs};
 use crate::text::span;
 use crate::values::pool;
 use clap::Args;
@@ -47,6 +48,9 @@ pub struct AttachCheck {
 
     #[command(flatten)]
     key: KeyArgs,
+
+    #[command(flatten)]
+    seal: SealArgs,
 }
 
 #[derive(Serialize)]
@@ -90,11 +94,13 @@ pub fn run(context: &Context, args: &AttachCheck) -> Result {
 }
 
 fn attach(pool: &Pool, args: &AttachCheck, key: &[u8]) -> Result<Attached> {
-    Ok(if args.write {
-        Attached::Writer(Box::new(pool.attach_with_key(&args.name, key)?))
-    } else {
-        Attached::Reader(pool.attach_read_with_key(&args.name, key)?)
-    })
+    if args.write {
+        return Ok(Attached::Writer(Box::new(sealing::attach(pool, &args.name, key, &args.seal)?)));
+    }
+    Ok(Attached::Reader(match sealing::attach_read(pool, &args.name, key, &args.seal)? {
+        Some(sealed) => sealed,
+        None => pool.attach_read_with_key(&args.name, key)?,
+    }))
 }
 
 impl Attached {

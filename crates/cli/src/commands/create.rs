@@ -26,6 +26,7 @@ Examples:
   pmo create data.pmo shared 1M --read-key-file r.key --write-key-file w.key
 
   pmo create data.pmo secrets 1M --sealed --seal-key-file secrets.key
+  pmo create data.pmo diary 1M --sealed --seal-passphrase
 
 A sealed object is encrypted in the pool: without its seal key nobody reads it, or changes it unnoticed.
 Snapshots, copies and backups of it are sealed as it is, and made without its seal key.
@@ -85,7 +86,7 @@ pub fn run(context: &Context, args: &Create) -> Result {
         .read_only(args.read_only)
         .reach(args.reach);
     if args.sealed {
-        options = options.sealed(&args.seal.required()?, "");
+        options = options.sealed(&args.seal.for_new()?, "");
     }
     pool.create_with(&args.name, &options)?;
     alike::warn(&pool, &args.name);

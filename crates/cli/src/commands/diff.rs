@@ -77,7 +77,7 @@ pub fn run(context: &Context, args: &Diff) -> Result {
         let missing = [&args.older, &args.newer].into_iter().find(|name| pool.stat(name).is_err());
         alike::explain(&pool, missing.unwrap_or(&args.newer), error)
     })?;
-    // What a sealed object holds is told by its seal key alone.
+    // The seal key alone tells what a sealed object holds.
     let sealed = pool.stat(&args.newer).is_ok_and(|stat| stat.sealed);
     let roots = match sealed {
         true => None,

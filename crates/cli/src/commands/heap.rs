@@ -7,6 +7,7 @@ use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
 use crate::out::{Out, show};
 use crate::reading;
+use crate::sealing::SealArgs;
 use crate::text::{address, count, printable};
 use crate::values::pool;
 use clap::{Args, Subcommand};
@@ -66,6 +67,9 @@ struct Of {
 
     #[command(flatten)]
     key: KeyArgs,
+
+    #[command(flatten)]
+    seal: SealArgs,
 }
 
 /// A root, for programs.
@@ -140,7 +144,7 @@ pub fn run(context: &Context, args: &Heap) -> Result {
 fn open(context: &Context, of: &Of) -> Result<(Pool, ReadHeap)> {
     let key = of.key.read()?;
     let pool = context.open_to_read(&of.pool)?;
-    let heap = ReadHeap::open(reading::attach(&pool, &of.name, &key)?)?;
+    let heap = ReadHeap::open(reading::attach(&pool, &of.name, &key, &of.seal)?)?;
     Ok((pool, heap))
 }
 

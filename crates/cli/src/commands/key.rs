@@ -3,18 +3,16 @@
 use super::rotate::{self, Anchor, Rotate};
 use crate::context::Context;
 use crate::ends::Ends;
-use crate::exit::Exit;
-use crate::failure::{Failure, Result, object};
+use crate::failure::{Result, object};
 use crate::out::{confirm, show};
-use crate::sealing::{SealArgs, from_files};
+use crate::sealing::{NewSealArgs, SealArgs};
 use crate::text::{printable, time};
 use clap::{Args, Subcommand};
 use indelible::SlotInfo;
 use serde::Serialize;
-use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// List, add and remove the keys that open a sealed object
+/// List, add, change and remove the keys that open a sealed object
 ///
 /// Each of its keys opens the whole object. Removing one keeps its owner out who has not opened the object before: who has may have kept what the keys protect,
 /// until the object itself gets another key, by `pmo key rotate`.
@@ -25,6 +23,10 @@ Examples:
   pmo create data.pmo ledger 1M --sealed --seal-key-file ledger.key
   pmo key list data.pmo ledger
   pmo key add data.pmo ledger --seal-key-file ledger.key --new-passphrase-file phrase --label alice
+  pmo key add data.pmo ledger --seal-key-file ledger.key --new-passphrase
+  pmo key add data.pmo ledger --seal-passphrase --new-key-command 'vault read -field=key kv/ledger'
+  pmo key add data.pmo ledger --seal-key-file ledger.key --new-tpm --label 'this machine'
+  pmo key change data.pmo ledger --seal-passphrase --new-passphrase
   pmo key remove data.pmo ledger 0 --seal-passphrase-file phrase
   pmo key rotate data.pmo ledger --seal-passphrase-file phrase
   pmo key anchor data.pmo ledger --seal-passphrase-file phrase --anchor /mnt/token/ledger
@@ -42,6 +44,8 @@ enum What {
     List(Ends),
     /// Let another key open the object
     Add(Add),
+    /// Exchange the key that is given for another one, as one step
+    Change(Change),
     /// Empty a key slot, but never the last one
     Remove(Remove),
     Rotate(Rotate),
@@ -53,17 +57,28 @@ struct Add {
     #[command(flatten)]
     ends: Ends,
 
-    /// Key file that is to open the object, too
-    #[arg(long, value_name = "FILE", conflicts_with = "new_passphrase_file")]
-    new_key_file: Option<PathBuf>,
-
-    /// File that has a passphrase that is to open the object, too
-    #[arg(long, value_name = "FILE")]
-    new_passphrase_file: Option<PathBuf>,
-
     /// Text for people, up to 56 bytes
     #[arg(long, default_value = "", hide_default_value = true)]
     label: String,
+
+    #[command(flatten)]
+    new: NewSealArgs,
+
+    #[command(flatten)]
+    seal: SealArgs,
+}
+
+#[derive(Debug, Args)]
+struct Change {
+    #[command(flatten)]
+    ends: Ends,
+
+    /// Text for people, up to 56 bytes [default: that of the slot]
+    #[arg(long)]
+    label: Option<String>,
+
+    #[command(flatten)]
+    new: NewSealArgs,
 
     #[command(flatten)]
     seal: SealArgs,
@@ -93,11 +108,7 @@ struct Slot {
 
 impl Slot {
     fn of(info: SlotInfo) -> Slot {
-        let kind = match info.kind {
-            1 => "key file".to_owned(),
-            2 => "passphrase".to_owned(),
-            other => format!("kind {other}"),
-        };
+        let kind = info.kind_word();
         let created = time(UNIX_EPOCH + Duration::from_secs(info.created.min(1 << 40)));
         Slot { slot: info.slot, kind, label: info.label, created, damaged: info.damaged }
     }
@@ -107,6 +118,7 @@ pub fn run(context: &Context, args: &Key) -> Result {
     match &args.what {
         What::List(ends) => list(context, ends),
         What::Add(args) => add(context, args),
+        What::Change(args) => change(context, args),
         What::Remove(args) => remove(context, args),
         What::Rotate(args) => rotate::rotate(context, args),
         What::Anchor(args) => rotate::anchor(context, args),
@@ -129,17 +141,24 @@ fn list(context: &Context, ends: &Ends) -> Result {
 }
 
 fn add(context: &Context, args: &Add) -> Result {
-    let (ends, seal) = (&args.ends, args.seal.required()?);
-    let new = from_files(args.new_key_file.as_deref(), args.new_passphrase_file.as_deref())?;
-    let new = new.ok_or_else(|| {
-        Failure::new(Exit::Usage, "no new key is given", "give --new-key-file or --new-passphrase-file")
-    })?;
+    let (ends, seal, new) = (&args.ends, args.seal.required()?, args.new.required()?);
     let key = ends.key.read()?;
     let pool = context.open(&ends.pool)?;
     let added = pool.add_key(&ends.name, &key, &seal, &new, &args.label);
     let slot = added.map_err(|error| ends.explain(&pool, error))?;
     confirm(context.json, &serde_json::json!({ "slot": slot }), |_, out| {
         out.line(&format!("key slot {slot} of {} is in use now", object(&ends.name)))
+    })
+}
+
+fn change(context: &Context, args: &Change) -> Result {
+    let (ends, seal, new) = (&args.ends, args.seal.required()?, args.new.required()?);
+    let key = ends.key.read()?;
+    let pool = context.open(&ends.pool)?;
+    let changed = pool.change_key(&ends.name, &key, &seal, &new, args.label.as_deref());
+    let slot = changed.map_err(|error| ends.explain(&pool, error))?;
+    confirm(context.json, &serde_json::json!({ "slot": slot }), |_, out| {
+        out.line(&format!("key slot {slot} of {} has the new key now", object(&ends.name)))
     })
 }
 

@@ -7,6 +7,7 @@ use crate::failure::{Failure, Result};
 use crate::keys::KeyArgs;
 use crate::out::{Out, show};
 use crate::reading;
+use crate::sealing::SealArgs;
 use crate::text::{count, printable};
 use crate::values::pool;
 use clap::Args;
@@ -45,6 +46,9 @@ pub struct Migrate {
 
     #[command(flatten)]
     key: KeyArgs,
+
+    #[command(flatten)]
+    seal: SealArgs,
 }
 
 /// The file.
@@ -98,7 +102,7 @@ pub fn run(context: &Context, args: &Migrate) -> Result {
     let declared = read(&args.to)?;
     let key = args.key.read()?;
     let pool = context.open_to_read(&args.pool)?;
-    let heap = ReadHeap::open(reading::attach(&pool, &args.name, &key)?)?;
+    let heap = ReadHeap::open(reading::attach(&pool, &args.name, &key, &args.seal)?)?;
     let roots = heap.roots()?;
     let mut lines: Vec<Line> = roots.iter().map(|root| Line::of(&heap, root, &declared.roots)).collect();
     let made = declared.roots.iter().filter(|new| roots.iter().all(|root| root.name != new.name));

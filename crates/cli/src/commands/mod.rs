@@ -13,6 +13,7 @@ mod doctor;
 mod dump;
 pub mod format;
 mod gc;
+mod grow;
 mod heap;
 mod key;
 mod leds;
@@ -59,6 +60,7 @@ pub enum Command {
     Tie(tie::Tie),
     Untie(tie::Untie),
     Gc(gc::Gc),
+    Grow(grow::Grow),
     Backup(backup::Backup),
     Verify(verify::Verify),
     Restore(restore::Restore),
@@ -103,6 +105,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Tie(args) => tie::tie(context, args),
         Command::Untie(args) => tie::untie(context, args),
         Command::Gc(args) => gc::run(context, args),
+        Command::Grow(args) => grow::run(context, args),
         Command::AttachCheck(args) => attach_check::run(context, args),
         Command::Check(args) => check::run(context, args),
         Command::Heap(args) => heap::run(context, args),

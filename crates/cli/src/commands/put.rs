@@ -120,15 +120,11 @@ pub fn run(context: &Context, args: &Put) -> Result {
     let key = args.key.read()?;
     let mut input = Input::open(args.file.as_deref())?;
     let pool = context.open_to_fill(&args.pool, &args.name)?;
-    let seal = args.seal.read()?;
-    let bytes = match sealing::attach(&pool, &args.name, &key, seal.as_ref()) {
-        Err(error) if error.kind() == ErrorKind::NotFound && args.create && !args.seal.is_given() => {
-            make(&pool, args, &mut input, &key)?
-        }
-        found => {
-            let attached = found.map_err(|error| alike::explain(&pool, &args.name, error))?;
-            replace(attached, args, &mut input)?
-        }
+    let missing = || pool.stat(&args.name).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    let bytes = if args.create && !args.seal.is_given() && missing() {
+        make(&pool, args, &mut input, &key)?
+    } else {
+        replace(sealing::attach(&pool, &args.name, &key, &args.seal)?, args, &mut input)?
     };
     confirm(context.json, &Report { name: args.name.clone(), offset: args.offset, bytes }, |report, out| {
         out.line(&format!("wrote {} to {}", exactly(report.bytes), object(&report.name)))

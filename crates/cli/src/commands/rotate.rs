@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
 use crate::out::confirm;
 use crate::progress;
-use crate::sealing::{SealArgs, from_files};
+use crate::sealing::{SealArgs, key_file, passphrase_file};
 use clap::Args;
 use indelible::SlotInfo;
 use std::path::PathBuf;
@@ -58,10 +58,10 @@ pub fn rotate(context: &Context, args: &Rotate) -> Result {
     let ends = &args.ends;
     let mut keys = vec![args.seal.required()?];
     for path in &args.keep_key_file {
-        keys.extend(from_files(Some(path), None)?);
+        keys.push(key_file(path)?);
     }
     for path in &args.keep_passphrase_file {
-        keys.extend(from_files(None, Some(path))?);
+        keys.push(passphrase_file(path)?);
     }
     let keys: Vec<_> = keys.iter().collect();
     let key = ends.key.read()?;

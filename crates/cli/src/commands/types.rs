@@ -7,6 +7,7 @@ use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
 use crate::out::{Out, show};
 use crate::reading;
+use crate::sealing::SealArgs;
 use crate::text::printable;
 use crate::values::pool;
 use clap::Args;
@@ -38,6 +39,9 @@ pub struct Types {
 
     #[command(flatten)]
     key: KeyArgs,
+
+    #[command(flatten)]
+    seal: SealArgs,
 }
 
 /// A root with its type, for programs.
@@ -86,7 +90,7 @@ struct Variant {
 pub fn run(context: &Context, args: &Types) -> Result {
     let key = args.key.read()?;
     let pool = context.open_to_read(&args.pool)?;
-    let heap = ReadHeap::open(reading::attach(&pool, &args.name, &key)?)?;
+    let heap = ReadHeap::open(reading::attach(&pool, &args.name, &key, &args.seal)?)?;
     let mut roots = heap.roots()?;
     if let Some(wanted) = &args.root {
         roots.retain(|root| root.name == *wanted);

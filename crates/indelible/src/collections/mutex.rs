@@ -185,6 +185,20 @@ impl<'h, T: Persist<'h>> PRwLock<'h, T> {
     pub fn read(&self) -> PReadGuard<'_, 'h, T> {
         let inside = self.enter();
         acquire(&self.word, inside.attachment(), shared);
+        self.reading(inside)
+    }
+
+    /// Shares the lock, if nobody stores.
+    ///
+    /// # Panics
+    /// As for [`read`](PRwLock::read).
+    pub fn try_read(&self) -> Option<PReadGuard<'_, 'h, T>> {
+        let inside = self.enter();
+        try_acquire(&self.word, inside.attachment(), shared).then(|| self.reading(inside))
+    }
+
+    /// The guard of a thread that shares the lock, which is given back if the value is damaged.
+    fn reading<'a>(&'a self, inside: Inside<'h>) -> PReadGuard<'a, 'h, T> {
         let mut guard = PReadGuard { word: &self.word, value: std::ptr::null(), inside, of: PhantomData };
         guard.value = self.value();
         guard
@@ -198,6 +212,16 @@ impl<'h, T: Persist<'h>> PRwLock<'h, T> {
         let inside = self.enter();
         acquire(&self.word, inside.attachment(), exclusive);
         PWriteGuard(Exclusive::new(&self.word, || self.value(), inside))
+    }
+
+    /// The lock, if nobody else has it.
+    ///
+    /// # Panics
+    /// As for [`read`](PRwLock::read).
+    pub fn try_write(&self) -> Option<PWriteGuard<'_, 'h, T>> {
+        let inside = self.enter();
+        try_acquire(&self.word, inside.attachment(), exclusive)
+            .then(|| PWriteGuard(Exclusive::new(&self.word, || self.value(), inside)))
     }
 }
 

@@ -22,7 +22,9 @@ pub(super) fn store_kind(error: &StoreError) -> ErrorKind {
         | StoreError::ObjectFeature { .. }
         | StoreError::SectionKind { .. } => ErrorKind::Version,
         StoreError::Truncated { .. } => ErrorKind::Gone,
-        StoreError::BadLength { .. } | StoreError::BadSize { .. } => ErrorKind::BadSize,
+        StoreError::BadLength { .. } | StoreError::Length(_) | StoreError::BadSize { .. } => {
+            ErrorKind::BadSize
+        }
         StoreError::AlreadyAPool => ErrorKind::PoolExists,
         StoreError::NoRoom { .. } => ErrorKind::NoRoom,
         StoreError::NoAddresses { .. } | StoreError::AddressesTaken { .. } => ErrorKind::NoAddresses,
@@ -138,6 +140,14 @@ pub(super) fn seal_remedy(cause: &Cause) -> Option<&'static str> {
         Some(StoreError::Seal(SealError::WrongKey { .. })) => {
             Some("give the seal key of one of its key slots; `pmo key list` shows them")
         }
+        Some(StoreError::Seal(SealError::KeyNeeded)) => Some(
+            "`Pool::attach_sealed` attaches it by a seal key, and commands of `pmo` take one, by --seal-key-file say",
+        ),
+        Some(StoreError::Seal(SealError::Device { .. })) => {
+            Some("give the key of another slot; `pmo key list` shows them")
+        }
+        Some(StoreError::Seal(SealError::NotSealed)) => Some("`pmo create --sealed` makes a sealed one"),
+        Some(StoreError::Seal(SealError::BadKey { .. })) => Some("`pmo key --help` shows how keys are made"),
         _ => None,
     }
 }

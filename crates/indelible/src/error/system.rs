@@ -21,8 +21,26 @@ impl Cause {
             Cause::Dirty(error) | Cause::Shadow(ShadowError::Dirty(error)) => of_dirty(error),
             Cause::Shadow(ShadowError::Serve(source) | ShadowError::Protect(source)) => Some(source),
             Cause::Shadow(error @ ShadowError::Page(_)) => error.medium().and_then(of_medium),
+            Cause::KeySource(error) => error.system(),
             _ => None,
         }
+    }
+
+    /// Whether the system's error, if it is the cause, is one of a device, of which the kernel's log says more.
+    pub(super) fn is_of_device(&self) -> bool {
+        let error = self.system().and_then(Errno::from_io_error);
+        error.is_some_and(|error| {
+            matches!(
+                error,
+                Errno::IO
+                    | Errno::NXIO
+                    | Errno::NODEV
+                    | Errno::REMOTEIO
+                    | Errno::BADMSG
+                    | Errno::TIMEDOUT
+                    | Errno::UCLEAN
+            )
+        })
     }
 
     /// Advice if a limit of the process was met.
@@ -75,5 +93,26 @@ fn of_mapping(error: &MappingError) -> Option<&io::Error> {
 fn of_dirty(error: &DirtyError) -> Option<&io::Error> {
     match error {
         DirtyError::Io { source, .. } | DirtyError::Unavailable { source, .. } => Some(source),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::error::Error;
+    use indelible_store::error::StoreError;
+    use indelible_store::medium::MediumError;
+    use std::io;
+
+    #[test]
+    fn the_kernel_log_is_advice_for_errors_of_devices_alone() {
+        let medium = |number| MediumError::Io(io::Error::from_raw_os_error(number));
+        for (number, of_device) in
+            [(libc::EIO, true), (libc::EUCLEAN, true), (libc::EACCES, false), (libc::ENOLCK, false)]
+        {
+            for cause in [StoreError::Medium(medium(number)), StoreError::Failed(medium(number))] {
+                let error = Error::new("psync", cause);
+                assert_eq!(error.remedy().contains("kernel log"), of_device, "{number}: {error}");
+            }
+        }
     }
 }

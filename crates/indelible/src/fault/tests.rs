@@ -362,7 +362,7 @@ fn predicted_pages_that_fail_are_errors_when_they_are_touched() {
     assert_eq!([area.load(10), area.load(11)], [5, 5]);
     settle(&area, 2);
     assert!(!area.present().contains(&13) && area.served.failure().is_none());
-    // What is filled ahead comes out of the budget.
+    // Pages that are filled ahead come out of the budget.
     let narrow = predicting(11, &source, 3, false);
     assert_eq!([narrow.load(20), narrow.load(21)], [5, 5]);
     settle(&narrow, 3);

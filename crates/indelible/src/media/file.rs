@@ -3,12 +3,14 @@
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indelible_store::medium::{
-    Capabilities, Fatal, LockKey, LockMode, LockTable, Locks, Medium, MediumError, Process, ReserveError,
+    Capabilities, Extended, Fatal, LockKey, LockMode, LockTable, Locks, Medium, MediumError, Process,
+    ReserveError,
 };
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, StatxFlags, fstat, statx};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, SeekFrom, StatxFlags, fstat, seek, statx};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::space;
@@ -55,7 +57,8 @@ pub(crate) struct FileMedium {
     barriers: Barriers,
     shows_holes: bool,
     forgets_blocks: bool,
-    len: u64,
+    /// It only grows.
+    len: AtomicU64,
     read_only: bool,
 }
 
@@ -64,20 +67,25 @@ impl FileMedium {
         let barriers = if read_only { Barriers::Shared(Mutex::new(())) } else { Barriers::of(&fd) };
         let shows_holes = space::shows_holes(fd.as_fd());
         let forgets_blocks = space::forgets_blocks(fd.as_fd());
-        FileMedium { fd, barriers, shows_holes, forgets_blocks, len, read_only }
+        FileMedium { fd, barriers, shows_holes, forgets_blocks, len: AtomicU64::new(len), read_only }
     }
 
     /// The checks of every access: bounds, and that this process opened the descriptor.
     fn at(&self, offset: u64, len: usize) -> Result<BorrowedFd<'_>, MediumError> {
-        space::check(offset, len as u64, self.len)?;
+        space::check(offset, len as u64, self.len())?;
         live(&self.fd)
+    }
+
+    /// Accesses up to `len` are within bounds from here on.
+    fn know(&self, len: u64) {
+        self.len.fetch_max(len, Ordering::Relaxed);
     }
 
     fn writable(&self, offset: u64, len: u64) -> Result<BorrowedFd<'_>, MediumError> {
         if self.read_only {
             return Err(MediumError::ReadOnly);
         }
-        space::check(offset, len, self.len)?;
+        space::check(offset, len, self.len())?;
         live(&self.fd)
     }
 }
@@ -91,15 +99,16 @@ pub(super) fn live(fd: &ForkFd) -> Result<BorrowedFd<'_>, MediumError> {
     Ok(fd.as_fd())
 }
 
-/// Confirms that the file is still there, whole. Renaming another file over it unlinks it, too.
-pub(super) fn verify(fd: BorrowedFd<'_>, len: u64) -> Result<(), MediumError> {
+/// Confirms that the file is still there, whole, and returns its length, or that of a device as it was. Renaming another file over it
+/// unlinks it, too.
+pub(super) fn verify(fd: BorrowedFd<'_>, len: u64) -> Result<u64, MediumError> {
     let stat = fstat(fd).map_err(io::Error::from)?;
     judge(stat.st_mode, stat.st_nlink == 0, u64::try_from(stat.st_size).unwrap_or(0), len)
 }
 
 /// As [`verify`], without asking for the file's times: a kernel that was asked for them notes a new time at the very
 /// next write, and a durable write has to wait for the inode, too (on ext4 160 µs instead of 110).
-fn verify_timeless(fd: BorrowedFd<'_>, len: u64) -> Result<(), MediumError> {
+fn verify_timeless(fd: BorrowedFd<'_>, len: u64) -> Result<u64, MediumError> {
     let wanted = StatxFlags::TYPE | StatxFlags::NLINK | StatxFlags::SIZE;
     match statx(fd, c"", AtFlags::EMPTY_PATH, wanted) {
         Ok(stat) => judge(stat.stx_mode.into(), stat.stx_nlink == 0, stat.stx_size, len),
@@ -108,9 +117,9 @@ fn verify_timeless(fd: BorrowedFd<'_>, len: u64) -> Result<(), MediumError> {
     }
 }
 
-fn judge(mode: RawMode, unlinked: bool, size: u64, len: u64) -> Result<(), MediumError> {
+fn judge(mode: RawMode, unlinked: bool, size: u64, len: u64) -> Result<u64, MediumError> {
     if FileType::from_raw_mode(mode) != FileType::RegularFile {
-        return Ok(());
+        return Ok(len);
     }
     if unlinked {
         return Err(MediumError::Gone { what: "deleted" });
@@ -118,12 +127,12 @@ fn judge(mode: RawMode, unlinked: bool, size: u64, len: u64) -> Result<(), Mediu
     if size < len {
         return Err(MediumError::Gone { what: "truncated" });
     }
-    Ok(())
+    Ok(size)
 }
 
 impl Medium for FileMedium {
     fn len(&self) -> u64 {
-        self.len
+        self.len.load(Ordering::Relaxed)
     }
 
     fn read_only(&self) -> bool {
@@ -206,6 +215,19 @@ impl Medium for FileMedium {
         space::reserve(fd, offset, len).map_err(space::refused)
     }
 
+    fn extend(&self, len: u64) -> Result<Extended, ReserveError> {
+        let fd = self.writable(0, 0)?;
+        let extended = match space::lengthen(fd, len)? {
+            Some(extended) => extended,
+            None => {
+                let len = seek(fd, SeekFrom::End(0)).map_err(space::failed)?;
+                Extended { len, zeros_from: len }
+            }
+        };
+        self.know(extended.len);
+        Ok(extended)
+    }
+
     fn discard(&self, offset: u64, len: u64) {
         if let Ok(fd) = self.writable(offset, len) {
             // Best effort: a file system that cannot keeps the blocks.
@@ -218,7 +240,12 @@ impl Medium for FileMedium {
     }
 
     fn verify(&self) -> Result<(), MediumError> {
-        verify_timeless(live(&self.fd)?, self.len)
+        let known = self.len();
+        let len = verify_timeless(live(&self.fd)?, known)?;
+        if len > known {
+            self.know(len);
+        }
+        Ok(())
     }
 }
 

@@ -1,9 +1,9 @@
 //! A pool that is memory: tmpfs or any file treated as persistent memory, a DAX file, device-DAX.
 //!
 //! Invariants:
-//! 1. `base` is a shared mapping of `mapped` bytes, at least `len`, until drop; only in the process
-//!    of generation `fd.generation` (the mapping is left out of forked children).
-//! 2. A page whose bit in `known` is set had its blocks reserved through this handle after its last discard
+//! 1. Each of `mappings` is a shared mapping of the file until drop, and the newest one has the `len` bytes of the pool at least; only in
+//!    the process of generation `fd.generation` (mappings are left out of forked children).
+//! 2. A page that `mappings` knows to have blocks had its blocks reserved through this handle after its last discard
 //!    through this handle; a store to it cannot raise SIGBUS for want of space. A process that takes over a
 //!    range after another process discarded it calls `reserve` before it writes ("reserve before write"): an
 //!    explicit `reserve` always asks the kernel.
@@ -23,15 +23,17 @@ use std::sync::Arc;
 
 use indelible_store::format::{TABLE_LANE, TABLE_ROOT};
 use indelible_store::medium::{
-    Capabilities, Fatal, LockKey, LockMode, LockTable, Locks, Medium, MediumError, Process, ReserveError,
+    Capabilities, Extended, Fatal, LockKey, LockMode, LockTable, Locks, Medium, MediumError, Process,
+    ReserveError,
 };
 use rustix::io::Errno;
 
 use super::file::{live, verify};
+use super::mappings::{Mapping, Mappings};
 use super::{huge, space};
 use crate::sys::fork::{ForkFd, NoFork};
 use crate::sys::mmap::{self, Protection};
-use crate::sys::sync::{AtomicU64, Ordering, zeroed};
+use crate::sys::sync::{AtomicU64, Ordering};
 use crate::sys::{PAGE, flush, lock_table, ofd, process};
 
 /// Longer writes go around the caches: they would evict more than a later comparison gains.
@@ -55,12 +57,11 @@ pub(super) enum Backing {
 /// Memory that counts as durable once a fence has passed.
 pub(crate) struct MemoryMedium {
     fd: Arc<ForkFd>,
-    base: NonNull<u8>,
-    mapped: usize,
-    len: u64,
+    mappings: Mappings,
+    /// It only grows, once that is mapped.
+    len: AtomicU64,
     read_only: bool,
     backing: Backing,
-    known: Box<[AtomicU64]>,
 }
 
 // SAFETY: the mapping belongs to the value and is touched under invariant 3; everything else is
@@ -70,6 +71,24 @@ unsafe impl Send for MemoryMedium {}
 // access is by assembly.
 unsafe impl Sync for MemoryMedium {}
 
+/// Length of a mapping of so many bytes.
+fn whole_pages(len: u64) -> std::io::Result<usize> {
+    let pages = usize::try_from(len).ok().and_then(|len| len.checked_next_multiple_of(PAGE));
+    pages.filter(|len| *len > 0 && *len <= isize::MAX as usize).ok_or(std::io::ErrorKind::InvalidInput.into())
+}
+
+/// Maps the file, or a part of it, with what may come behind it.
+fn map(fd: &ForkFd, mapped: usize, read_only: bool, backing: Backing) -> std::io::Result<Mapping> {
+    let protection = if read_only { Protection::Read } else { Protection::ReadWrite };
+    let no_fork = NoFork::enter()?;
+    let base = mmap::shared(fd.as_fd(), mapped, protection, backing == Backing::Dax)?;
+    let mapping = Mapping::new(base, mapped, backing != Backing::Device && !read_only);
+    // SAFETY: the mapping was made just now.
+    unsafe { mmap::dont_fork(base.addr().get(), mapped) }?;
+    drop(no_fork);
+    Ok(mapping)
+}
+
 impl MemoryMedium {
     pub(super) fn map(
         fd: Arc<ForkFd>,
@@ -77,33 +96,36 @@ impl MemoryMedium {
         read_only: bool,
         backing: Backing,
     ) -> std::io::Result<MemoryMedium> {
-        let mapped = usize::try_from(len)
-            .ok()
-            .and_then(|len| len.checked_next_multiple_of(PAGE))
-            .filter(|len| *len > 0 && *len <= isize::MAX as usize)
-            .ok_or(std::io::ErrorKind::InvalidInput)?;
-        let protection = if read_only { Protection::Read } else { Protection::ReadWrite };
-        let no_fork = NoFork::enter()?;
-        let base = mmap::shared(fd.as_fd(), mapped, protection, backing == Backing::Dax)?;
-        let pages = if backing == Backing::Device || read_only { 0 } else { mapped / PAGE };
-        let medium =
-            MemoryMedium { fd, base, mapped, len, read_only, backing, known: zeroed(pages.div_ceil(64)) };
-        // SAFETY: the mapping was made just now (1).
-        unsafe { mmap::dont_fork(base.addr().get(), mapped) }?;
-        drop(no_fork);
-        Ok(medium)
+        let mapping = map(&fd, whole_pages(len)?, read_only, backing)?;
+        Ok(MemoryMedium {
+            fd,
+            mappings: Mappings::new(mapping),
+            len: AtomicU64::new(len),
+            read_only,
+            backing,
+        })
     }
 
-    /// Address of the first byte. See [`super::Media::memory_base`].
+    /// Address of the first byte, from which on all of the pool as it is now lies. See [`super::Media::memory_base`].
     pub(crate) fn base(&self) -> NonNull<u8> {
-        self.base
+        self.mappings.newest().base
+    }
+
+    /// Accesses up to `len` are within bounds from here on.
+    fn know(&self, len: u64) -> std::io::Result<()> {
+        if len > self.len() {
+            self.mappings
+                .cover(whole_pages(len)?, |mapped| map(&self.fd, mapped, self.read_only, self.backing))?;
+            self.len.fetch_max(len, Ordering::Release);
+        }
+        Ok(())
     }
 
     fn at(&self, offset: u64, len: u64) -> Result<*mut u8, MediumError> {
-        space::check(offset, len, self.len)?;
+        space::check(offset, len, self.len())?;
         live(&self.fd)?;
         // SAFETY: within the mapping (1): offset ≤ len ≤ mapped.
-        Ok(unsafe { self.base.as_ptr().add(offset as usize) })
+        Ok(unsafe { self.base().as_ptr().add(offset as usize) })
     }
 
     /// The destination of a store: in bounds, writable, with blocks under it. They were reserved before, if
@@ -114,7 +136,7 @@ impl MemoryMedium {
             return Err(MediumError::ReadOnly.into());
         }
         let at = self.at(offset, len)?;
-        if len > 0 && !self.known.is_empty() && !self.is_known(offset, len) {
+        if !self.mappings.newest().is_known(offset, len) {
             self.reserve_pages(offset, len)?.map_err(space::failed)?;
         }
         Ok(at)
@@ -122,7 +144,7 @@ impl MemoryMedium {
 
     /// Whether the range has blocks, or there was room for them.
     fn has_blocks(&self, offset: u64, len: u64) -> Result<bool, Fatal> {
-        if len == 0 || self.known.is_empty() || self.is_known(offset, len) {
+        if self.mappings.newest().is_known(offset, len) {
             return Ok(true);
         }
         match self.reserve_pages(offset, len)?.map_err(space::refused) {
@@ -132,22 +154,13 @@ impl MemoryMedium {
         }
     }
 
-    #[inline]
-    fn is_known(&self, offset: u64, len: u64) -> bool {
-        let (first, last) = (offset as usize / PAGE, (offset + len - 1) as usize / PAGE);
-        (first / 64..=last / 64).all(|word| {
-            let mask = word_mask(word, first, last);
-            self.known[word].load(Ordering::Relaxed) & mask == mask
-        })
-    }
-
     #[cold]
     fn reserve_pages(&self, offset: u64, len: u64) -> Result<Result<(), Errno>, MediumError> {
         let start = offset & !(PAGE as u64 - 1);
-        let end = (offset + len).next_multiple_of(PAGE as u64).min(self.len);
+        let end = (offset + len).next_multiple_of(PAGE as u64).min(self.len());
         let done = space::reserve(live(&self.fd)?, start, end - start);
         if done.is_ok() {
-            self.mark(offset, len, true);
+            self.mappings.know(offset, len);
         }
         Ok(done)
     }
@@ -158,40 +171,14 @@ impl MemoryMedium {
         let end = (offset + len) as usize;
         if end - start > PAGE {
             // SAFETY: within the mapping (1), as the caller has checked.
-            unsafe { mmap::populate(self.base.addr().get() + start, end - start) };
+            unsafe { mmap::populate(self.base().addr().get() + start, end - start) };
         }
     }
-
-    /// Sets the bits of all pages touched, or clears them.
-    fn mark(&self, offset: u64, len: u64, known: bool) {
-        if len == 0 || self.known.is_empty() {
-            return;
-        }
-        let (first, last) = (offset as usize / PAGE, (offset + len - 1) as usize / PAGE);
-        for word in first / 64..=last / 64 {
-            let mask = word_mask(word, first, last);
-            // A look costs less than a change: there are as many words as a sparse object is long.
-            let had = self.known[word].load(Ordering::Relaxed) & mask;
-            if known && had != mask {
-                self.known[word].fetch_or(mask, Ordering::Relaxed);
-            } else if !known && had != 0 {
-                self.known[word].fetch_and(!mask, Ordering::Relaxed);
-            }
-        }
-    }
-}
-
-/// The bits of `word` that stand for pages `first..=last`.
-#[inline]
-fn word_mask(word: usize, first: usize, last: usize) -> u64 {
-    let low = if word == first / 64 { u64::MAX << (first % 64) } else { u64::MAX };
-    let high = if word == last / 64 { u64::MAX >> (63 - last % 64) } else { u64::MAX };
-    low & high
 }
 
 impl Medium for MemoryMedium {
     fn len(&self) -> u64 {
-        self.len
+        self.len.load(Ordering::Acquire)
     }
 
     fn read_only(&self) -> bool {
@@ -200,7 +187,7 @@ impl Medium for MemoryMedium {
 
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
         let at = self.at(offset, buf.len() as u64)?;
-        if !self.known.is_empty() && !buf.is_empty() && !self.is_known(offset, buf.len() as u64) {
+        if !self.mappings.newest().is_known(offset, buf.len() as u64) {
             // There may be no blocks: a load would claim one, and raise SIGBUS where there is no room.
             return space::read_all(live(&self.fd)?, offset, buf);
         }
@@ -225,7 +212,7 @@ impl Medium for MemoryMedium {
 
     fn copy(&self, from: u64, to: u64, len: usize) -> Result<(), Fatal> {
         let source = self.at(from, len as u64)?;
-        if !self.known.is_empty() && len > 0 && !self.is_known(from, len as u64) {
+        if !self.mappings.newest().is_known(from, len as u64) {
             // As in `read`.
             let mut bytes = vec![0; len];
             self.read(from, &mut bytes)?;
@@ -263,7 +250,7 @@ impl Medium for MemoryMedium {
         if self.read_only {
             return Err(MediumError::ReadOnly.into());
         }
-        space::check(offset, len, self.len)?;
+        space::check(offset, len, self.len())?;
         // Without room for blocks it becomes a hole: zeroing never fails for want of space.
         if (len < STORE_ZEROS_BELOW || self.backing == Backing::Device) && self.has_blocks(offset, len)? {
             let at = self.at(offset, len)?;
@@ -272,7 +259,7 @@ impl Medium for MemoryMedium {
             flush::hand_over();
             return Ok(());
         }
-        self.mark(offset, len, false);
+        self.mappings.forget(offset, len);
         let fd = live(&self.fd)?;
         space::zero(fd, offset, len).map_err(space::failed)?;
         if self.backing == Backing::Dax {
@@ -296,11 +283,27 @@ impl Medium for MemoryMedium {
     fn prepare(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
         if self.backing == Backing::File && !self.read_only {
             self.at(offset, len)?;
-            huge::fill(live(&self.fd)?, self.base.addr().get(), offset, len).map_err(space::refused)?;
+            huge::fill(live(&self.fd)?, self.base().addr().get(), offset, len).map_err(space::refused)?;
         }
         self.reserve(offset, len)?;
         self.populate(offset, len);
         Ok(())
+    }
+
+    fn extend(&self, len: u64) -> Result<Extended, ReserveError> {
+        if self.read_only {
+            return Err(MediumError::ReadOnly.into());
+        }
+        let fd = live(&self.fd)?;
+        let Some(extended) = space::lengthen(fd, len)? else {
+            return Ok(Extended { len: self.len(), zeros_from: self.len() });
+        };
+        if self.backing == Backing::Dax {
+            // The length is metadata, which a fence does not reach.
+            rustix::fs::fdatasync(fd).map_err(space::failed)?;
+        }
+        self.know(extended.len).map_err(MediumError::Io)?;
+        Ok(extended)
     }
 
     fn persist(&self, offset: u64, len: u64) -> Result<(), Fatal> {
@@ -325,7 +328,7 @@ impl Medium for MemoryMedium {
         if self.read_only || self.backing == Backing::Device || self.at(offset, len).is_err() {
             return;
         }
-        self.mark(offset, len, false);
+        self.mappings.forget(offset, len);
         if let Ok(fd) = live(&self.fd) {
             // Best effort: blocks that cannot be given back stay reserved.
             let _ = space::punch(fd, offset, len);
@@ -348,7 +351,7 @@ impl Medium for MemoryMedium {
     }
 
     fn verify(&self) -> Result<(), MediumError> {
-        verify(live(&self.fd)?, self.len)
+        Ok(self.know(verify(live(&self.fd)?, self.len())?)?)
     }
 }
 
@@ -383,8 +386,10 @@ impl Drop for MemoryMedium {
         if self.fd.is_stale() {
             return;
         }
-        // SAFETY: the mapping of (1); its users borrow or share this value.
-        let _ = unsafe { mmap::unmap(self.base.addr().get(), self.mapped) };
+        for mapping in self.mappings.iter() {
+            // SAFETY: a mapping of (1); its users borrow or share this value.
+            let _ = unsafe { mmap::unmap(mapping.base.addr().get(), mapping.mapped) };
+        }
         ofd::unlock_all(self.fd.as_fd());
     }
 }

@@ -9,6 +9,7 @@ mod detect;
 mod error;
 mod file;
 mod huge;
+mod mappings;
 mod memory;
 mod space;
 #[cfg(test)]
@@ -140,8 +141,8 @@ impl Media {
         }
     }
 
-    /// Address at which the medium's first byte is mapped, for media that are memory. Valid while this value
-    /// or a clone of it lives; memory that the writer of a range may change at any time: never make a
+    /// Address at which the medium's first byte is mapped, for media that are memory, with all of the medium as it is now. Valid while
+    /// this value or a clone of it lives; memory that the writer of a range may change at any time: never make a
     /// reference to it.
     pub(crate) fn memory_base(&self) -> Option<NonNull<u8>> {
         self.memory.as_ref().map(|memory| memory.base())

@@ -2,8 +2,8 @@
 
 use std::os::fd::BorrowedFd;
 
-use indelible_store::medium::{Fatal, MediumError, ReserveError};
-use rustix::fs::{FallocateFlags, SeekFrom, fallocate, fstatfs, seek};
+use indelible_store::medium::{Extended, Fatal, MediumError, ReserveError};
+use rustix::fs::{FallocateFlags, FileType, SeekFrom, fallocate, fstat, fstatfs, ftruncate, seek};
 use rustix::io::Errno;
 
 /// Bytes written at a time where the file system has to be given zeros.
@@ -75,6 +75,19 @@ pub(super) fn shows_holes(fd: BorrowedFd<'_>) -> bool {
 pub(super) fn forgets_blocks(fd: BorrowedFd<'_>) -> bool {
     const EXT4: i64 = 0xef53;
     fstatfs(fd).is_ok_and(|found| found.f_type == EXT4)
+}
+
+/// Makes a file at least `len` bytes long, with a hole at its end. `None`: it is no file.
+pub(super) fn lengthen(fd: BorrowedFd<'_>, len: u64) -> Result<Option<Extended>, ReserveError> {
+    let stat = fstat(fd).map_err(failed)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Ok(None);
+    }
+    let zeros_from = u64::try_from(stat.st_size).unwrap_or(0);
+    if zeros_from < len {
+        retried(|| ftruncate(fd, len)).map_err(refused)?;
+    }
+    Ok(Some(Extended { len: zeros_from.max(len), zeros_from }))
 }
 
 /// Whether every block of the range was written before.

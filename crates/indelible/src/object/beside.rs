@@ -22,7 +22,7 @@ pub(crate) enum Addresses {
     Any,
 }
 
-/// What decrypts a sealed object.
+/// The part that decrypts a sealed object.
 #[derive(Clone)]
 pub(crate) struct Opener {
     /// A key of one of its slots.

@@ -135,7 +135,10 @@ impl Pages<'_> {
                 next = known(pages.peek());
             }
             buffer.resize((end - page) as usize, PageImage([0; PAGE]));
-            self.read(page, &mut buffer, fresh, each)?;
+            let done = self.read(page, &mut buffer, fresh, each);
+            // Also before it grows, which leaves a copy.
+            self.slow.wipe(&mut buffer);
+            done?;
         }
         Ok(())
     }

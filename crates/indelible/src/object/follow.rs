@@ -100,7 +100,7 @@ impl ReadCore {
         }
         if let (Some(shadow), Some(older)) = (&mut self.shadow, &self.reader) {
             match newer.succeed(older) {
-                // What is decrypted stays, and only what differs is decrypted anew.
+                // Pages that are decrypted stay, and only those that differ are decrypted anew.
                 Ok(Some(lines)) => {
                     changing();
                     follows.laid.clear();

@@ -83,7 +83,8 @@ impl Pool {
         self.attach_beside(name, Follows::new(key, Addresses::Any, Some(Opener::from(seal))))
     }
 
-    fn unlock(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<Opened, Cause> {
+    /// The key of the object, by one of its seal keys.
+    pub(crate) fn unlock(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<Opened, Cause> {
         let inner = self.inner();
         inner.alive()?;
         let unlocked = inner.patiently(|| Ok(inner.store.unlock(name, Key(key), &seal.0)?))?;
@@ -128,6 +129,25 @@ impl Pool {
             Ok(writer.change_keys(unlocked, |page, _| page.remove(slot))?)
         });
         self.about("remove a key of", name, result)
+    }
+
+    /// Exchanges a seal key of a sealed object, which nobody has attached, for another one, as one step; returns the number of the slot. `label`: a
+    /// new one, or that of the slot.
+    ///
+    /// # Errors
+    /// As for [`add_key`](Pool::add_key).
+    pub fn change_key(
+        &self,
+        name: &str,
+        key: &[u8],
+        seal: &SealKey,
+        new: &SealKey,
+        label: Option<&str>,
+    ) -> Result<usize> {
+        let result = self.change_keys(name, key, seal, |writer, unlocked| {
+            Ok(writer.change_keys(unlocked, |page, _| page.exchange(&seal.0, &new.0, label))?)
+        });
+        self.about("change a key of", name, result)
     }
 
     /// Gives a sealed object that nobody has attached another size, as [`resize`](Pool::resize) does one that is not sealed. A crash leaves one of the two

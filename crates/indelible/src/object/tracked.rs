@@ -111,6 +111,8 @@ impl Tracked {
     pub(super) fn grow(&mut self, writer: &Writer) -> Result<(), Cause> {
         self.follow(writer);
         let entry = &writer.object().entry;
+        // The new bytes may lie behind what the pool was when its memory was mapped first.
+        self.find_primary(entry);
         // An extent may become a base, and that be merged into another one, while the shadow still shows pages of it.
         let extent = (!self.apart).then(|| entry.primary_offset());
         Ok(self.shadow_mut()?.grow(entry.content_len() as usize, extent)?)

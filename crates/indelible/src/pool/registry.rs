@@ -26,6 +26,8 @@ pub(super) fn share(
             && pool.store.is_read_only() == read_only
             && pool.settings == *settings
             && pool.media.kind() == media.kind()
+            // A pool that was formatted over it has the same file.
+            && pool.store.is_there()
     };
     if let Some(pool) = pools.iter().filter_map(Weak::upgrade).find(same) {
         return Ok(pool);

@@ -15,7 +15,7 @@ use super::{Audit, Permission};
 use crate::error::{Cause, Error, Limit, Result};
 use crate::heap::{Extent, Growable, RawHeap};
 use crate::object::{Addresses, Core, Follows, ReadCore, attach_core, attach_reader, prefault};
-use crate::pool::{Pool, Tracking};
+use crate::pool::{Pool, SealKey, Tracking};
 use crate::sys::fork;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -163,18 +163,43 @@ impl Growable for Attachment {
 /// # Errors
 /// As for [`Pool::attach`] and [`Pool::attach_read`].
 pub fn attach(pool: &Pool, name: &str, permission: Permission, key: &[u8]) -> Result<NonNull<u8>> {
+    attach_any(pool, name, permission, key, None)
+}
+
+/// As [`attach`], of a sealed object.
+///
+/// # Errors
+/// As for [`Pool::attach_sealed`] and [`Pool::attach_read_sealed`].
+pub fn attach_sealed(
+    pool: &Pool,
+    name: &str,
+    permission: Permission,
+    key: &[u8],
+    seal: &SealKey,
+) -> Result<NonNull<u8>> {
+    attach_any(pool, name, permission, key, Some(seal))
+}
+
+fn attach_any(
+    pool: &Pool,
+    name: &str,
+    permission: Permission,
+    key: &[u8],
+    seal: Option<&SealKey>,
+) -> Result<NonNull<u8>> {
     let failed = |cause: Cause| Error::new("attach", cause).pool(pool.path()).object(name);
     let inner = pool.inner();
     inner.alive().map_err(failed)?;
+    let unlocked = seal.map(|seal| pool.unlock(name, key, seal)).transpose().map_err(failed)?;
     let (base, len, mapping) = match permission {
         Permission::Write => {
-            let mut core = attach_core(inner, name, key, None).map_err(failed)?;
+            let mut core = attach_core(inner, name, key, unlocked.as_ref()).map_err(failed)?;
             core.lend_bytes();
             let base = core.shadow().map_err(failed)?.base();
             (base, core.size(), Mapping::Writer(Box::new(Mutex::new(core))))
         }
         Permission::Read => {
-            let core = attach_reader(inner, name, key, None).map_err(failed)?;
+            let core = attach_reader(inner, name, key, unlocked.as_ref()).map_err(failed)?;
             let base = NonNull::new(core.base().cast_mut()).unwrap_or(NonNull::dangling());
             (base, core.len(), Mapping::Reader(core))
         }

@@ -18,10 +18,12 @@ pub(crate) mod ofd;
 pub(crate) mod pagemap;
 pub(crate) mod pkey;
 pub(crate) mod process;
+pub(crate) mod secret;
 pub(crate) mod signal;
 pub(crate) mod swap;
 pub(crate) mod sync;
 pub(crate) mod total;
+pub(crate) mod tpm;
 pub(crate) mod uffd;
 pub(crate) mod writeback;
 

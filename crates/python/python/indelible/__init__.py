@@ -29,17 +29,19 @@ from ._errors import (
     Poisoned,
     PoolExists,
     ReadOnly,
+    Sealed,
     TieCycle,
     TooManyTies,
     Version,
     VolatileGone,
     WrongKey,
 )
-from ._indelible import Object, __version__
-from ._pool import Pool, open
+from ._indelible import Object, SealKey, __version__
+from ._open import open
+from ._pool import Pool
 from ._psync import psync
 from ._record import Field, Struct
-from ._table import Collected, Difference, Stat, Tie
+from ._table import Collected, Difference, KeySlot, Stat, Tie
 
 __all__ = [
     "Array",
@@ -54,6 +56,7 @@ __all__ = [
     "Field",
     "Forked",
     "Held",
+    "KeySlot",
     "Mismatch",
     "NoPool",
     "NoRoom",
@@ -64,6 +67,8 @@ __all__ = [
     "Pool",
     "PoolExists",
     "ReadOnly",
+    "SealKey",
+    "Sealed",
     "Stat",
     "Struct",
     "Tie",

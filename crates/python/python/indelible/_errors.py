@@ -168,6 +168,12 @@ class WrongKey(Error, PermissionError):
     number = errno.EACCES
 
 
+class Sealed(Error, PermissionError):
+    """The object is sealed, and needs a seal key, or the key cannot be used or had, or sealed objects have no such operation."""
+
+    number = errno.EACCES
+
+
 class NoSpace(Error, OSError):
     """The medium or its file system is full."""
 

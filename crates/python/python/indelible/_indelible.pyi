@@ -1,5 +1,6 @@
 """The native half."""
 
+import builtins
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any, Literal, Self, TypedDict, final
 
 from typing_extensions import Buffer, disjoint_base
 
-__all__ = ["Block", "Dict", "DictIterator", "Object", "Pool", "__version__", "mkpmo", "pmo", "psync_all"]
+__all__ = ["Block", "Dict", "DictIterator", "Object", "Pool", "SealKey", "__version__", "mkpmo", "pmo", "psync_all"]
 
 __version__: str
 
@@ -28,6 +29,7 @@ class _Stat(TypedDict):
     gone: bool
     snapshot: bool
     shares: bool
+    sealed: bool
     own: int
     psyncs: int
     created: float
@@ -73,7 +75,17 @@ class Pool:
         sparse: bool = False,
         reach: int = 0,
         volatile: bool = False,
+        seal: SealKey | None = None,
+        label: str = "",
     ) -> None: ...
+    def _key_slots(self, name: str, key: bytes | None) -> list[tuple[int, str, str, int, bool]]: ...
+    def add_key(
+        self, name: str, new: SealKey, *, seal: SealKey, key: bytes | None = None, label: str = ""
+    ) -> int: ...
+    def change_key(
+        self, name: str, new: SealKey, *, seal: SealKey, key: bytes | None = None, label: str | None = None
+    ) -> int: ...
+    def remove_key(self, name: str, slot: int, *, seal: SealKey, key: bytes | None = None) -> None: ...
     def remove(self, name: str, *, key: bytes | None = None) -> None: ...
     def delete(self, name: str, *, key: bytes | None = None) -> None: ...
     def tie(self, name: str, to: str, *, key: bytes | None = None) -> None: ...
@@ -81,8 +93,16 @@ class Pool:
     def tie_to_thread(self, name: str, *, key: bytes | None = None) -> None: ...
     def untie(self, name: str, to: str, *, key: bytes | None = None) -> bool: ...
     def _ties(self, name: str) -> list[tuple[str, bool]]: ...
+    def grow(self, size: int) -> int: ...
     def rename(self, name: str, new: str, *, key: bytes | None = None) -> None: ...
-    def attach(self, name: str, mode: Literal["r", "r+"] = "r+", *, key: bytes | None = None) -> Object: ...
+    def attach(
+        self,
+        name: str,
+        mode: Literal["r", "r+"] = "r+",
+        *,
+        key: bytes | None = None,
+        seal: SealKey | None = None,
+    ) -> Object: ...
     def attach_snapshot(self, name: str, *, key: bytes | None = None) -> Object: ...
     def _attach_anywhere(self, name: str, key: bytes | None) -> Object: ...
     def _snapshot(self, of: list[tuple[str, str]], key: bytes | None) -> None: ...
@@ -109,6 +129,21 @@ class Pool:
         /,
     ) -> None: ...
     def __contains__(self, name: str, /) -> bool: ...
+
+@final
+class SealKey:
+    @staticmethod
+    def file(path: str | os.PathLike[str]) -> SealKey: ...
+    @staticmethod
+    def bytes(contents: builtins.bytes) -> SealKey: ...
+    @staticmethod
+    def passphrase(text: str) -> SealKey: ...
+    @staticmethod
+    def command(command: str, *, timeout: float = 60.0) -> SealKey: ...
+    @staticmethod
+    def credential(name: str) -> SealKey: ...
+    @staticmethod
+    def tpm(path: str | os.PathLike[str] | None = None) -> SealKey: ...
 
 @final
 class Object(Buffer):
@@ -163,7 +198,14 @@ class DictIterator(Iterator[Any]):
 
 @disjoint_base
 class Dict:
-    def __new__(cls, pool: Pool, name: str, mode: Literal["r", "r+", "lock"], key: bytes | None) -> Self: ...
+    def __new__(
+        cls,
+        pool: Pool,
+        name: str,
+        mode: Literal["r", "r+", "lock"],
+        key: bytes | None,
+        seal: SealKey | None = None,
+    ) -> Self: ...
     @property
     def name(self) -> str: ...
     @property

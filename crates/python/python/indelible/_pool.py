@@ -6,7 +6,6 @@ import builtins
 import logging
 import operator
 import os
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Literal, TypeVar, overload
@@ -16,13 +15,11 @@ from ._array import Array
 from ._checkpoints import Checkpoints
 from ._dict import Dict
 from ._errors import Gone, Held, Mismatch, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
-from ._indelible import Object, psync_all
+from ._indelible import Object, SealKey, psync_all
 from ._layout import MAGIC, Layout, Order, layout
-from ._table import Collected, Difference, Stat, Tie
+from ._table import Collected, Difference, KeySlot, Stat, Tie
 
 Mode = Literal["r", "r+", "w+"]
-Medium = Literal["auto", "file", "memory", "dax", "devdax"]
-Tracking = Literal["auto", "wp-async", "mprotect"]
 
 _log = logging.getLogger("indelible")
 
@@ -35,7 +32,7 @@ _PURPOSES: tuple[_registry.Purpose, ...] = ("store", "lock", "follow")
 
 
 class Pool(_indelible.Pool):
-    """A pool: one formatted file or device full of named objects. Made by `open`; a context manager."""
+    """A pool: one formatted file or device full of named objects. Made by `indelible.open`; a context manager."""
 
     def list(self) -> list[Stat]:
         """The objects, sorted by name."""
@@ -108,6 +105,7 @@ class Pool(_indelible.Pool):
         sparse: bool = False,
         volatile: bool = False,
         lock: bool = False,
+        seal: SealKey | None = None,
     ) -> Array:
         """The array in the object `name`: its elements are the object's bytes.
 
@@ -121,19 +119,21 @@ class Pool(_indelible.Pool):
         later: nobody is kept waiting. `Array.refresh` returns what the newest psync left. It takes a free piece of
         the pool as large as the object; without one, or with `lock`, the object is locked instead: nobody can store to it as
         long as the array is there. What this process stores to itself, it reads as it is.
+
+        With `seal`, the object is a sealed one, which that key opens; it is always locked for reading.
         """
         _check(mode, lock)
         with _registry.attaching():
             if mode == "r":
-                return self._read_array(name, shape, dtype, order, key, lock)
+                return self._read_array(name, shape, dtype, order, key, lock, seal)
             shared = self._known(name, "store")
             if isinstance(shared, Object) and mode == "r+":
                 return self._open_array(shared, shape, dtype, mode, order)
             if mode == "w+" or self._is_missing(name, volatile):
                 wanted = _wanted(name, shape, dtype, order)
                 size, anew = _array.size_for(wanted), mode == "w+"
-                self._make(name, size, anew, key=key, sparse=sparse, volatile=volatile)
-            obj = self.attach(name, key=key)
+                self._make(name, size, anew, key=key, sparse=sparse, volatile=volatile, seal=seal)
+            obj = self.attach(name, key=key, seal=seal)
             try:
                 if obj.psyncs == 0 and _array.is_blank(obj):
                     _array.write_new(obj, _wanted(name, shape, dtype, order))
@@ -146,7 +146,14 @@ class Pool(_indelible.Pool):
             return array
 
     def _read_array(
-        self, name: str, shape: Any, dtype: Any, order: Order | None, key: bytes | None, lock: bool
+        self,
+        name: str,
+        shape: Any,
+        dtype: Any,
+        order: Order | None,
+        key: bytes | None,
+        lock: bool,
+        seal: SealKey | None,
     ) -> Array:
         """The array for reading."""
         shared = self._known(name, "store", "lock")
@@ -160,7 +167,8 @@ class Pool(_indelible.Pool):
             newer = known._newer()
             return known if newer is None else newer
 
-        obj = self._reading(name, lock, newest, lambda: self.attach(name, "r", key=key))
+        locks = lock or seal is not None
+        obj = self._reading(name, locks, newest, lambda: self.attach(name, "r", key=key, seal=seal))
         try:
             if _array.is_blank(obj):
                 raise NotFound(
@@ -184,10 +192,11 @@ class Pool(_indelible.Pool):
         key: bytes | None = None,
         volatile: bool = False,
         lock: bool = False,
+        seal: SealKey | None = None,
     ) -> Dict:
         """The dict in the object `name`: from str to values as `Dict` has them.
 
-        Without an object of that name one of `size` bytes is made; it grows as needed. Modes, `volatile` and `lock` as for `array`, but
+        Without an object of that name one of `size` bytes is made; it grows as needed. Modes, `volatile`, `lock` and `seal` as for `array`, but
         a dict always has the object's addresses: a process that stores to it cannot have it for reading, too, and a second call
         with mode "r" returns the same dict, as its last `Dict.refresh` left it.
         """
@@ -199,12 +208,13 @@ class Pool(_indelible.Pool):
             if shared is not None:
                 return shared
             if mode == "r":
+                locks = lock or seal is not None
                 return self._reading(
-                    name, lock, lambda: Dict(self, name, "r", key), lambda: Dict(self, name, "lock", key)
+                    name, locks, lambda: Dict(self, name, "r", key), lambda: Dict(self, name, "lock", key, seal)
                 )
             if mode == "w+" or self._is_missing(name, volatile):
-                self._make(name, max(size, _LEAST), mode == "w+", key=key, volatile=volatile)
-            found = Dict(self, name, "r+", key)
+                self._make(name, max(size, _LEAST), mode == "w+", key=key, volatile=volatile, seal=seal)
+            found = Dict(self, name, "r+", key, seal)
             self._enter(name, found)
             return found
 
@@ -301,6 +311,10 @@ class Pool(_indelible.Pool):
         """The objects that an object is tied to, as far as they are still there."""
         return [Tie(*tie) for tie in self._ties(name)]
 
+    def key_slots(self, name: str, *, key: bytes | None = None) -> builtins.list[KeySlot]:
+        """The keys that open a sealed object; needs none of them."""
+        return [KeySlot(*slot) for slot in self._key_slots(name, key)]
+
     def collect(self) -> Collected:
         """Merges what objects rest on and nothing else needs, and removes deleted objects that nobody has any more, volatile ones of an
         earlier boot, and what is left of snapshots and copies that are gone: then each
@@ -336,25 +350,26 @@ class Pool(_indelible.Pool):
         anew: bool,
         *,
         key: bytes | None,
+        seal: SealKey | None,
         sparse: bool = False,
         volatile: bool = False,
     ) -> None:
         """Creates an object. With `anew`, in the place of one that there may be, which stays if that fails."""
         if not anew or name not in self:
-            self.create(name, size, key=key, sparse=sparse, volatile=volatile)
+            self.create(name, size, key=key, sparse=sparse, volatile=volatile, seal=seal)
             return
         made = name + "~new"
         if made in self:
             # A process died in the middle of this.
             self.remove(made, key=key)
         try:
-            self.create(made, size, key=key, sparse=sparse, volatile=volatile)
+            self.create(made, size, key=key, sparse=sparse, volatile=volatile, seal=seal)
         except (NoRoom, NoSpace):
             # There may be room when the old one is gone.
             if size > self.stat(name).size:
                 raise
             self.remove(name, key=key)
-            self.create(name, size, key=key, sparse=sparse, volatile=volatile)
+            self.create(name, size, key=key, sparse=sparse, volatile=volatile, seal=seal)
             return
         try:
             self.remove(name, key=key)
@@ -381,41 +396,6 @@ class Pool(_indelible.Pool):
                 object=obj.name,
             )
         return _array.over(obj, found, writable=mode != "r")
-
-
-def open(
-    path: str | os.PathLike[str],
-    size: int | None = None,
-    *,
-    read_only: bool = False,
-    medium: Medium = "auto",
-    tracking: Tracking = "auto",
-    allow_remote: bool = False,
-    wait: float | None = None,
-) -> Pool:
-    """Opens the pool at `path`. If there is none, formats one of `size` bytes there; NoPool without a size.
-
-    A pool that exists keeps its size; a warning says so if it is less than `size`. The file is sparse: space is claimed as objects need it. `medium` ("auto", "file", "memory", "dax",
-    "devdax") forces what the path is taken for, `tracking` ("auto", "wp-async", "mprotect") how stores
-    are noticed; `allow_remote` accepts network file systems, whose locks may not exclude other machines. `wait`
-    is for how many seconds to wait for an object that somebody else has (by default not at all), and for the
-    table while another process has it (by default 20).
-    """
-    pool = Pool(
-        path,
-        size,
-        read_only=read_only,
-        medium=medium,
-        tracking=tracking,
-        allow_remote=allow_remote,
-        wait=wait,
-    )
-    if size is not None and (length := pool.info()["length"]) < size:
-        warnings.warn(
-            f"pool {os.fspath(path)} has {length} bytes, less than the {size} asked for: a pool that exists keeps its size",
-            stacklevel=2,
-        )
-    return pool
 
 
 def _check(mode: str, lock: bool) -> None:

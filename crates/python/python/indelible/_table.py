@@ -37,6 +37,8 @@ class Stat:
     """A snapshot: nobody ever stores to it."""
     shares: bool
     """Pages that it did not change are those of a snapshot or copy, too."""
+    sealed: bool
+    """It is encrypted: a seal key opens it."""
     own: int
     """Bytes of the pages that it has in the pool for itself, and not in common with a snapshot or copy."""
     psyncs: int
@@ -62,6 +64,19 @@ class Tie:
     name: str
     deleted: bool
     """It was deleted, and is there as long as a process has it, or as it is tied itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeySlot:
+    """A key that opens a sealed object: see `Pool.key_slots`."""
+
+    slot: int
+    kind: str
+    """"key file" (also of bytes, a command, a credential), "passphrase" or "TPM"."""
+    label: str
+    created: int
+    """Seconds since 1970."""
+    damaged: bool
 
 
 @dataclass(frozen=True, slots=True)

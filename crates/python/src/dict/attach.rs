@@ -1,9 +1,9 @@
 //! Attaching an object with a dict, and its version.
 
 use super::table::{PythonDict, ROOT, VERSION_1};
-use crate::held::Held;
+use crate::held::{Held, attach_to_read, attach_to_store};
 use indelible::collections::RootTypes;
-use indelible::{Error, ErrorKind, Heap, ReadHeap, TypeInfo};
+use indelible::{Error, ErrorKind, Heap, ReadHeap, SealKey, TypeInfo};
 
 /// Bytes of an object for a heap with a dict, at least.
 const LEAST: u64 = 64 << 10;
@@ -24,16 +24,22 @@ impl Access {
 }
 
 /// Attaches the object with the heap in it, which is made if nothing was ever stored there.
-pub(super) fn attach(pool: &indelible::Pool, name: &str, access: Access, key: &[u8]) -> Result<Held, Error> {
+pub(super) fn attach(
+    pool: &indelible::Pool,
+    name: &str,
+    access: Access,
+    key: &[u8],
+    seal: Option<&SealKey>,
+) -> Result<Held, Error> {
     let for_reading = match access {
         Access::Write => None,
         Access::Beside => Some(pool.attach_snapshot_with_key(name, key)?),
-        Access::Locked => Some(pool.attach_read_with_key(name, key)?),
+        Access::Locked => Some(attach_to_read(pool, name, key, seal)?),
     };
     if let Some(object) = for_reading {
         return ReadHeap::open(object).map(Held::ReadHeap);
     }
-    let mut object = pool.attach_with_key(name, key)?;
+    let mut object = attach_to_store(pool, name, key, seal)?;
     if (object.len() as u64) < LEAST
         && object.psyncs() == 0
         && object.as_slice().iter().all(|byte| *byte == 0)

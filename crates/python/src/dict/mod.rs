@@ -19,6 +19,7 @@ use crate::block::{Block, Counts};
 use crate::error::own;
 use crate::held::Held;
 use crate::pool::{Pool, choice};
+use crate::seal_key::SealKey;
 use attach::{Access, attach, version};
 use given::text;
 use indelible::ErrorKind;
@@ -51,11 +52,19 @@ fn values(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
 #[pymethods]
 impl Dict {
     #[new]
-    fn new(pool: &Bound<'_, Pool>, name: &str, mode: &str, key: Option<&[u8]>) -> PyResult<Self> {
+    #[pyo3(signature = (pool, name, mode, key, seal = None))]
+    fn new(
+        pool: &Bound<'_, Pool>,
+        name: &str,
+        mode: &str,
+        key: Option<&[u8]>,
+        seal: Option<&Bound<'_, SealKey>>,
+    ) -> PyResult<Self> {
         let py = pool.py();
         let (access, key) = (choice("mode", &Access::WORDS, mode)?, key.unwrap_or_default());
+        let seal = seal.map(|seal| &seal.get().key);
         let (held, version) = pool.get().with(py, "attach", |pool| {
-            let mut held = attach(pool, name, access, key)?;
+            let mut held = attach(pool, name, access, key, seal)?;
             let version = version(&held)?;
             if let (Held::Heap(heap), Some(VERSION)) = (&mut held, version) {
                 // Nobody has arrays of it yet.

@@ -1,7 +1,9 @@
 //! Errors of the store, by cause. The layers above add the operation and the object.
 
+mod length;
 mod seal;
 
+pub use length::LengthError;
 pub use seal::SealError;
 
 use crate::medium::{Fatal, MediumError, Others, Process, ReserveError};
@@ -124,6 +126,9 @@ pub enum StoreError {
         /// Largest length.
         max: u64,
     },
+    /// The pool cannot be given this length.
+    #[error(transparent)]
+    Length(#[from] LengthError),
     /// There is a pool already.
     #[error("there is a pool on this medium already")]
     AlreadyAPool,

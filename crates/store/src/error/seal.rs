@@ -54,8 +54,14 @@ pub enum SealError {
         /// Reason.
         why: &'static str,
     },
-    /// No slot is free.
-    #[error("all of its {slots} key slots are in use: remove one first")]
+    /// A device that keeps secrets did not give one.
+    #[error("{what}")]
+    Device {
+        /// The device and its reason.
+        what: String,
+    },
+    /// Too few slots are free.
+    #[error("too few of its {slots} key slots are free: remove one first")]
     NoSlot {
         /// Slots of an object.
         slots: usize,

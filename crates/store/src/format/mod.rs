@@ -67,6 +67,9 @@ pub const DATA: u64 = TABLE_LANE + TABLE_LANE_LEN;
 /// The smallest pool, in bytes.
 pub const MIN_POOL: u64 = 1 << 20;
 
+/// The longest pool, in bytes.
+pub const MAX_POOL: u64 = 32 << 40;
+
 /// 64-bit XXH3 over `parts`, seeded so that bytes of another pool, or of another role, do not pass.
 #[must_use]
 pub fn checksum(seed: u64, parts: &[&[u8]]) -> u64 {

@@ -1,7 +1,7 @@
 //! The table root: counters and the roots of the trees, one page that only table batches change.
 
 use super::entry::SIZE;
-use super::{DATA, PAGE, checksum};
+use super::{DATA, MAX_POOL, MIN_POOL, PAGE, checksum};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -83,8 +83,8 @@ pub struct Root {
     pub chunk_end: U64,
     /// First free entry slot, 0: none.
     pub free_slot: U64,
-    /// Zero.
-    pub reserved: U64,
+    /// Length of the pool in bytes. 0: that of the superblock, which is at least this.
+    pub length: U64,
     /// The trees, by [`TreeId`].
     pub trees: [TreeRoot; 6],
 }
@@ -100,9 +100,19 @@ impl Root {
         self
     }
 
-    /// Whether the page may be relied on.
+    /// Length of the pool: the root's own, or that of the superblock in force.
     #[must_use]
-    pub fn verify(&self, seed: u64, pool_len: u64) -> bool {
+    pub fn pool_len(&self, superblock: u64) -> u64 {
+        match self.length.get() {
+            0 => superblock,
+            length => length,
+        }
+    }
+
+    /// Whether the page may be relied on in a pool whose superblock has this length.
+    #[must_use]
+    pub fn verify(&self, seed: u64, superblock: u64) -> bool {
+        let pool_len = self.pool_len(superblock);
         let mut zeroed = *self;
         zeroed.checksum = U64::new(0);
         // 0 stands for none.
@@ -110,6 +120,8 @@ impl Root {
             |offset: u64| offset.is_multiple_of(PAGE) && (offset == 0 || (DATA..pool_len).contains(&offset));
         self.magic.get() == MAGIC
             && checksum(seed, &[zeroed.as_bytes()]) == self.checksum.get()
+            && (MIN_POOL..=MAX_POOL).contains(&pool_len)
+            && pool_len.is_multiple_of(PAGE)
             && page(self.free_page.get())
             && self.chunk_next.get().is_multiple_of(PAGE)
             && self.chunk_next.get() <= self.chunk_end.get()

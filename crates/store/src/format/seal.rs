@@ -29,6 +29,12 @@ pub const SLOT_EMPTY: u16 = 0;
 pub const SLOT_KEY_FILE: u16 = 1;
 /// Kind of a slot: a passphrase, by Argon2id.
 pub const SLOT_PASSPHRASE: u16 = 2;
+/// Kind of a slot: a secret that a TPM 2.0 keeps; its blob is in other slots.
+pub const SLOT_TPM: u16 = 3;
+/// Kind of a slot: a part of the blob of another slot, a [`BlobSlot`].
+pub const SLOT_BLOB: u16 = 4;
+/// Bytes of a blob in a slot.
+pub const BLOB: usize = 232;
 /// Flag: an anchor elsewhere says which state is the newest.
 pub const FLAG_ANCHORED: u32 = 1;
 /// Most pages of contents that a sealed object has.
@@ -106,6 +112,28 @@ pub struct KeySlot {
     pub reserved2: [u8; 64],
 }
 
+/// A key slot that has a part of the blob of another one.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct BlobSlot {
+    /// [`SLOT_BLOB`].
+    pub kind: U16,
+    /// The slot whose blob it is.
+    pub owner: U16,
+    /// Bytes of the part.
+    pub len: U32,
+    /// Which part, from 0.
+    pub part: U32,
+    /// Parts of the blob.
+    pub parts: U32,
+    /// As that of a [`KeySlot`], which has the same place.
+    pub checksum: U64,
+    /// The bytes, then zeros.
+    pub bytes: [u8; BLOB],
+}
+
+const _: () = assert!(size_of::<BlobSlot>() == size_of::<KeySlot>());
+const _: () = assert!(std::mem::offset_of!(BlobSlot, checksum) == std::mem::offset_of!(KeySlot, checksum));
 const _: () = assert!(size_of::<Header>() == 64 && size_of::<Seal>() == 64 && size_of::<KeySlot>() == 256);
 const _: () = assert!(SLOTS + SLOT_COUNT * size_of::<KeySlot>() == PAGE as usize);
 

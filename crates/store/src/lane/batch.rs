@@ -29,6 +29,8 @@ pub struct Batch {
     may_borrow: bool,
     /// Lines borrowed.
     borrowed: u64,
+    /// Whether its lines are to be found nowhere once their memory is given up.
+    secret: bool,
     header: Header,
 }
 
@@ -49,8 +51,14 @@ impl Batch {
             data_end: L,
             may_borrow: false,
             borrowed: 0,
+            secret: false,
             header: Header::default(),
         }
+    }
+
+    /// An empty batch for plaintext, which leaves nothing behind when it grows, and is [wiped](Self::wipe) in the end.
+    pub(crate) fn secret() -> Self {
+        Batch { secret: true, ..Batch::new() }
     }
 
     /// Forgets everything but the memory.
@@ -103,6 +111,12 @@ impl Batch {
         debug_assert!(target.is_multiple_of(LINE) && !self.sections.is_empty());
         let start = self.data_end;
         self.data_end = start + lines * L;
+        if self.secret && self.bytes.capacity() < self.data_end {
+            let mut larger = Vec::with_capacity(2 * self.data_end);
+            larger.extend_from_slice(&self.bytes);
+            self.wipe();
+            self.bytes = larger;
+        }
         self.bytes.resize(self.data_end, 0);
         self.run(target, lines as u64);
         &mut self.bytes[start..]
@@ -163,9 +177,10 @@ impl Batch {
         LINE + self.data_len() + (tail.next_multiple_of(L)) as u64
     }
 
-    /// Overwrites the lines that it holds by `wipe`, in place.
-    pub(crate) fn wipe_with(&mut self, wipe: impl FnOnce(&mut [u8])) {
-        wipe(&mut self.bytes);
+    /// Overwrites the lines that it holds, in place.
+    pub(crate) fn wipe(&mut self) {
+        self.bytes.fill(0);
+        std::hint::black_box(&self.bytes);
     }
 
     /// Whether the batch has no data.

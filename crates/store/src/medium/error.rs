@@ -7,6 +7,9 @@
 
 use std::io;
 
+/// Fate of a file that holds another pool now.
+pub const FORMATTED: &str = "formatted anew";
+
 /// Why a medium could not be accessed.
 #[derive(Debug, thiserror::Error)]
 pub enum MediumError {
@@ -23,7 +26,7 @@ pub enum MediumError {
     /// The file under the medium was truncated, unlinked or replaced while in use.
     #[error("the pool's file was {what} while in use")]
     Gone {
-        /// "truncated", "deleted".
+        /// "truncated", "deleted", [`FORMATTED`].
         what: &'static str,
     },
     /// The medium was opened for reading only.

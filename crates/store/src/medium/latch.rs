@@ -22,7 +22,7 @@
 //! opened after somebody else had been told. Such a late process has read nothing before; it makes
 //! the batches that it finds durable, and writes their lines anew, before it relies on them (docs/decisions/0003, 0021).
 
-use super::{Capabilities, Device, Fatal, Medium, MediumError, ReserveError, Transfers};
+use super::{Capabilities, Device, Extended, Fatal, Medium, MediumError, ReserveError, Transfers};
 use crate::mutant::Mutant;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use std::ops::Range;
@@ -186,6 +186,14 @@ impl Medium for Epoch {
     }
     fn prepare(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
         self.claim(|device| device.prepare(offset, len))
+    }
+    fn extend(&self, len: u64) -> Result<Extended, ReserveError> {
+        let mut extended = Extended { len: self.len(), zeros_from: self.len() };
+        self.claim(|device| {
+            extended = device.extend(len)?;
+            Ok(())
+        })?;
+        Ok(extended)
     }
     fn persist(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         let one = lock(&self.latch.durable);

@@ -32,7 +32,7 @@ pub mod volatile;
 mod write_combiner;
 
 pub use capabilities::Capabilities;
-pub use error::{Fatal, MediumError, ReserveError};
+pub use error::{FORMATTED, Fatal, MediumError, ReserveError};
 pub(crate) use fresh::not_kept;
 pub use fresh::{clear_fresh, clear_rest, write_fresh, zero_fresh};
 pub(crate) use latch::{Epoch, FaultLatch};
@@ -54,7 +54,8 @@ use std::ops::Range;
 ///
 /// Implementations are shared between threads and between processes that open the same file.
 pub trait Medium: Send + Sync {
-    /// Length in bytes; constant while the medium is open.
+    /// Length in bytes. It only grows while the medium is open: by [`extend`](Medium::extend), or, if another process did that,
+    /// by [`verify`](Medium::verify).
     fn len(&self) -> u64;
 
     /// True for a medium of no bytes.
@@ -132,6 +133,15 @@ pub trait Medium: Send + Sync {
         self.reserve(offset, len)
     }
 
+    /// Makes the medium at least `len` bytes long, unless it has a length of its own, as devices have; durable after a barrier. Its
+    /// contents stay. One process at a time calls this.
+    ///
+    /// # Errors
+    /// Those of [`reserve`](Medium::reserve); without [`Fatal`], nothing happened.
+    fn extend(&self, _len: u64) -> Result<Extended, ReserveError> {
+        Ok(Extended { len: self.len(), zeros_from: self.len() })
+    }
+
     /// Makes the bytes durable that a read of the range returns, whoever wrote them: also if a
     /// barrier of their writer failed. Nobody writes to the range meanwhile. Errors are those of
     /// [`write_durable`](Medium::write_durable).
@@ -165,8 +175,18 @@ pub trait Medium: Send + Sync {
         Transfers::SHIPPED
     }
 
-    /// Confirms that the medium is still the one that was opened (not truncated, not unlinked).
+    /// Confirms that the medium is still the one that was opened (not truncated, not unlinked), and takes notice if it is
+    /// longer than it was.
     fn verify(&self) -> Result<(), MediumError>;
+}
+
+/// A medium that is as long as [`Medium::extend`] could make it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extended {
+    /// Its length in bytes.
+    pub len: u64,
+    /// Bytes from here on are new, and read as zeros.
+    pub zeros_from: u64,
 }
 
 /// A medium whose users can exclude each other across processes.

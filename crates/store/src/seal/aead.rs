@@ -2,6 +2,7 @@
 
 use super::PageBytes;
 use super::key::ObjectKey;
+use super::secret::scrub_stack;
 use crate::entropy::random;
 use crate::error::Result;
 use crate::format::PAGE;
@@ -40,22 +41,30 @@ fn place(id: &[u8; 16], role: Role, index: u64, version: u64) -> [u8; PLACE] {
     out
 }
 
-/// Seals pages of one object, and verifies them. Holds its key, which is overwritten when this is dropped.
+/// Seals pages of one object, and verifies them.
 pub(super) struct Sealer {
-    cipher: XChaCha20Poly1305,
+    key: ObjectKey,
     id: [u8; 16],
 }
 
 impl Sealer {
     pub(super) fn new(key: &ObjectKey, id: [u8; 16]) -> Sealer {
-        Sealer { cipher: XChaCha20Poly1305::new((&*key.0).into()), id }
+        Sealer { key: key.clone(), id }
+    }
+
+    /// Uses the cipher, which has copies of the key as long as that takes.
+    fn with<R>(&self, f: impl FnOnce(&XChaCha20Poly1305) -> R) -> R {
+        let done = with_cipher(self.key.0.key(), f);
+        scrub_stack();
+        done
     }
 
     /// Encrypts page `index` of the contents, and returns its seal.
     pub(super) fn seal(&self, index: u64, version: u64, bytes: &mut PageBytes) -> Result<Seal> {
         let nonce = nonce(index)?;
         let place = place(&self.id, Role::Granule, index, version);
-        let tag = self.cipher.encrypt_in_place_detached(XNonce::from_slice(&nonce), &place, bytes);
+        let tag =
+            self.with(|cipher| cipher.encrypt_in_place_detached(XNonce::from_slice(&nonce), &place, bytes));
         Ok(made(nonce, version, tag.unwrap_or_default().into()))
     }
 
@@ -64,9 +73,9 @@ impl Sealer {
         let place = place(&self.id, Role::Granule, index, seal.version.get());
         let nonce = XNonce::from_slice(&seal.nonce);
         if Mutant::TagUnchecked.is_on() {
-            return self.cipher.encrypt_in_place_detached(nonce, &place, bytes).is_ok();
+            return self.with(|cipher| cipher.encrypt_in_place_detached(nonce, &place, bytes).is_ok());
         }
-        self.cipher.decrypt_in_place_detached(nonce, &place, bytes, (&seal.tag).into()).is_ok()
+        self.with(|cipher| cipher.decrypt_in_place_detached(nonce, &place, bytes, (&seal.tag).into()).is_ok())
     }
 
     /// The seal of a node. That of the root authenticates the header, too.
@@ -92,8 +101,9 @@ impl Sealer {
     ) -> bool {
         let all = node(&self.id, at, seal.version.get(), header, bytes);
         let (nonce, mut nothing) = (XNonce::from_slice(&seal.nonce), []);
+        let tag = (&seal.tag).into();
         let is_it =
-            self.cipher.decrypt_in_place_detached(nonce, &all, &mut nothing, (&seal.tag).into()).is_ok();
+            self.with(|cipher| cipher.decrypt_in_place_detached(nonce, &all, &mut nothing, tag).is_ok());
         is_it || Mutant::TagUnchecked.is_on()
     }
 
@@ -107,9 +117,16 @@ impl Sealer {
     ) -> [u8; 16] {
         let all = node(&self.id, at, version, header, bytes);
         // It fails for texts that are too long alone.
-        let tag = self.cipher.encrypt_in_place_detached(XNonce::from_slice(nonce), &all, &mut []);
+        let nonce = XNonce::from_slice(nonce);
+        let tag = self.with(|cipher| cipher.encrypt_in_place_detached(nonce, &all, &mut []));
         tag.unwrap_or_default().into()
     }
+}
+
+/// Apart from its caller, so that what it leaves is below the caller's frame.
+#[inline(never)]
+pub(super) fn with_cipher<R>(key: &[u8; 32], f: impl FnOnce(&XChaCha20Poly1305) -> R) -> R {
+    f(&XChaCha20Poly1305::new(key.into()))
 }
 
 /// The bytes by which a node is authenticated.

@@ -1,10 +1,13 @@
 //! Keys: what users have, and what objects have.
 
+use super::device::{SECRET, SecretDevice};
+use super::secret::{Secret, scrub_stack_deep};
 use crate::entropy::random;
 use crate::error::{Result, SealError};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use sha2::{Digest, Sha256};
-use zeroize::Zeroizing;
+use std::sync::Arc;
+use zeroize::{Zeroize, Zeroizing};
 
 /// Bytes of a key file, at least: it is used as it is, and must not be guessed.
 const SHORTEST: usize = 32;
@@ -35,15 +38,26 @@ impl Default for Cost {
 
 /// A key as its owner has it. It is overwritten when it is dropped, and no error or debug output shows it.
 #[derive(Clone)]
-pub struct SealKey {
-    pub(super) secret: Zeroizing<Vec<u8>>,
-    /// `None`: the contents of a key file.
-    pub(super) cost: Option<Cost>,
+pub struct SealKey(pub(super) Owned);
+
+/// The kinds of keys.
+#[derive(Clone)]
+pub(super) enum Owned {
+    /// The contents of a key file.
+    File(Arc<Secret>),
+    /// A passphrase, and the work that slots made with it ask for.
+    Passphrase(Arc<Secret>, Cost),
+    /// A device, which has a secret for each slot.
+    Device(Arc<dyn SecretDevice>),
 }
 
 impl std::fmt::Debug for SealKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.cost.is_some() { "SealKey(passphrase)" } else { "SealKey(key file)" })
+        f.write_str(match self.0 {
+            Owned::File(_) => "SealKey(key file)",
+            Owned::Passphrase(..) => "SealKey(passphrase)",
+            Owned::Device(_) => "SealKey(TPM)",
+        })
     }
 }
 
@@ -53,7 +67,7 @@ impl SealKey {
     /// # Errors
     /// `BadKey`: too short, or too long.
     pub fn file(contents: Vec<u8>) -> Result<SealKey> {
-        let secret = Zeroizing::new(contents);
+        let mut secret = Zeroizing::new(contents);
         if secret.len() < SHORTEST {
             let why = "a key file has at least 32 bytes, which should be random (or use a passphrase)";
             return Err(SealError::BadKey { why }.into());
@@ -61,7 +75,7 @@ impl SealKey {
         if secret.len() > LONGEST {
             return Err(SealError::BadKey { why: "a key file has at most 1 MiB" }.into());
         }
-        Ok(SealKey { secret, cost: None })
+        Ok(SealKey(Owned::File(Arc::new(Secret::take(&mut secret)))))
     }
 
     /// A passphrase.
@@ -77,34 +91,59 @@ impl SealKey {
     /// # Errors
     /// `BadKey`: it is empty, or the cost is out of bounds.
     pub fn passphrase_at(text: String, cost: Cost) -> Result<SealKey> {
-        let secret = Zeroizing::new(text.into_bytes());
+        let mut secret = Zeroizing::new(text.into_bytes());
         if secret.is_empty() {
             return Err(SealError::BadKey { why: "the passphrase is empty" }.into());
         }
         check(cost)?;
-        Ok(SealKey { secret, cost: Some(cost) })
+        Ok(SealKey(Owned::Passphrase(Arc::new(Secret::take(&mut secret)), cost)))
     }
 
-    /// The key that opens a slot with this salt; `cost` is the slot's.
-    pub(super) fn derive(&self, salt: &[u8; 32], cost: Cost) -> Result<Zeroizing<[u8; 32]>> {
-        let mut out = Zeroizing::new([0; 32]);
-        if self.cost.is_some() {
-            let params = check(cost)?;
-            let mut memory = Zeroizing::new(Vec::new());
-            let why = "there is no memory for its passphrase: it asks for up to 1 GiB";
-            memory.try_reserve_exact(params.block_count()).map_err(|_| SealError::BadKey { why })?;
-            memory.resize(params.block_count(), Block::default());
-            let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
-            let failed = |_| SealError::BadKey { why: "Argon2id refuses the passphrase: it is too long" };
-            argon
-                .hash_password_into_with_memory(&self.secret, salt, &mut *out, &mut *memory)
-                .map_err(failed)?;
-        } else {
-            let digest = Sha256::new().chain_update(b"indelible key file 1").chain_update(salt);
-            out.copy_from_slice(&digest.chain_update(&*self.secret).finalize());
-        }
-        Ok(out)
+    /// A device that keeps secrets: it opens the slots that were made with it.
+    #[must_use]
+    pub fn device(device: Arc<dyn SecretDevice>) -> SealKey {
+        SealKey(Owned::Device(device))
     }
+
+    /// The key that opens a slot with this salt; `cost` and `blob` are the slot's.
+    pub(super) fn derive(&self, salt: &[u8; 32], cost: Cost, blob: &[u8]) -> Result<Secret> {
+        let derived = match &self.0 {
+            Owned::File(secret) => Ok(digest(b"indelible key file 1", salt, secret)),
+            Owned::Passphrase(secret, _) => stretch(secret, salt, cost),
+            Owned::Device(device) => {
+                let failed = |what| SealError::Device { what }.into();
+                let secret = device.unseal(blob).map_err(failed);
+                secret.map(|secret| digest(b"indelible device 1", salt, &secret[..]))
+            }
+        };
+        scrub_stack_deep();
+        derived
+    }
+
+    /// A blob with a new secret, for a new slot; empty unless the key is a device.
+    pub(super) fn new_blob(&self) -> Result<Vec<u8>> {
+        let Owned::Device(device) = &self.0 else { return Ok(Vec::new()) };
+        let secret = Zeroizing::new(random::<SECRET>()?);
+        device.seal(&secret).map_err(|what| SealError::Device { what }.into())
+    }
+}
+
+fn digest(role: &[u8], salt: &[u8; 32], secret: &[u8]) -> Secret {
+    let mut digest = Sha256::new().chain_update(role).chain_update(salt).chain_update(secret).finalize();
+    Secret::take(&mut digest)
+}
+
+fn stretch(passphrase: &[u8], salt: &[u8; 32], cost: Cost) -> Result<Secret> {
+    let params = check(cost)?;
+    let mut memory = Zeroizing::new(Vec::new());
+    let why = "there is no memory for its passphrase: it asks for up to 1 GiB";
+    memory.try_reserve_exact(params.block_count()).map_err(|_| SealError::BadKey { why })?;
+    memory.resize(params.block_count(), Block::default());
+    let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+    let failed = |_| SealError::BadKey { why: "Argon2id refuses the passphrase: it is too long" };
+    let mut out = Secret::zeros(32);
+    argon.hash_password_into_with_memory(passphrase, salt, &mut out, &mut *memory).map_err(failed)?;
+    Ok(out)
 }
 
 /// Refuses a cost that a damaged slot may ask for.
@@ -120,7 +159,7 @@ fn check(cost: Cost) -> Result<Params> {
 
 /// The key of an object, which its pages are encrypted by. It is overwritten when it is dropped.
 #[derive(Clone)]
-pub struct ObjectKey(pub(super) Zeroizing<[u8; 32]>);
+pub struct ObjectKey(pub(super) Arc<Secret>);
 
 impl std::fmt::Debug for ObjectKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -131,6 +170,10 @@ impl std::fmt::Debug for ObjectKey {
 impl ObjectKey {
     /// A new one.
     pub(super) fn new() -> Result<ObjectKey> {
-        Ok(ObjectKey(Zeroizing::new(random()?)))
+        let mut key = random::<32>()?;
+        let kept = Secret::take(&mut key);
+        key.zeroize();
+        scrub_stack_deep();
+        Ok(ObjectKey(Arc::new(kept)))
     }
 }

@@ -1,20 +1,22 @@
 //! The key page: the header, the root's seal, and the key slots, each of which has the object's key for one owner.
 
 use super::PageBytes;
-use super::aead::Sealer;
-use super::key::{Cost, ObjectKey, SealKey};
+use super::aead::{Sealer, with_cipher};
+use super::blobs;
+use super::key::{Cost, ObjectKey, Owned, SealKey};
+use super::secret::{Secret, scrub_stack_deep};
 use crate::entropy::{now, random};
-use crate::error::{Result, SealError};
+use crate::error::{Result, SealError, StoreError};
 use crate::format::seal::{
-    FLAG_ANCHORED, Header, KeySlot, MAGIC, ROOT, SLOT_COUNT, SLOT_EMPTY, SLOT_KEY_FILE, SLOT_PASSPHRASE,
-    SLOTS, SUITE, Seal, Shape, VERSION,
+    FLAG_ANCHORED, Header, KeySlot, MAGIC, ROOT, SLOT_BLOB, SLOT_COUNT, SLOT_EMPTY, SLOT_KEY_FILE,
+    SLOT_PASSPHRASE, SLOT_TPM, SLOTS, SUITE, Seal, Shape, VERSION,
 };
 use crate::format::{LINE, PAGE, checksum, pages_for};
-use chacha20poly1305::aead::{AeadInPlace, KeyInit};
-use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use chacha20poly1305::XNonce;
+use chacha20poly1305::aead::AeadInPlace;
+use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
-use zeroize::Zeroizing;
 
 const SLOT: usize = size_of::<KeySlot>();
 /// Refusal of a size.
@@ -42,6 +44,19 @@ pub struct SlotInfo {
     pub label: String,
     /// Whether it is damaged.
     pub damaged: bool,
+}
+
+impl SlotInfo {
+    /// The kind in words.
+    #[must_use]
+    pub fn kind_word(&self) -> String {
+        match self.kind {
+            SLOT_KEY_FILE => "key file".to_owned(),
+            SLOT_PASSPHRASE => "passphrase".to_owned(),
+            SLOT_TPM => "TPM".to_owned(),
+            other => format!("kind {other}"),
+        }
+    }
 }
 
 impl KeyPage {
@@ -137,46 +152,47 @@ impl KeyPage {
         Seal::read_from_bytes(&self.bytes[ROOT..ROOT + LINE as usize]).unwrap_or_else(|_| Seal::new_zeroed())
     }
 
-    fn slot(&self, slot: usize) -> KeySlot {
+    pub(super) fn slot(&self, slot: usize) -> KeySlot {
         let at = SLOTS + slot * SLOT;
         KeySlot::read_from_bytes(&self.bytes[at..at + SLOT]).unwrap_or_else(|_| KeySlot::new_zeroed())
     }
 
-    fn put(&mut self, slot: usize, with: &KeySlot) {
+    pub(super) fn put(&mut self, slot: usize, with: &KeySlot) {
         let at = SLOTS + slot * SLOT;
         self.bytes[at..at + SLOT].copy_from_slice(with.as_bytes());
     }
 
-    /// Slots in use.
+    /// Slots in use. Those that have parts of blobs belong to others, unless they are damaged.
     #[must_use]
     pub fn slots(&self) -> Vec<SlotInfo> {
         let all = (0..SLOT_COUNT).map(|slot| (slot, self.slot(slot)));
         let used = all.filter(|(_, found)| found.as_bytes().iter().any(|byte| *byte != 0));
-        used.map(|(slot, found)| {
-            let label = found.label.split(|byte| *byte == 0).next().unwrap_or_default();
-            SlotInfo {
-                slot,
-                kind: found.kind.get(),
-                created: found.created.get(),
-                label: String::from_utf8_lossy(label).into_owned(),
-                damaged: sum(&found) != found.checksum.get(),
-            }
-        })
-        .collect()
+        used.filter(|(_, found)| found.kind.get() != SLOT_BLOB || !is_intact(found))
+            .map(|(slot, found)| {
+                let label = found.label.split(|byte| *byte == 0).next().unwrap_or_default();
+                let lacks_blob = || found.kind.get() == SLOT_TPM && blobs::read(self, slot).is_none();
+                SlotInfo {
+                    slot,
+                    kind: found.kind.get(),
+                    created: found.created.get(),
+                    label: String::from_utf8_lossy(label).into_owned(),
+                    damaged: !is_intact(&found) || lacks_blob(),
+                }
+            })
+            .collect()
     }
 
     /// The object's key, by an owner's. Tries the slots of its kind; of passphrases each takes the time that it asks for.
     ///
     /// # Errors
-    /// `WrongKey`. `Broken`: a slot that may be the owner's is damaged, and no other opens. `BadKey`.
+    /// `WrongKey`. `Broken`: a slot that may be the owner's is damaged, and no other opens. `BadKey`. `Device`: it gives the secret of no slot.
     pub fn open(&self, owner: &SealKey) -> Result<ObjectKey> {
         self.open_slot(owner).map(|(_, key)| key)
     }
 
-    /// The slot that an owner's key opens, and the object's key.
-    pub(super) fn open_slot(&self, owner: &SealKey) -> Result<(usize, ObjectKey)> {
-        let wanted = if owner.cost.is_some() { SLOT_PASSPHRASE } else { SLOT_KEY_FILE };
-        let (slots, mut damaged) = (self.slots(), false);
+    /// As [`open`](KeyPage::open), with the slot that opens.
+    pub(super) fn open_slot(&self, owner: &SealKey) -> Result<(SlotInfo, ObjectKey)> {
+        let (slots, mut damaged, mut refused) = (self.slots(), false, None);
         for info in &slots {
             let slot = self.slot(info.slot);
             // Its kind, too, may be what is damaged.
@@ -184,37 +200,62 @@ impl KeyPage {
                 damaged = true;
                 continue;
             }
-            if slot.kind.get() != wanted {
+            if slot.kind.get() != kind(owner) {
                 continue;
             }
             let cost = Cost { memory: slot.memory.get(), passes: slot.passes.get(), lanes: slot.lanes.get() };
-            let derived = owner.derive(&slot.salt, cost)?;
-            let mut key = Zeroizing::new(slot.wrapped);
-            let cipher = XChaCha20Poly1305::new((&*derived).into());
-            let bound = bound(&self.header.id, &slot);
-            let nonce = XNonce::from_slice(&slot.nonce);
-            if cipher.decrypt_in_place_detached(nonce, &bound, &mut key[..], (&slot.tag).into()).is_ok() {
-                return Ok((info.slot, ObjectKey(key)));
+            let blob = blobs::read(self, info.slot).unwrap_or_default();
+            let derived = match owner.derive(&slot.salt, cost, &blob) {
+                // It may be a slot of another machine's device.
+                Err(error @ StoreError::Seal(SealError::Device { .. })) => {
+                    refused = Some(error);
+                    continue;
+                }
+                derived => derived?,
+            };
+            let mut key = Secret::zeros(slot.wrapped.len());
+            key.copy_from_slice(&slot.wrapped);
+            let (bound, nonce) = (bound(&self.header.id, &slot), XNonce::from_slice(&slot.nonce));
+            let opened = with_cipher(derived.key(), |cipher| {
+                cipher.decrypt_in_place_detached(nonce, &bound, &mut key, (&slot.tag).into()).is_ok()
+            });
+            scrub_stack_deep();
+            if opened {
+                return Ok((info.clone(), ObjectKey(Arc::new(key))));
             }
         }
-        Err(match damaged {
-            true => SealError::Broken { page: 0, what: "of its extent, a key slot in its key page" },
-            false => SealError::WrongKey { slots: slots.len() },
-        }
-        .into())
+        Err(match (refused, damaged) {
+            (Some(refused), _) => refused,
+            (None, true) => {
+                SealError::Broken { page: 0, what: "of its extent, a key slot in its key page" }.into()
+            }
+            (None, false) => SealError::WrongKey { slots: slots.len() }.into(),
+        })
     }
 
     /// Lets another owner open the object; returns the slot's number.
     ///
     /// # Errors
-    /// `NoSlot`; `BadKey`. No random numbers.
+    /// `NoSlot`; `BadKey`; `Device`. No random numbers.
     pub fn add(&mut self, key: &ObjectKey, owner: &SealKey, label: &str) -> Result<usize> {
-        let free = (0..SLOT_COUNT).find(|slot| self.slot(*slot).as_bytes().iter().all(|byte| *byte == 0));
-        let free = free.ok_or(SealError::NoSlot { slots: SLOT_COUNT })?;
+        self.add_first(key, owner, label, 0)
+    }
+
+    /// Takes slot `first`, if it is free, else another one.
+    fn add_first(&mut self, key: &ObjectKey, owner: &SealKey, label: &str, first: usize) -> Result<usize> {
+        let is_free = |slot: &usize| self.slot(*slot).as_bytes().iter().all(|byte| *byte == 0);
+        let others = (0..SLOT_COUNT).filter(|slot| *slot != first);
+        let free: Vec<usize> = std::iter::once(first).chain(others).filter(is_free).collect();
+        let blob = if free.is_empty() { Vec::new() } else { owner.new_blob()? };
+        let parts = blobs::slots(&blob);
+        let Some((first, rest)) = free.split_first().filter(|(_, rest)| rest.len() >= parts) else {
+            return Err(SealError::NoSlot { slots: SLOT_COUNT }.into());
+        };
         let mut slot = KeySlot::new_zeroed();
-        slot.kind = U16::new(SLOT_KEY_FILE);
-        if let Some(cost) = owner.cost {
-            slot.kind = U16::new(SLOT_PASSPHRASE);
+        slot.kind = U16::new(kind(owner));
+        let mut cost = Cost::default();
+        if let Owned::Passphrase(_, its) = &owner.0 {
+            cost = *its;
             (slot.memory, slot.passes, slot.lanes) =
                 (U32::new(cost.memory), U32::new(cost.passes), U32::new(cost.lanes));
         }
@@ -224,15 +265,31 @@ impl KeyPage {
         room.copy_from_slice(label.as_bytes());
         slot.created = U64::new(now());
         (slot.salt, slot.nonce) = (random()?, random()?);
-        let derived = owner.derive(&slot.salt, owner.cost.unwrap_or_default())?;
-        let cipher = XChaCha20Poly1305::new((&*derived).into());
-        let (mut wrapped, bound) = (Zeroizing::new(*key.0), bound(&self.header.id, &slot));
-        let nonce = XNonce::from_slice(&slot.nonce);
-        let tag = cipher.encrypt_in_place_detached(nonce, &bound, &mut wrapped[..]).unwrap_or_default();
-        (slot.wrapped, slot.tag) = (*wrapped, tag.into());
+        let derived = owner.derive(&slot.salt, cost, &blob)?;
+        let bound = bound(&self.header.id, &slot);
+        let mut wrapped = Secret::zeros(slot.wrapped.len());
+        wrapped.copy_from_slice(key.0.key());
+        let tag = with_cipher(derived.key(), |cipher| {
+            let nonce = XNonce::from_slice(&slot.nonce);
+            cipher.encrypt_in_place_detached(nonce, &bound, &mut wrapped).unwrap_or_default()
+        });
+        scrub_stack_deep();
+        slot.wrapped.copy_from_slice(&wrapped);
+        slot.tag = tag.into();
         slot.checksum = U64::new(sum(&slot));
-        self.put(free, &slot);
-        Ok(free)
+        self.put(*first, &slot);
+        blobs::write(self, *first, &rest[..parts], &blob);
+        Ok(*first)
+    }
+
+    /// Exchanges the key of an owner for a new one; returns the number of its slot. `label`: a new one, or that of the old slot.
+    ///
+    /// # Errors
+    /// Those of [`open`](KeyPage::open) and [`add`](KeyPage::add). The page is of no use then.
+    pub fn exchange(&mut self, owner: &SealKey, new: &SealKey, label: Option<&str>) -> Result<usize> {
+        let (before, key) = self.open_slot(owner)?;
+        self.empty(before.slot);
+        self.add_first(&key, new, label.unwrap_or(&before.label), before.slot)
     }
 
     /// Empties a slot. An owner who had its key may have kept the object's.
@@ -248,9 +305,29 @@ impl KeyPage {
         if !slots.iter().any(|info| info.slot != slot && !info.damaged && info.kind != SLOT_EMPTY) {
             return bad("is the last one: nobody could open the object any more");
         }
-        self.put(slot, &KeySlot::new_zeroed());
+        self.empty(slot);
         Ok(())
     }
+
+    fn empty(&mut self, slot: usize) {
+        for part in blobs::of(self, slot) {
+            self.put(part, &KeySlot::new_zeroed());
+        }
+        self.put(slot, &KeySlot::new_zeroed());
+    }
+}
+
+/// The kind of the slots that a key opens.
+fn kind(owner: &SealKey) -> u16 {
+    match owner.0 {
+        Owned::File(_) => SLOT_KEY_FILE,
+        Owned::Passphrase(..) => SLOT_PASSPHRASE,
+        Owned::Device(_) => SLOT_TPM,
+    }
+}
+
+pub(super) fn is_intact(slot: &KeySlot) -> bool {
+    sum(slot) == slot.checksum.get()
 }
 
 /// The parts of a slot that its tag covers beside the key.
@@ -259,6 +336,6 @@ fn bound(id: &[u8; 16], slot: &KeySlot) -> Vec<u8> {
     [b"key slot", &id[..], bound.as_bytes()].concat()
 }
 
-fn sum(slot: &KeySlot) -> u64 {
+pub(super) fn sum(slot: &KeySlot) -> u64 {
     checksum(0, &[KeySlot { checksum: U64::new(0), ..*slot }.as_bytes()])
 }

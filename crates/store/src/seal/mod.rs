@@ -7,24 +7,30 @@
 //! 1. Each seal has a nonce of its own, from the system's random numbers. No nonce is derived from anything that a crash, a copy or a restore
 //!    takes back.
 //! 2. A page is used once its tag was verified against a seal that was verified itself, up to the root.
-//! 3. Plaintext and keys are in memory that is overwritten when it is given up.
+//! 3. Plaintext and keys are in memory that is overwritten when it is given up; keys that stay are in that of `secret` alone, and nothing of them is left
+//!    on the stack.
 
 mod aead;
 mod anchor;
+mod blobs;
 mod change;
+mod device;
 mod differences;
 mod key;
 mod key_page;
 mod resize;
 mod rotation;
+mod secret;
 mod tree;
 
 pub use anchor::AnchorRecord;
 pub use change::Change;
+pub use device::{SECRET, SecretDevice};
 pub use differences::Outline;
 pub use key::{Cost, ObjectKey, SealKey};
 pub use key_page::{KeyPage, SlotInfo};
 pub use rotation::PutPage;
+pub use secret::{Keeper, KeptBytes, keep_secrets_in};
 pub(crate) use tree::broken;
 pub use tree::{Opener, Tree};
 

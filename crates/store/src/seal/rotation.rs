@@ -26,15 +26,10 @@ impl KeyPage {
     /// As for [`open`](KeyPage::open), of the first key that opens none.
     pub fn opened_by(&self, owners: &[&SealKey]) -> Result<Vec<(SlotInfo, usize)>> {
         let opened = owners.iter().enumerate().map(|(nth, owner)| Ok((self.open_slot(owner)?.0, nth)));
-        let mut opened = opened.collect::<Result<Vec<_>>>()?;
-        opened.sort_unstable();
-        opened.dedup_by_key(|(slot, _)| *slot);
-        let all = self.slots();
-        let slots = opened.into_iter().filter_map(|(slot, nth)| {
-            let info = all.iter().find(|info| info.slot == slot)?;
-            Some((info.clone(), nth))
-        });
-        Ok(slots.collect())
+        let mut slots = opened.collect::<Result<Vec<_>>>()?;
+        slots.sort_by_key(|(slot, _)| slot.slot);
+        slots.dedup_by_key(|(slot, _)| slot.slot);
+        Ok(slots)
     }
 }
 

@@ -4,7 +4,8 @@ use super::TableTransaction;
 use super::extents::PAGES;
 use crate::error::{Result, StoreError};
 use crate::format::PAGE;
-use crate::medium::zero_fresh;
+use crate::medium::{Medium, zero_fresh};
+use crate::mutant::Mutant;
 use zerocopy::little_endian::U64;
 
 /// Table pages taken from free space at a time.
@@ -38,14 +39,38 @@ impl TableTransaction<'_> {
     fn take_chunk(&mut self) -> Result<()> {
         let pages = CHUNK.min(PAGES.largest(self)?.max(1));
         let first = PAGES.best_fit(self, pages)?.1;
-        // Redo of the table's lane must find blocks that keep it.
-        let medium = self.pages.medium();
-        zero_fresh(medium, first * PAGE, pages * PAGE, 0)?;
-        if medium.capabilities().reserves_blocks {
-            medium.barrier()?;
-        }
+        clear_chunk(self.pages.medium(), first, pages)?;
         PAGES.allocate(self, pages)?;
         self.root.free_pages = U64::new(self.root.free_pages.get().saturating_sub(pages));
+        self.begin_chunk(first, pages)
+    }
+
+    /// Takes in what the medium has behind the pool, which is `len` bytes long from here on, as free space. Bytes of it from
+    /// `zeros_from` on read as zeros.
+    ///
+    /// # Errors
+    /// Those of a change of the table.
+    pub fn lengthen(&mut self, len: u64, zeros_from: u64) -> Result<()> {
+        let (mut first, end) = (self.pool_len / PAGE, len / PAGE);
+        self.pool_len = len;
+        self.root.length = U64::new(len);
+        if zeros_from > first * PAGE && !Mutant::SurplusIsZero.is_on() {
+            self.raise_virgin(zeros_from.min(len));
+        }
+        // A pool that is full need not have the table pages that it takes to know of free space.
+        if self.spare() < SPARE {
+            let pages = CHUNK.min(end - first);
+            clear_chunk(self.pages.medium(), first, pages)?;
+            self.begin_chunk(first, pages)?;
+            first += pages;
+        }
+        PAGES.release(self, first, end - first)?;
+        self.root.free_pages = U64::new(self.root.free_pages.get().saturating_add(end - first));
+        Ok(())
+    }
+
+    /// Hands out table pages from this chunk next, which was cleared.
+    fn begin_chunk(&mut self, first: u64, pages: u64) -> Result<()> {
         self.raise_virgin((first + pages) * PAGE);
         // The rest of the old chunk joins the list of free pages.
         while self.root.chunk_next < self.root.chunk_end {
@@ -57,4 +82,13 @@ impl TableTransaction<'_> {
         self.root.chunk_end = U64::new((first + pages) * PAGE);
         Ok(())
     }
+}
+
+/// Redo of the table's lane must find blocks that keep it.
+fn clear_chunk(medium: &dyn Medium, first: u64, pages: u64) -> Result<()> {
+    zero_fresh(medium, first * PAGE, pages * PAGE, 0)?;
+    if medium.capabilities().reserves_blocks {
+        medium.barrier()?;
+    }
+    Ok(())
 }

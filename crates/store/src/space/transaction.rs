@@ -28,19 +28,23 @@ pub struct TableTransaction<'m> {
     /// The table root without them, if there is one.
     before: Option<Root>,
     pub(super) seed: u64,
-    pool_len: u64,
+    pub(super) pool_len: u64,
 }
 
 impl<'m> TableTransaction<'m> {
-    /// A transaction over the table as it is on `medium`.
+    /// A transaction over the table as it is on `medium`, of a pool whose superblock has the length `superblock`.
     ///
     /// # Errors
-    /// The root page is damaged or unreadable.
-    pub fn begin(medium: &'m dyn Medium, seed: u64, pool_len: u64) -> Result<Self> {
+    /// The root page is damaged or unreadable. `Truncated`: the medium is shorter than the pool.
+    pub fn begin(medium: &'m dyn Medium, seed: u64, superblock: u64) -> Result<Self> {
         let pages = PageEdit::new(medium);
         let root: Root = pages.read(TABLE_ROOT)?;
-        if !root.verify(seed, pool_len) {
+        if !root.verify(seed, superblock) {
             return Err(StoreError::damaged(Part::Root, TABLE_ROOT));
+        }
+        let pool_len = root.pool_len(superblock);
+        if pool_len > medium.len() {
+            return Err(StoreError::Truncated { pool: pool_len, medium: medium.len() });
         }
         Ok(TableTransaction { pages, nodes: None, root, before: Some(root), seed, pool_len })
     }

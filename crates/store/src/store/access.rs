@@ -164,7 +164,6 @@ impl Table {
         mut look: impl FnMut(&TableTransaction<'_>) -> Result<R>,
     ) -> Result<R> {
         if self.read_only {
-            self.device.verify()?;
             return unlocked(&*self.device, self.seed, Deadline::after(self.patience.get()), || {
                 let overlay = Overlay::new(self.device.clone());
                 let mut log = read_table_log(&overlay, self.seed)?;
@@ -183,9 +182,10 @@ impl Table {
         let mut deadline = Deadline::after(self.patience.get());
         let state = self.take(&deadline)?;
         let mut held = Held { table: self, state, locked: false };
-        self.device.verify()?;
         lock_table(&*self.device, LockMode::Exclusive, &mut deadline)?;
         held.locked = true;
+        // Under the lock: batches may lead to where the pool was not when the lock was asked for.
+        self.device.verify()?;
         Ok(held)
     }
 }
@@ -215,9 +215,12 @@ pub(in crate::store) fn unlocked<R>(
     mut deadline: Deadline,
     mut look: impl FnMut() -> Result<R>,
 ) -> Result<R> {
+    device.verify()?;
     let mut before = table_end(device, seed);
     loop {
         let found = look();
+        // The pool may be longer by now: else its newest batches count for nothing.
+        device.verify()?;
         let after = table_end(device, seed);
         match (&before, &after) {
             (Ok(before), Ok(after)) if before != after && !Mutant::ReadUnchecked.is_on() => {}

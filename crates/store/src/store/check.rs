@@ -123,6 +123,13 @@ pub(super) fn usable(slots: &[SuperblockSlot; 2], medium: u64) -> Result<Option<
 }
 
 impl SuperblockSlot {
+    /// Whether it differs from the slot in force in those words alone that a growth of the pool changes.
+    fn is_torn(&self, in_force: &Superblock) -> bool {
+        let Superblock { sequence, checksum, length, .. } = *in_force;
+        let alike = Superblock { sequence, checksum, length, ..self.superblock };
+        alike.as_bytes() == in_force.as_bytes()
+    }
+
     /// Whether other software wrote this slot, as opposed to a damaged one.
     pub(super) fn is_foreign(&self) -> bool {
         let mut zeroed = self.superblock;
@@ -156,6 +163,7 @@ pub(super) struct Survey {
     /// The pool with its table lane caught up.
     pub medium: Arc<Overlay>,
     pub seed: u64,
+    /// Length of the pool: the root's, or the superblock's if the root is damaged.
     pub len: u64,
     pub report: Report,
     /// First address, length.
@@ -249,9 +257,9 @@ impl Survey {
             claims: Vec::new(),
             later: None,
         };
-        survey.judge_superblocks(&*device)?;
+        survey.judge_superblocks(&*device, &superblock)?;
         survey.catch_up();
-        survey.read_root();
+        survey.read_root()?;
         let counts = survey.root.map_or([0; 6], |root| root.trees.map(|tree| tree.count.get()));
         let total = counts.iter().fold(u64::from(LANES), |sum, count| sum.saturating_add(*count));
         let mut meter = Meter { tell: progress, done: 0, total };
@@ -272,15 +280,19 @@ impl Survey {
         Ok(survey)
     }
 
-    fn judge_superblocks(&mut self, device: &dyn Medium) -> Result<()> {
+    fn judge_superblocks(&mut self, device: &dyn Medium, in_force: &Superblock) -> Result<()> {
         for slot in superblocks(device)? {
             let Some(fault) = slot.fault else { continue };
-            let (cure, what) = if slot.is_foreign() {
-                (Cure::None, format!("other software wrote this slot ({fault:?})"))
+            let (severity, cure, what) = if slot.is_foreign() {
+                (Severity::Warning, Cure::None, format!("other software wrote this slot ({fault:?})"))
+            } else if fault == SlotFault::Checksum && slot.is_torn(in_force) {
+                let what = "a growth of the pool was cut short in this slot; the other serves";
+                (Severity::Note, Cure::Rewrite, what.to_owned())
             } else {
-                (Cure::Rewrite, format!("this slot is damaged ({fault:?}), the other serves"))
+                let what = format!("this slot is damaged ({fault:?}), the other serves");
+                (Severity::Warning, Cure::Rewrite, what)
             };
-            self.find(Severity::Warning, Part::Superblock, slot.offset, cure, what);
+            self.find(severity, Part::Superblock, slot.offset, cure, what);
         }
         Ok(())
     }

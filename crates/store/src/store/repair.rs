@@ -87,6 +87,7 @@ struct Repair {
     medium: Arc<dyn Device>,
     superblock: Superblock,
     seed: u64,
+    /// Length of the pool: the root's, if it is intact.
     len: u64,
     options: RepairOptions,
     actions: Vec<RepairAction>,
@@ -164,13 +165,13 @@ impl Repair {
     }
 
     fn survey(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<Survey> {
-        let survey = Survey::make(self.medium.clone(), self.superblock, progress)?;
-        if !survey.medium.has_failed() {
-            return Ok(survey);
+        let mut survey = Survey::make(self.medium.clone(), self.superblock, progress)?;
+        if survey.medium.has_failed() {
+            survey = Survey::make(self.medium.clone(), self.superblock, progress)?;
+            self.unreadable |= survey.medium.has_failed();
         }
-        let again = Survey::make(self.medium.clone(), self.superblock, progress)?;
-        self.unreadable |= again.medium.has_failed();
-        Ok(again)
+        self.len = survey.len;
+        Ok(survey)
     }
 
     /// Passes on an error that tells of damage, to be acted upon.

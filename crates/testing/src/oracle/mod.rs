@@ -145,6 +145,8 @@ pub enum Step {
     Checkpoint {
         object: usize,
     },
+    /// Makes the pool longer.
+    Lengthen,
     /// Holds an object still that a process has attached for writing, and looks. An object that it held before goes on.
     Hold {
         object: usize,

@@ -200,6 +200,7 @@ impl Model {
             | Step::Follow { .. }
             | Step::Merge { .. }
             | Step::LetGo
+            | Step::Lengthen
             | Step::Repair { .. }
             | Step::Die
             | Step::WritebackFails { .. } => Answer::Done,
@@ -298,6 +299,7 @@ impl Model {
             | Step::Checkpoint { .. }
             | Step::Hold { .. }
             | Step::LetGo
+            | Step::Lengthen
             | Step::Repair { .. }
             | Step::WritebackFails { .. } => {}
         }

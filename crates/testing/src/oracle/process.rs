@@ -19,6 +19,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Bytes by which a pool becomes longer.
+const LONGER: u64 = 128 << 10;
+
 /// See the module.
 pub(super) struct Process {
     pub(super) medium: Arc<SimMedium>,
@@ -136,6 +139,7 @@ impl Process {
                 seen.object = Some((object, made, vec![0; size as usize]));
             }
             Step::Destroy { object } => store.destroy(NAMES[object], key)?,
+            Step::Lengthen => drop(store.lengthen(store.info()?.length + LONGER)?),
             Step::Delete { object } => store.delete(NAMES[object], key)?,
             Step::Copy { object, to, snapshot } => {
                 let made = match snapshot {

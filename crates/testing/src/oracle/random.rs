@@ -8,8 +8,8 @@ use fastrand::Rng;
 const SIZES: [u32; 7] = [64, 1000, 4096, 5000, 9000, 12_288, 20_000];
 const LENGTHS: [u32; 6] = [1, 8, 64, 200, 3000, 9000];
 /// Operations in which a process may die.
-const DEADLY: [OpKind; 5] =
-    [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero, OpKind::Reserve];
+const DEADLY: [OpKind; 6] =
+    [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero, OpKind::Reserve, OpKind::Extend];
 
 /// A program of `len` steps for a pool that starts this way.
 pub fn random(start: Start, len: usize, rng: &mut Rng) -> Program {
@@ -55,7 +55,7 @@ fn step(rng: &mut Rng) -> Step {
     let object = rng.usize(..NAMES.len());
     let size = SIZES[rng.usize(..SIZES.len())];
     let value = rng.u8(1..);
-    match rng.u8(..132) {
+    match rng.u8(..134) {
         0..7 => Step::Create { object, size, sparse: rng.u8(..4) == 0 },
         7 => Step::CreateSealed { object, size },
         8..10 => Step::Destroy { object },
@@ -91,6 +91,7 @@ fn step(rng: &mut Rng) -> Step {
         120..122 => Step::Merge { object },
         122..124 => Step::Follow { object },
         124..128 => Step::Rollback { object, to: rng.usize(..NAMES.len()) },
+        132..134 => Step::Lengthen,
         _ => Step::Copy { object, to: rng.usize(..NAMES.len()), snapshot: rng.u8(..3) == 0 },
     }
 }
@@ -115,7 +116,7 @@ fn failing(rng: &mut Rng) -> Step {
         8 => (OpKind::Reserve, 3),
         9 => (OpKind::Zero, 2),
         10 => (OpKind::Read, 60),
-        _ => ([OpKind::Lock, OpKind::Verify][rng.usize(..2)], 3),
+        _ => ([OpKind::Lock, OpKind::Verify, OpKind::Extend][rng.usize(..3)], 3),
     };
     let faults = [Fault::Io, Fault::Short, Fault::After, Fault::NoSpace];
     let fault = faults[rng.usize(..faults.len())];

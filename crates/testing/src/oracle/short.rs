@@ -21,6 +21,18 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
         ),
         ("destroy", Start::Used, alone(vec![S::Destroy { object: 1 }])),
         (
+            "longer",
+            Start::Tight,
+            Program(vec![
+                (0, attach(0)),
+                (1, S::Lengthen),
+                (0, S::Create { object: 3, size: 60_000, sparse: false }),
+                (0, attach(3)),
+                (0, store(3, 59_000, 200, 1)),
+                (0, psync(&[0, 3])),
+            ]),
+        ),
+        (
             "deleted beside its writer",
             Start::Used,
             Program(vec![

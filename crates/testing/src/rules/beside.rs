@@ -249,10 +249,10 @@ pub(super) fn copies_and_followers_wait_for_a_direct_write() -> Verdict {
 
 /// In any operation that it makes: the snapshot is there or not, whole, and the writer loses nothing, whether it goes on or dies next.
 pub(super) fn whoever_makes_a_snapshot_may_die() -> Verdict {
-    who_keeps_dies(false)
+    keeper_dies(false)
 }
 
-pub(super) fn who_keeps_dies(seal: bool) -> Verdict {
+pub(super) fn keeper_dies(seal: bool) -> Verdict {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
     for (kind, late) in KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
         for nth in 0.. {

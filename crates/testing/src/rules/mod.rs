@@ -17,6 +17,7 @@ mod following;
 mod joined;
 mod lanes;
 mod later;
+mod length;
 mod lives;
 mod moved;
 mod reading;
@@ -108,6 +109,10 @@ rule_tests! {
     table::table_applied_before_it_is_published => TableFirst;
     table::superblock_before_the_table => SuperblockFirst;
     table::destroyed_space_not_zeroed => NoZeroing;
+    length::a_full_pool_on_a_disk_becomes_longer => LengthAhead;
+    length::a_full_pool_in_memory_becomes_longer => LengthAhead;
+    length::bytes_behind_a_pool_are_in_no_object => SurplusIsZero;
+    length::bytes_behind_a_pool_are_in_no_sparse_object => SurplusIsZero;
     reading::nodes_kept_although_another_process_changed_them => NodesKept;
     reading::read_unchecked => ReadUnchecked;
     reading::read_unchecked_object => ReadUnchecked;
@@ -180,7 +185,7 @@ rule_tests! {
     sealing::nodes_are_sealed_as_the_format_says => VersionUnsealed;
     sealed_bases::several_sealed_objects_are_kept_as_of_one_moment => BaseBehind | RevisionKept;
     sealed_bases::a_sealed_object_whose_writer_dies_after_a_snapshot_is_recovered => RevisionKept;
-    sealed_bases::whoever_makes_a_snapshot_of_a_sealed_object_may_die => BaseBehind | RevisionKept;
+    sealed_bases::a_process_that_makes_a_snapshot_of_a_sealed_object_may_die => BaseBehind | RevisionKept;
     sealed_bases::sealed_bases_are_merged_beneath_a_writer => MergeUnproven | MergedUnclaimed | RevisionKept;
     sealed_bases::readers_follow_a_sealed_object => TailGap | PlaintextKept;
     sealed_bases::readers_of_a_sealed_object_do_not_miss_the_last_psync => TailGap | PlaintextKept;

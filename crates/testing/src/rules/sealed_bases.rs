@@ -1,7 +1,7 @@
-//! Copies and snapshots of sealed objects, readers beside their writers, and what becomes of the bases.
+//! Copies and snapshots of sealed objects, readers beside their writers, and their bases.
 
 use super::beside::{
-    Beside, SIZE, keep, on_each_sealed, several_are_kept, text, the_writer_dies, who_keeps_dies,
+    Beside, SIZE, keep, keeper_dies, on_each_sealed, several_are_kept, text, the_writer_dies,
 };
 use super::chains::merged_beneath;
 use super::following::{do_not_miss, follow_by_the_log};
@@ -28,8 +28,8 @@ pub(super) fn a_sealed_object_whose_writer_dies_after_a_snapshot_is_recovered() 
     on_each_sealed(the_writer_dies)
 }
 
-pub(super) fn whoever_makes_a_snapshot_of_a_sealed_object_may_die() -> Verdict {
-    who_keeps_dies(true)
+pub(super) fn a_process_that_makes_a_snapshot_of_a_sealed_object_may_die() -> Verdict {
+    keeper_dies(true)
 }
 
 pub(super) fn sealed_bases_are_merged_beneath_a_writer() -> Verdict {

@@ -323,6 +323,8 @@ fn only_adds(kind: EventKind) -> bool {
         | K::BarrierFailed
         | K::PersistFailed { .. }
         | K::WritebackFailed { .. } => true,
-        K::Evicted | K::Persisted { .. } | K::Barrier { .. } | K::Damage | K::Mark(_) => false,
+        K::Evicted | K::Persisted { .. } | K::Barrier { .. } | K::Extended(_) | K::Damage | K::Mark(_) => {
+            false
+        }
     }
 }

@@ -97,13 +97,13 @@ impl SimMedium {
     /// Makes everything durable and empties the log, as an orderly shutdown would.
     pub fn settle(&self) {
         let mut shared = self.lock();
-        let contents = shared.volatile.clone();
+        let (contents, len) = (shared.volatile.clone(), shared.len);
         shared.blocks.settle();
         let blocks = shared.blocks.clone();
         let recording = &mut shared.recording;
         recording.first = recording.next();
         recording.events.clear();
-        recording.base = Model::settled(contents, blocks, self.config.tear_unit);
+        recording.base = Model::settled(contents, blocks, len, self.config.tear_unit);
     }
 
     /// All images that power cuts during the log may leave, within limits.
@@ -138,7 +138,7 @@ impl SimMedium {
     ///
     /// If the medium has no such byte, or a byte no such bit.
     pub fn flip(&self, offset: u64, bit: u32) {
-        assert!(offset < self.len && bit < 8, "bit {bit} at {offset} does not exist");
+        assert!(offset < self.lock().len && bit < 8, "bit {bit} at {offset} does not exist");
         let mut shared = self.lock();
         let mut byte = [0];
         shared.volatile.read(offset, &mut byte);
@@ -152,7 +152,7 @@ impl SimMedium {
     ///
     /// If the range does not lie within the medium.
     pub fn scribble(&self, range: std::ops::Range<u64>, seed: u64) {
-        assert!(range.start <= range.end && range.end <= self.len, "{range:?} is out of bounds");
+        assert!(range.start <= range.end && range.end <= self.lock().len, "{range:?} is out of bounds");
         let mut bytes = vec![0; (range.end - range.start) as usize];
         derived(seed, range.start).fill(&mut bytes);
         let extent = Extent::bytes(range.start, &bytes);
@@ -165,14 +165,14 @@ impl SimMedium {
     ///
     /// If the range does not lie within the medium.
     pub fn spoil(&self, range: std::ops::Range<u64>) {
-        assert!(range.start <= range.end && range.end <= self.len, "{range:?} is out of bounds");
+        assert!(range.start <= range.end && range.end <= self.lock().len, "{range:?} is out of bounds");
         self.lock().spoiled.extend(range.start / SECTOR..range.end.div_ceil(SECTOR));
     }
 
     /// The bytes that programs see, in full.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![0; usize::try_from(self.len).unwrap_or(usize::MAX)];
+        let mut bytes = vec![0; usize::try_from(self.lock().len).unwrap_or(usize::MAX)];
         self.lock().volatile.read(0, &mut bytes);
         bytes
     }

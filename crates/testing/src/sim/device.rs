@@ -9,7 +9,7 @@ use super::pages::PAGE;
 use crate::seed::derived;
 use indelible_store::format::TABLE_ROOT;
 use indelible_store::medium::{
-    Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError, Transfers,
+    Capabilities, Extended, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError, Transfers,
 };
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -49,7 +49,7 @@ impl SimMedium {
         shared.lose(self.holder, event, no_space);
         if derived(shared.seed, shared.recording.next()).bool() {
             // The file system lost more than it was asked for.
-            shared.lose(self.holder, EventKind::WritebackFailed { offset: 0, len: self.len }, no_space);
+            shared.lose(self.holder, EventKind::WritebackFailed { offset: 0, len: shared.len }, no_space);
         }
         let _told = shared.report(self.holder, asker);
     }
@@ -86,7 +86,7 @@ impl SimMedium {
 
 impl Medium for SimMedium {
     fn len(&self) -> u64 {
-        self.len
+        self.length()
     }
 
     fn read_only(&self) -> bool {
@@ -212,6 +212,24 @@ impl Medium for SimMedium {
         }
     }
 
+    fn extend(&self, len: u64) -> Result<Extended, ReserveError> {
+        let (mut shared, fault) = self.enter(OpKind::Extend)?;
+        if !self.writable {
+            return Err(MediumError::ReadOnly.into());
+        }
+        let zeros_from = shared.len;
+        if matches!(fault, None | Some(Fault::After | Fault::KillLate)) && len > zeros_from {
+            shared.len = len;
+            shared.log(self.holder, EventKind::Extended(len), Vec::new());
+            self.know(len);
+        }
+        match fault {
+            None => Ok(Extended { len: shared.len, zeros_from }),
+            Some(Fault::NoSpace) => Err(ReserveError::NoSpace),
+            Some(fault) => Err(fault.error().into()),
+        }
+    }
+
     fn discard(&self, offset: u64, len: u64) {
         let Ok((mut shared, fault)) = self.enter(OpKind::Discard) else {
             return;
@@ -244,7 +262,8 @@ impl Medium for SimMedium {
     }
 
     fn verify(&self) -> Result<(), MediumError> {
-        let (_shared, fault) = self.enter(OpKind::Verify)?;
+        let (shared, fault) = self.enter(OpKind::Verify)?;
+        self.know(shared.len);
         fault.map_or(Ok(()), |fault| Err(fault.error()))
     }
 }

@@ -59,6 +59,8 @@ pub enum EventKind {
     },
     /// Pages that are clean but lost were evicted, and read again.
     Evicted,
+    /// The medium became so long.
+    Extended(u64),
     /// Bytes were damaged at rest.
     Damage,
     /// The test's own remark: see [`SimMedium::mark`](super::SimMedium::mark).

@@ -18,6 +18,8 @@ pub enum OpKind {
     Zero,
     /// `reserve`
     Reserve,
+    /// `extend`: after a failure nothing happened, or all.
+    Extend,
     /// `discard`, which cannot report a failure: only [`Fault::Kill`] has an effect.
     Discard,
     /// `verify`
@@ -28,13 +30,14 @@ pub enum OpKind {
 
 impl OpKind {
     /// All of them, to sweep a fault over.
-    pub const ALL: [OpKind; 9] = [
+    pub const ALL: [OpKind; 10] = [
         OpKind::Read,
         OpKind::Write,
         OpKind::WriteDurable,
         OpKind::Barrier,
         OpKind::Zero,
         OpKind::Reserve,
+        OpKind::Extend,
         OpKind::Discard,
         OpKind::Verify,
         OpKind::Lock,

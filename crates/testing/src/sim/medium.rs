@@ -13,7 +13,7 @@ use super::watch::Watch;
 use indelible_store::medium::MediumError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Unit that a latent error makes unreadable.
@@ -27,7 +27,8 @@ pub struct SimMedium {
     pub(super) shared: Arc<Mutex<Shared>>,
     pub(super) holder: u64,
     pub(super) writable: bool,
-    pub(super) len: u64,
+    /// Length of the medium as this handle knows it.
+    len: AtomicU64,
     pub(super) config: SimConfig,
     /// Words that processes share while they live, apart from the bytes: what a power cut leaves of them is nobody's business.
     pub(super) words: Arc<[AtomicU64]>,
@@ -43,6 +44,7 @@ pub(super) struct Process {
 
 /// State that all handles share. `volatile` is what `recording` leaves when all of it is applied.
 pub(super) struct Shared {
+    pub(super) len: u64,
     pub(super) volatile: Pages,
     pub(super) recording: Recording,
     pub(super) blocks: Blocks,
@@ -129,11 +131,12 @@ impl SimMedium {
     }
 
     pub(super) fn holding(contents: Pages, blocks: Blocks, len: u64, config: SimConfig) -> Self {
-        let base = Model::settled(contents.clone(), blocks.clone(), config.tear_unit);
+        let base = Model::settled(contents.clone(), blocks.clone(), len, config.tear_unit);
         let shared = Shared {
+            len,
             volatile: contents,
             blocks,
-            recording: Recording { config, len, base, first: 0, events: Vec::new() },
+            recording: Recording { config, base, first: 0, events: Vec::new() },
             locks: LockTable::default(),
             faults: Faults::default(),
             processes: BTreeMap::from([(0, Process::default())]),
@@ -148,7 +151,7 @@ impl SimMedium {
         };
         let shared = Arc::new(Mutex::new(shared));
         let words = (0..PAGE / 8).map(|_| AtomicU64::default()).collect();
-        Self { shared, holder: 0, writable: true, len, config, words }
+        Self { shared, holder: 0, writable: true, len: AtomicU64::new(len), config, words }
     }
 
     /// Another process's handle.
@@ -169,10 +172,11 @@ impl SimMedium {
         shared.next_holder += 1;
         let cursors = [shared.errors.sample(); 2];
         shared.processes.insert(holder, Process { dead: false, cursors });
+        let len = AtomicU64::new(shared.len);
         drop(shared);
         let shared = Arc::clone(&self.shared);
         let words = Arc::clone(&self.words);
-        Self { shared, holder, writable, len: self.len, config: self.config, words }
+        Self { shared, holder, writable, len, config: self.config, words }
     }
 
     /// A test that panicked on another thread leaves nothing half-done here: each operation
@@ -200,10 +204,21 @@ impl SimMedium {
         Ok((shared, fault))
     }
 
+    /// Length of the medium as this handle knows it.
+    pub(super) fn length(&self) -> u64 {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    /// The handle takes notice of the length.
+    pub(super) fn know(&self, len: u64) {
+        self.len.store(len, Ordering::Relaxed);
+    }
+
     pub(super) fn check_bounds(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        let size = self.length();
         match offset.checked_add(len) {
-            Some(end) if end <= self.len => Ok(()),
-            _ => Err(MediumError::OutOfBounds { offset, len, size: self.len }),
+            Some(end) if end <= size => Ok(()),
+            _ => Err(MediumError::OutOfBounds { offset, len, size }),
         }
     }
 
@@ -226,7 +241,7 @@ impl Drop for SimMedium {
 impl fmt::Debug for SimMedium {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SimMedium")
-            .field("len", &self.len)
+            .field("len", &self.length())
             .field("config", &self.config)
             .field("holder", &self.holder)
             .field("writable", &self.writable)

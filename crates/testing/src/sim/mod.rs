@@ -20,6 +20,8 @@
 //!    whatever the seed decides (noise, zeros or what was there), so that code which relies on
 //!    discarded contents is caught while running as well as after a cut. Noise goes to pages that
 //!    hold something and to the first and last few of the range: a gigabyte stays cheap to discard.
+//!    **`extend`** makes the medium longer; a cut before the next barrier leaves the old length. Other handles know the length once
+//!    they `verify`.
 //! 7. **Write-back errors belong to the file.** After any failure to write a page back, for whatever call,
 //!    the file has an error: *one*, which every handle is told once by its next barrier, and once by its next
 //!    durable write or `check_writeback`, which fail (`errseq_t`: a handle is two descriptions of the file,

@@ -39,12 +39,17 @@ pub(super) struct Model {
     pending: BTreeMap<u64, Unit>,
     blocks: Blocks,
     marks: Vec<u64>,
+    len: u64,
+    /// The event that made the medium longer, and its length, until a barrier.
+    extended: Option<(u64, u64)>,
 }
 
 impl Model {
-    /// Contents that are durable, nothing pending.
-    pub(super) fn settled(contents: Pages, blocks: Blocks, unit: TearUnit) -> Self {
+    /// Contents of `len` bytes that are durable, nothing pending.
+    pub(super) fn settled(contents: Pages, blocks: Blocks, len: u64, unit: TearUnit) -> Self {
         Self {
+            len,
+            extended: None,
             unit: unit.bytes() as u64,
             durable: contents.clone(),
             latest: contents,
@@ -60,6 +65,10 @@ impl Model {
 
     pub(super) fn blocks(&self) -> &Blocks {
         &self.blocks
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.len
     }
 
     pub(super) fn marks(&self) -> &[u64] {
@@ -92,12 +101,18 @@ impl Model {
             EventKind::PersistFailed { offset, len } | EventKind::WritebackFailed { offset, len } => {
                 self.stick(&self.pending_in(offset, len))
             }
-            EventKind::Barrier { before } => self.harden(&self.pending_in(0, u64::MAX), before),
+            EventKind::Barrier { before } => {
+                self.harden(&self.pending_in(0, u64::MAX), before);
+                if let Some((_, len)) = self.extended.take_if(|(event, _)| *event < before) {
+                    self.len = len;
+                }
+            }
             EventKind::BarrierFailed => self.stick(&self.pending_in(0, u64::MAX)),
             EventKind::Damage => {
                 let damaged = event.ranges().flat_map(|(at, len)| self.pending_in(at, len));
                 self.harden(&damaged.collect::<Vec<_>>(), seq + 1);
             }
+            EventKind::Extended(len) => self.extended = Some((seq, len)),
             EventKind::Mark(mark) => self.marks.push(mark),
         }
     }
@@ -284,7 +299,7 @@ mod tests {
         let mut rng = Seeded::new(1);
         for _ in 0..300 {
             let unit = [TearUnit::Word, TearUnit::Line, TearUnit::Sector][rng.usize(..3)];
-            let mut model = Model::settled(Pages::default(), Blocks::default(), unit);
+            let mut model = Model::settled(Pages::default(), Blocks::default(), 0, unit);
             let mut failed = false;
             for seq in 0..rng.u64(1..30) {
                 let (offset, len) = (rng.u64(..9000), rng.u64(1..900));
@@ -325,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_write_during_a_barrier_is_not_covered_by_it() {
-        let mut model = Model::settled(Pages::default(), Blocks::default(), TearUnit::Word);
+        let mut model = Model::settled(Pages::default(), Blocks::default(), 0, TearUnit::Word);
         write(&mut model, 0, 1);
         happen(&mut model, 1, EventKind::BarrierFailed);
         write(&mut model, 2, 2);
@@ -339,7 +354,7 @@ mod tests {
 
     #[test]
     fn a_write_during_a_durable_write_is_not_covered_by_it() {
-        let mut model = Model::settled(Pages::default(), Blocks::default(), TearUnit::Word);
+        let mut model = Model::settled(Pages::default(), Blocks::default(), 0, TearUnit::Word);
         write(&mut model, 0, 1);
         write(&mut model, 1, 2);
         happen(&mut model, 2, EventKind::Persisted { write: 0, offset: 0, len: 8 });
@@ -349,7 +364,7 @@ mod tests {
 
     #[test]
     fn single_writes_take_their_place_in_the_order() {
-        let mut model = Model::settled(Pages::default(), Blocks::default(), TearUnit::Word);
+        let mut model = Model::settled(Pages::default(), Blocks::default(), 0, TearUnit::Word);
         (0..3).for_each(|seq| write(&mut model, seq, seq as u8 + 1));
         let only = [0, 1, 2].map(|event| first_byte(&model, Choice::Only(event)));
         let all_but = [0, 1, 2].map(|event| first_byte(&model, Choice::AllBut(event)));

@@ -9,7 +9,6 @@ use super::model::Model;
 #[derive(Clone)]
 pub(super) struct Recording {
     pub(super) config: SimConfig,
-    pub(super) len: u64,
     pub(super) base: Model,
     pub(super) first: u64,
     pub(super) events: Vec<Event>,
@@ -44,7 +43,7 @@ impl Recording {
         CrashImage {
             contents: model.contents(&cut.choice.picks(model)),
             blocks: model.blocks().clone(),
-            len: self.len,
+            len: model.len(),
             config: self.config,
             cut,
             marks: model.marks().to_vec(),

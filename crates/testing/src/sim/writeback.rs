@@ -51,7 +51,7 @@ impl SimMedium {
     /// The system tries to write back what is pending, and fails: nobody is told before its next barrier or
     /// durable write.
     pub fn fail_writeback(&self, no_space: bool) {
-        let everything = EventKind::WritebackFailed { offset: 0, len: self.len };
+        let everything = EventKind::WritebackFailed { offset: 0, len: self.length() };
         self.lock().lose(self.holder, everything, no_space);
     }
 

@@ -3,6 +3,7 @@
 use crate::failure::Result;
 use crate::out::Out;
 use crate::reading;
+use crate::sealing::SealArgs;
 use crate::text::printable;
 use indelible::heap::touched::Touched;
 use indelible::{Difference, ErrorKind, Pool, ReadHeap};
@@ -121,7 +122,7 @@ fn types(pool: &Pool, name: &str, key: &[u8]) -> Result<Option<BTreeMap<String, 
 
 /// The heap in an object, if there is one.
 fn open(pool: &Pool, name: &str, key: &[u8]) -> Result<Option<ReadHeap>> {
-    match ReadHeap::open(reading::attach(pool, name, key)?) {
+    match ReadHeap::open(reading::attach(pool, name, key, &SealArgs::default())?) {
         Err(error) if error.kind() == ErrorKind::NotAHeap => Ok(None),
         heap => Ok(Some(heap?)),
     }

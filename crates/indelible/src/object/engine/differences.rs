@@ -41,6 +41,7 @@ impl Core {
                     break;
                 }
             }
+            primary.wipe(&mut then);
             Ok(())
         })
     }

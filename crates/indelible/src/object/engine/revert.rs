@@ -9,6 +9,7 @@ use crate::object::compare::{LINE, extend};
 use crate::object::origin::Trust;
 use crate::object::tracked::Tracked;
 use crate::shadow::{Shadow, each_run};
+use crate::sys::PAGE;
 use indelible_store::error::StoreError;
 use indelible_store::store::PageImage;
 use std::ops::ControlFlow;
@@ -48,7 +49,12 @@ impl Core {
         let fresh = self.fresh()?;
         let mut undo = Vec::new();
         self.each_difference(|page, lines, then| {
-            let then = (page < fresh).then(|| Box::new(then.clone()));
+            let then = (page < fresh).then(|| {
+                // Not by way of the stack, where a copy would stay.
+                let mut copy = Box::new(PageImage([0; PAGE]));
+                copy.0.copy_from_slice(&then.0);
+                copy
+            });
             undo.push(Undo { page, lines, then });
             ControlFlow::Continue(())
         })?;
@@ -62,6 +68,11 @@ impl Core {
             }
         }
         settle_undone(&mut self.tracked, &undo);
+        if self.writer()?.sealed_pages().is_some() {
+            // Plaintext, whose memory is given up.
+            undo.iter_mut().filter_map(|undo| undo.then.as_mut()).for_each(|then| then.0.fill(0));
+            std::hint::black_box(&undo);
+        }
         // Verified were the bytes that are gone.
         if self.trust == Trust::Verified {
             self.trust = Trust::Foreign;

@@ -88,7 +88,7 @@ impl Store {
                 let (start, len) = (first * PAGE, pages * PAGE);
                 if start + len > table.root.virgin.get() {
                     table.give_extent(first, pages)?;
-                    table.raise_virgin((start + len + AHEAD).min(self.len));
+                    table.raise_virgin((start + len + AHEAD).min(table.pool_len()));
                     return Ok(None);
                 }
                 let mut bytes = vec![0; len as usize];

@@ -109,6 +109,14 @@ impl Primary<'_> {
         Ok(())
     }
 
+    /// Overwrites pages that were read, if they are plaintext of a sealed object: before their memory is given up.
+    pub fn wipe(&self, images: &mut [PageImage]) {
+        if self.sealed.is_some() {
+            images.as_mut_bytes().fill(0);
+            std::hint::black_box(images);
+        }
+    }
+
     /// How many pages more can be kept, so that comparing them again reads nothing.
     #[must_use]
     pub fn room(&self) -> usize {

@@ -22,7 +22,6 @@ use crate::table::{Key, Layers, read_pages};
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
-use zeroize::Zeroize;
 
 impl Store {
     /// The key page of a sealed object, recovered.
@@ -143,7 +142,7 @@ impl Writer {
         changes: &mut dyn Changes,
         batch: &mut Batch,
     ) -> Result<(u64, Change)> {
-        let mut plain = Batch::new();
+        let mut plain = Batch::secret();
         plain.begin(kind::PSYNC, self.object.offset, self.object.entry.binding.get());
         let mut primary = self.primary();
         let collected = changes.collect(&mut primary, &mut plain);
@@ -231,12 +230,5 @@ impl Writer {
         });
         self.sealed = sealed;
         done
-    }
-}
-
-impl Batch {
-    /// Overwrites its lines, which were those of a sealed object.
-    fn wipe(&mut self) {
-        self.wipe_with(|bytes| bytes.zeroize());
     }
 }

@@ -256,6 +256,8 @@ impl Store {
     /// The position behind what is durable, psyncs, and their lines. `None`: there is a gap, or the object lies elsewhere.
     pub(super) fn read_tail(&self, tail: &Tail) -> Result<Option<(Option<LaneLog>, u64, Lines)>> {
         let (slot, lane) = (tail.object.offset, tail.object.entry.lane.get());
+        // Batches that lead behind what the medium is known to have end the log.
+        self.device.verify()?;
         // The log of its lane before the first batch, if the object lies where it did, and the psyncs that checkpoints have hidden.
         let look = || {
             self.view(|table| {

@@ -6,6 +6,7 @@ use crate::format::lane::HEADERS;
 use crate::format::root::Root;
 use crate::format::{DATA, PAGE, TABLE_LANE, TABLE_LANE_LEN, TABLE_ROOT};
 use crate::lane::{Ending, LaneLog, Search, Witnesses, ending, mend, scan};
+use crate::medium::Medium;
 use crate::recovery::catch_up;
 
 /// State of the table lane.
@@ -91,12 +92,19 @@ impl Survey {
         }
     }
 
-    /// Reads the root page.
-    pub(super) fn read_root(&mut self) {
-        let Some(root) = self.read::<Root>(Part::Root, TABLE_ROOT) else { return };
+    /// Reads the root page, and the length of the pool from it.
+    ///
+    /// # Errors
+    /// `Truncated`: the medium is shorter than the pool.
+    pub(super) fn read_root(&mut self) -> Result<()> {
+        let Some(root) = self.read::<Root>(Part::Root, TABLE_ROOT) else { return Ok(()) };
         if !root.verify(self.seed, self.len) {
             self.find(Severity::Error, Part::Root, TABLE_ROOT, Cure::Rebuild, "the table root is damaged");
-            return;
+            return Ok(());
+        }
+        self.len = root.pool_len(self.len);
+        if self.len > self.medium.len() {
+            return Err(StoreError::Truncated { pool: self.len, medium: self.medium.len() });
         }
         let (next, end) = (root.chunk_next.get(), root.chunk_end.get());
         let fault = if next < end && (next < DATA || !end.is_multiple_of(PAGE)) {
@@ -112,5 +120,6 @@ impl Survey {
             self.find(Severity::Error, Part::Root, TABLE_ROOT, Cure::Rebuild, what);
         }
         self.root = Some(root);
+        Ok(())
     }
 }

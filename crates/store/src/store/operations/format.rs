@@ -9,7 +9,7 @@ use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::root::Root;
 use crate::format::superblock::{MAGIC, SLOTS, Superblock};
-use crate::format::{DATA, LANE_DIRECTORY, MIN_POOL, PAGE, TABLE_LANE, VERSION};
+use crate::format::{DATA, LANE_DIRECTORY, MAX_POOL, MIN_POOL, PAGE, TABLE_LANE, VERSION};
 use crate::lane::{Batch, LaneLog};
 use crate::medium::{Device, read_struct, write_fresh, zero_fresh};
 use crate::mutant::Mutant;
@@ -35,8 +35,6 @@ pub struct FormatOptions {
     pub known: Vec<Window>,
 }
 
-const TIB: u64 = 1 << 40;
-
 impl Store {
     /// Formats the medium and opens the new pool.
     ///
@@ -44,9 +42,8 @@ impl Store {
     /// `BadLength`, `AlreadyAPool` (without `force`), `BadLabel`, or the medium's.
     pub fn format(device: Arc<dyn Device>, identity: Identity, how: &FormatOptions) -> Result<Arc<Store>> {
         let len = device.len() / PAGE * PAGE;
-        let max = 32 * TIB;
-        if !(MIN_POOL..=max).contains(&len) {
-            return Err(StoreError::BadLength { len, min: MIN_POOL, max });
+        if !(MIN_POOL..=MAX_POOL).contains(&len) {
+            return Err(StoreError::BadLength { len, min: MIN_POOL, max: MAX_POOL });
         }
         if how.label.len() > 128 {
             return Err(StoreError::BadLabel { len: how.label.len() });
@@ -111,6 +108,7 @@ fn write_table(store: &Store, zeroed: bool) -> Result<()> {
     let chunk = 64 * PAGE;
     let mut root = Root::new_zeroed();
     root.magic = U32::new(crate::format::root::MAGIC);
+    root.length = U64::new(len);
     root.next_binding = U64::new(1);
     root.chunk_next = U64::new(DATA);
     root.chunk_end = U64::new(DATA + chunk);

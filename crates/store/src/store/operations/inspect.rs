@@ -171,7 +171,7 @@ impl Store {
     pub fn info(&self) -> Result<StoreInfo> {
         self.view(|table| {
             Ok(StoreInfo {
-                length: self.len,
+                length: table.pool_len(),
                 objects: table.root.objects.get(),
                 free: table.root.free_pages.get() * PAGE,
                 largest: PAGES.largest(table)? * PAGE,

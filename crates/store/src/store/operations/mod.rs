@@ -7,6 +7,7 @@ mod diff;
 mod following;
 mod format;
 mod inspect;
+mod length;
 mod listing;
 mod lives;
 mod merge;

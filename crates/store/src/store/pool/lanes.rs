@@ -158,7 +158,7 @@ impl Store {
             }
         }
         let Some(index) = unused else { return Err(refused.unwrap_or(StoreError::NoLane { lanes: LANES })) };
-        self.make_lane(table, index, LaneLog::default_len(self.len))
+        self.make_lane(table, index, LaneLog::default_len(table.pool_len()))
     }
 
     /// Whether recovery of the lane for somebody else's sake failed in this process, and nobody has recovered it since.

@@ -10,7 +10,7 @@ use crate::error::{Result, StoreError};
 use crate::format::superblock::{SLOTS, SlotFault, Superblock};
 use crate::format::{VERSION, superblock};
 use crate::lane::LaneLog;
-use crate::medium::{Device, FaultLatch, Medium, read_struct};
+use crate::medium::{Device, FORMATTED, FaultLatch, Medium, MediumError, read_struct};
 use crate::space::TableTransaction;
 use crate::store::access::Table;
 use crate::store::lanes::WriterLane;
@@ -154,7 +154,8 @@ impl Store {
         after: impl FnOnce(R) -> S,
     ) -> Result<S> {
         // Others may have read that an object is bound to one of them, and wait for it.
-        self.table.update_then(change, after).inspect_err(|_| self.forget_failed_lanes())
+        let done = self.table.update_then(change, after).inspect_err(|_| self.forget_failed_lanes());
+        done.map_err(|error| self.unless_formatted(error))
     }
 
     /// Runs `look` on the table as it is; in a read-only store more than once, if the table changes meanwhile.
@@ -162,7 +163,23 @@ impl Store {
         &self,
         look: impl FnMut(&TableTransaction<'_>) -> Result<R>,
     ) -> Result<R> {
-        self.table.view(look)
+        self.table.view(look).map_err(|error| self.unless_formatted(error))
+    }
+
+    /// Whether the medium has this pool still, and not another one that was formatted over it.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        let another = |slot: u64| {
+            let found = read_struct::<Superblock>(&*self.device, slot);
+            found.is_ok_and(|found| found.verify(self.device.len()).is_ok() && found.id != self.id())
+        };
+        !SLOTS.into_iter().any(another)
+    }
+
+    /// Passes on an error of the table, unless its cause is that this is another pool's by now.
+    fn unless_formatted(&self, error: StoreError) -> StoreError {
+        let damage = matches!(error, StoreError::Damaged { .. } | StoreError::BatchDamaged { .. });
+        if damage && !self.is_there() { MediumError::Gone { what: FORMATTED }.into() } else { error }
     }
 }
 

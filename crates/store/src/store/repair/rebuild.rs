@@ -134,6 +134,7 @@ impl SettledRepair<'_> {
         let end = claimed.iter().map(|claim| claim.end).max().unwrap_or(0) * PAGE;
         let mut root = Root::new_zeroed();
         root.magic = U32::new(root::MAGIC);
+        root.length = U64::new(self.len);
         root.next_binding = U64::new(next);
         root.virgin = U64::new(self.len);
         if let Some(old) = &survey.root {

@@ -112,7 +112,7 @@ impl Repair {
             return Ok(());
         }
         let next = next_binding(survey, &survey.objects);
-        root.virgin = U64::new(self.len);
+        root.virgin = U64::new(root.pool_len(self.superblock.length.get()));
         root.next_binding = U64::new(root.next_binding.get().max(next));
         self.medium.write(TABLE_ROOT, root.sealed(self.seed).as_bytes())?;
         Ok(self.medium.barrier()?)

@@ -1,0 +1,63 @@
+// Keys of sealed objects. Included by pmo.hpp.
+#ifndef PMO_SEAL_KEY_HPP
+#define PMO_SEAL_KEY_HPP
+
+#include <pmo.h>
+#include <pmo/error.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace pmo {
+
+// A key that opens sealed objects; the destructor overwrites it (pmo_seal_key_free).
+class seal_key {
+public:
+    // The bytes of a key file: 32 random ones or more.
+    static seal_key bytes(std::string_view bytes) { return seal_key(pmo_seal_key_bytes(bytes.data(), bytes.size())); }
+    static seal_key file(const std::string &path) { return seal_key(pmo_seal_key_file(path.c_str())); }
+    static seal_key passphrase(const char *text) { return seal_key(pmo_seal_key_passphrase(text)); }
+    // The standard output of a command of the shell, which is killed after so many milliseconds.
+    static seal_key command(const std::string &command, std::uint64_t milliseconds)
+    {
+        return seal_key(pmo_seal_key_command(command.c_str(), milliseconds));
+    }
+    // A credential that systemd gave to this service.
+    static seal_key credential(const std::string &name) { return seal_key(pmo_seal_key_credential(name.c_str())); }
+    // The TPM 2.0 of this machine, or the device or socket of another one.
+    static seal_key tpm(const char *path = nullptr) { return seal_key(pmo_seal_key_tpm(path)); }
+
+    seal_key(seal_key &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    seal_key &operator=(seal_key &&other) noexcept
+    {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    ~seal_key()
+    {
+        if (handle_ != nullptr)
+            pmo_seal_key_free(handle_);
+    }
+
+    const pmo_seal_key *handle() const noexcept { return handle_; }
+
+private:
+    explicit seal_key(pmo_seal_key *handle) : handle_(detail::check(handle)) {}
+
+    pmo_seal_key *handle_;
+};
+
+// A key slot of a sealed object (struct pmo_key_slot).
+struct key_slot {
+    unsigned slot;
+    pmo_key_kind kind;
+    std::uint64_t created;
+    bool damaged;
+    std::string label;
+};
+
+} // namespace pmo
+
+#endif

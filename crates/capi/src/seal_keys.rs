@@ -1,0 +1,255 @@
+//! Sealed objects: keys that open them, as handles, and the key slots of an object.
+
+use crate::args::{borrow, bytes, text};
+use crate::guard::{Failure, Result, guarded, status};
+use crate::handles::{pmo_pool, pool};
+use crate::objects::{CreateOptions, READ_ONLY, SPARSE, VOLATILE, attach};
+use indelible::SealKey;
+use std::collections::BTreeMap;
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::path::Path;
+use std::ptr::{null_mut, without_provenance_mut};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The target of a handle: nothing. A handle is a number, so that one that was freed is noticed.
+#[allow(non_camel_case_types)]
+pub struct pmo_seal_key(());
+
+/// Keys by the number that is their handle, and the newest one.
+static KEYS: Mutex<(BTreeMap<usize, SealKey>, usize)> = Mutex::new((BTreeMap::new(), 0));
+
+fn keys<R>(f: impl FnOnce(&mut (BTreeMap<usize, SealKey>, usize)) -> R) -> R {
+    f(&mut KEYS.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The key that a handle means.
+fn find(handle: *const pmo_seal_key) -> Result<SealKey> {
+    let found = keys(|(all, _)| all.get(&handle.addr()).cloned());
+    found.ok_or_else(|| match handle.is_null() {
+        true => Failure::argument("the seal key is NULL"),
+        false => Failure::argument("the seal key was freed, or never was one"),
+    })
+}
+
+fn made(make: impl FnOnce() -> Result<SealKey>) -> *mut pmo_seal_key {
+    guarded(null_mut(), || {
+        let key = make()?;
+        Ok(keys(|(all, last)| {
+            *last += 16;
+            all.insert(*last, key);
+            without_provenance_mut(*last)
+        }))
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_seal_key_bytes(start: *const c_void, len: usize) -> *mut pmo_seal_key {
+    // SAFETY: the caller's promise.
+    made(|| Ok(SealKey::file(unsafe { bytes(start, len, "seal key") }?.to_vec())?))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_seal_key_file(path: *const c_char) -> *mut pmo_seal_key {
+    // SAFETY: the caller's promise.
+    made(|| Ok(SealKey::from_file(unsafe { text(path, "path") }?)?))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_seal_key_passphrase(passphrase: *const c_char) -> *mut pmo_seal_key {
+    // SAFETY: the caller's promise.
+    made(|| Ok(SealKey::passphrase(unsafe { text(passphrase, "passphrase") }?.to_owned())?))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_seal_key_command(
+    command: *const c_char,
+    milliseconds: u64,
+) -> *mut pmo_seal_key {
+    // SAFETY: the caller's promise.
+    let command = || unsafe { text(command, "command") };
+    made(|| Ok(SealKey::command(command()?, Duration::from_millis(milliseconds))?))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_seal_key_credential(name: *const c_char) -> *mut pmo_seal_key {
+    // SAFETY: the caller's promise.
+    made(|| Ok(SealKey::credential(unsafe { text(name, "name of the credential") }?)?))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_seal_key_tpm(path: *const c_char) -> *mut pmo_seal_key {
+    made(|| {
+        // SAFETY: the caller's promise.
+        let path = if path.is_null() { None } else { Some(unsafe { text(path, "path") }?) };
+        Ok(SealKey::tpm(path.map(Path::new))?)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_seal_key_free(seal: *mut pmo_seal_key) -> c_int {
+    status(|| {
+        find(seal)?;
+        drop(keys(|(all, _)| all.remove(&seal.addr())));
+        Ok(())
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_create_sealed(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    options: *const CreateOptions,
+    seal: *const pmo_seal_key,
+    label: *const c_char,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let with = unsafe { borrow(options, "struct of options")?.read(READ_ONLY | SPARSE | VOLATILE) }?;
+        let seal = find(seal)?;
+        // SAFETY: the caller's promise.
+        let (name, label) = unsafe { (text(name, "name")?, text(label, "label")?) };
+        Ok(pool(handle)?.create_with(name, &with.sealed(&seal, label))?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_attach_sealed(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    wanted: c_int,
+    key: *const c_void,
+    key_len: usize,
+    seal: *const pmo_seal_key,
+) -> *mut c_void {
+    guarded(null_mut(), || {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        let seal = find(seal)?;
+        attach(&pool(handle)?, name, wanted, key, Some(&seal))
+    })
+}
+
+/// `struct pmo_key_slot`.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct KeySlot {
+    pub slot: u32,
+    pub kind: u32,
+    pub created: u64,
+    pub damaged: u32,
+    pub reserved: u32,
+    pub label: *const c_char,
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_key_slots(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+    each: Option<extern "C" fn(*const KeySlot, *mut c_void) -> c_int>,
+    context: *mut c_void,
+) -> c_int {
+    guarded(-1, || {
+        let each = each.ok_or_else(|| Failure::argument("the function to be called is NULL"))?;
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        for found in pool(handle)?.key_slots(name, key)? {
+            let label = CString::new(found.label).unwrap_or_default();
+            let slot = KeySlot {
+                slot: found.slot as u32,
+                kind: found.kind.into(),
+                created: found.created,
+                damaged: found.damaged.into(),
+                reserved: 0,
+                label: label.as_ptr(),
+            };
+            let result = each(&slot, context);
+            if result != 0 {
+                return Ok(result);
+            }
+        }
+        Ok(0)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_add_key(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+    seal: *const pmo_seal_key,
+    added: *const pmo_seal_key,
+    label: *const c_char,
+) -> c_int {
+    guarded(-1, || {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        // SAFETY: the caller's promise.
+        let label = unsafe { text(label, "label") }?;
+        let (seal, added) = (find(seal)?, find(added)?);
+        Ok(pool(handle)?.add_key(name, key, &seal, &added, label)? as c_int)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_change_key(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+    seal: *const pmo_seal_key,
+    changed: *const pmo_seal_key,
+    label: *const c_char,
+) -> c_int {
+    guarded(-1, || {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        // SAFETY: the caller's promise.
+        let label = if label.is_null() { None } else { Some(unsafe { text(label, "label") }?) };
+        let (seal, changed) = (find(seal)?, find(changed)?);
+        Ok(pool(handle)?.change_key(name, key, &seal, &changed, label)? as c_int)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_remove_key(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+    seal: *const pmo_seal_key,
+    slot: c_uint,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        Ok(pool(handle)?.remove_key(name, key, &find(seal)?, slot as usize)?)
+    })
+}

@@ -1,0 +1,79 @@
+// Sealed objects in C++: sealed POOL.
+#include "check.hpp"
+
+#include <fstream>
+#include <iterator>
+
+template <class F> static int code(F f)
+{
+    try {
+        f();
+    } catch (const pmo::error &error) {
+        CHECK(std::string(error.what()).find("planted") == std::string::npos);
+        return error.code();
+    }
+    return 0;
+}
+
+int main(int, char **argv)
+{
+    const std::string path = argv[1];
+    pmo::pool pool = pmo::pool::open_or_format(path, 16 << 20);
+    pmo::seal_key key = pmo::seal_key::bytes(std::string(32, 'Z'));
+    std::ofstream(path + ".key", std::ios::binary) << std::string(32, 'Z');
+    const pmo::seal_key file = pmo::seal_key::file(path + ".key");
+    const pmo::seal_key phrase = pmo::seal_key::passphrase("planted phrase");
+    const pmo::seal_key command = pmo::seal_key::command("cat '" + path + ".key'", 20000);
+    const pmo::seal_key wrong = pmo::seal_key::bytes(std::string(32, 'W'));
+    CHECK(code([&] { pmo::seal_key::bytes("planted"); }) == PMO_ERR_SEALED);
+    CHECK(code([&] { pmo::seal_key::file(path + ".none"); }) == PMO_ERR_IO);
+    CHECK(code([&] { pmo::seal_key::command("exit 1", 20000); }) == PMO_ERR_SEALED);
+
+    // Containers in a sealed object.
+    {
+        pmo::heap heap = pool.heap_sealed("words", 1 << 20, key);
+        auto &words = heap.root<pmo::map<pmo::string, long>>("words");
+        words[heap.text("planted plaintext that is longer than a short string")] = 7;
+        heap.psync();
+    }
+    CHECK(pool.stat("words").flags & PMO_STAT_SEALED);
+    {
+        std::ifstream in(path, std::ios::binary);
+        const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+        CHECK(bytes.size() > (1 << 20) && bytes.find("planted") == std::string::npos);
+    }
+    {
+        pmo::heap heap(pool.attach_read_sealed("words", file));
+        CHECK((heap.find<pmo::map<pmo::string, long>>("words")->begin()->second == 7));
+        CHECK(!heap.writable());
+    }
+    {
+        pmo::heap heap = pool.heap_sealed("words", 1 << 20, command);
+        CHECK((heap.root<pmo::map<pmo::string, long>>("words").size() == 1));
+    }
+    CHECK(code([&] { pool.heap("words", 1 << 20); }) == PMO_ERR_SEALED);
+    CHECK(code([&] { pool.attach_sealed("words", wrong); }) == PMO_ERR_WRONG_KEY);
+
+    // Keys and options.
+    pmo_create_options options{};
+    options.size = 5000;
+    options.write_key = options.read_key = "guard";
+    options.write_key_len = options.read_key_len = 5;
+    pool.create_sealed("guarded", options, key, "first");
+    CHECK(code([&] { pool.attach_sealed("guarded", key); }) == PMO_ERR_WRONG_KEY);
+    pool.attach_sealed("guarded", key, "guard");
+    CHECK(pool.add_key("guarded", key, phrase, "second", "guard") == 1);
+    auto slots = pool.key_slots("guarded", "guard");
+    CHECK(slots.size() == 2 && slots[0].label == "first" && slots[0].kind == PMO_KEY_FILE && !slots[0].damaged);
+    CHECK(slots[1].slot == 1 && slots[1].kind == PMO_KEY_PASSPHRASE && slots[1].created > 1000000000);
+    pool.remove_key("guarded", phrase, 0, "guard");
+    CHECK(code([&] { pool.remove_key("guarded", phrase, 1, "guard"); }) == PMO_ERR_SEALED);
+    CHECK(code([&] { pool.attach_sealed("guarded", key, "guard"); }) == PMO_ERR_WRONG_KEY);
+    CHECK(pool.change_key("guarded", phrase, key, "third", "guard") == 1 && pool.key_slots("guarded", "guard")[0].label == "third");
+
+    // A key that was moved from is none.
+    pmo::seal_key moved = std::move(key);
+    CHECK(key.handle() == nullptr && code([&] { pool.attach_sealed("words", key); }) == PMO_ERR_ARGUMENT);
+    pool.attach_sealed("words", moved);
+    std::cout << "done\n";
+}

@@ -1,0 +1,105 @@
+//! Keys that a command writes.
+
+use super::source::{KeySourceError, LIMIT};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, read};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use zeroize::Zeroizing;
+
+/// Bytes of its standard error that an error has.
+const STDERR: usize = 2000;
+
+/// A command that runs, and what it has written.
+struct Running {
+    child: Child,
+    key: Zeroizing<Vec<u8>>,
+    stderr: Vec<u8>,
+    deadline: Instant,
+}
+
+/// Runs the command, and returns what it writes to its standard output.
+pub(super) fn output(command: &str, timeout: Duration) -> Result<Vec<u8>, KeySourceError> {
+    let not_run = |error| KeySourceError::NotRun { command: command.to_owned(), error };
+    let mut shell = Command::new("/bin/sh");
+    shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = shell.spawn().map_err(not_run)?;
+    // As large as it can get: a buffer that grows leaves copies behind.
+    let key = Zeroizing::new(Vec::with_capacity(LIMIT));
+    let mut running = Running { child, key, stderr: Vec::new(), deadline: Instant::now() + timeout };
+    let ended = running.collect().and_then(|done| Ok(done && running.ends()?));
+    if !matches!(ended, Ok(true)) {
+        // It may have ended meanwhile.
+        let _ = running.child.kill();
+    }
+    let status = running.child.wait().map_err(not_run)?;
+    let stderr = String::from_utf8_lossy(&running.stderr).trim().to_owned();
+    let command = command.to_owned();
+    match ended {
+        Err(error) => Err(KeySourceError::NotRun { command, error }),
+        Ok(false) => Err(KeySourceError::TooSlow { command, timeout, stderr }),
+        // Killed by a pipe that nobody reads any more: its length is what is wrong.
+        Ok(true) if running.key.len() == LIMIT => Ok(std::mem::take(&mut running.key)),
+        Ok(true) if !status.success() => {
+            Err(KeySourceError::Failed { command, status: status.to_string(), stderr })
+        }
+        Ok(true) => Ok(std::mem::take(&mut running.key)),
+    }
+}
+
+impl Running {
+    /// Reads what it writes, until it closes both of its outputs. `false`: that was not before the deadline.
+    fn collect(&mut self) -> io::Result<bool> {
+        let (mut out, mut err) = (self.child.stdout.take(), self.child.stderr.take());
+        let mut buffer = Zeroizing::new([0; 4096]);
+        while out.is_some() || err.is_some() {
+            let fds: Vec<_> = out.iter().map(AsFd::as_fd).chain(err.iter().map(AsFd::as_fd)).collect();
+            let Some(ready) = self.wait(&fds)? else { return Ok(false) };
+            let (begin, end) = (ready.first() == Some(&true), ready.last() == Some(&true));
+            if let Some(pipe) = out.as_ref().filter(|_| begin) {
+                let got = read(pipe, &mut *buffer)?;
+                let room = LIMIT - self.key.len();
+                self.key.extend_from_slice(&buffer[..got.min(room)]);
+                if got == 0 || self.key.len() == LIMIT {
+                    out = None;
+                }
+            }
+            if let Some(pipe) = err.as_ref().filter(|_| end) {
+                let got = read(pipe, &mut *buffer)?;
+                let room = STDERR - self.stderr.len();
+                self.stderr.extend_from_slice(&buffer[..got.min(room)]);
+                if got == 0 {
+                    err = None;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Waits until it has ended. `false`: that was not before the deadline.
+    fn ends(&self) -> io::Result<bool> {
+        let process = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty())?;
+        Ok(self.wait(&[process.as_fd()])?.is_some())
+    }
+
+    /// Waits for one of these; says which are ready. `None`: none was before the deadline.
+    fn wait(&self, fds: &[BorrowedFd<'_>]) -> io::Result<Option<Vec<bool>>> {
+        let mut polled: Vec<_> = fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+        loop {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            let left =
+                Timespec { tv_sec: left.as_secs().min(1 << 30) as i64, tv_nsec: left.subsec_nanos().into() };
+            match poll(&mut polled, Some(&left)) {
+                Err(Errno::INTR) => {}
+                Ok(0) => return Ok(None),
+                done => {
+                    done?;
+                    return Ok(Some(polled.iter().map(|fd| !fd.revents().is_empty()).collect()));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Keys of sealed objects, and the places that they come from. No key is an argument of a program, and none is in an error.
+
+mod command;
+mod memory;
+mod source;
+mod tpm;
+
+pub(crate) use source::KeySourceError;
+
+use super::Anchor;
+use crate::error::{Cause, Error, Result};
+use indelible_store::seal::{self, Cost};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A key that opens sealed objects ([`CreateOptions::sealed`](crate::CreateOptions::sealed)). It is overwritten when it is dropped, and neither
+/// errors nor debug output show it.
+#[derive(Clone, Debug)]
+pub struct SealKey(pub(crate) seal::SealKey, pub(crate) Option<Arc<dyn Anchor>>);
+
+impl SealKey {
+    /// The contents of a key file: 32 random bytes or more, 1 MiB at most.
+    ///
+    /// # Errors
+    /// `Sealed`: too short, or too long.
+    pub fn file(contents: Vec<u8>) -> Result<SealKey> {
+        made(|| seal::SealKey::file(contents))
+    }
+
+    /// Reads the key file at `path`, all of whose bytes count.
+    ///
+    /// # Errors
+    /// `Io`: it cannot be read. `Sealed`: too short, or too long.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<SealKey> {
+        SealKey::file(had(source::contents(path.as_ref()))?)
+    }
+
+    /// A passphrase. Opening an object by it takes Argon2id with 64 MiB and three passes, some tenths of a second, for each slot that is one.
+    ///
+    /// # Errors
+    /// `Sealed`: it is empty.
+    pub fn passphrase(text: String) -> Result<SealKey> {
+        made(|| seal::SealKey::passphrase(text))
+    }
+
+    /// Reads the passphrase in the file at `path`; a line break at its end does not count.
+    ///
+    /// # Errors
+    /// `Io`: it cannot be read. `Sealed`: it is empty, or not UTF-8.
+    pub fn passphrase_from_file(path: impl AsRef<Path>) -> Result<SealKey> {
+        SealKey::passphrase(had(source::text(path.as_ref()))?)
+    }
+
+    /// As [`passphrase`](SealKey::passphrase); slots that are made with it ask for so much work.
+    ///
+    /// # Errors
+    /// `Sealed`: it is empty, or the work is out of bounds.
+    pub fn passphrase_at(text: String, cost: Cost) -> Result<SealKey> {
+        made(|| seal::SealKey::passphrase_at(text, cost))
+    }
+
+    /// The same key with the object's anchor: an object that is put back as a whole, with or without the pool, to an older state is then an error of the attach
+    /// ([`PoolBehind`](crate::ErrorKind::PoolBehind)).
+    ///
+    /// The first attach for writing records the object in the anchor, and notes in the object that it has one: it is not attached without from then on. The anchor is told of the newest
+    /// state by attach, checkpoint and detach, and by a psync if its [interval](Anchor::interval) has passed. If the process dies, states between the record and the newest one are not
+    /// told apart; after a detach there is one state that is accepted.
+    #[must_use]
+    pub fn anchored(self, anchor: impl Anchor + 'static) -> SealKey {
+        SealKey(self.0, Some(Arc::new(anchor)))
+    }
+
+    /// The credential `name` that systemd gave to this service (`LoadCredential=`, `LoadCredentialEncrypted=`): the file of that name in the folder
+    /// that the environment variable `CREDENTIALS_DIRECTORY` names. It opens the same slots as a key file of the same bytes.
+    ///
+    /// # Errors
+    /// `Sealed`: there are no credentials, `name` has a `/`, or it is too short or too long. `Io`: it cannot be read.
+    pub fn credential(name: &str) -> Result<SealKey> {
+        SealKey::from_file(had(source::credential(name))?)
+    }
+
+    /// The standard output of a command, which `/bin/sh` runs: a key service, say, or a smart card. It opens the same slots as a key file of the same
+    /// bytes. The command has no standard input; it is killed after `timeout`.
+    ///
+    /// # Errors
+    /// `Sealed`: it cannot be started, fails, takes longer, or writes too little or too much. The error has its standard error, never its output.
+    pub fn command(command: &str, timeout: Duration) -> Result<SealKey> {
+        SealKey::file(had(command::output(command, timeout))?)
+    }
+
+    /// The TPM 2.0 of this machine, `/dev/tpmrm0`, or a device or a socket at another path. A slot that is made with it has a random secret, sealed under the storage
+    /// key of the TPM's owner hierarchy, which has no password: a copy of the pool does not open elsewhere, and every process that may use the TPM opens the
+    /// object. Take a second key, elsewhere: a TPM that is cleared, or a machine that is gone, takes its slots along.
+    ///
+    /// # Errors
+    /// `Sealed`: it cannot be opened. Attaching, or adding a key, fails with `Sealed` if it refuses, is locked, or was reset since.
+    pub fn tpm(path: Option<&Path>) -> Result<SealKey> {
+        let device = had(tpm::device(path))?;
+        made(|| Ok(seal::SealKey::device(device)))
+    }
+}
+
+/// Makes a key of a secret, which is kept out of core dumps and swap from here on.
+fn made(key: impl FnOnce() -> Result<seal::SealKey, indelible_store::error::StoreError>) -> Result<SealKey> {
+    seal::keep_secrets_in(memory::keep);
+    key().map(|key| SealKey(key, None)).map_err(|error| Error::new("use a seal key", Cause::Store(error)))
+}
+
+fn had<T>(found: Result<T, KeySourceError>) -> Result<T> {
+    found.map_err(|error| Error::new("get the seal key", error))
+}

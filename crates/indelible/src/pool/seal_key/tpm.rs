@@ -1,0 +1,37 @@
+//! Keys that a TPM keeps: what a key slot has of them is a blob that no other machine makes a key of.
+
+use super::source::KeySourceError;
+use crate::sys::tpm::{self, SECRET, Tpm, TpmError, named};
+use indelible_store::seal::SecretDevice;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// The TPM at this path, or that of the machine, which can be opened.
+pub(super) fn device(path: Option<&Path>) -> Result<Arc<dyn SecretDevice>, KeySourceError> {
+    let path = tpm::path(path);
+    match Tpm::open(&path) {
+        Ok(_) => Ok(Arc::new(TpmDevice(path))),
+        Err(error) => Err(KeySourceError::Tpm { path, error }),
+    }
+}
+
+/// A TPM, which is opened for each use: others need it, too.
+struct TpmDevice(PathBuf);
+
+impl TpmDevice {
+    fn with<R>(&self, f: impl FnOnce(&mut Tpm) -> Result<R, TpmError>) -> Result<R, String> {
+        let done = Tpm::open(&self.0).map_err(TpmError::Io).and_then(|mut tpm| f(&mut tpm));
+        done.map_err(|error| named(&self.0, &error))
+    }
+}
+
+impl SecretDevice for TpmDevice {
+    fn seal(&self, secret: &[u8; SECRET]) -> Result<Vec<u8>, String> {
+        self.with(|tpm| tpm.seal(secret))
+    }
+
+    fn unseal(&self, blob: &[u8]) -> Result<Zeroizing<[u8; SECRET]>, String> {
+        self.with(|tpm| tpm.unseal(blob))
+    }
+}

@@ -1,0 +1,62 @@
+//! Memory for secrets: pages of their own, which core dumps leave out and swap does not get, as far as the process may lock memory.
+//!
+//! Invariants:
+//! 1. The mapping of a [`SecretPages`] is its own, belongs to no thread, and lives as long as it does.
+//! 2. Its bytes are changed through `&mut` only.
+
+#![allow(unsafe_code)]
+
+use super::{PAGE, mmap};
+use rustix::mm::{MapFlags, ProtFlags, mlock, mmap_anonymous};
+use std::ptr::{self, NonNull};
+use zeroize::Zeroize;
+
+/// See the module. A mapping of its own.
+pub(crate) struct SecretPages {
+    start: NonNull<u8>,
+    /// Bytes of the secret.
+    len: usize,
+    /// Bytes of the mapping.
+    mapped: usize,
+}
+
+// SAFETY: (1), (2).
+unsafe impl Send for SecretPages {}
+// SAFETY: (1), (2).
+unsafe impl Sync for SecretPages {}
+
+impl SecretPages {
+    /// Zeros for a secret of so many bytes. `None`: the kernel gives none.
+    pub(crate) fn new(len: usize) -> Option<SecretPages> {
+        let mapped = len.max(1).next_multiple_of(PAGE);
+        // SAFETY: (1) no address is given, so the mapping replaces nothing.
+        let start = unsafe {
+            mmap_anonymous(ptr::null_mut(), mapped, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+        };
+        let start = NonNull::new(start.ok()?.cast::<u8>())?;
+        let pages = SecretPages { start, len, mapped };
+        mmap::dont_dump(start.as_ptr().expose_provenance(), mapped).ok()?;
+        // SAFETY: (1) the range is mapped; locking changes neither contents nor access. A process may be allowed to lock nothing: the secret
+        // could be swapped out then, as SAFETY.md says.
+        let _ = unsafe { mlock(start.as_ptr().cast(), mapped) };
+        Some(pages)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: (1) the mapping has that many bytes, and lives as long as this; (2) they are changed through `&mut self` only.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: (1) the mapping has that many bytes, and lives as long as this; (2) nobody else has them.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for SecretPages {
+    fn drop(&mut self) {
+        self.bytes_mut().zeroize();
+        // SAFETY: (1) the mapping is this value's, which nobody uses any more.
+        let _ = unsafe { mmap::unmap(self.start.as_ptr().expose_provenance(), self.mapped) };
+    }
+}

@@ -1,0 +1,188 @@
+//! Sources of seal keys: files, commands, a TPM (S3.6). The TPM is emulated by swtpm, where that is installed.
+
+use super::support::{Ground, World};
+use indelible::{CreateOptions, ErrorKind, Pool, SealKey, Tracking};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(100);
+
+fn file() -> SealKey {
+    SealKey::file(vec![0x5a; 32]).unwrap()
+}
+
+/// An emulated TPM, which has its state in a folder, and ends with this value.
+struct Emulator {
+    process: Child,
+    socket: PathBuf,
+}
+
+impl Emulator {
+    /// `None`: swtpm is not installed.
+    fn start(state: &Path) -> Option<Emulator> {
+        let (socket, control) = (state.join("socket"), state.join("control"));
+        let _ = (std::fs::remove_file(&socket), std::fs::remove_file(&control));
+        let mut command = Command::new("swtpm");
+        command.args(["socket", "--tpm2", "--flags", "startup-clear"]);
+        command.arg("--tpmstate").arg(format!("dir={}", state.display()));
+        command.arg("--server").arg(format!("type=unixio,path={}", socket.display()));
+        command.arg("--ctrl").arg(format!("type=unixio,path={}", control.display()));
+        let process = match command.stdin(Stdio::null()).stderr(Stdio::null()).spawn() {
+            Ok(process) => process,
+            Err(error) => {
+                indelible_testing::not_tested(format_args!("keys that a TPM keeps: no swtpm: {error}"));
+                return None;
+            }
+        };
+        let mut emulator = Emulator { process, socket };
+        while !emulator.socket.exists() {
+            assert!(emulator.process.try_wait().unwrap().is_none(), "swtpm ended");
+            std::thread::yield_now();
+        }
+        Some(emulator)
+    }
+
+    fn key(&self) -> SealKey {
+        SealKey::tpm(Some(&self.socket)).unwrap()
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        let _ = (self.process.kill(), self.process.wait());
+    }
+}
+
+fn kind<T>(result: indelible::Result<T>) -> (ErrorKind, String) {
+    let error = result.err().expect("an error");
+    (error.kind(), error.to_string())
+}
+
+fn made(world: &World) -> Pool {
+    let pool = world.format();
+    pool.create_with("a", &CreateOptions::new(9000).sealed(&file(), "file")).unwrap();
+    let mut a = pool.attach_sealed("a", b"", &file()).unwrap();
+    a.range_mut(0..7).copy_from_slice(b"planted");
+    a.psync().unwrap();
+    a.detach().unwrap();
+    pool
+}
+
+// S3.6
+#[test]
+fn a_tpm_opens_the_slots_that_it_made_until_it_is_reset() {
+    let state = tempfile::tempdir().unwrap();
+    let world = World::new(Ground::File, Tracking::Auto, false);
+    let pool = made(&world);
+    let Some(emulator) = Emulator::start(state.path()) else { return };
+    // Each use is a connection of its own, which the emulator gives to one at a time.
+    let slot = pool.add_key("a", b"", &file(), &emulator.key(), "this machine").unwrap();
+    let slots = pool.key_slots("a", b"").unwrap();
+    assert_eq!(
+        (slots.len(), slots[1].kind_word(), slots[1].label.as_str()),
+        (2, "TPM".into(), "this machine")
+    );
+    drop(emulator);
+
+    // The same TPM, started anew.
+    let emulator = Emulator::start(state.path()).unwrap();
+    let mut a = pool.attach_sealed("a", b"", &emulator.key()).unwrap();
+    assert_eq!(&a.as_slice()[..7], b"planted");
+    a.range_mut(0..7).copy_from_slice(b"changed");
+    a.psync().unwrap();
+    a.detach().unwrap();
+    drop(emulator);
+
+    // Without it, the other key opens the object.
+    let (found, text) = kind(SealKey::tpm(Some(&state.path().join("socket"))));
+    assert!(
+        found == ErrorKind::Sealed && text.contains("cannot be opened") && text.contains("TPM 2.0"),
+        "{text}"
+    );
+    assert_eq!(&pool.attach_read_sealed("a", b"", &file()).unwrap().as_slice()[..7], b"changed");
+
+    // Another TPM, as a reset one is.
+    let other = tempfile::tempdir().unwrap();
+    let emulator = Emulator::start(other.path()).unwrap();
+    let (found, text) = kind(pool.attach_sealed("a", b"", &emulator.key()));
+    assert!(found == ErrorKind::Sealed && text.contains("did not make this blob"), "{text}");
+    // Both in one object: each opens its own.
+    let second = pool.add_key("a", b"", &file(), &emulator.key(), "the other machine").unwrap();
+    pool.attach_sealed("a", b"", &emulator.key()).unwrap().detach().unwrap();
+    pool.remove_key("a", b"", &emulator.key(), slot).unwrap();
+    pool.remove_key("a", b"", &emulator.key(), 0).unwrap();
+    let (found, text) = kind(pool.remove_key("a", b"", &emulator.key(), second));
+    assert!(found == ErrorKind::Sealed && text.contains("last one"), "{text}");
+    assert_eq!(kind(pool.attach_sealed("a", b"", &file())).0, ErrorKind::WrongKey);
+}
+
+// S3.6
+#[test]
+fn commands_give_keys_within_their_time() {
+    let key = |command: &str| SealKey::command(command, LONG);
+    let world = World::new(Ground::File, Tracking::Auto, false);
+    let pool = made(&world);
+    let path = world.path().with_extension("key");
+    std::fs::write(&path, [0x5a; 32]).unwrap();
+    let same = key(&format!("cat '{}'", path.display())).unwrap();
+    pool.attach_sealed("a", b"", &same).unwrap().detach().unwrap();
+    // It is slow to close its outputs, closes them early, or leaves them to others: its end counts.
+    pool.attach_read_sealed(
+        "a",
+        b"",
+        &key(&format!("cat '{}'; exec 1>&- 2>&-; exit 0", path.display())).unwrap(),
+    )
+    .unwrap();
+    for (command, words) in [
+        ("echo planted; exit 7", "exit status: 7, and said nothing"),
+        ("echo of the card >&2; exit 1", "said: of the card"),
+        ("exec no-such-program-here", "127"),
+        ("exec 1>&- 2>&-; exit 9", "exit status: 9"),
+    ] {
+        let (found, text) = kind(key(command));
+        assert!(found == ErrorKind::Sealed && text.contains(words), "{command}: {text}");
+    }
+    for command in ["exec sleep 1000", "exec 1>&- 2>&-; exec sleep 1000", "while true; do echo x >&2; done"] {
+        let (found, text) = kind(SealKey::command(command, Duration::from_millis(30)));
+        assert!(found == ErrorKind::Sealed && text.contains("no end after 0.03 s"), "{command}: {text}");
+        assert!(text.len() < 5000, "{command}: {} bytes", text.len());
+    }
+    let (_, text) = kind(key("cat /dev/zero"));
+    assert!(text.contains("at most 1 MiB"), "{text}");
+    let (_, text) = kind(key("printf short"));
+    assert!(text.contains("at least 32 bytes"), "{text}");
+    std::fs::remove_file(path).unwrap();
+}
+
+// S3.6
+#[test]
+fn files_give_keys_and_passphrases() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("phrase"), "correct horse\n").unwrap();
+    std::fs::write(path("bytes"), [0xff; 40]).unwrap();
+    let world = World::new(Ground::File, Tracking::Auto, false);
+    let pool = made(&world);
+    let phrase = SealKey::passphrase_from_file(path("phrase")).unwrap();
+    pool.add_key("a", b"", &file(), &phrase, "").unwrap();
+    let same = SealKey::passphrase("correct horse".into()).unwrap();
+    pool.attach_read_sealed("a", b"", &same).unwrap();
+    assert_eq!(format!("{phrase:?}"), "SealKey(SealKey(passphrase))");
+    let (found, text) = kind(SealKey::passphrase_from_file(path("bytes")));
+    assert!(found == ErrorKind::Sealed && text.contains("not UTF-8"), "{text}");
+    let (found, text) = kind(SealKey::from_file(path("none")));
+    assert!(found == ErrorKind::Io && text.contains("none"), "{text}");
+    assert_eq!(kind(SealKey::from_file(folder.path())).0, ErrorKind::Io);
+    assert_eq!(kind(SealKey::from_file("/dev/zero")).0, ErrorKind::Sealed);
+    for name in ["", ".", "..", "a/b"] {
+        let (found, text) = kind(SealKey::credential(name));
+        assert!(found == ErrorKind::Sealed && text.contains("name of a credential"), "{text}");
+    }
+    // An exchanged key.
+    let new = SealKey::from_file(path("bytes")).unwrap();
+    assert_eq!(pool.change_key("a", b"", &file(), &new, Some("renamed")).unwrap(), 0);
+    assert_eq!(kind(pool.attach_sealed("a", b"", &file())).0, ErrorKind::WrongKey);
+    assert_eq!(pool.key_slots("a", b"").unwrap()[0].label, "renamed");
+    assert_eq!(&pool.attach_sealed("a", b"", &new).unwrap().as_slice()[..7], b"planted");
+}

@@ -1,0 +1,191 @@
+"""Sealed objects, and their keys."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import subprocess
+import traceback
+from pathlib import Path
+
+import indelible
+import numpy as np
+import pytest
+from conftest import MIB, Open, python
+from indelible import SealKey, _indelible
+
+KEY = bytes(range(100, 132))
+PLANTED = "planted plaintext of Python"
+
+
+@pytest.fixture
+def seal() -> SealKey:
+    return SealKey.bytes(KEY)
+
+
+def test_arrays_and_dicts_are_sealed_in_the_pool(open_pool: Open, seal: SealKey) -> None:
+    pool = open_pool()
+    array = pool.array("array", (1000,), "u8", seal=seal)
+    array[:] = np.frombuffer(PLANTED[:8].encode(), "u8")[0]
+    run = pool.dict("run", seal=seal)
+    run["text"] = PLANTED * 10
+    indelible.psync(array, run)
+    assert pool.stat("array").sealed and pool.stat("run").sealed
+    run.close()
+    del array
+    planted = PLANTED[:8].encode()
+    assert planted not in Path(pool.path).read_bytes()
+    # The control: what a plain object leaves.
+    plain = pool.array("plain", (10,), "u8")
+    plain[:] = np.frombuffer(planted, "u8")[0]
+    plain.psync()
+    del plain
+    assert planted in Path(pool.path).read_bytes()
+    for mode in ("r+", "r"):
+        assert bytes(pool.array("array", mode=mode, seal=seal)[:1]) == planted
+    reading = pool.dict("run", "r", seal=seal)
+    assert reading["text"] == PLANTED * 10 and reading.readonly
+    reading.close()
+    anew = pool.array("array", (5,), "f4", "w+", seal=seal)
+    assert pool.stat("array").sealed and not anew.any()
+
+
+def test_a_pool_that_is_open_in_another_process_opens_by_the_same_key(tmp_path: Path, seal: SealKey) -> None:
+    with indelible.open(tmp_path / "p.pmo", 4 * MIB) as pool:
+        run = pool.dict("run", seal=seal)
+        run["n"] = 7
+    run.close()
+    (tmp_path / "k").write_bytes(KEY)
+    program = """
+import indelible
+pool = indelible.open("p.pmo")
+run = pool.dict("run", seal=indelible.SealKey.file("k"))
+run["n"] += 1
+run.psync()
+print(run["n"])
+"""
+    done = subprocess.run(python(program), cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "8\n", "")
+
+
+def test_nothing_is_read_without_a_key_that_opens_it(open_pool: Open, seal: SealKey) -> None:
+    pool = open_pool()
+    pool.create("ledger", 10_000, seal=seal, label="first")
+    for attach in (lambda: pool.attach("ledger"), lambda: pool.attach("ledger", "r"), lambda: pool["ledger"]):
+        with pytest.raises(indelible.Sealed, match="it is sealed.*`seal`"):
+            attach()
+    wrong = SealKey.bytes(bytes(32))
+    for mode in ("r", "r+"):
+        with pytest.raises(indelible.WrongKey, match="opens none of its 1 key slots") as refused:
+            pool.attach("ledger", mode, seal=wrong)
+        assert refused.value.object == "ledger"
+    pool.create("plain", 4096)
+    with pytest.raises(indelible.Sealed, match="not sealed"):
+        pool.attach("plain", seal=seal)
+    with pool.attach("ledger", seal=seal) as obj:
+        memoryview(obj)[:4] = b"four"
+    assert bytes(memoryview(pool.attach("ledger", "r", seal=seal))[:5]) == b"four\0"
+
+
+def test_keys_are_listed_added_and_removed(open_pool: Open, seal: SealKey) -> None:
+    pool = open_pool()
+    pool.create("ledger", 10_000, key=b"guard", seal=seal, label="first")
+    phrase = SealKey.passphrase("correct horse")
+    assert pool.add_key("ledger", phrase, seal=seal, key=b"guard", label="alice") == 1
+    slots = pool.key_slots("ledger", key=b"guard")
+    assert [(slot.slot, slot.kind, slot.label, slot.damaged) for slot in slots] == [
+        (0, "key file", "first", False),
+        (1, "passphrase", "alice", False),
+    ]
+    assert slots[0].created > 1_000_000_000
+    with pytest.raises(indelible.WrongKey):
+        pool.key_slots("ledger")
+    pool.remove_key("ledger", 0, seal=phrase, key=b"guard")
+    with pytest.raises(indelible.WrongKey):
+        pool.attach("ledger", key=b"guard", seal=seal)
+    with pytest.raises(indelible.Sealed, match="last one"):
+        pool.remove_key("ledger", 1, seal=phrase, key=b"guard")
+    pool.attach("ledger", key=b"guard", seal=phrase).close()
+    assert pool.change_key("ledger", seal, seal=phrase, key=b"guard") == 1
+    pool.attach("ledger", key=b"guard", seal=seal).close()
+    assert pool.key_slots("ledger", key=b"guard")[0].label == "alice"
+    with pytest.raises(indelible.WrongKey):
+        pool.attach("ledger", key=b"guard", seal=phrase)
+
+
+def test_keys_come_from_files_commands_and_credentials(
+    open_pool: Open, seal: SealKey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "k"
+    file.write_bytes(KEY)
+    pool = open_pool()
+    pool.create("ledger", 10_000, seal=seal)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    for same in (SealKey.file(file), SealKey.command(f"cat '{file}'"), SealKey.credential("k")):
+        pool.attach("ledger", seal=same).close()
+    with pytest.raises(FileNotFoundError) as missing:
+        SealKey.file(tmp_path / "none")
+    assert missing.value.filename == str(tmp_path / "none")
+    with pytest.raises(IsADirectoryError):
+        SealKey.file(tmp_path)
+    with pytest.raises(indelible.Sealed, match="at least 32 bytes"):
+        SealKey.bytes(b"short")
+    with pytest.raises(indelible.Sealed, match="empty"):
+        SealKey.passphrase("")
+    with pytest.raises(indelible.Sealed, match="exit status: 3, and said: no card"):
+        SealKey.command("echo no card >&2; exit 3")
+    with pytest.raises(indelible.Sealed, match="no end after 0.01 s, and was killed"):
+        SealKey.command("exec sleep 1000", timeout=0.01)
+    with pytest.raises(ValueError, match="timeout"):
+        SealKey.command("true", timeout=-1)
+    with pytest.raises(indelible.Sealed, match="name of a credential"):
+        SealKey.credential("../k")
+    with pytest.raises(indelible.Sealed, match="the TPM at .*none cannot be opened"):
+        SealKey.tpm(tmp_path / "none")
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY")
+    with pytest.raises(indelible.Sealed, match="CREDENTIALS_DIRECTORY is not set"):
+        SealKey.credential("k")
+
+
+def test_a_key_is_in_no_representation_error_traceback_or_pickle(open_pool: Open) -> None:
+    secret = "planted secret of a passphrase"
+    seal = SealKey.passphrase(secret)
+    assert repr(seal) == str(seal) == "<indelible.SealKey, passphrase>"
+    assert repr(SealKey.bytes(KEY)) == "<indelible.SealKey, bytes>"
+    assert not [name for name in dir(seal) if not name.startswith("__") and not callable(getattr(seal, name))]
+    for give in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError):
+            give(seal)
+    pool = open_pool()
+    pool.create("ledger", 4096, seal=SealKey.bytes(KEY))
+    del secret
+    try:
+        pool.attach("ledger", seal=seal)
+    except indelible.WrongKey as error:
+        told = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+        assert "SealKey, passphrase" in told
+        assert "planted secret" not in told.split("seal = ", 1)[1] + str(error)
+    else:
+        raise AssertionError("it was opened by a wrong key")
+
+
+def test_a_changed_page_is_an_error_that_names_it(
+    tmp_path: Path, seal: SealKey, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.pmo"
+    with indelible.open(path, 4 * MIB, medium="file") as pool:
+        array = pool.array("array", (10_000,), "u8", seal=seal)
+        array[:] = 7
+    del array
+    capfd.readouterr()
+    assert _indelible.pmo(["pmo", "stat", str(path), "array", "--json"]) == 0
+    at = json.loads(capfd.readouterr().out)["offset"] + (2 + 9) * 4096 + 100
+    with open(path, "r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 1]))
+    with indelible.open(path) as pool, pytest.raises(indelible.Damaged, match="page 9, of its contents") as damaged:
+        pool.array("array", seal=seal)
+    assert damaged.value.object == "array"

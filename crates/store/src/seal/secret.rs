@@ -1,0 +1,85 @@
+//! Memory of keys: overwritten when it is given up, and kept out of core dumps and swap as far as whoever maps memory can.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::OnceLock;
+use zeroize::{Zeroize, Zeroizing};
+
+/// Bytes that are kept, and overwritten when they are dropped.
+pub trait KeptBytes: Send + Sync {
+    /// The bytes.
+    fn bytes(&self) -> &[u8];
+    /// The bytes.
+    fn bytes_mut(&mut self) -> &mut [u8];
+}
+
+/// Gives zeros to keep a secret of so many bytes in. `None`: there is no such memory.
+pub type Keeper = fn(usize) -> Option<Box<dyn KeptBytes>>;
+
+static KEEPER: OnceLock<Keeper> = OnceLock::new();
+
+/// From now on secrets are kept in memory of this kind, else on the heap. The first call counts.
+pub fn keep_secrets_in(keeper: Keeper) {
+    let _ = KEEPER.set(keeper);
+}
+
+/// A secret.
+pub(super) struct Secret(Box<dyn KeptBytes>);
+
+struct OnHeap(Zeroizing<Vec<u8>>);
+
+impl KeptBytes for OnHeap {
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+impl Secret {
+    /// Zeros.
+    pub(super) fn zeros(len: usize) -> Secret {
+        let kept = KEEPER.get().and_then(|keeper| keeper(len));
+        Secret(kept.unwrap_or_else(|| Box::new(OnHeap(Zeroizing::new(vec![0; len])))))
+    }
+
+    /// Takes these bytes, and overwrites them.
+    pub(super) fn take(bytes: &mut [u8]) -> Secret {
+        let mut secret = Secret::zeros(bytes.len());
+        secret.copy_from_slice(bytes);
+        bytes.zeroize();
+        secret
+    }
+
+    /// The bytes as a key; zeros if they are none.
+    pub(super) fn key(&self) -> &[u8; 32] {
+        self.first_chunk().unwrap_or(&[0; 32])
+    }
+}
+
+impl Deref for Secret {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+impl DerefMut for Secret {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.0.bytes_mut()
+    }
+}
+
+/// Overwrites the stack below the caller's frame, where ciphers leave keys and key streams. A page's worth: deeper than a cipher goes.
+#[inline(never)]
+pub(super) fn scrub_stack() {
+    std::hint::black_box(&mut [0_u64; 512]);
+}
+
+/// The same, as deep as keys are derived from passphrases.
+#[inline(never)]
+pub(super) fn scrub_stack_deep() {
+    std::hint::black_box(&mut [0_u64; 8192]);
+}

@@ -1,0 +1,83 @@
+//! Pools that become longer, beside those who use them.
+//!
+//! Invariant: the root's length is at most that of each superblock slot, which is at most the medium's. So the medium becomes longer
+//! first, then both slots say so, and at last one batch of the table has the new length and the new space: a crash at any instant leaves
+//! the old length, or the new one. Software that does not know the root's length never meets a table that leads beyond the superblock's.
+//!
+//! Other processes take notice of the medium's length when they have taken the table's lock, before they read its lane.
+
+use crate::error::{LengthError, Result};
+use crate::format::superblock::{SLOTS, SlotFault, Superblock};
+use crate::format::{MAX_POOL, PAGE};
+use crate::medium::{Medium, read_struct};
+use crate::mutant::Mutant;
+use crate::store::pool::{Store, why_unusable};
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::U64;
+
+impl Store {
+    /// Makes the pool `len` bytes long, rounded down to pages, and the medium if it can be made longer; a device is as long as it is.
+    /// Processes that use the pool go on, and have the new space when they next need some. Returns the length. Durable on return; a
+    /// pool that is as long already stays as it is.
+    ///
+    /// # Errors
+    /// `NotLonger`; `TooLong`: `len` is more than its addresses, its device or any pool has; `NoSpace`: the file cannot be as long.
+    /// Nothing changed then. `ReadOnly`, and what the medium reports: the pool has one of both lengths.
+    pub fn lengthen(&self, len: u64) -> Result<u64> {
+        let len = len / PAGE * PAGE;
+        // Formatted before roots had a length: from here on the superblock's may be ahead of it.
+        self.update(|table| {
+            table.root.length = U64::new(table.pool_len());
+            Ok(())
+        })?;
+        self.update(|table| {
+            let old = table.pool_len();
+            if len < old {
+                return Err(LengthError::NotLonger { old, len }.into());
+            }
+            if len == old {
+                return Ok(());
+            }
+            expect_at_most(len, MAX_POOL, "no pool has more than")?;
+            expect_at_most(len, self.superblock.window_len.get(), "its address window has")?;
+            let medium = table.pages().medium();
+            let extended = medium.extend(len)?;
+            expect_at_most(len, extended.len / PAGE * PAGE, "its device has")?;
+            if !Mutant::LengthAhead.is_on() {
+                medium.barrier()?;
+            }
+            lengthen_superblocks(medium, len)?;
+            table.lengthen(len, extended.zeros_from)
+        })?;
+        Ok(len)
+    }
+}
+
+fn expect_at_most(len: u64, max: u64, limit: &'static str) -> Result<()> {
+    if len <= max { Ok(()) } else { Err(LengthError::TooLong { len, max, limit }.into()) }
+}
+
+/// Has both superblock slots say this length, durably, one after the other.
+fn lengthen_superblocks(medium: &dyn Medium, len: u64) -> Result<()> {
+    let mut slots = Vec::new();
+    for slot in SLOTS {
+        let found: Superblock = read_struct(medium, slot)?;
+        slots.push((slot, found, found.verify(medium.len()).err()));
+    }
+    let faults: Vec<_> = slots.iter().filter_map(|(_, found, fault)| Some(((*fault)?, *found))).collect();
+    let foreign =
+        |fault: &SlotFault| !matches!(fault, SlotFault::NoMagic | SlotFault::Checksum | SlotFault::Geometry);
+    let sound = slots.iter().filter(|(.., fault)| fault.is_none()).map(|(_, found, _)| *found);
+    let in_force = match sound.max_by_key(|found| found.sequence.get()) {
+        Some(found) if !faults.iter().any(|(fault, _)| foreign(fault)) => found,
+        _ => return Err(why_unusable(&faults, medium.len())),
+    };
+    // The one that is not in force first: until it is whole the other serves.
+    slots.sort_by_key(|(_, found, fault)| (fault.is_none(), found.sequence.get()));
+    for ((slot, ..), step) in slots.iter().zip(1..) {
+        let sequence = U64::new(in_force.sequence.get() + step);
+        let longer = Superblock { sequence, length: U64::new(len), ..in_force };
+        medium.write_durable(*slot, longer.sealed().as_bytes())?;
+    }
+    Ok(())
+}

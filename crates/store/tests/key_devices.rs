@@ -1,0 +1,166 @@
+//! Key slots whose secrets a device keeps, and keys that are exchanged (S3.6).
+
+use indelible_store::error::{Result, SealError, StoreError};
+use indelible_store::seal::{Cost, KeyPage, PageBytes, SECRET, SealKey, SecretDevice};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use zeroize::Zeroizing;
+
+const SIZE: u64 = 8192;
+
+/// A device that makes blobs of this length, and knows those that it made by its number.
+struct Fake {
+    number: u8,
+    len: usize,
+    locked: AtomicBool,
+}
+
+impl Fake {
+    fn new(number: u8, len: usize) -> Arc<Fake> {
+        Arc::new(Fake { number, len, locked: AtomicBool::new(false) })
+    }
+
+    fn usable(&self) -> Result<(), String> {
+        if self.locked.load(Ordering::Relaxed) { Err("the fake TPM is locked".into()) } else { Ok(()) }
+    }
+}
+
+impl SecretDevice for Fake {
+    fn seal(&self, secret: &[u8; SECRET]) -> Result<Vec<u8>, String> {
+        self.usable()?;
+        let mut blob = vec![self.number; self.len];
+        for (byte, secret) in blob[1..].iter_mut().zip(secret) {
+            *byte = secret ^ 0x55;
+        }
+        Ok(blob)
+    }
+
+    fn unseal(&self, blob: &[u8]) -> Result<Zeroizing<[u8; SECRET]>, String> {
+        self.usable()?;
+        if blob.len() != self.len || blob[0] != self.number {
+            return Err(format!("fake TPM {} did not make this blob", self.number));
+        }
+        let mut secret = Zeroizing::new([0; SECRET]);
+        for (byte, blob) in secret.iter_mut().zip(&blob[1..]) {
+            *byte = blob ^ 0x55;
+        }
+        Ok(secret)
+    }
+}
+
+fn of(device: &Arc<Fake>) -> SealKey {
+    SealKey::device(device.clone())
+}
+
+fn file(byte: u8) -> SealKey {
+    SealKey::file(vec![byte; 40]).unwrap()
+}
+
+fn seal_error<T>(result: Result<T>) -> SealError {
+    match result {
+        Err(StoreError::Seal(error)) => error,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("it is done"),
+    }
+}
+
+fn read(bytes: Box<PageBytes>) -> KeyPage {
+    KeyPage::read(bytes, 100).unwrap()
+}
+
+/// The page as it comes from the pool.
+fn again(page: &KeyPage) -> KeyPage {
+    read(Box::new(*page.bytes()))
+}
+
+fn kinds(page: &KeyPage) -> Vec<(usize, String, bool)> {
+    page.slots().into_iter().map(|slot| (slot.slot, slot.kind_word(), slot.damaged)).collect()
+}
+
+#[test]
+fn a_device_opens_the_slots_that_it_made() {
+    for len in [40, 232, 233, 700] {
+        let (ours, others) = (Fake::new(1, len), Fake::new(2, len));
+        let (mut page, key) =
+            KeyPage::new(SIZE, &[(&of(&others), "theirs"), (&of(&ours), "ours"), (&file(1), "file")])
+                .unwrap();
+        let parts = len.div_ceil(232);
+        let found: Vec<_> = again(&page).slots().into_iter().map(|slot| (slot.slot, slot.label)).collect();
+        let expected = [(0, "theirs"), (1 + parts, "ours"), (2 + 2 * parts, "file")];
+        assert_eq!(found, expected.map(|(slot, label)| (slot, label.to_owned())), "{len}");
+        for owner in [of(&ours), of(&others), file(1)] {
+            again(&page).open(&owner).unwrap();
+        }
+        let third = seal_error(page.open(&of(&Fake::new(3, len))));
+        assert!(third.to_string().contains("fake TPM 3 did not make"), "{third}");
+        ours.locked.store(true, Ordering::Relaxed);
+        assert!(seal_error(page.open(&of(&ours))).to_string().contains("locked"));
+        assert!(seal_error(page.add(&key, &of(&ours), "")).to_string().contains("locked"));
+        ours.locked.store(false, Ordering::Relaxed);
+        // Removed with all of its parts, whose slots are no slots by themselves.
+        let refused = seal_error(page.remove(1));
+        assert!(matches!(refused, SealError::BadSlot { slot: 1, .. }), "{refused}");
+        page.remove(0).unwrap();
+        assert!(page.bytes()[1024..1024 + 256 * (1 + parts)].iter().all(|byte| *byte == 0), "{len}");
+        let gone = seal_error(page.open(&of(&others)));
+        assert!(gone.to_string().contains("did not make"), "{gone}");
+        page.open(&of(&ours)).unwrap();
+    }
+}
+
+#[test]
+fn a_device_that_needs_more_slots_than_are_free_is_refused_and_changes_nothing() {
+    let (mut page, key) = KeyPage::new(SIZE, &[(&file(1), "")]).unwrap();
+    for byte in 2..12 {
+        page.add(&key, &file(byte), "").unwrap();
+    }
+    let before = *page.bytes();
+    assert_eq!(seal_error(page.add(&key, &of(&Fake::new(1, 40)), "")), SealError::NoSlot { slots: 12 });
+    assert!(*page.bytes() == before);
+    // Exchanged for the slot that it takes the place of, and one more, it has enough.
+    page.exchange(&file(3), &of(&Fake::new(1, 40)), None).unwrap();
+    page.open(&of(&Fake::new(1, 40))).unwrap();
+    assert_eq!(seal_error(page.add(&key, &file(9), "")), SealError::NoSlot { slots: 12 });
+}
+
+#[test]
+fn every_bit_of_a_devices_slot_and_blob_is_covered() {
+    let device = Fake::new(1, 300);
+    let (page, _) = KeyPage::new(SIZE, &[(&of(&device), "device"), (&file(2), "file")]).unwrap();
+    assert_eq!(kinds(&page), [(0, "TPM".into(), false), (3, "key file".into(), false)]);
+    for byte in 1024..1024 + 3 * 256 {
+        for bit in 0..8 {
+            let mut bytes = Box::new(*page.bytes());
+            bytes[byte] ^= 1 << bit;
+            let damaged = read(bytes);
+            let found = seal_error(damaged.open(&of(&device)));
+            assert!(matches!(found, SealError::Broken { page: 0, .. }), "byte {byte}, bit {bit}: {found}");
+            damaged.open(&file(2)).unwrap();
+            assert!(kinds(&damaged).iter().any(|(_, _, damaged)| *damaged), "byte {byte}, bit {bit}");
+        }
+    }
+    // A part that is missing, or there twice.
+    for part in [1, 2] {
+        let mut bytes = Box::new(*page.bytes());
+        bytes[1024 + 256 * part..1024 + 256 * (part + 1)].fill(0);
+        assert_eq!(kinds(&read(bytes))[0], (0, "TPM".into(), true));
+        let mut bytes = Box::new(*page.bytes());
+        bytes.copy_within(1024 + 256 * part..1024 + 256 * (part + 1), 1024 + 256 * 4);
+        assert_eq!(kinds(&read(bytes))[0], (0, "TPM".into(), true));
+    }
+}
+
+#[test]
+fn an_exchanged_key_opens_nothing_and_the_new_one_does() {
+    let cheap = Cost { memory: 64, passes: 1, lanes: 1 };
+    let phrase = |text: &str| SealKey::passphrase_at(text.into(), cheap).unwrap();
+    let (mut page, _) = KeyPage::new(SIZE, &[(&file(1), "first"), (&phrase("old"), "alice")]).unwrap();
+    assert_eq!(page.exchange(&phrase("old"), &phrase("new"), None).unwrap(), 1);
+    page.open(&phrase("new")).unwrap();
+    page.open(&file(1)).unwrap();
+    assert_eq!(seal_error(page.open(&phrase("old"))), SealError::WrongKey { slots: 2 });
+    assert_eq!(page.slots()[1].label, "alice");
+    assert_eq!(page.exchange(&file(1), &file(2), Some("renamed")).unwrap(), 0);
+    assert_eq!((page.slots()[0].label.as_str(), page.slots().len()), ("renamed", 2));
+    assert_eq!(seal_error(page.exchange(&file(1), &file(3), None)), SealError::WrongKey { slots: 2 });
+}

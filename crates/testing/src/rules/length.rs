@@ -1,0 +1,77 @@
+//! Pools that become longer.
+
+use super::{CONFIG, KEY, LIMITS, Verdict, create, of, open};
+use crate::pool::{check_tiling, contents, psync};
+use crate::scenario::{crash_everywhere, formatted};
+use crate::sim::{SimConfig, SimMedium, TearUnit};
+use indelible_store::error::{Result, StoreError};
+use indelible_store::medium::Medium;
+use indelible_store::store::Store;
+use indelible_store::table::CreateOptions;
+use std::sync::Arc;
+
+const MIB: u64 = 1 << 20;
+const MEMORY: SimConfig = SimConfig { disk: false, tear_unit: TearUnit::Word, ..CONFIG };
+
+/// A pool of 1 MiB whose free space one object has.
+fn full(config: SimConfig) -> SimMedium {
+    let medium = formatted(MIB, config);
+    let store = open(&medium, 1);
+    create(&store, "filling", 1);
+    store.resize("filling", KEY, store.info().unwrap().largest).unwrap();
+    medium.settle();
+    medium
+}
+
+/// The power fails while a full pool becomes longer, and in what its user does with the space.
+fn becomes_longer(config: SimConfig) -> Verdict {
+    let program = |run: &mut crate::scenario::Scenario| -> Result<()> {
+        run.quiet(|store| store.lengthen(2 * MIB))?;
+        run.step(|store| store.create("a", &of(MIB / 2)))?;
+        let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
+        run.step(|_| psync(&mut a, &[(MIB / 2 - 100, &[1; 100])]))?;
+        run.quiet(|store| store.lengthen(2 * MIB + 5000))?;
+        run.step(|_| psync(&mut a, &[(0, &[2; 100])]))?;
+        run.quiet(|_| a.detach())
+    };
+    crash_everywhere(&full(config), &LIMITS, program).map(drop).map_err(|failure| failure.to_string())
+}
+
+pub(super) fn a_full_pool_on_a_disk_becomes_longer() -> Verdict {
+    becomes_longer(CONFIG)
+}
+
+pub(super) fn a_full_pool_in_memory_becomes_longer() -> Verdict {
+    becomes_longer(MEMORY)
+}
+
+fn text(error: StoreError) -> String {
+    error.to_string()
+}
+
+/// Bytes that lay behind the pool are in no object, whoever makes it.
+fn lengthened_over_bytes(config: SimConfig, options: &CreateOptions<'_>) -> Verdict {
+    let medium = full(config);
+    medium.extend(2 * MIB).map_err(|error| format!("{error:?}"))?;
+    medium.scribble(MIB..2 * MIB, 7);
+    let (store, other) = (open(&medium, 2), open(&medium, 3));
+    store.lengthen(3 * MIB).map_err(text)?;
+    for (by, name) in [(&other, "a"), (&store, "b"), (&other, "c")] {
+        by.create(name, options).map_err(text)?;
+        let found = contents(by, &by.find(name).map_err(text)?).map_err(text)?;
+        if found.iter().any(|byte| *byte != 0) {
+            return Err(format!("{name} has bytes that lay behind the pool"));
+        }
+    }
+    check_tiling(&store)?;
+    let report = Store::check(Arc::new(medium.handle()), &mut |_, _| {}).map_err(text)?;
+    report.findings.first().map_or(Ok(()), |finding| Err(format!("{finding:?}")))
+}
+
+pub(super) fn bytes_behind_a_pool_are_in_no_object() -> Verdict {
+    lengthened_over_bytes(MEMORY, &of(MIB / 2))
+}
+
+pub(super) fn bytes_behind_a_pool_are_in_no_sparse_object() -> Verdict {
+    lengthened_over_bytes(MEMORY, &CreateOptions { sparse: true, ..of(MIB / 4) })
+}
