@@ -3,16 +3,17 @@
 
 mod anchor;
 mod heap;
+mod key_source;
 mod kinds;
 mod system;
 
 pub(crate) use anchor::AnchorError;
 pub(crate) use heap::{HeapError, Limit};
+pub(crate) use key_source::{CREDENTIALS, KeySourceError};
 
 use crate::dirty::DirtyError;
 use crate::mapping::MappingError;
 use crate::media::MediaError;
-use crate::pool::KeySourceError;
 use crate::shadow::ShadowError;
 use indelible_store::error::{LengthError, StoreError};
 use indelible_store::medium::{FORMATTED, MediumError};

@@ -1,6 +1,5 @@
 //! Pools: open, format, and everything that concerns objects as a whole.
 
-mod anchor;
 mod copies;
 mod create_options;
 mod info;
@@ -17,14 +16,12 @@ mod transfer;
 mod wait;
 mod windows;
 
-pub use anchor::{Anchor, FileAnchor};
 pub use copies::{Collected, Difference};
 pub use create_options::CreateOptions;
 pub use info::{LaneUse, PoolInfo, Stat, State};
 pub use lifetimes::Tie;
 pub use options::{MediumKind, PoolOptions, Tracking};
-pub(crate) use seal_key::KeySourceError;
-pub use seal_key::SealKey;
+pub use seal_key::{Anchor, FileAnchor, SealKey};
 pub use seals::BrokenPage;
 pub use thin::{BadKeep, Keep};
 

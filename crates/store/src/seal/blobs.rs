@@ -1,6 +1,7 @@
 //! Blobs of key slots, such as a TPM makes: each lies in further slots, in parts.
 
-use super::key_page::{KeyPage, is_intact, sum};
+use super::PageBytes;
+use super::slots::{is_intact, put, slot, sum};
 use crate::format::seal::{BLOB, BlobSlot, KeySlot, SLOT_BLOB, SLOT_COUNT};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -11,8 +12,8 @@ pub(super) fn slots(blob: &[u8]) -> usize {
 }
 
 /// Intact parts of the blob of a slot.
-fn parts(page: &KeyPage, owner: usize) -> impl Iterator<Item = (usize, BlobSlot)> {
-    let all = (0..SLOT_COUNT).map(|slot| (slot, page.slot(slot)));
+fn parts(page: &PageBytes, owner: usize) -> impl Iterator<Item = (usize, BlobSlot)> {
+    let all = (0..SLOT_COUNT).map(|number| (number, slot(page, number)));
     let intact = all.filter(|(_, found)| found.kind.get() == SLOT_BLOB && is_intact(found));
     let read = |found: &KeySlot| BlobSlot::read_from_bytes(found.as_bytes()).ok();
     intact
@@ -21,12 +22,12 @@ fn parts(page: &KeyPage, owner: usize) -> impl Iterator<Item = (usize, BlobSlot)
 }
 
 /// The slots that have the parts of the blob of a slot.
-pub(super) fn of(page: &KeyPage, owner: usize) -> Vec<usize> {
+pub(super) fn of(page: &PageBytes, owner: usize) -> Vec<usize> {
     parts(page, owner).map(|(slot, _)| slot).collect()
 }
 
 /// The blob of a slot; `None`: a part of it is missing, or damaged.
-pub(super) fn read(page: &KeyPage, owner: usize) -> Option<Vec<u8>> {
+pub(super) fn read(page: &PageBytes, owner: usize) -> Option<Vec<u8>> {
     let mut found: Vec<BlobSlot> = parts(page, owner).map(|(_, part)| part).collect();
     found.sort_by_key(|part| part.part.get());
     let mut blob = Vec::new();
@@ -40,7 +41,7 @@ pub(super) fn read(page: &KeyPage, owner: usize) -> Option<Vec<u8>> {
 }
 
 /// Puts the blob of a slot into these slots, which are enough.
-pub(super) fn write(page: &mut KeyPage, owner: usize, into: &[usize], blob: &[u8]) {
+pub(super) fn write(page: &mut PageBytes, owner: usize, into: &[usize], blob: &[u8]) {
     for ((number, bytes), slot) in (0..).zip(blob.chunks(BLOB)).zip(into) {
         let mut part = BlobSlot::new_zeroed();
         part.kind = U16::new(SLOT_BLOB);
@@ -51,6 +52,6 @@ pub(super) fn write(page: &mut KeyPage, owner: usize, into: &[usize], blob: &[u8
         let mut slot_bytes = KeySlot::new_zeroed();
         slot_bytes.as_mut_bytes().copy_from_slice(part.as_bytes());
         slot_bytes.checksum = U64::new(sum(&slot_bytes));
-        page.put(*slot, &slot_bytes);
+        put(page, *slot, &slot_bytes);
     }
 }

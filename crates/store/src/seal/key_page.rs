@@ -5,20 +5,20 @@ use super::aead::{Sealer, with_cipher};
 use super::blobs;
 use super::key::{Cost, ObjectKey, Owned, SealKey};
 use super::secret::{Secret, scrub_stack_deep};
+use super::slots::{self, is_intact, sum};
 use crate::entropy::{now, random};
 use crate::error::{Result, SealError, StoreError};
 use crate::format::seal::{
     FLAG_ANCHORED, Header, KeySlot, MAGIC, ROOT, SLOT_BLOB, SLOT_COUNT, SLOT_EMPTY, SLOT_KEY_FILE,
     SLOT_PASSPHRASE, SLOT_TPM, SLOTS, SUITE, Seal, Shape, VERSION,
 };
-use crate::format::{LINE, PAGE, checksum, pages_for};
+use crate::format::{LINE, PAGE, pages_for};
 use chacha20poly1305::XNonce;
 use chacha20poly1305::aead::AeadInPlace;
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-const SLOT: usize = size_of::<KeySlot>();
 /// Refusal of a size.
 pub(super) const TOO_LONG: &str = "a sealed object has from 1 byte to 64 TiB";
 /// The key page, in errors.
@@ -152,14 +152,12 @@ impl KeyPage {
         Seal::read_from_bytes(&self.bytes[ROOT..ROOT + LINE as usize]).unwrap_or_else(|_| Seal::new_zeroed())
     }
 
-    pub(super) fn slot(&self, slot: usize) -> KeySlot {
-        let at = SLOTS + slot * SLOT;
-        KeySlot::read_from_bytes(&self.bytes[at..at + SLOT]).unwrap_or_else(|_| KeySlot::new_zeroed())
+    fn slot(&self, slot: usize) -> KeySlot {
+        slots::slot(&self.bytes, slot)
     }
 
-    pub(super) fn put(&mut self, slot: usize, with: &KeySlot) {
-        let at = SLOTS + slot * SLOT;
-        self.bytes[at..at + SLOT].copy_from_slice(with.as_bytes());
+    fn put(&mut self, slot: usize, with: &KeySlot) {
+        slots::put(&mut self.bytes, slot, with);
     }
 
     /// Slots in use. Those that have parts of blobs belong to others, unless they are damaged.
@@ -170,7 +168,7 @@ impl KeyPage {
         used.filter(|(_, found)| found.kind.get() != SLOT_BLOB || !is_intact(found))
             .map(|(slot, found)| {
                 let label = found.label.split(|byte| *byte == 0).next().unwrap_or_default();
-                let lacks_blob = || found.kind.get() == SLOT_TPM && blobs::read(self, slot).is_none();
+                let lacks_blob = || found.kind.get() == SLOT_TPM && blobs::read(&self.bytes, slot).is_none();
                 SlotInfo {
                     slot,
                     kind: found.kind.get(),
@@ -204,7 +202,7 @@ impl KeyPage {
                 continue;
             }
             let cost = Cost { memory: slot.memory.get(), passes: slot.passes.get(), lanes: slot.lanes.get() };
-            let blob = blobs::read(self, info.slot).unwrap_or_default();
+            let blob = blobs::read(&self.bytes, info.slot).unwrap_or_default();
             let derived = match owner.derive(&slot.salt, cost, &blob) {
                 // It may be a slot of another machine's device.
                 Err(error @ StoreError::Seal(SealError::Device { .. })) => {
@@ -278,7 +276,7 @@ impl KeyPage {
         slot.tag = tag.into();
         slot.checksum = U64::new(sum(&slot));
         self.put(*first, &slot);
-        blobs::write(self, *first, &rest[..parts], &blob);
+        blobs::write(&mut self.bytes, *first, &rest[..parts], &blob);
         Ok(*first)
     }
 
@@ -310,7 +308,7 @@ impl KeyPage {
     }
 
     fn empty(&mut self, slot: usize) {
-        for part in blobs::of(self, slot) {
+        for part in blobs::of(&self.bytes, slot) {
             self.put(part, &KeySlot::new_zeroed());
         }
         self.put(slot, &KeySlot::new_zeroed());
@@ -326,16 +324,8 @@ fn kind(owner: &SealKey) -> u16 {
     }
 }
 
-pub(super) fn is_intact(slot: &KeySlot) -> bool {
-    sum(slot) == slot.checksum.get()
-}
-
 /// The parts of a slot that its tag covers beside the key.
 fn bound(id: &[u8; 16], slot: &KeySlot) -> Vec<u8> {
     let bound = KeySlot { checksum: U64::new(0), nonce: [0; 24], wrapped: [0; 32], tag: [0; 16], ..*slot };
     [b"key slot", &id[..], bound.as_bytes()].concat()
-}
-
-pub(super) fn sum(slot: &KeySlot) -> u64 {
-    checksum(0, &[KeySlot { checksum: U64::new(0), ..*slot }.as_bytes()])
 }

@@ -1,6 +1,7 @@
 //! Keys that a command writes.
 
-use super::source::{KeySourceError, LIMIT};
+use super::source::LIMIT;
+use crate::error::KeySourceError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};

@@ -1,14 +1,14 @@
 //! Keys of sealed objects, and the places that they come from. No key is an argument of a program, and none is in an error.
 
+mod anchor;
 mod command;
 mod memory;
 mod source;
 mod tpm;
 
-pub(crate) use source::KeySourceError;
+pub use anchor::{Anchor, FileAnchor};
 
-use super::Anchor;
-use crate::error::{Cause, Error, Result};
+use crate::error::{Cause, Error, KeySourceError, Result};
 use indelible_store::seal::{self, Cost};
 use std::path::Path;
 use std::sync::Arc;

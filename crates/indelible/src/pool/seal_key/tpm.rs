@@ -1,6 +1,6 @@
 //! Keys that a TPM keeps: what a key slot has of them is a blob that no other machine makes a key of.
 
-use super::source::KeySourceError;
+use crate::error::KeySourceError;
 use crate::sys::tpm::{self, SECRET, Tpm, TpmError, named};
 use indelible_store::seal::SecretDevice;
 use std::path::{Path, PathBuf};
