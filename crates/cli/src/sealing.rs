@@ -17,11 +17,21 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The TPM that is meant if no other is named.
 const TPM: &str = "/dev/tpmrm0";
 
+/// The seal key of an object, and its anchor.
+#[derive(Debug, Default, Args)]
+pub struct SealArgs {
+    #[command(flatten)]
+    key: OneKey,
+
+    #[command(flatten)]
+    anchor: AnchorArgs,
+}
+
 /// The seal key of an object.
 #[derive(Debug, Default, Args)]
 #[group(multiple = false)]
 #[command(next_help_heading = "Seal keys")]
-pub struct SealArgs {
+struct OneKey {
     /// Key file of a sealed object: 32 random bytes or more, all of which count [env: PMO_SEAL_KEY_FILE]
     #[arg(long, value_name = "FILE")]
     seal_key_file: Option<PathBuf>,
@@ -45,9 +55,6 @@ pub struct SealArgs {
     /// The TPM 2.0 of this machine, or another device or socket than /dev/tpmrm0
     #[arg(long, value_name = "DEVICE", num_args = 0..=1, require_equals = true, default_missing_value = TPM)]
     seal_tpm: Option<PathBuf>,
-
-    #[command(flatten)]
-    anchor: AnchorArgs,
 }
 
 /// The anchor of a sealed object.
@@ -115,7 +122,7 @@ enum Source {
     Tpm(PathBuf),
 }
 
-impl SealArgs {
+impl OneKey {
     fn option(&self) -> Option<Source> {
         let files = self.seal_key_file.clone().map(Source::KeyFile);
         let files = files.or_else(|| self.seal_passphrase_file.clone().map(Source::PassphraseFile));
@@ -134,16 +141,18 @@ impl SealArgs {
             .or_else(|| file("PMO_SEAL_PASSPHRASE_FILE").map(Source::PassphraseFile))
             .or_else(|| given("PMO_SEAL_KEY_COMMAND")?.into_string().ok().map(Source::Command))
     }
+}
 
+impl SealArgs {
     /// The key of an object that exists; `None`: none was given.
     pub fn read(&self) -> Result<Option<SealKey>> {
-        let key = self.source().map(|source| source.read(false)).transpose()?;
+        let key = self.key.source().map(|source| source.read(false)).transpose()?;
         Ok(key.map(|key| self.anchor.with(key)))
     }
 
     /// The key of an object that is to be made.
     pub fn for_new(&self) -> Result<SealKey> {
-        Ok(self.anchor.with(self.source().ok_or_else(none_given)?.read(true)?))
+        Ok(self.anchor.with(self.key.source().ok_or_else(none_given)?.read(true)?))
     }
 
     /// The anchor, if one is named.
@@ -153,7 +162,7 @@ impl SealArgs {
 
     /// Whether an option names one.
     pub fn is_given(&self) -> bool {
-        self.option().is_some()
+        self.key.option().is_some()
     }
 
     /// The key, which the command needs.
