@@ -216,16 +216,6 @@ impl Pool {
         List { pool: self.clone(), entries: None, piece: Vec::new().into_iter() }
     }
 
-    /// The pool in numbers.
-    ///
-    /// # Errors
-    /// The table cannot be read.
-    pub fn info(&self) -> Result<PoolInfo> {
-        let result = self.inner.alive().and_then(|()| Ok(self.inner.store.info()?));
-        let result = result.map_err(|cause| self.error("inspect", cause))?;
-        Ok(PoolInfo::of(&self.inner, &result))
-    }
-
     /// The store under the pool, for tools that show its insides. Not part of the stable interface.
     #[doc(hidden)]
     #[must_use]
