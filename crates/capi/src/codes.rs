@@ -63,6 +63,12 @@ pub const CODES: &[(i32, &str, &CStr)] = &[
     (41, "PMO_ERR_TIE_CYCLE", c"the two objects would each outlive the other"),
     (42, "PMO_ERR_TOO_MANY_TIES", c"the object is tied to as many others as one can be"),
     (43, "PMO_ERR_SEALED", c"the object is sealed, and needs a seal key, or has no such operation"),
+    (44, "PMO_ERR_POOL_BEHIND", c"the sealed object is in an older state than its anchor was told"),
+    (
+        45,
+        "PMO_ERR_ANCHOR_BEHIND",
+        c"the sealed object was changed without its anchor, or the anchor is an older one",
+    ),
     (ARGUMENT, "PMO_ERR_ARGUMENT", c"an argument cannot be"),
     (INTERNAL, "PMO_ERR_INTERNAL", c"a defect of this library"),
 ];

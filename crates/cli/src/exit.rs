@@ -49,7 +49,9 @@ impl From<ErrorKind> for Exit {
             | ErrorKind::BadWindow
             | ErrorKind::DifferentPools
             | ErrorKind::TieCycle => Exit::Usage,
-            ErrorKind::Damaged | ErrorKind::Gone => Exit::Damaged,
+            ErrorKind::Damaged | ErrorKind::Gone | ErrorKind::PoolBehind | ErrorKind::AnchorBehind => {
+                Exit::Damaged
+            }
             ErrorKind::Held | ErrorKind::Busy => Exit::Busy,
             ErrorKind::NoPool | ErrorKind::NotFound | ErrorKind::VolatileGone => Exit::NotFound,
             ErrorKind::ReadOnly

@@ -10,6 +10,7 @@ mod args;
 mod bytes;
 mod commands;
 mod context;
+mod ends;
 mod exit;
 mod failure;
 mod glob;

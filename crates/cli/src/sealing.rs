@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::passphrase;
 use clap::Args;
-use indelible::{ErrorKind, Object, Pool, ReadObject, SealKey};
+use indelible::{ErrorKind, FileAnchor, Object, Pool, ReadObject, SealKey};
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,21 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The TPM that is meant if no other is named.
 const TPM: &str = "/dev/tpmrm0";
 
+/// The seal key of an object, and its anchor.
+#[derive(Debug, Default, Args)]
+pub struct SealArgs {
+    #[command(flatten)]
+    key: OneKey,
+
+    #[command(flatten)]
+    anchor: AnchorArgs,
+}
+
 /// The seal key of an object.
 #[derive(Debug, Default, Args)]
 #[group(multiple = false)]
 #[command(next_help_heading = "Seal keys")]
-pub struct SealArgs {
+struct OneKey {
     /// Key file of a sealed object: 32 random bytes or more, all of which count [env: PMO_SEAL_KEY_FILE]
     #[arg(long, value_name = "FILE")]
     seal_key_file: Option<PathBuf>,
@@ -45,6 +55,31 @@ pub struct SealArgs {
     /// The TPM 2.0 of this machine, or another device or socket than /dev/tpmrm0
     #[arg(long, value_name = "DEVICE", num_args = 0..=1, require_equals = true, default_missing_value = TPM)]
     seal_tpm: Option<PathBuf>,
+}
+
+/// The anchor of a sealed object.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Seal keys")]
+pub struct AnchorArgs {
+    /// File, out of the pool's way, that keeps the number of the object's newest state: an older one is refused [env: PMO_ANCHOR]
+    #[arg(long, value_name = "FILE")]
+    anchor: Option<PathBuf>,
+}
+
+impl AnchorArgs {
+    /// The file, if one is named.
+    pub fn path(&self) -> Option<PathBuf> {
+        let named = || std::env::var_os("PMO_ANCHOR").filter(|path| !path.is_empty()).map(PathBuf::from);
+        self.anchor.clone().or_else(named)
+    }
+
+    /// The key with the anchor.
+    fn with(&self, key: SealKey) -> SealKey {
+        match self.path() {
+            Some(path) => key.anchored(FileAnchor::new(path)),
+            None => key,
+        }
+    }
 }
 
 /// The seal key that a command adds.
@@ -87,7 +122,7 @@ enum Source {
     Tpm(PathBuf),
 }
 
-impl SealArgs {
+impl OneKey {
     fn option(&self) -> Option<Source> {
         let files = self.seal_key_file.clone().map(Source::KeyFile);
         let files = files.or_else(|| self.seal_passphrase_file.clone().map(Source::PassphraseFile));
@@ -106,20 +141,28 @@ impl SealArgs {
             .or_else(|| file("PMO_SEAL_PASSPHRASE_FILE").map(Source::PassphraseFile))
             .or_else(|| given("PMO_SEAL_KEY_COMMAND")?.into_string().ok().map(Source::Command))
     }
+}
 
+impl SealArgs {
     /// The key of an object that exists; `None`: none was given.
     pub fn read(&self) -> Result<Option<SealKey>> {
-        self.source().map(|source| source.read(false)).transpose()
+        let key = self.key.source().map(|source| source.read(false)).transpose()?;
+        Ok(key.map(|key| self.anchor.with(key)))
     }
 
     /// The key of an object that is to be made.
     pub fn for_new(&self) -> Result<SealKey> {
-        self.source().ok_or_else(none_given)?.read(true)
+        Ok(self.anchor.with(self.key.source().ok_or_else(none_given)?.read(true)?))
+    }
+
+    /// The anchor, if one is named.
+    pub fn anchor(&self) -> Option<PathBuf> {
+        self.anchor.path()
     }
 
     /// Whether an option names one.
     pub fn is_given(&self) -> bool {
-        self.option().is_some()
+        self.key.option().is_some()
     }
 
     /// The key, which the command needs.
@@ -158,10 +201,8 @@ impl Source {
     /// Gets the key. A new passphrase is asked for twice.
     fn read(self, is_new: bool) -> Result<SealKey> {
         match self {
-            Source::KeyFile(path) => SealKey::from_file(&path).map_err(|error| unreadable(&path, error)),
-            Source::PassphraseFile(path) => {
-                SealKey::passphrase_from_file(&path).map_err(|error| unreadable(&path, error))
-            }
+            Source::KeyFile(path) => key_file(&path),
+            Source::PassphraseFile(path) => passphrase_file(&path),
             Source::Terminal => Ok(SealKey::passphrase(passphrase::ask(is_new)?)?),
             Source::Command(command) => Ok(SealKey::command(&command, PATIENCE)?),
             Source::Credential(name) => {
@@ -170,6 +211,16 @@ impl Source {
             Source::Tpm(path) => Ok(SealKey::tpm(Some(&path))?),
         }
     }
+}
+
+/// The key in a key file.
+pub fn key_file(path: &Path) -> Result<SealKey> {
+    SealKey::from_file(path).map_err(|error| unreadable(path, error))
+}
+
+/// The passphrase in a file.
+pub fn passphrase_file(path: &Path) -> Result<SealKey> {
+    SealKey::passphrase_from_file(path).map_err(|error| unreadable(path, error))
 }
 
 /// A file that is not there, or not readable, is said as of any other file.

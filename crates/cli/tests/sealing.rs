@@ -277,6 +277,53 @@ fn s3_06_every_command_that_reads_contents_takes_the_key() {
 }
 
 #[test]
+fn s3_01_a_sealed_object_is_resized() {
+    let rig = rig();
+    rig.feed("put", ["ledger", "--seal-key-file", "k"], b"planted").fine();
+    rig.pmo(["resize"], ["ledger", "1M", "--seal-key-file", "wrong"]).fails(6, "opens none");
+    rig.pmo(["resize"], ["ledger", "1M", "--seal-key-file", "k"]).fine();
+    assert_eq!(rig.line("ledger"), "D - 1 MiB ledger");
+    rig.pmo(["resize"], ["ledger", "4", "--seal-key-file", "k"]).fails(2, "--shrink");
+    rig.pmo(["resize"], ["ledger", "4", "--seal-key-file", "k", "--shrink"]).fine();
+    assert_eq!(rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fine().out, "plan");
+    rig.pmo(["check"], [""; 0]).fine();
+}
+
+#[test]
+fn s3_02_an_object_gets_another_key() {
+    let rig = rig();
+    rig.feed("put", ["ledger", "--seal-key-file", "k"], b"planted").fine();
+    let new = ["ledger", "--seal-key-file", "k", "--new-key-file", "wrong", "--label", "alice"];
+    rig.pmo(["key", "add"], new).fine();
+    let run = rig.pmo(["key", "rotate"], ["ledger", "--seal-key-file", "k"]);
+    run.fails(2, "would lose the key slots 1 \"alice\"");
+    rig.pmo(["key", "rotate"], ["ledger", "--seal-key-file", "k", "--keep-key-file", "wrong"]).fine();
+    rig.pmo(["cat"], ["ledger", "--seal-key-file", "wrong"]).fine();
+    let run = rig.pmo(["key", "rotate"], ["ledger", "--seal-key-file", "k", "--yes"]).fine();
+    assert_eq!(run.out, "object \"ledger\" has a new key; key slots: 1 kept, 1 gone\n");
+    rig.pmo(["cat"], ["ledger", "--seal-key-file", "wrong"]).fails(6, "opens none of its 1 key slots");
+    assert!(rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fine().out.starts_with("planted"));
+}
+
+#[test]
+fn s3_05_an_older_state_is_refused_by_the_anchor() {
+    let rig = rig();
+    let with = ["ledger", "--seal-key-file", "k", "--anchor", "anchor"];
+    rig.feed("put", with, b"older").fine();
+    rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fails(6, "it has an anchor");
+    let older = std::fs::read(&rig.pool).unwrap();
+    rig.feed("put", with, b"newer").fine();
+    std::fs::write(&rig.pool, older).unwrap();
+    rig.pmo(["cat"], with).fails(3, "was put back to an older state");
+    rig.feed("put", with, b"x").fails(3, "was put back to an older state");
+    rig.pmo(["key", "anchor"], ["ledger", "--seal-key-file", "k"]).fails(2, "--none");
+    rig.pmo(["key", "anchor"], with).fine();
+    assert!(rig.pmo(["cat"], with).fine().out.starts_with("older"));
+    rig.pmo(["key", "anchor"], ["ledger", "--seal-key-file", "k", "--none"]).fine();
+    rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fine();
+}
+
+#[test]
 fn s3_01_seals_are_checked_page_by_page() {
     let rig = rig();
     rig.feed("put", ["ledger", "--seal-key-file", "k"], &[7; 8192]).fine();

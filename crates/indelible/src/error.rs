@@ -1,13 +1,15 @@
 //! Errors, named by operation: what was to be done, to which object of which pool, why it did not
 //! happen, and what to do about it.
 
+mod anchor;
 mod heap;
 mod key_source;
 mod kinds;
 mod system;
 
+pub(crate) use anchor::AnchorError;
 pub(crate) use heap::{HeapError, Limit};
-pub(crate) use key_source::KeySourceError;
+pub(crate) use key_source::{CREDENTIALS, KeySourceError};
 
 use crate::dirty::DirtyError;
 use crate::mapping::MappingError;
@@ -115,6 +117,10 @@ pub enum ErrorKind {
     TooManyTies = 42,
     /// The object is sealed, and needs a seal key, or has no such operation.
     Sealed = 43,
+    /// A sealed object is in an older state than its anchor was told.
+    PoolBehind = 44,
+    /// A sealed object was changed without its anchor, or the anchor is an older one.
+    AnchorBehind = 45,
     /// A defect of this library.
     Internal = 1001,
 }
@@ -150,6 +156,8 @@ pub(crate) enum Cause {
     Stray(String),
     #[error("{0}")]
     Unsupported(String),
+    #[error(transparent)]
+    Anchor(#[from] AnchorError),
     #[error(transparent)]
     Heap(#[from] HeapError),
     #[error(transparent)]
@@ -237,6 +245,7 @@ impl Error {
             Cause::RootTooLarge { .. } => ErrorKind::BadSize,
             Cause::Stray(_) => ErrorKind::StrayPointer,
             Cause::Unsupported(_) => ErrorKind::Unsupported,
+            Cause::Anchor(_) => ErrorKind::Io,
             Cause::Heap(error) => error.kind(),
             Cause::KeySource(KeySourceError::File { .. }) => ErrorKind::Io,
             Cause::KeySource(_) => ErrorKind::Sealed,
@@ -260,6 +269,9 @@ impl Error {
         }
         match &*self.0.cause {
             Cause::ForReading => return "attach for writing",
+            Cause::Anchor(_) => {
+                return "nothing of the object is lost: try again once the anchor can be reached";
+            }
             Cause::KeySource(error) => return error.remedy(),
             Cause::Replaced => return "detach this one, and attach the other",
             Cause::Store(StoreError::TieTarget) => return "tie it to the object that the snapshot is of",
@@ -359,6 +371,10 @@ impl Error {
             ErrorKind::TooManyTies => "tie it to one object that is tied to the others",
             ErrorKind::Sealed => {
                 "`pmo stat` says whether an object is sealed, `pmo key list` which keys open it"
+            }
+            ErrorKind::PoolBehind => "put the newest state back; if this one is meant, `pmo key anchor`",
+            ErrorKind::AnchorBehind => {
+                "put the newest anchor back; if the object is known to be right, `pmo key anchor`"
             }
             ErrorKind::Internal => "report it, with the version and what was done",
             ErrorKind::Untrusted => "verify the heap with `Heap::verify`, or attach the object for reading",

@@ -169,6 +169,10 @@ mutants! {
         CutEarly,
         /// A sealed object that gets another key is sealed anew by the one that it has.
         KeyKept,
+        /// The root's version of a sealed object that gets another key begins anew.
+        VersionRewound,
+        /// Any state of a sealed object is one that its anchor was told.
+        AnchorIgnored,
         /// Nonces follow from the place of a page.
         NonceReused,
         /// A reader of a sealed object goes on to a later psync with pages that it decrypted before, whose seals are others now.

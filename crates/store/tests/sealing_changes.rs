@@ -2,13 +2,14 @@
 
 use indelible_store::error::{Result, SealError, StoreError};
 use indelible_store::format::PAGE;
-use indelible_store::seal::{Cost, SealKey};
+use indelible_store::seal::{Cost, KeyPage, PageBytes, SealKey, Tree};
 use indelible_store::store::{Severity, Store};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{check_tiling, process, psync};
 use indelible_testing::scenario::formatted;
-use indelible_testing::sealed;
+use indelible_testing::sealed::{self, page_at};
 use indelible_testing::{SimConfig, SimMedium};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const KEY: Key<'static> = Key(&[]);
@@ -128,6 +129,58 @@ fn a_sealed_object_takes_any_size_and_keeps_what_is_left() {
     check_tiling(&store).unwrap();
     let report = Store::check(Arc::new(medium.handle()), &mut |_, _| {}).unwrap();
     assert!(report.findings.iter().all(|finding| finding.severity < Severity::Warning), "{report:?}");
+}
+
+// S3.5
+#[test]
+fn every_bit_of_a_grown_object_is_covered() {
+    let (medium, store) = pool();
+    sealed::create(&store, "a", 100).unwrap();
+    let mut writer = sealed::writer(&store, "a").unwrap();
+    psync(&mut writer, &[(0, &[7; 100])]).unwrap();
+    // A second level comes; pages go and come back; the level goes on being the top.
+    for size in [66 * PAGE, 65 * PAGE + 5, 130 * PAGE] {
+        writer.resize(size).unwrap();
+        psync(&mut writer, &[(64 * PAGE, &[8; 100])]).unwrap();
+    }
+    writer.detach().unwrap();
+    let object = store.find("a").unwrap();
+    let (shape, bytes) = (sealed::shape(&object), medium.to_bytes());
+    let place = |page: u64| bytes[page_at(&object, page)].to_vec();
+    let mut pages: BTreeMap<u64, Vec<u8>> = (0..shape.pages()).map(|page| (page, place(page))).collect();
+    let key = KeyPage::read(Box::new(pages[&0].as_slice().try_into().unwrap()), shape.pages()).unwrap();
+    let key = key.open(&sealed::key()).unwrap();
+    let read = |pages: &BTreeMap<u64, Vec<u8>>| -> Result<[u8; 2]> {
+        let key_page = KeyPage::read(Box::new(pages[&0].as_slice().try_into().unwrap()), shape.pages())?;
+        let mut read = |page: u64, bytes: &mut PageBytes| {
+            bytes.copy_from_slice(&pages[&page]);
+            Ok(())
+        };
+        let mut tree = Tree::open(&key_page, &key, &mut read)?;
+        let mut bytes = [[0; PAGE as usize]; 3];
+        for (page, bytes) in [0, 64, 129].into_iter().zip(&mut bytes) {
+            tree.page(page, bytes, &mut read)?;
+        }
+        assert!(tree.size() == 130 * PAGE && bytes[2] == [0; PAGE as usize]);
+        Ok([bytes[0][99], bytes[1][99]])
+    };
+    assert_eq!(read(&pages).unwrap(), [7, 8]);
+    let used = [shape.key_page(), shape.page(0, 0), shape.page(0, 1), shape.page(1, 0)];
+    let contents = [0, 64].map(|page| shape.content_page(page));
+    for page in used.into_iter().chain(contents) {
+        for byte in 0..if page == 0 { 1024 } else { PAGE as usize } {
+            for bit in 0..8 {
+                pages.get_mut(&page).unwrap()[byte] ^= 1 << bit;
+                assert!(read(&pages).is_err(), "page {page}, byte {byte}, bit {bit}");
+                pages.get_mut(&page).unwrap()[byte] ^= 1 << bit;
+            }
+        }
+    }
+    // Pages that are absent count for nothing, whatever is in their place.
+    for page in [shape.page(0, 2), shape.content_page(1), shape.content_page(129)] {
+        pages.get_mut(&page).unwrap().fill(0xff);
+    }
+    assert_eq!(read(&pages).unwrap(), [7, 8]);
 }
 
 // S3.1

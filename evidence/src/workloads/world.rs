@@ -97,7 +97,12 @@ pub(crate) fn differs(pool: &Pool, workload: &Workload) -> Result<Option<String>
     for stat in pool.list() {
         let stat = stat?;
         if stat.name.starts_with(&prefix) {
-            there.push((stat.name, stat.size));
+            // The entry of a sealed object whose growth was interrupted has the new size until a writer comes; the object itself has one of the two.
+            let size = match stat.sealed {
+                true => patient(|| attach_read(pool, &stat.name))?.len() as u64,
+                false => stat.size,
+            };
+            there.push((stat.name, size));
         }
     }
     there.sort();

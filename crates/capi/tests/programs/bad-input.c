@@ -80,6 +80,8 @@ static void arguments(pmo_pool *pool)
     FAILS(pmo_psync_all(NULL, 1, 0) == -1, PMO_ERR_ARGUMENT, "NULL");
     FAILS(pmo_psync_all((void **)&pool, SIZE_MAX, 0) == -1, PMO_ERR_ARGUMENT, "longer than memory");
     FAILS(pmo_pool_info(pool, (struct pmo_pool_info *)1) == -1, PMO_ERR_ARGUMENT, "misaligned");
+    FAILS(pmo_pool_grow(pool, 1 << 20) == -1, PMO_ERR_BAD_SIZE, "becomes longer, not shorter");
+    FAILS(pmo_create(pool, "large", (uint64_t)1 << 40) == -1, PMO_ERR_NO_ROOM, "pmo_pool_grow");
     CHECK(pmo_psync_all(NULL, 0, 0) == 0);
     FAILS(pmo_grow(NULL, 1) == -1, PMO_ERR_NOT_ATTACHED, "");
     FAILS(pmo_revert(NULL) == -1, PMO_ERR_NOT_ATTACHED, "");

@@ -1,23 +1,21 @@
 //! `pmo key`: the keys that open a sealed object.
 
-use crate::alike;
+use super::rotate::{self, Anchor, Rotate};
 use crate::context::Context;
-use crate::failure::{Failure, Result, object};
-use crate::keys::KeyArgs;
+use crate::ends::Ends;
+use crate::failure::{Result, object};
 use crate::out::{confirm, show};
 use crate::sealing::{NewSealArgs, SealArgs};
 use crate::text::{printable, time};
-use crate::values::pool;
 use clap::{Args, Subcommand};
-use indelible::{Error, Pool, SlotInfo};
+use indelible::SlotInfo;
 use serde::Serialize;
-use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// List, add, change and remove the keys that open a sealed object
 ///
 /// Each of its keys opens the whole object. Removing one keeps its owner out who has not opened the object before: who has may have kept what the keys protect,
-/// and an object that others must not read any more is made anew.
+/// until the object itself gets another key, by `pmo key rotate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,6 +28,8 @@ Examples:
   pmo key add data.pmo ledger --seal-key-file ledger.key --new-tpm --label 'this machine'
   pmo key change data.pmo ledger --seal-passphrase --new-passphrase
   pmo key remove data.pmo ledger 0 --seal-passphrase-file phrase
+  pmo key rotate data.pmo ledger --seal-passphrase-file phrase
+  pmo key anchor data.pmo ledger --seal-passphrase-file phrase --anchor /mnt/token/ledger
 
 JSON of list:
   [{\"slot\":0,\"kind\":\"key file\",\"label\":\"\",\"created\":\"2025-01-01T00:00:00Z\",\"damaged\":false}]")]
@@ -48,19 +48,8 @@ enum What {
     Change(Change),
     /// Empty a key slot, but never the last one
     Remove(Remove),
-}
-
-#[derive(Debug, Args)]
-struct Ends {
-    /// The pool
-    #[arg(value_parser = pool())]
-    pool: PathBuf,
-
-    /// Name of the object
-    name: String,
-
-    #[command(flatten)]
-    key: KeyArgs,
+    Rotate(Rotate),
+    Anchor(Anchor),
 }
 
 #[derive(Debug, Args)]
@@ -131,12 +120,8 @@ pub fn run(context: &Context, args: &Key) -> Result {
         What::Add(args) => add(context, args),
         What::Change(args) => change(context, args),
         What::Remove(args) => remove(context, args),
-    }
-}
-
-impl Ends {
-    fn explain(&self, pool: &Pool, error: Error) -> Failure {
-        alike::explain(pool, &self.name, error)
+        What::Rotate(args) => rotate::rotate(context, args),
+        What::Anchor(args) => rotate::anchor(context, args),
     }
 }
 

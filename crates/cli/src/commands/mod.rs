@@ -28,6 +28,7 @@ mod resize;
 mod restore;
 mod rm;
 mod rollback;
+mod rotate;
 mod snapshot;
 mod stat;
 mod tie;

@@ -1,8 +1,11 @@
-//! Errors of the places that seal keys come from.
+//! Keys of sealed objects that cannot be had.
 
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// Variable that names the folder of the credentials of a service.
+pub(crate) const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 
 /// Why a seal key cannot be had. No text of it has a key.
 #[derive(Debug, thiserror::Error)]
@@ -11,7 +14,7 @@ pub(crate) enum KeySourceError {
     File { path: PathBuf, error: io::Error },
     #[error("the passphrase in {} is not UTF-8", .0.display())]
     NotText(PathBuf),
-    #[error("this process has no credentials: CREDENTIALS_DIRECTORY is not set")]
+    #[error("this process has no credentials: {CREDENTIALS} is not set")]
     NoCredentials,
     #[error("{0:?} cannot be the name of a credential")]
     CredentialName(String),

@@ -120,6 +120,8 @@ fn seal_kind(error: &SealError) -> ErrorKind {
         SealError::WrongKey { .. } => ErrorKind::WrongKey,
         SealError::Broken { .. } => ErrorKind::Damaged,
         SealError::Unknown { .. } => ErrorKind::Version,
+        SealError::PoolBehind { .. } => ErrorKind::PoolBehind,
+        SealError::AnchorBehind { .. } => ErrorKind::AnchorBehind,
         _ => ErrorKind::Sealed,
     }
 }

@@ -16,6 +16,7 @@ impl Cause {
         match self {
             Cause::Store(error) => of_store(error),
             Cause::Media(error) => of_media(error),
+            Cause::Anchor(error) => Some(&error.source),
             Cause::Mapping(error) | Cause::Shadow(ShadowError::Mapping(error)) => of_mapping(error),
             Cause::Dirty(error) | Cause::Shadow(ShadowError::Dirty(error)) => of_dirty(error),
             Cause::Shadow(ShadowError::Serve(source) | ShadowError::Protect(source)) => Some(source),

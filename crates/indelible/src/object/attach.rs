@@ -1,5 +1,6 @@
 //! Attaching objects of a pool.
 
+use super::anchored::{self, Anchored, Opened};
 use super::beside::{Addresses, Follows};
 use super::engine::Core;
 use super::reader::{ReadCore, ReadObject};
@@ -7,7 +8,6 @@ use super::writer::Object;
 use crate::error::{Cause, Result};
 use crate::pool::{CreateOptions, Inner, Pool};
 use indelible_store::error::StoreError;
-use indelible_store::store::Unlocked;
 use indelible_store::table::Key;
 use std::any::Any;
 use std::sync::{Arc, Weak};
@@ -155,22 +155,25 @@ pub(crate) fn attach_core(
     pool: &Arc<Inner>,
     name: &str,
     key: &[u8],
-    unlocked: Option<&Unlocked>,
+    unlocked: Option<&Opened>,
 ) -> Result<Core, Cause> {
-    let writer = pool.patiently(|| {
+    let mut writer = pool.patiently(|| {
         Ok(match unlocked {
             Some(unlocked) => pool.store.attach_sealed_writer(name, Key(key), unlocked)?,
             None => pool.store.attach_writer(name, Key(key))?,
         })
     })?;
-    Core::new(pool.clone(), writer)
+    let anchored = Anchored::begin(&mut writer, unlocked.and_then(|opened| opened.anchor.as_ref()))?;
+    let mut core = Core::new(pool.clone(), writer)?;
+    core.anchored = anchored;
+    Ok(core)
 }
 
 pub(crate) fn attach_reader(
     pool: &Arc<Inner>,
     name: &str,
     key: &[u8],
-    unlocked: Option<&Unlocked>,
+    unlocked: Option<&Opened>,
 ) -> Result<Arc<ReadCore>, Cause> {
     let reading = || {
         Ok(match unlocked {
@@ -179,6 +182,10 @@ pub(crate) fn attach_reader(
         })
     };
     let mut reader = pool.patiently(reading)?;
+    let anchor = unlocked.and_then(|opened| opened.anchor.as_ref());
+    if let Some(pages) = reader.sealed_pages() {
+        anchored::check_reader(reader.object(), &pages, anchor)?;
+    }
     let begin = Instant::now();
     loop {
         let entry = reader.object().offset;

@@ -2,13 +2,16 @@
 
 #![allow(unsafe_code)]
 
+use super::anchored;
 use crate::error::Cause;
-use crate::pool::{Inner as PoolInner, SealKey};
+use crate::pool::{Anchor, Inner as PoolInner, SealKey};
 use crate::shadow::Shadow;
 use crate::sys::PAGE;
 use indelible_store::error::{SealError, StoreError};
 use indelible_store::store::{Lines, Reader, Unlocked};
+use indelible_store::table::Located;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The addresses that a reader beside a writer has.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,6 +53,16 @@ pub(crate) struct Follows {
 impl Follows {
     pub(crate) fn new(key: &[u8], addresses: Addresses, opener: Option<Opener>) -> Self {
         Follows { key: key.to_vec(), addresses, laid: BTreeSet::new(), opener }
+    }
+
+    /// The anchor of the object, if the key has one.
+    pub(super) fn anchor(&self) -> Option<&Arc<dyn Anchor>> {
+        self.opener.as_ref()?.owner.1.as_ref()
+    }
+
+    /// Asks the anchor about what a reader of `object` shows.
+    pub(super) fn ask(&self, object: &Located, reader: &Reader) -> Result<(), Cause> {
+        reader.sealed_pages().map_or(Ok(()), |pages| anchored::check_reader(object, &pages, self.anchor()))
     }
 
     /// Decrypts what a reader has, if it is sealed. After an error it has ended.

@@ -7,6 +7,7 @@ mod differences;
 mod growth;
 mod revert;
 
+use super::anchored::Anchored;
 use super::batch_source::Shadows;
 use super::origin::Trust;
 use super::tracked::Tracked;
@@ -26,12 +27,15 @@ pub(crate) struct Core {
     announced: Option<Announced>,
     pub(super) writer: Option<Writer>,
     pub(super) trust: Trust,
+    /// Its anchor, if it has one.
+    pub(super) anchored: Option<Anchored>,
 }
 
 impl Core {
     pub(crate) fn new(pool: Arc<PoolInner>, writer: Writer) -> Result<Core, Cause> {
         let tracked = Tracked::new(pool, &writer)?;
-        let mut core = Core { tracked, announced: None, writer: Some(writer), trust: Trust::Own };
+        let mut core =
+            Core { tracked, announced: None, writer: Some(writer), trust: Trust::Own, anchored: None };
         core.begin_trust()?;
         if core.shadow()?.is_watched()
             && let Some(pending) = core.writer()?.pending()
@@ -100,10 +104,20 @@ impl Core {
     pub(crate) fn detach(&mut self) -> Result<(), Cause> {
         self.tracked.unmap();
         self.announced = None;
-        match self.writer.take() {
-            Some(writer) => Ok(writer.detach()?),
-            None => Ok(()),
-        }
+        let Some(writer) = self.writer.take() else { return Ok(()) };
+        let told = match self.anchored.take() {
+            // Of a psync that failed nobody knows which state it left.
+            Some(mut anchored) if !writer.is_poisoned() => anchored.tell(true),
+            _ => Ok(()),
+        };
+        writer.detach()?;
+        told
+    }
+
+    /// Checkpoints, and tells the anchor.
+    pub(crate) fn checkpoint(&mut self) -> Result<(), Cause> {
+        self.writer()?.checkpoint()?;
+        self.anchored.as_mut().map_or(Ok(()), |anchored| anchored.tell(false))
     }
 }
 

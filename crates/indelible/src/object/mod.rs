@@ -1,5 +1,6 @@
 //! Attached objects.
 
+mod anchored;
 mod attach;
 mod batch_source;
 mod beside;

@@ -96,15 +96,21 @@ impl ReadCore {
     /// Maps what the last psync of an object left, whoever writes it.
     pub(crate) fn beside(pool: Arc<PoolInner>, name: &str, mut follows: Follows) -> Result<ReadCore, Cause> {
         // Before the writer is kept waiting for nothing.
-        match (pool.store.find(name)?.is_sealed(), &follows.opener) {
+        let object = pool.store.find(name)?;
+        match (object.is_sealed(), &follows.opener) {
             (true, None) => return Err(StoreError::from(SealError::KeyNeeded).into()),
             (false, Some(_)) => return Err(StoreError::from(SealError::NotSealed).into()),
             _ => {}
         }
         // Readers that died have left their bases.
         pool.store.reap()?;
-        // If the log goes back to the base of another reader, the writer takes no notice.
-        if let Some((base, lines)) = Self::base_of_others(&pool, name, &mut follows)? {
+        // If the log goes back to the base of another reader, the writer takes no notice. That may be older than what an anchor was told.
+        let others = match follows.anchor() {
+            Some(_) => None,
+            None => Self::base_of_others(&pool, name, &mut follows)?,
+        };
+        if let Some((base, lines)) = others {
+            follows.ask(&object, &base)?;
             let again = Follows::new(&follows.key, follows.addresses, follows.opener.clone());
             let mut found = ReadCore::following(pool.clone(), name, base, again)?;
             if found.lay_first(&lines) {
@@ -113,6 +119,7 @@ impl ReadCore {
         }
         let reader = pool.patiently(|| Ok(pool.store.attach_snapshot(name, Key(&follows.key))?))?;
         let reader = follows.open(&pool, reader)?;
+        follows.ask(&object, &reader)?;
         ReadCore::following(pool, name, reader, follows)
     }
 

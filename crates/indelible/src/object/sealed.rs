@@ -1,5 +1,6 @@
 //! Sealed objects: attach them by a seal key, and change the keys that open them.
 
+use super::anchored::{Anchored, Opened};
 use super::attach::{attach_core, attach_reader};
 use super::beside::{Addresses, Follows, Opener};
 use super::reader::ReadObject;
@@ -83,10 +84,11 @@ impl Pool {
     }
 
     /// The key of the object, by one of its seal keys.
-    pub(crate) fn unlock(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<Unlocked, Cause> {
+    pub(crate) fn unlock(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<Opened, Cause> {
         let inner = self.inner();
         inner.alive()?;
-        inner.patiently(|| Ok(inner.store.unlock(name, Key(key), &seal.0)?))
+        let unlocked = inner.patiently(|| Ok(inner.store.unlock(name, Key(key), &seal.0)?))?;
+        Ok(Opened { unlocked, anchor: seal.1.clone() })
     }
 
     /// The key slots of a sealed object that are in use. No seal key is needed.
@@ -154,11 +156,9 @@ impl Pool {
     /// # Errors
     /// As for [`resize`](Pool::resize) and [`attach_sealed`](Pool::attach_sealed).
     pub fn resize_sealed(&self, name: &str, size: u64, key: &[u8], seal: &SealKey) -> Result<()> {
-        let inner = self.inner();
-        let result = self.unlock(name, key, seal).and_then(|unlocked| {
-            inner.patiently(|| Ok(inner.store.resize_sealed(name, Key(key), size, &unlocked)?))
-        });
-        self.about("resize", name, result.map(drop))
+        self.inner().store.reap().ok();
+        let result = self.change_keys(name, key, seal, |writer, _| Ok(writer.resize(size)?));
+        self.about("resize", name, result)
     }
 
     /// Seals all of a sealed object anew, by a new key, which `seals` open, each in the slot that it opens now; all other slots go. So nobody who had another
@@ -204,6 +204,25 @@ impl Pool {
         )
     }
 
+    /// Takes the state that the object has in the pool for the newest, whatever its anchor, which `seal` [has](SealKey::anchored), was told. For a state that was put back on purpose,
+    /// an anchor that was lost, or another anchor. If `seal` has no anchor, the object has none from then on.
+    ///
+    /// # Errors
+    /// As for [`attach_sealed`](Pool::attach_sealed), but for those of the anchor's record. `Io`: the anchor cannot be written.
+    pub fn set_anchor(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<()> {
+        let inner = self.inner();
+        let result = self.unlock(name, key, seal).and_then(|opened| {
+            let mut writer =
+                inner.patiently(|| Ok(inner.store.attach_sealed_writer(name, Key(key), &opened)?))?;
+            match Anchored::set(&mut writer, opened.anchor.as_ref())? {
+                Some(mut anchored) => anchored.tell(true)?,
+                None => writer.set_anchored(false)?,
+            }
+            Ok(writer.detach()?)
+        });
+        self.about("set the anchor of", name, result)
+    }
+
     fn change_keys<R>(
         &self,
         name: &str,
@@ -212,10 +231,15 @@ impl Pool {
         change: impl FnOnce(&mut indelible_store::store::Writer, &Unlocked) -> Result<R, Cause>,
     ) -> Result<R, Cause> {
         let inner = self.inner();
-        let unlocked = self.unlock(name, key, seal)?;
+        let opened = self.unlock(name, key, seal)?;
         let mut writer =
-            inner.patiently(|| Ok(inner.store.attach_sealed_writer(name, Key(key), &unlocked)?))?;
-        let out = change(&mut writer, &unlocked)?;
+            inner.patiently(|| Ok(inner.store.attach_sealed_writer(name, Key(key), &opened)?))?;
+        let mut anchored = Anchored::begin(&mut writer, opened.anchor.as_ref())?;
+        let out = change(&mut writer, &opened);
+        if let Some(anchored) = anchored.as_mut().filter(|_| !writer.is_poisoned()) {
+            anchored.tell(true)?;
+        }
+        let out = out?;
         writer.detach()?;
         Ok(out)
     }

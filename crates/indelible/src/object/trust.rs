@@ -45,6 +45,9 @@ impl Core {
         if self.trust == Trust::Verified && self.mark().is_ok() {
             self.trust = Trust::Own;
         }
+        if let Some(anchored) = &mut self.anchored {
+            anchored.after_psync();
+        }
     }
 }
 

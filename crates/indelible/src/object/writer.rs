@@ -352,8 +352,8 @@ impl Object {
     /// # Errors
     /// `Io`: the object is poisoned.
     pub fn checkpoint(&self) -> Result<()> {
-        let core = self.core();
-        let result = self.pool.alive().and_then(|()| Ok(core.writer()?.checkpoint()?));
+        let mut core = self.core();
+        let result = self.pool.alive().and_then(|()| core.checkpoint());
         result.map_err(|cause| self.error("checkpoint", cause))
     }
 

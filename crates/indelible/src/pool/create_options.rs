@@ -73,7 +73,8 @@ impl CreateOptions {
     /// unnoticed, without a seal key. May be called more than once: each key opens it. `label` is for people, at most 56 bytes.
     ///
     /// [`attach_sealed`](crate::Pool::attach_sealed) attaches it. Its name, size, times, and
-    /// which pages change stay visible. Its snapshots, copies and backups are sealed by the same key, and made without it. An older state of the whole pool's file is not told from the newest.
+    /// which pages change stay visible. Its snapshots, copies and backups are sealed by the same key, and made without it. An older state of the whole
+    /// pool is told from the newest by an [anchor](SealKey::anchored) alone.
     #[must_use]
     pub fn sealed(mut self, key: &SealKey, label: &str) -> Self {
         self.seals.push((key.clone(), label.to_owned()));

@@ -1,6 +1,7 @@
 //! Description of a pool and its objects, for people.
 
-use super::{Inner, MediumKind};
+use super::{Inner, MediumKind, Pool};
+use crate::error::Result;
 use crate::sys::boot;
 use indelible_store::error::Holder;
 use indelible_store::format::entry::{
@@ -188,6 +189,18 @@ pub struct PoolInfo {
     pub boots: u32,
     /// When it was formatted.
     pub created: SystemTime,
+}
+
+impl Pool {
+    /// The pool in numbers.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn info(&self) -> Result<PoolInfo> {
+        let result = self.inner.alive().and_then(|()| Ok(self.inner.store.info()?));
+        let result = result.map_err(|cause| self.error("inspect", cause))?;
+        Ok(PoolInfo::of(&self.inner, &result))
+    }
 }
 
 impl PoolInfo {

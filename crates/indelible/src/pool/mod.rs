@@ -21,7 +21,7 @@ pub use create_options::CreateOptions;
 pub use info::{LaneUse, PoolInfo, Stat, State};
 pub use lifetimes::Tie;
 pub use options::{MediumKind, PoolOptions, Tracking};
-pub use seal_key::SealKey;
+pub use seal_key::{Anchor, FileAnchor, SealKey};
 pub use seals::BrokenPage;
 pub use thin::{BadKeep, Keep};
 
@@ -214,16 +214,6 @@ impl Pool {
     #[must_use]
     pub fn list(&self) -> List {
         List { pool: self.clone(), entries: None, piece: Vec::new().into_iter() }
-    }
-
-    /// The pool in numbers.
-    ///
-    /// # Errors
-    /// The table cannot be read.
-    pub fn info(&self) -> Result<PoolInfo> {
-        let result = self.inner.alive().and_then(|()| Ok(self.inner.store.info()?));
-        let result = result.map_err(|cause| self.error("inspect", cause))?;
-        Ok(PoolInfo::of(&self.inner, &result))
     }
 
     /// The store under the pool, for tools that show its insides. Not part of the stable interface.

@@ -81,7 +81,7 @@ pub enum SealError {
     AnchorOfAnother,
     /// The pool has an older state than the anchor was told, or another one.
     #[error(
-        "it is in state {pool}, and its anchor was told state {anchor}: the pool, or the object, was put back to an older state. Put the newest one back; if this one is meant, set the object's anchor anew"
+        "it is in state {pool}, and its anchor was told state {anchor}: the pool, or the object, was put back to an older state"
     )]
     PoolBehind {
         /// State of the object in the pool.
@@ -91,7 +91,7 @@ pub enum SealError {
     },
     /// The object was changed since the anchor was told that it was left.
     #[error(
-        "it is in state {pool}, and its anchor says that it was left in state {anchor}: it was changed without its anchor, or the anchor was put back to an older state. Put the newest anchor back; if the object is known to be right, set its anchor anew"
+        "it is in state {pool}, and its anchor says that it was left in state {anchor}: it was changed without its anchor, or the anchor was put back to an older state"
     )]
     AnchorBehind {
         /// State of the object in the pool.

@@ -4,6 +4,7 @@
 //! since it was last told; once the object is left it is exact.
 
 use crate::error::{Result, SealError};
+use crate::mutant::Mutant;
 use std::fmt::Write;
 
 const MAGIC: &str = "indelible-anchor";
@@ -58,6 +59,9 @@ impl AnchorRecord {
             return Err(SealError::AnchorOfAnother.into());
         }
         let (at, told) = (pool.version, anchor.version);
+        if Mutant::AnchorIgnored.is_on() {
+            return Ok(());
+        }
         if at < told || at == told && pool.tag != anchor.tag {
             return Err(SealError::PoolBehind { pool: at, anchor: told }.into());
         }

@@ -2,9 +2,10 @@
 
 use super::PageBytes;
 use super::aead::{Sealer, with_cipher};
-use super::blobs::{self, Slots, is_intact, sum};
+use super::blobs;
 use super::key::{Cost, ObjectKey, Owned, SealKey};
 use super::secret::{Secret, scrub_stack_deep};
+use super::slots::{self, is_intact, sum};
 use crate::entropy::{now, random};
 use crate::error::{Result, SealError, StoreError};
 use crate::format::seal::{
@@ -18,7 +19,6 @@ use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-const SLOT: usize = size_of::<KeySlot>();
 /// Refusal of a size.
 pub(super) const TOO_LONG: &str = "a sealed object has from 1 byte to 64 TiB";
 /// The key page, in errors.
@@ -152,18 +152,12 @@ impl KeyPage {
         Seal::read_from_bytes(&self.bytes[ROOT..ROOT + LINE as usize]).unwrap_or_else(|_| Seal::new_zeroed())
     }
 
-    fn all_slots(&self) -> Slots {
-        std::array::from_fn(|slot| self.slot(slot))
-    }
-
     fn slot(&self, slot: usize) -> KeySlot {
-        let at = SLOTS + slot * SLOT;
-        KeySlot::read_from_bytes(&self.bytes[at..at + SLOT]).unwrap_or_else(|_| KeySlot::new_zeroed())
+        slots::slot(&self.bytes, slot)
     }
 
     fn put(&mut self, slot: usize, with: &KeySlot) {
-        let at = SLOTS + slot * SLOT;
-        self.bytes[at..at + SLOT].copy_from_slice(with.as_bytes());
+        slots::put(&mut self.bytes, slot, with);
     }
 
     /// Slots in use. Those that have parts of blobs belong to others, unless they are damaged.
@@ -174,8 +168,7 @@ impl KeyPage {
         used.filter(|(_, found)| found.kind.get() != SLOT_BLOB || !is_intact(found))
             .map(|(slot, found)| {
                 let label = found.label.split(|byte| *byte == 0).next().unwrap_or_default();
-                let lacks_blob =
-                    || found.kind.get() == SLOT_TPM && blobs::read(&self.all_slots(), slot).is_none();
+                let lacks_blob = || found.kind.get() == SLOT_TPM && blobs::read(&self.bytes, slot).is_none();
                 SlotInfo {
                     slot,
                     kind: found.kind.get(),
@@ -209,7 +202,7 @@ impl KeyPage {
                 continue;
             }
             let cost = Cost { memory: slot.memory.get(), passes: slot.passes.get(), lanes: slot.lanes.get() };
-            let blob = blobs::read(&self.all_slots(), info.slot).unwrap_or_default();
+            let blob = blobs::read(&self.bytes, info.slot).unwrap_or_default();
             let derived = match owner.derive(&slot.salt, cost, &blob) {
                 // It may be a slot of another machine's device.
                 Err(error @ StoreError::Seal(SealError::Device { .. })) => {
@@ -283,9 +276,7 @@ impl KeyPage {
         slot.tag = tag.into();
         slot.checksum = U64::new(sum(&slot));
         self.put(*first, &slot);
-        for (slot, part) in rest.iter().zip(blobs::made(*first, &blob)) {
-            self.put(*slot, &part);
-        }
+        blobs::write(&mut self.bytes, *first, &rest[..parts], &blob);
         Ok(*first)
     }
 
@@ -317,7 +308,7 @@ impl KeyPage {
     }
 
     fn empty(&mut self, slot: usize) {
-        for part in blobs::of(&self.all_slots(), slot) {
+        for part in blobs::of(&self.bytes, slot) {
             self.put(part, &KeySlot::new_zeroed());
         }
         self.put(slot, &KeySlot::new_zeroed());

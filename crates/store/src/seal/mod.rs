@@ -21,6 +21,7 @@ mod key_page;
 mod resize;
 mod rotation;
 mod secret;
+mod slots;
 mod tree;
 
 pub use anchor::AnchorRecord;

@@ -4,6 +4,7 @@
 //! `crates/store/tests/mutants.rs` runs each as a test, and `pmo-evidence mutants` each against the mutants that it
 //! watches, as the column `tests`. A new one is a function and a line in the list below.
 
+mod anchors;
 mod bases;
 mod beside;
 mod blocks;
@@ -197,6 +198,9 @@ rule_tests! {
     sealed_sizes::a_sealed_object_has_one_size_after_a_power_cut => SizeApart | CutKept | CutEarly;
     sealed_sizes::an_attached_sealed_object_grows_whole => SizeApart;
     sealed_sizes::a_process_that_resizes_a_sealed_object_may_die => CutKept | CutEarly;
+    anchors::a_complete_older_state_is_behind_its_anchor => AnchorIgnored;
+    anchors::no_change_takes_an_object_back_behind_its_anchor => AnchorIgnored | VersionRewound;
+    anchors::an_anchor_is_not_ahead_after_a_power_cut => VersionRewound;
     rotation::a_rotation_is_whole_after_a_power_cut => EarlyExchange;
     rotation::the_former_key_reads_nothing => KeyKept;
     rotation::a_slot_that_is_put_back_opens_nothing => KeyKept;

@@ -1,19 +1,23 @@
 //! Keys of sealed objects, and the places that they come from. No key is an argument of a program, and none is in an error.
 
+mod anchor;
 mod command;
 mod memory;
 mod source;
 mod tpm;
 
+pub use anchor::{Anchor, FileAnchor};
+
 use crate::error::{Cause, Error, KeySourceError, Result};
 use indelible_store::seal::{self, Cost};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A key that opens sealed objects ([`CreateOptions::sealed`](crate::CreateOptions::sealed)). It is overwritten when it is dropped, and neither
 /// errors nor debug output show it.
 #[derive(Clone, Debug)]
-pub struct SealKey(pub(crate) seal::SealKey);
+pub struct SealKey(pub(crate) seal::SealKey, pub(crate) Option<Arc<dyn Anchor>>);
 
 impl SealKey {
     /// The contents of a key file: 32 random bytes or more, 1 MiB at most.
@@ -56,6 +60,17 @@ impl SealKey {
         made(|| seal::SealKey::passphrase_at(text, cost))
     }
 
+    /// The same key with the object's anchor: an object that is put back as a whole, with or without the pool, to an older state is then an error of the attach
+    /// ([`PoolBehind`](crate::ErrorKind::PoolBehind)).
+    ///
+    /// The first attach for writing records the object in the anchor, and notes in the object that it has one: it is not attached without from then on. The anchor is told of the newest
+    /// state by attach, checkpoint and detach, and by a psync if its [interval](Anchor::interval) has passed. If the process dies, states between the record and the newest one are not
+    /// told apart; after a detach there is one state that is accepted.
+    #[must_use]
+    pub fn anchored(self, anchor: impl Anchor + 'static) -> SealKey {
+        SealKey(self.0, Some(Arc::new(anchor)))
+    }
+
     /// The credential `name` that systemd gave to this service (`LoadCredential=`, `LoadCredentialEncrypted=`): the file of that name in the folder
     /// that the environment variable `CREDENTIALS_DIRECTORY` names. It opens the same slots as a key file of the same bytes.
     ///
@@ -89,7 +104,7 @@ impl SealKey {
 /// Makes a key of a secret, which is kept out of core dumps and swap from here on.
 fn made(key: impl FnOnce() -> Result<seal::SealKey, indelible_store::error::StoreError>) -> Result<SealKey> {
     seal::keep_secrets_in(memory::keep);
-    key().map(SealKey).map_err(|error| Error::new("use a seal key", Cause::Store(error)))
+    key().map(|key| SealKey(key, None)).map_err(|error| Error::new("use a seal key", Cause::Store(error)))
 }
 
 fn had<T>(found: Result<T, KeySourceError>) -> Result<T> {

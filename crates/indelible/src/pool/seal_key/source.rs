@@ -1,6 +1,6 @@
 //! Files that have keys.
 
-use crate::error::KeySourceError;
+use crate::error::{CREDENTIALS, KeySourceError};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,6 @@ use zeroize::Zeroizing;
 
 /// Most bytes that a source may give; a key has at most one less.
 pub(super) const LIMIT: usize = (1 << 20) + 1;
-
-/// Variable that names the folder of the credentials of a service.
-const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 
 /// Reads a key. At most one byte more than a key may have.
 pub(super) fn contents(path: &Path) -> Result<Vec<u8>, KeySourceError> {

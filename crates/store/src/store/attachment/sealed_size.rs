@@ -26,12 +26,9 @@ impl Store {
         size: u64,
         unlocked: &Unlocked,
     ) -> Result<Located> {
-        if size == 0 {
-            return Err(StoreError::BadSize { size, why: "an object has at least one byte" });
-        }
         self.reap()?;
         let mut writer = self.attach_sealed_writer(name, key, unlocked)?;
-        writer.resize_sealed(size, true)?;
+        writer.resize(size)?;
         let object = *writer.object();
         writer.detach()?;
         Ok(object)
@@ -39,6 +36,20 @@ impl Store {
 }
 
 impl Writer {
+    /// Gives a sealed object another size, smaller or larger. Its memory, if it has one, does not follow.
+    ///
+    /// # Errors
+    /// `NotSealed`; `BadSize`, `NoRoom`, `NoAddresses`, `HeldStill`: nothing changed. After another one the size may be the new one.
+    pub fn resize(&mut self, size: u64) -> Result<()> {
+        if self.sealed.is_none() {
+            return Err(SealError::NotSealed.into());
+        }
+        if size == 0 {
+            return Err(StoreError::BadSize { size, why: "an object has at least one byte" });
+        }
+        self.resize_sealed(size, true).map(drop)
+    }
+
     /// Gives the object another size. Returns whether it moved.
     pub(super) fn resize_sealed(&mut self, size: u64, may_move: bool) -> Result<bool> {
         self.check()?;

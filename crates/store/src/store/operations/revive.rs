@@ -124,7 +124,6 @@ impl Attributes {
 pub struct Revived {
     store: Arc<Store>,
     object: Located,
-    standing: Standing,
     object_lock: ObjectLock,
 }
 
@@ -196,33 +195,39 @@ impl Store {
         boot: Option<[u8; 16]>,
     ) -> Result<Revived> {
         check_name(&kept.name)?;
-        let (object, object_lock) = self.update(|table| {
+        self.revive_made(|table| {
             let entry = place(table)?;
             let mut object = table.revive(&entry, window)?;
             object.entry.hold_in(boot);
             table.put_entry(&object)?;
             self.prepare_extent(table, &object, 0)?;
+            let published = kept.published.min(object.entry.extent_len());
+            let standing = Standing { published, psyncs: kept.psyncs, direct: 0 };
+            Ok((object, standing))
+        })
+    }
+}
+
+impl Store {
+    /// As [`revive`](Store::revive), of an object that `make` adds to the table, hidden, with the progress that it is to have. That is whole before the entry is in
+    /// force: a line that a power cut left in part would count as damaged.
+    pub(super) fn revive_made(
+        self: &Arc<Self>,
+        mut make: impl FnMut(&mut TableTransaction<'_>) -> Result<(Located, Standing)>,
+    ) -> Result<Revived> {
+        let (object, object_lock) = self.update(|table| {
+            let (object, standing) = make(table)?;
+            put_progress(table.pages().medium(), self.seed, &object, &standing)?;
+            Self::prove(table)?;
             // Before others can see it: they may remove a hidden object without a lock.
             let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
             Ok((object, object_lock))
         })?;
-        let published = kept.published.min(object.entry.extent_len());
-        let standing = Standing { published, psyncs: kept.psyncs, direct: 0 };
-        Ok(Revived::hidden(self, object, standing, object_lock))
+        Ok(Revived { store: self.clone(), object, object_lock })
     }
 }
 
 impl Revived {
-    /// The hidden object, which the caller has locked.
-    pub(super) fn hidden(
-        store: &Arc<Store>,
-        object: Located,
-        standing: Standing,
-        object_lock: ObjectLock,
-    ) -> Revived {
-        Revived { store: store.clone(), object, standing, object_lock }
-    }
-
     /// Its address.
     #[must_use]
     pub fn address(&self) -> u64 {
@@ -259,9 +264,8 @@ impl Revived {
     /// # Errors
     /// `Exists`, or the medium's.
     pub fn publish(self) -> Result<Located> {
-        let Revived { store, object, standing, object_lock } = self;
+        let Revived { store, object, object_lock } = self;
         let medium = store.latch.enter();
-        put_progress(&medium, store.seed, &object, &standing)?;
         if !Mutant::RevivedUnproven.is_on() {
             medium.barrier()?;
         }

@@ -5,10 +5,8 @@ use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::PAGE;
 use crate::format::seal::KEY_PAGE;
-use crate::medium::LockMode;
 use crate::recovery::Standing;
 use crate::seal::{KeyPage, SealKey};
-use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
 use crate::table::{CreateOptions, Located, check_name};
 use std::sync::Arc;
@@ -42,15 +40,12 @@ impl Store {
 
     fn create_hidden_sealed(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<Revived> {
         let (id, now) = (random_id()?, now());
-        let (object, object_lock) = self.update(|table| {
+        self.revive_made(|table| {
             let object = table.create_sealed(name, id, now, &self.with_window(how))?;
             self.prepare_extent(table, &object, 0)?;
-            // Before others can see it: they may remove a hidden object without a lock.
-            let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
-            Ok((object, object_lock))
-        })?;
-        // Behind what was published a pool relies on zeros, and the key page is none.
-        let standing = Standing { published: object.entry.extent_len(), ..Standing::default() };
-        Ok(Revived::hidden(self, object, standing, object_lock))
+            // Behind what was published a pool relies on zeros, and the key page is none.
+            let standing = Standing { published: object.entry.extent_len(), ..Standing::default() };
+            Ok((object, standing))
+        })
     }
 }

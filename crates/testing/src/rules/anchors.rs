@@ -1,0 +1,110 @@
+//! Anchors of sealed objects: by what they were told, a complete older state is told from the newest.
+
+use super::{CONFIG, LIMITS, Verdict, open};
+use crate::for_each_crash;
+use crate::pool::psync;
+use crate::scenario::formatted;
+use crate::sealed;
+use crate::sim::{SimConfig, SimMedium};
+use indelible_store::error::{Result, SealError, StoreError};
+use indelible_store::format::PAGE;
+use indelible_store::seal::AnchorRecord;
+use indelible_store::store::Writer;
+use std::cell::RefCell;
+
+fn text(error: StoreError) -> String {
+    error.to_string()
+}
+
+/// The state of the object in a pool.
+fn state(medium: &SimMedium) -> Result<AnchorRecord> {
+    let store = open(medium, 7);
+    let reader = store.attach_sealed_reader("a", super::KEY, &sealed::unlock(&store, "a")?)?;
+    Ok(reader.sealed_pages().expect("it is sealed").state())
+}
+
+/// Everything that changes a sealed object.
+const CHANGES: [fn(&mut Writer) -> Result<()>; 6] = [
+    |a| psync(a, &[(70, &[1; 8])]),
+    |a| a.grow(70 * PAGE).map(drop),
+    |a| psync(a, &[(69 * PAGE, &[2; 8])]),
+    |a| a.reencrypt(&[&sealed::key()], &mut |_, _| {}),
+    |a| a.resize(3 * PAGE + 9),
+    |a| psync(a, &[(70, &[3; 8])]),
+];
+
+fn prepared(config: SimConfig) -> Result<SimMedium> {
+    let medium = formatted(2 << 20, config);
+    sealed::create(&open(&medium, 1), "a", 9000)?;
+    medium.settle();
+    Ok(medium)
+}
+
+/// The pool as it was before the object's last change is refused.
+pub(super) fn a_complete_older_state_is_behind_its_anchor() -> Verdict {
+    let medium = prepared(CONFIG).map_err(text)?;
+    let psynced = |value: u8| -> Result<(Vec<u8>, AnchorRecord)> {
+        let mut a = sealed::writer(&open(&medium, 2), "a")?;
+        psync(&mut a, &[(70, &[value; 8])])?;
+        a.detach()?;
+        Ok((medium.to_bytes(), AnchorRecord { left: true, ..state(&medium)? }))
+    };
+    let (older, newer) = (psynced(1).map_err(text)?, psynced(2).map_err(text)?);
+    let judge = |bytes: &[u8], told: &AnchorRecord| {
+        let found = state(&SimMedium::from_bytes(bytes, CONFIG)).map_err(text)?;
+        Ok::<_, String>(AnchorRecord::judge(&found, true, Some(told)))
+    };
+    judge(&newer.0, &newer.1)?.map_err(text)?;
+    judge(&older.0, &older.1)?.map_err(text)?;
+    match judge(&older.0, &newer.1)? {
+        Err(StoreError::Seal(SealError::PoolBehind { .. })) => {}
+        found => return Err(format!("the older state: {found:?}")),
+    }
+    match judge(&newer.0, &older.1)? {
+        Err(StoreError::Seal(SealError::AnchorBehind { .. })) => Ok(()),
+        found => Err(format!("the older anchor: {found:?}")),
+    }
+}
+
+/// Each change is later than all before it, as an anchor sees it.
+pub(super) fn no_change_takes_an_object_back_behind_its_anchor() -> Verdict {
+    let medium = prepared(CONFIG).map_err(text)?;
+    let mut states = vec![state(&medium).map_err(text)?];
+    for (nth, change) in CHANGES.iter().enumerate() {
+        let mut a = sealed::writer(&open(&medium, 2), "a").map_err(text)?;
+        change(&mut a).and_then(|()| a.detach()).map_err(text)?;
+        let now = state(&medium).map_err(text)?;
+        for before in &states {
+            AnchorRecord::judge(&now, true, Some(before))
+                .map_err(|error| format!("change {nth}: {error}"))?;
+            if AnchorRecord::judge(before, true, Some(&now)).is_ok() {
+                return Err(format!("change {nth} is not later than {before}"));
+            }
+        }
+        states.push(now);
+    }
+    Ok(())
+}
+
+/// A power cut leaves no state that is older than the one that the anchor was told after a change.
+pub(super) fn an_anchor_is_not_ahead_after_a_power_cut() -> Verdict {
+    for disk in [true, false] {
+        let medium = prepared(SimConfig { disk, ..CONFIG }).map_err(text)?;
+        let told = RefCell::new(Vec::new());
+        let record = |medium: &SimMedium| {
+            let mut a = sealed::writer(&open(medium, 2), "a").unwrap();
+            for change in CHANGES {
+                change(&mut a).unwrap();
+                told.borrow_mut().push(a.sealed_pages().expect("it is sealed").state());
+                medium.mark(told.borrow().len() as u64);
+            }
+        };
+        let judge = |image: &crate::CrashImage| -> Verdict {
+            let Some(last) = image.last_mark().and_then(|mark| mark.checked_sub(1)) else { return Ok(()) };
+            let found = state(&image.medium()).map_err(text)?;
+            AnchorRecord::judge(&found, true, told.borrow().get(last as usize)).map_err(text)
+        };
+        for_each_crash(&medium, record, judge, &LIMITS).map_err(|failure| failure.to_string())?;
+    }
+    Ok(())
+}
