@@ -265,5 +265,9 @@ fn a_sealed_object_withstands_the_theft_of_a_plain_one() {
         plain.contains("read \"account 4711 holds 1000 coins\"") && plain.contains("believes it"),
         "{plain}"
     );
-    assert!(sealed.contains("read noise") && sealed.contains("page 0, of its contents"), "{sealed}");
+    assert!(
+        sealed.contains("read noise")
+            && sealed.contains("page 0, of its extent, its key page, is not what was sealed"),
+        "{sealed}"
+    );
 }

@@ -168,7 +168,7 @@ fn files_give_keys_and_passphrases() {
     pool.add_key("a", b"", &file(), &phrase, "").unwrap();
     let same = SealKey::passphrase("correct horse".into()).unwrap();
     pool.attach_read_sealed("a", b"", &same).unwrap();
-    assert_eq!(format!("{phrase:?}"), "SealKey(SealKey(passphrase))");
+    assert_eq!(format!("{phrase:?}"), "SealKey(passphrase)");
     let (found, text) = kind(SealKey::passphrase_from_file(path("bytes")));
     assert!(found == ErrorKind::Sealed && text.contains("not UTF-8"), "{text}");
     let (found, text) = kind(SealKey::from_file(path("none")));

@@ -155,7 +155,7 @@ impl Workload {
         let count = self.writable().count();
         let sparse = rng.u8(0..4) == 0 && self.source.sparse;
         let fresh = format!("{}{}", self.prefix(), self.step + 1);
-        let sealed = self.source.seals && rng.bool();
+        let sealed = self.source.seals && rng.u8(0..4) > 0;
         if count < 2 {
             return Action::Create { name: fresh, size: rng.u64(1..=LARGE / 4), sparse, sealed };
         }

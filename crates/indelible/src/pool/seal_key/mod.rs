@@ -10,14 +10,22 @@ pub use anchor::{Anchor, FileAnchor};
 
 use crate::error::{Cause, Error, KeySourceError, Result};
 use indelible_store::seal::{self, Cost};
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A key that opens sealed objects ([`CreateOptions::sealed`](crate::CreateOptions::sealed)). It is overwritten when it is dropped, and neither
 /// errors nor debug output show it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SealKey(pub(crate) seal::SealKey, pub(crate) Option<Arc<dyn Anchor>>);
+
+impl fmt::Debug for SealKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)?;
+        f.write_str(if self.1.is_some() { ", anchored" } else { "" })
+    }
+}
 
 impl SealKey {
     /// The contents of a key file: 32 random bytes or more, 1 MiB at most.
