@@ -46,7 +46,8 @@ fn every_exported_function_is_guarded() {
                     !line.starts_with(['/', '}']) && !line.starts_with("const ") && !line.starts_with("let ")
                 })
                 .collect();
-            let guarded = ["guarded(", "status(", "opened(", "made("].iter().any(|by| statements[0].starts_with(by));
+            let guarded =
+                ["guarded(", "status(", "opened(", "made("].iter().any(|by| statements[0].starts_with(by));
             assert!(guarded && statements.len() == 1, "{signature}\n{statements:?}");
             functions += 1;
         }
