@@ -3,7 +3,7 @@
 use super::beside::{Beside, SIZE, keep, on_each, text};
 use super::{CONFIG, KEY, Verdict, create, open};
 use crate::hooked::{Hook, Hooked};
-use crate::pool::{contents, psync};
+use crate::pool::{Edits, contents, psync, psync_many};
 use crate::scenario::formatted;
 use crate::sealed;
 use crate::sim::{Fault, OpKind, SimConfig};
@@ -202,6 +202,29 @@ pub(super) fn a_writer_that_failed_is_not_followed() -> Verdict {
         drop(beside.writers.remove(0));
         let next = open(&beside.medium, 3);
         if next.attach_base("a", KEY).map_err(text)?.is_some() {
+            return Err("a reader follows it".into());
+        }
+        beside.other.end_snapshot(reader).map_err(text)
+    })
+}
+
+/// A psync of both objects was reported as failed, and everybody sees it whole: only recovery tells whether it is durable.
+pub(super) fn a_psync_that_was_reported_as_failed_is_not_followed() -> Verdict {
+    on_each(|mut beside| {
+        let reader = beside.other.attach_snapshot("b", KEY).map_err(text)?;
+        let both = |beside: &mut Beside, value| {
+            let bytes = [value; 40];
+            let edits: Edits<'_> = &[(300, &bytes)];
+            psync_many(&mut beside.writers.iter_mut().map(|writer| (writer, edits)).collect::<Vec<_>>())
+        };
+        both(&mut beside, 20).map_err(text)?;
+        beside.medium.fail_at(OpKind::WriteDurable, 0, Fault::After);
+        if both(&mut beside, 21).is_ok() {
+            return Err("their psync did not fail".into());
+        }
+        beside.writers.clear();
+        let next = open(&beside.medium, 3);
+        if next.attach_base("b", KEY).map_err(text)?.is_some() {
             return Err("a reader follows it".into());
         }
         beside.other.end_snapshot(reader).map_err(text)

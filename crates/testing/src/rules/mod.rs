@@ -152,6 +152,7 @@ rule_tests! {
     united::pages_are_right_or_none_after_a_move_that_failed => PagesLaneKept;
     following::readers_share_a_base => BaseBehind;
     following::a_writer_that_failed_is_not_followed => FailedFollowed;
+    following::a_psync_that_was_reported_as_failed_is_not_followed => FailedFollowed;
     following::a_base_that_absorbs_is_its_makers_on_a_disk => BaseSharedEarly;
     following::a_base_that_absorbs_is_its_makers_in_memory => BaseSharedEarly;
     following::no_reader_sees_a_psync_of_a_disk_early => TailUnproven;
