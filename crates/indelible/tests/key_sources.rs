@@ -137,7 +137,7 @@ fn commands_give_keys_within_their_time() {
     for (command, words) in [
         ("echo planted; exit 7", "exit status: 7, and said nothing"),
         ("echo of the card >&2; exit 1", "said: of the card"),
-        ("exec no-such-program-here", "127"),
+        ("exec /no/such/program", "127"),
         ("exec 1>&- 2>&-; exit 9", "exit status: 9"),
     ] {
         let (found, text) = kind(key(command));
