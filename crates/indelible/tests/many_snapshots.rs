@@ -95,6 +95,45 @@ fn s2_02_a_chain_of_a_thousand_snapshots_is_used_as_any() {
     sound(&world);
 }
 
+/// A base that is left deep below so many stays until there are fewer: it had been too much for one change of the table.
+#[test]
+fn s2_02_a_base_below_thousands_is_merged_once_there_are_fewer() {
+    const COUNT: usize = 1800;
+    let world = World::new(Ground::Memory, Tracking::Explicit, false);
+    let pool = world.format();
+    let mut a = pool.create_attached("a", PAGE as u64).unwrap();
+    for round in 0..COUNT {
+        a.range_mut(0..8).copy_from_slice(&(round as u64).to_le_bytes());
+        a.psync().unwrap();
+        pool.snapshot("a", &format!("s{round}"), b"").unwrap();
+    }
+    a.detach().unwrap();
+    let has = |name: &str, round: usize| {
+        assert_eq!(pool.attach_read(name).unwrap().as_slice()[..8], (round as u64).to_le_bytes(), "{name}");
+    };
+    pool.destroy("s1").unwrap();
+    pool.destroy(&format!("s{}", COUNT - 100)).unwrap();
+    pool.collect(&mut |_, _| {}).unwrap();
+    // The one that was near is merged, the other one is there.
+    assert_eq!(pool.info().unwrap().objects as usize, COUNT);
+    for round in [0, 2, COUNT - 99, COUNT - 1] {
+        has(&format!("s{round}"), round);
+    }
+    for round in 1000..COUNT - 1 {
+        if round != COUNT - 100 {
+            pool.destroy(&format!("s{round}")).unwrap();
+        }
+    }
+    pool.collect(&mut |_, _| {}).unwrap();
+    // The object, and the snapshots with a name.
+    assert_eq!(pool.info().unwrap().objects, 1 + 999 + 1);
+    for (name, round) in [("s0", 0), ("s2", 2), ("s999", 999), ("a", COUNT - 1)] {
+        has(name, round);
+    }
+    drop(pool);
+    sound(&world);
+}
+
 /// A copy of a copy holds what it did when those that it was made from are gone.
 #[test]
 fn s2_02_copies_outlive_what_they_were_made_from() {

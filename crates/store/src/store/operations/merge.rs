@@ -21,6 +21,9 @@ use crate::store::pool::Store;
 use crate::table::{Bitmap, Key, Layers, Located};
 use std::sync::Arc;
 
+/// Layers above a pair, at most: each gets another number in the batch that makes the merge real, which has to fit the table's lane. What lies deeper
+/// is merged once there are fewer.
+const ABOVE: usize = 1000;
 /// Pages copied at a time, at most.
 const PIECE: u64 = 256;
 
@@ -43,6 +46,9 @@ impl Pair {
     fn find(table: &TableTransaction<'_>, object: &Located, live: bool) -> Result<Option<Pair>> {
         let mut chain = vec![*object];
         while let Some(upper) = chain.last().filter(|upper| upper.entry.has(FLAG_OVERLAY)) {
+            if chain.len() > ABOVE {
+                break;
+            }
             let (top, upper) = (chain.len() == 1, *upper);
             let lower = table.base(&upper)?;
             chain.push(lower);
