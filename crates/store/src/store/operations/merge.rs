@@ -21,8 +21,8 @@ use crate::store::pool::Store;
 use crate::table::{Bitmap, Key, Layers, Located};
 use std::sync::Arc;
 
-/// Layers above a pair, at most: each gets another number in the batch that makes the merge real, which has to fit the table's lane. What lies deeper
-/// is merged once there are fewer.
+/// Layers above a pair, at most: each gets another number in the batch that makes the merge real, which has to fit the table's lane. Those that
+/// lie deeper are merged once there are fewer.
 const ABOVE: usize = 1000;
 /// Pages copied at a time, at most.
 const PIECE: u64 = 256;
