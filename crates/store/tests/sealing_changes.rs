@@ -8,7 +8,7 @@ use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{check_tiling, process, psync};
 use indelible_testing::scenario::formatted;
 use indelible_testing::sealed::{self, page_at};
-use indelible_testing::{SimConfig, SimMedium};
+use indelible_testing::{Fault, OpKind, SimConfig, SimMedium};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -240,4 +240,39 @@ fn pages_are_read_beside_growth() {
         done.store(true, Ordering::Relaxed);
         grown.unwrap();
     });
+}
+
+/// A change of size fails behind the growth of the extent, without harm to the writer, and others follow.
+#[test]
+fn a_size_that_could_not_be_sealed_leaves_nothing_behind() {
+    let mut failed = 0;
+    for kind in [OpKind::Reserve, OpKind::Write, OpKind::WriteDurable] {
+        for nth in 0..20 {
+            let (medium, store) = pool();
+            let how = CreateOptions { sparse: true, ..of(100_000) };
+            store.create_sealed("a", &how, &[(&sealed::key(), "")]).unwrap();
+            let mut writer = sealed::writer(&store, "a").unwrap();
+            psync(&mut writer, &[(5000, &[7; 3000])]).unwrap();
+            medium.fail_at(kind, nth, Fault::NoSpace);
+            let grown = writer.resize(600_000);
+            medium.clear_faults();
+            if grown.is_ok() {
+                break;
+            }
+            let (size, poisoned) = (writer.object().entry.size.get(), writer.is_poisoned());
+            let next = writer.resize(300_000);
+            let grows = writer.grow(320_000);
+            assert!(poisoned || next.is_ok() && grows.is_ok(), "{kind:?} {nth}: {next:?}, {grows:?}");
+            failed += u32::from(!poisoned && size == 100_000);
+            drop(writer);
+            let again = open(&medium);
+            let writer = sealed::writer(&again, "a").unwrap();
+            assert!(poisoned || writer.object().entry.size.get() == 320_000, "{kind:?} {nth}");
+            writer.detach().unwrap();
+            check_tiling(&again).unwrap_or_else(|what| panic!("{kind:?} {nth}: {what}"));
+            let report = Store::check(Arc::new(medium.handle()), &mut |_, _| {}).unwrap();
+            assert!(report.findings.iter().all(|finding| finding.severity == Severity::Note), "{report:?}");
+        }
+    }
+    assert!(failed > 1, "only {failed}");
 }

@@ -257,6 +257,9 @@ impl Writer {
 
     fn grow_if(&mut self, size: u64, may_move: bool) -> Result<bool> {
         self.check()?;
+        if self.sealed.is_some() {
+            self.finish_resize()?;
+        }
         if pages_of(&self.object, size)? < self.object.entry.pages.get() {
             return Err(StoreError::BadSize { size, why: "an attached object only grows" });
         }

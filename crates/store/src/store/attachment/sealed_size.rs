@@ -1,7 +1,7 @@
 //! The size of an attached sealed object. Its header says it, and the root authenticates that: a batch of the object changes it.
 //!
-//! The table is changed beforehand if the extent grows, and afterwards if it shrinks. If that is interrupted the entry differs from the header, until
-//! the next attach for writing brings it to what the header says.
+//! The table is changed beforehand if the extent grows, and afterwards if it shrinks. If that fails or is interrupted the entry differs from the header, until
+//! the next change of the size, or the next attach for writing, brings it to what the header says.
 
 use super::grow::pages_of;
 use super::sealed_pages::{Heading, SealedPages, Unlocked};
@@ -47,12 +47,13 @@ impl Writer {
         if size == 0 {
             return Err(StoreError::BadSize { size, why: "an object has at least one byte" });
         }
+        self.check()?;
+        self.finish_resize()?;
         self.resize_sealed(size, true).map(drop)
     }
 
-    /// Gives the object another size. Returns whether it moved.
+    /// Gives the object another size, once the last change of it [was finished](Writer::finish_resize). Returns whether it moved.
     pub(super) fn resize_sealed(&mut self, size: u64, may_move: bool) -> Result<bool> {
-        self.check()?;
         pages_of(&self.object, size)?;
         if size < self.object.entry.size.get() {
             if Mutant::CutEarly.is_on() {
@@ -86,11 +87,12 @@ impl Writer {
         }
     }
 
-    /// Ends a change of its size that was interrupted: the table has what the header says.
+    /// Ends a change of its size that failed or was interrupted: the table has what the header says.
     pub(super) fn finish_resize(&mut self) -> Result<()> {
         let Some(sealed) = &self.sealed else { return Err(SealError::NotSealed.into()) };
-        let size = sealed.size();
-        if size == self.object.entry.size.get() { Ok(()) } else { self.cut(size) }
+        let (size, entry) = (sealed.size(), &self.object.entry);
+        let finished = size == entry.size.get() && pages_of(&self.object, size)? == entry.pages.get();
+        if finished { Ok(()) } else { self.cut(size) }
     }
 
     /// Gives the pages back that an object of this size does not have.
