@@ -124,13 +124,11 @@ enum Source {
 
 impl OneKey {
     fn option(&self) -> Option<Source> {
-        let files = self.seal_key_file.clone().map(Source::KeyFile);
-        let files = files.or_else(|| self.seal_passphrase_file.clone().map(Source::PassphraseFile));
-        files
-            .or_else(|| self.seal_passphrase.then_some(Source::Terminal))
-            .or_else(|| self.seal_key_command.clone().map(Source::Command))
-            .or_else(|| self.seal_credential.clone().map(Source::Credential))
-            .or_else(|| self.seal_tpm.clone().map(Source::Tpm))
+        Source::first(
+            [&self.seal_key_file, &self.seal_passphrase_file, &self.seal_tpm],
+            self.seal_passphrase,
+            [&self.seal_key_command, &self.seal_credential],
+        )
     }
 
     fn source(&self) -> Option<Source> {
@@ -174,13 +172,11 @@ impl SealArgs {
 impl NewSealArgs {
     /// The new key.
     pub fn required(&self) -> Result<SealKey> {
-        let files = self.new_key_file.clone().map(Source::KeyFile);
-        let files = files.or_else(|| self.new_passphrase_file.clone().map(Source::PassphraseFile));
-        let source = files
-            .or_else(|| self.new_passphrase.then_some(Source::Terminal))
-            .or_else(|| self.new_key_command.clone().map(Source::Command))
-            .or_else(|| self.new_credential.clone().map(Source::Credential))
-            .or_else(|| self.new_tpm.clone().map(Source::Tpm));
+        let source = Source::first(
+            [&self.new_key_file, &self.new_passphrase_file, &self.new_tpm],
+            self.new_passphrase,
+            [&self.new_key_command, &self.new_credential],
+        );
         let none = || {
             let help = "give --new-key-file, --new-passphrase, --new-passphrase-file, --new-key-command, --new-credential or --new-tpm";
             Failure::new(Exit::Usage, "no new key is given", help)
@@ -198,6 +194,20 @@ fn none_given() -> Failure {
 }
 
 impl Source {
+    /// The one that is given, of a key file, a passphrase file, a TPM; of a passphrase that is asked for; of a command, a credential.
+    fn first(
+        [key_file, passphrase_file, tpm]: [&Option<PathBuf>; 3],
+        asked: bool,
+        [command, credential]: [&Option<String>; 2],
+    ) -> Option<Source> {
+        let file = key_file.clone().map(Source::KeyFile);
+        file.or_else(|| passphrase_file.clone().map(Source::PassphraseFile))
+            .or_else(|| asked.then_some(Source::Terminal))
+            .or_else(|| command.clone().map(Source::Command))
+            .or_else(|| credential.clone().map(Source::Credential))
+            .or_else(|| tpm.clone().map(Source::Tpm))
+    }
+
     /// Gets the key. A new passphrase is asked for twice.
     fn read(self, is_new: bool) -> Result<SealKey> {
         match self {

@@ -71,7 +71,7 @@ pub fn doctor(path: Option<&Path>) -> Doctor {
         },
         fault_in(&found),
         protection_keys(&found),
-        swap(&crate::sys::swap::readable()),
+        secrets::swap(&crate::sys::swap::readable()),
         secrets::tpm(),
         fact("flush instructions", &found.instructions.join(" "), "used on DAX and memory media"),
         fact("page size", &format!("{} bytes", found.page_size), "4096 is supported"),
@@ -94,24 +94,6 @@ pub fn doctor(path: Option<&Path>) -> Doctor {
     ];
     let medium = path.and_then(|path| examine(path, &mut facilities));
     Doctor { facilities, tracking: Rung::best().to_string(), medium }
-}
-
-/// Whether plaintext of sealed objects may reach a device as it is.
-fn swap(readable: &[String]) -> Facility {
-    Facility {
-        name: "secret memory",
-        available: Some(readable.is_empty()),
-        found: match readable {
-            [] => "no swap, or encrypted swap".into(),
-            devices => format!("{} is not known to be encrypted", devices.join(", ")),
-        },
-        advice: if readable.is_empty() {
-            "plaintext of sealed objects stays in memory"
-        } else {
-            "plaintext of attached sealed objects may be swapped out there: encrypt it, or have none; objects within ulimit -l stay in memory"
-        }
-        .into(),
-    }
 }
 
 /// How pages are closed to stray stores.

@@ -1,7 +1,8 @@
 //! Sealed objects whose memory is limited: pages go, and come back as the last psync left them, and no store is lost (S3.3).
 
-use super::support::{Ground, World, everywhere, faults_in};
-use indelible::{CreateOptions, ErrorKind, Plain, Pool, PoolOptions, SealKey, Tracking};
+use super::support::{Ground, World, everywhere, faults_in, seal_key as key};
+use indelible::{CreateOptions, ErrorKind, Plain, Pool, PoolOptions, Tracking};
+use indelible_testing::Seeded;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -10,10 +11,6 @@ const PAGES: usize = 1000;
 const SIZE: usize = PAGES * PAGE;
 /// Pages that may be in memory.
 const LIMIT: usize = 256;
-
-fn key() -> SealKey {
-    SealKey::file(vec![0x5a; 32]).unwrap()
-}
 
 fn byte(page: usize) -> u8 {
     (page % 251) as u8 + 1
@@ -52,18 +49,6 @@ fn resident(address: *const u8) -> usize {
     pages.iter().filter(|page| **page & 1 != 0).count()
 }
 
-/// xorshift64*.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % end
-    }
-}
-
 // S3.3
 #[test]
 fn a_reader_of_an_object_larger_than_its_memory_reads_all_of_it() {
@@ -74,10 +59,10 @@ fn a_reader_of_an_object_larger_than_its_memory_reads_all_of_it() {
         let world = World::new(ground, Tracking::Auto, false);
         let pool = filled(&world);
         let a = pool.attach_read_sealed("a", b"", &key()).unwrap();
-        let mut rng = Rng(0x5eed);
+        let mut rng = Seeded::new(0x5eed);
         for step in 0..6000 {
             // At random, and page by page.
-            let page = if step % 2000 < 1000 { rng.below(PAGES) } else { step % PAGES };
+            let page = if step % 2000 < 1000 { rng.usize(..PAGES) } else { step % PAGES };
             assert_eq!(a.as_slice()[page * PAGE + 77], byte(page), "step {step}");
             // A window that is just being filled is not counted yet.
             assert!(resident(a.as_ptr()) <= LIMIT + 80, "{} pages at step {step}", resident(a.as_ptr()));
@@ -95,11 +80,11 @@ fn a_writer_of_an_object_larger_than_its_memory_loses_nothing() {
     everywhere(|world| {
         let pool = filled(world);
         let mut expected: Vec<u8> = (0..SIZE).map(|at| byte(at / PAGE)).collect();
-        let mut rng = Rng(0x5eed);
+        let mut rng = Seeded::new(0x5eed);
         let mut a = pool.attach_sealed("a", b"", &key()).unwrap();
         for round in 0..12 {
             for step in 0..120 {
-                let at = rng.below(SIZE - 300);
+                let at = rng.usize(..SIZE - 300);
                 assert_eq!(a.as_slice()[at], expected[at], "round {round}, step {step}");
                 if step % 3 == 0 {
                     a.range_mut(at..at + 300).fill(step as u8);
@@ -147,9 +132,9 @@ fn cuts_lose_no_store(tracking: Tracking) {
             .map(|thread| {
                 let counters = &counters;
                 scope.spawn(move || {
-                    let mut rng = Rng(0x5eed + thread as u64);
+                    let mut rng = Seeded::new(0x5eed + thread as u64);
                     for _ in 0..EACH {
-                        counters.pages[rng.below(PAGES)][thread].fetch_add(1, Ordering::Relaxed);
+                        counters.pages[rng.usize(..PAGES)][thread].fetch_add(1, Ordering::Relaxed);
                     }
                 })
             })

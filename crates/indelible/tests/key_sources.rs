@@ -1,16 +1,12 @@
 //! Sources of seal keys: files, commands, a TPM (S3.6). The TPM is emulated by swtpm, where that is installed.
 
-use super::support::{Ground, World};
+use super::support::{Ground, World, seal_key as file};
 use indelible::{CreateOptions, ErrorKind, Pool, SealKey, Tracking};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(100);
-
-fn file() -> SealKey {
-    SealKey::file(vec![0x5a; 32]).unwrap()
-}
 
 /// An emulated TPM, which has its state in a folder, and ends with this value.
 struct Emulator {

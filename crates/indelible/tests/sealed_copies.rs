@@ -1,18 +1,15 @@
 //! Copies, snapshots, readers beside writers and moves of sealed objects, on every medium with every tracking (S2.2, S3.1, S3.5).
 
-use super::support::{Ground, World, everywhere};
+use super::support::{Ground, World, everywhere, seal_key as key};
 use indelible::{BrokenPage, CreateOptions, ErrorKind, Object, Pool, SealKey, psync_all};
 use indelible_store::format::seal::Shape;
+use indelible_testing::Seeded;
 use std::collections::BTreeMap;
 
 const PAGE: usize = 4096;
 /// Two levels of seals.
 const SIZE: usize = 70 * PAGE - 100;
 const PLANTED: &[u8] = b"planted plaintext of thirty-two.";
-
-fn key() -> SealKey {
-    SealKey::file(vec![0x5a; 32]).unwrap()
-}
 
 fn wrong() -> SealKey {
     SealKey::file(vec![1; 32]).unwrap()
@@ -22,24 +19,12 @@ fn sealed(pool: &Pool, name: &str) -> Object {
     pool.create_attached_with(name, &CreateOptions::new(SIZE as u64).sealed(&key(), "test")).unwrap()
 }
 
-/// xorshift64*.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % end
-    }
-}
-
 /// Stores planted text to some places, and makes it durable.
-fn change(object: &mut Object, bytes: &mut [u8], rng: &mut Rng) {
-    for _ in 0..1 + rng.below(4) {
-        let at = rng.below(bytes.len());
-        let end = (at + [1, 8, 200, 9000][rng.below(4)]).min(bytes.len());
-        let shift = rng.below(32);
+fn change(object: &mut Object, bytes: &mut [u8], rng: &mut Seeded) {
+    for _ in 0..1 + rng.usize(..4) {
+        let at = rng.usize(..bytes.len());
+        let end = (at + [1, 8, 200, 9000][rng.usize(..4)]).min(bytes.len());
+        let shift = rng.usize(..32);
         let text = PLANTED.iter().cycle().skip(shift).take(end - at);
         bytes[at..end].iter_mut().zip(text).for_each(|(byte, text)| *byte = *text);
         object.range_mut(at..end).copy_from_slice(&bytes[at..end]);
@@ -54,11 +39,6 @@ fn holds(pool: &Pool, name: &str, expected: &[u8]) {
     assert_eq!((found, object.len()), (None, expected.len()), "{name}");
 }
 
-/// The bytes of the pool.
-fn raw(world: &World) -> Vec<u8> {
-    world.sim().map_or_else(|| std::fs::read(world.path()).unwrap(), |sim| sim.to_bytes())
-}
-
 /// Pages whose bytes differ.
 fn differing(older: &[u8], newer: &[u8]) -> Vec<u64> {
     let pairs = (0..).zip(older.chunks(PAGE).zip(newer.chunks(PAGE)));
@@ -70,7 +50,7 @@ fn differing(older: &[u8], newer: &[u8]) -> Vec<u64> {
 fn s2_02_copies_and_snapshots_of_a_sealed_object_change_apart() {
     everywhere(|world| {
         println!("seed 0x5ea1");
-        let (pool, mut rng) = (world.format(), Rng(0x5ea1));
+        let (pool, mut rng) = (world.format(), Seeded::new(0x5ea1));
         let mut expected = BTreeMap::new();
         let mut a = sealed(&pool, "a");
         let mut bytes = vec![0; SIZE];
@@ -115,7 +95,7 @@ fn s2_02_copies_and_snapshots_of_a_sealed_object_change_apart() {
             );
         }
         drop(pool);
-        assert!(!raw(world).windows(16).any(|window| window == &PLANTED[..16]), "plaintext");
+        assert!(!world.raw().windows(16).any(|window| window == &PLANTED[..16]), "plaintext");
         let pool = world.open();
         expected.iter().for_each(|(name, bytes)| holds(&pool, name, bytes));
     });
@@ -126,7 +106,7 @@ fn s2_02_copies_and_snapshots_of_a_sealed_object_change_apart() {
 fn s2_02_readers_of_a_sealed_object_go_on_to_its_newest_psync() {
     everywhere(|world| {
         println!("seed 0x5ea2");
-        let (pool, mut rng) = (world.format(), Rng(0x5ea2));
+        let (pool, mut rng) = (world.format(), Seeded::new(0x5ea2));
         let (mut a, mut bytes) = (sealed(&pool, "a"), vec![0; SIZE]);
         let mut plain = pool.create_attached("plain", SIZE as u64).unwrap();
         let mut readers = [(); 2].map(|()| pool.attach_snapshot_sealed_anywhere("a", b"", &key()).unwrap());
@@ -239,7 +219,7 @@ fn pages_of_bases_that_were_changed_are_named() {
 fn s2_04_a_sealed_object_moves_from_medium_to_medium_with_its_keys() {
     everywhere(|world| {
         println!("seed 0x5ea3");
-        let (pool, mut rng) = (world.format(), Rng(0x5ea3));
+        let (pool, mut rng) = (world.format(), Seeded::new(0x5ea3));
         let other = world.options().format(world.dir().join("other.pmo"), 64 << 20).unwrap();
         let (mut a, mut bytes) = (sealed(&pool, "a"), vec![0; SIZE]);
         let mut silent = |_, _| {};

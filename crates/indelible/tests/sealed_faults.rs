@@ -1,16 +1,13 @@
 //! Sealed objects that are decrypted page by page, when a page is touched, and ahead of that (S3.3, S3.4).
 
-use super::support::{Ground, World, everywhere, faults_in};
-use indelible::{CreateOptions, ErrorKind, Object, Pool, PredictionDepth, SealKey, Tracking};
+use super::support::{Ground, World, everywhere, faults_in, seal_key as key};
+use indelible::{CreateOptions, ErrorKind, Object, Pool, PredictionDepth, Tracking};
 use indelible_store::format::seal::Shape;
+use indelible_testing::Seeded;
 use std::os::unix::fs::FileExt;
 
 const PAGE: usize = 4096;
 const PAGES: usize = 600;
-
-fn key() -> SealKey {
-    SealKey::file(vec![0x5a; 32]).unwrap()
-}
 
 fn byte(page: usize) -> u8 {
     (page % 251) as u8 + 1
@@ -50,34 +47,22 @@ fn flip(world: &World, pool: &Pool, page: usize) {
     file.write_all_at(&[byte[0] ^ 8], at).unwrap();
 }
 
-/// xorshift64*.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % end
-    }
-}
-
 // S3.3
 #[test]
 fn pages_are_decrypted_when_they_are_touched_and_stores_to_them_are_found() {
     everywhere(|world| {
         let pool = filled(world);
-        let mut rng = Rng(0x5eed);
+        let mut rng = Seeded::new(0x5eed);
         let mut expected: Vec<u8> = (0..PAGES * PAGE).map(|at| byte(at / PAGE)).collect();
         expected[(PAGES - 1) * PAGE..].fill(0);
         for round in 0..4 {
             let mut a = attach(&pool);
             for step in 0..12 {
-                let at = rng.below(PAGES * PAGE - 3 * PAGE);
+                let at = rng.usize(..PAGES * PAGE - 3 * PAGE);
                 // Reads of pages that nobody has touched, and stores to them.
                 assert_eq!(a.as_slice()[at], expected[at], "round {round}, step {step}");
-                let at = rng.below(PAGES * PAGE - 3 * PAGE);
-                let len = [1, 64, 2 * PAGE][rng.below(3)];
+                let at = rng.usize(..PAGES * PAGE - 3 * PAGE);
+                let len = [1, 64, 2 * PAGE][rng.usize(..3)];
                 a.range_mut(at..at + len).fill(step as u8);
                 expected[at..at + len].fill(step as u8);
                 if step % 3 == 2 {

@@ -1,36 +1,16 @@
 //! Sealed objects, attached: on every medium, with every way of tracking stores (S3.1, S3.2, S3.5).
 
-use super::support::{Ground, World, everywhere};
+use super::support::{Ground, World, everywhere, seal_key as key};
 use indelible::collections::PVec;
 use indelible::{Cost, CreateOptions, ErrorKind, FileAnchor, Heap, HeapOptions, Pool, SealKey, psync_all};
+use indelible_testing::Seeded;
 use std::time::Duration;
 
 const SIZE: usize = 300_000;
 const PLANTED: &[u8] = b"planted plaintext of thirty-two.";
 
-fn key() -> SealKey {
-    SealKey::file(vec![0x5a; 32]).unwrap()
-}
-
 fn sealed(pool: &Pool, name: &str) {
     pool.create_with(name, &CreateOptions::new(SIZE as u64).sealed(&key(), "test")).unwrap();
-}
-
-/// The bytes of the pool.
-fn raw(world: &World) -> Vec<u8> {
-    world.sim().map_or_else(|| std::fs::read(world.path()).unwrap(), |sim| sim.to_bytes())
-}
-
-/// xorshift64*.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % end
-    }
 }
 
 // S3.1
@@ -39,13 +19,13 @@ fn psynced_bytes_come_back_and_are_nowhere_in_the_pool() {
     everywhere(|world| {
         let pool = world.format();
         sealed(&pool, "a");
-        let (mut expected, mut rng) = (vec![0_u8; SIZE], Rng(0x5eed));
+        let (mut expected, mut rng) = (vec![0_u8; SIZE], Seeded::new(0x5eed));
         for round in 0..4 {
             let mut a = pool.attach_sealed("a", b"", &key()).unwrap();
             assert!(a.as_slice() == expected, "round {round}");
             for _ in 0..6 {
-                let at = rng.below(SIZE - 9000);
-                let len = [1, 8, 200, 9000][rng.below(4)];
+                let at = rng.usize(..SIZE - 9000);
+                let len = [1, 8, 200, 9000][rng.usize(..4)];
                 let planted: Vec<u8> = PLANTED.iter().cycle().take(len).copied().collect();
                 a.range_mut(at..at + len).copy_from_slice(&planted);
                 expected[at..at + len].copy_from_slice(&planted);
@@ -54,7 +34,7 @@ fn psynced_bytes_come_back_and_are_nowhere_in_the_pool() {
             // Stores that no psync has are forgotten.
             a.range_mut(0..8).fill(0xee);
             a.detach().unwrap();
-            let bytes = raw(world);
+            let bytes = world.raw();
             assert!(!bytes.windows(16).any(|window| window == &PLANTED[..16]), "round {round}: plaintext");
         }
         drop(pool);
@@ -123,7 +103,7 @@ fn a_page_that_was_changed_is_an_error_that_names_it() {
             }
         };
         flip();
-        // Where pages are decrypted when they are touched, the attach does not see it.
+        // The attach does not see it if pages are decrypted when they are touched.
         let written = pool.attach_sealed("ledger", b"", &key()).and_then(|ledger| ledger.prefault(0..SIZE));
         let read = pool.attach_read_sealed("ledger", b"", &key()).and_then(|ledger| ledger.prefault(0..SIZE));
         for error in [written.unwrap_err(), read.unwrap_err()] {
@@ -230,7 +210,7 @@ fn an_object_gets_another_key() {
         a.psync().unwrap();
         assert_eq!(pool.reencrypt("a", b"", &[&key()], |_, _| {}).unwrap_err().kind(), ErrorKind::Held);
         a.detach().unwrap();
-        let former = raw(world);
+        let former = world.raw();
         let mut told = (0, 0);
         pool.reencrypt("a", b"", &[&key()], |done, all| told = (done, all)).unwrap();
         assert!(told.0 == told.1 && told.1 == SIZE.div_ceil(4096) as u64, "{told:?}");
@@ -239,7 +219,7 @@ fn an_object_gets_another_key() {
         let labels: Vec<String> =
             pool.key_slots("a", b"").unwrap().into_iter().map(|slot| slot.label).collect();
         assert_eq!(labels, ["test"]);
-        assert_ne!(former, raw(world));
+        assert_ne!(former, world.raw());
     });
 }
 
@@ -260,13 +240,13 @@ fn a_complete_older_state_is_told_from_the_newest() {
     let folder = tempfile::tempdir().unwrap();
     let pool = world.format();
     let with = anchored(&pool, folder.path());
-    let older = raw(&world);
+    let older = world.raw();
     let mut a = pool.attach_sealed("a", b"", &with).unwrap();
     a.range_mut(0..8).fill(2);
     a.psync().unwrap();
     a.detach().unwrap();
     drop(pool);
-    let newest = raw(&world);
+    let newest = world.raw();
     std::fs::write(world.path(), &older).unwrap();
     let pool = world.open();
     for error in [

@@ -1,6 +1,7 @@
 //! Key slots whose secrets a device keeps, and keys that are exchanged (S3.6).
 
-use indelible_store::error::{Result, SealError, StoreError};
+use super::seal_keys::{file, seal_error};
+use indelible_store::error::SealError;
 use indelible_store::seal::{Cost, KeyPage, PageBytes, SECRET, SealKey, SecretDevice};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,18 +51,6 @@ impl SecretDevice for Fake {
 
 fn of(device: &Arc<Fake>) -> SealKey {
     SealKey::device(device.clone())
-}
-
-fn file(byte: u8) -> SealKey {
-    SealKey::file(vec![byte; 40]).unwrap()
-}
-
-fn seal_error<T>(result: Result<T>) -> SealError {
-    match result {
-        Err(StoreError::Seal(error)) => error,
-        Err(error) => panic!("{error}"),
-        Ok(_) => panic!("it is done"),
-    }
 }
 
 fn read(bytes: Box<PageBytes>) -> KeyPage {

@@ -24,6 +24,7 @@ mod mutants;
 #[cfg(feature = "mutants")]
 mod mutants_recovery;
 mod regressions;
+mod seal_keys;
 mod sealing;
 mod sealing_changes;
 mod shipped_sizes;

@@ -1,49 +1,16 @@
 //! Sealed objects: their contract, keys, refusals, and every bit and line of what lies behind the contents (S3.1, S3.2, S3.5).
 
+use super::seal_keys::{CHEAP, KEY, file, of, open, passphrase, pool, seal_error};
 use indelible_store::error::{Result, SealError, StoreError};
 use indelible_store::format::PAGE;
 use indelible_store::format::seal::Shape;
 use indelible_store::seal::{Cost, KeyPage, ObjectKey, PageBytes, SealKey, Tree};
 use indelible_store::store::{FormatOptions, Severity, SnapshotOf, Store};
-use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{check_tiling, process, psync};
 use indelible_testing::scenario::formatted;
 use indelible_testing::sealed::{self, page_at};
 use indelible_testing::{SimConfig, SimMedium};
 use std::sync::Arc;
-
-const KEY: Key<'static> = Key(&[]);
-const CHEAP: Cost = Cost { memory: 64, passes: 1, lanes: 1 };
-
-fn open(medium: &SimMedium) -> Arc<Store> {
-    Store::open(Arc::new(medium.handle()), process(1)).unwrap()
-}
-
-fn pool() -> (SimMedium, Arc<Store>) {
-    let medium = formatted(4 << 20, SimConfig::default());
-    let store = open(&medium);
-    (medium, store)
-}
-
-fn passphrase(text: &str) -> SealKey {
-    SealKey::passphrase_at(text.into(), CHEAP).unwrap()
-}
-
-fn file(byte: u8) -> SealKey {
-    SealKey::file(vec![byte; 40]).unwrap()
-}
-
-fn of(size: u64) -> CreateOptions<'static> {
-    CreateOptions { size, ..CreateOptions::default() }
-}
-
-fn seal_error<T>(result: Result<T>) -> SealError {
-    match result {
-        Err(StoreError::Seal(error)) => error,
-        Err(error) => panic!("{error}"),
-        Ok(_) => panic!("it is done"),
-    }
-}
 
 // S3.1
 #[test]

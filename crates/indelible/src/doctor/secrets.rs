@@ -1,9 +1,27 @@
-//! Whether the machine can keep a key of sealed objects.
+//! Secrets of sealed objects: where the machine may write them to, and whether it can keep a key.
 
 use super::Facility;
 use crate::sys::tpm;
 use std::fs::File;
 use std::path::Path;
+
+/// Whether plaintext of sealed objects may reach a device as it is.
+pub(super) fn swap(readable: &[String]) -> Facility {
+    Facility {
+        name: "secret memory",
+        available: Some(readable.is_empty()),
+        found: match readable {
+            [] => "no swap, or encrypted swap".into(),
+            devices => format!("{} is not known to be encrypted", devices.join(", ")),
+        },
+        advice: if readable.is_empty() {
+            "plaintext of sealed objects stays in memory"
+        } else {
+            "plaintext of attached sealed objects may be swapped out there: encrypt it, or have none; objects within ulimit -l stay in memory"
+        }
+        .into(),
+    }
+}
 
 /// The TPM of the machine.
 pub(super) fn tpm() -> Facility {

@@ -67,6 +67,17 @@ impl Anchored {
         Ok(())
     }
 
+    /// Tells it that the object is left, and detaches it.
+    pub(super) fn leave(anchored: Option<Anchored>, writer: Writer) -> Result<(), Cause> {
+        let told = match anchored {
+            // Of a psync that failed nobody knows which state it left.
+            Some(mut anchored) if !writer.is_poisoned() => anchored.tell(true),
+            _ => Ok(()),
+        };
+        writer.detach()?;
+        told
+    }
+
     /// Tells it if it is time. The psync is done: if the anchor cannot be reached, the next one tries again, and the detach says so.
     pub(super) fn after_psync(&mut self) {
         if self.told.elapsed() >= self.anchor.interval() {

@@ -57,7 +57,7 @@ impl Follows {
 
     /// The anchor of the object, if the key has one.
     pub(super) fn anchor(&self) -> Option<&Arc<dyn Anchor>> {
-        self.opener.as_ref()?.owner.1.as_ref()
+        self.opener.as_ref()?.owner.anchor.as_ref()
     }
 
     /// Asks the anchor about what a reader of `object` shows.
@@ -86,7 +86,7 @@ impl Follows {
         let known = |unlocked: &&Unlocked| reader.key_page().is_ok_and(|page| unlocked.is_for(&page));
         let unlocked = match opener.object.as_ref().filter(known) {
             Some(unlocked) => unlocked.clone(),
-            None => reader.unlock(&opener.owner.0)?,
+            None => reader.unlock(&opener.owner.key)?,
         };
         reader.unseal(&unlocked)?;
         opener.object = Some(unlocked);

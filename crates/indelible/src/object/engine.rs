@@ -105,13 +105,7 @@ impl Core {
         self.tracked.unmap();
         self.announced = None;
         let Some(writer) = self.writer.take() else { return Ok(()) };
-        let told = match self.anchored.take() {
-            // Of a psync that failed nobody knows which state it left.
-            Some(mut anchored) if !writer.is_poisoned() => anchored.tell(true),
-            _ => Ok(()),
-        };
-        writer.detach()?;
-        told
+        Anchored::leave(self.anchored.take(), writer)
     }
 
     /// Checkpoints, and tells the anchor.

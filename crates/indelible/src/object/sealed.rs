@@ -87,8 +87,8 @@ impl Pool {
     pub(crate) fn unlock(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<Opened, Cause> {
         let inner = self.inner();
         inner.alive()?;
-        let unlocked = inner.patiently(|| Ok(inner.store.unlock(name, Key(key), &seal.0)?))?;
-        Ok(Opened { unlocked, anchor: seal.1.clone() })
+        let unlocked = inner.patiently(|| Ok(inner.store.unlock(name, Key(key), &seal.key)?))?;
+        Ok(Opened { unlocked, anchor: seal.anchor.clone() })
     }
 
     /// The key slots of a sealed object that are in use. No seal key is needed.
@@ -115,7 +115,7 @@ impl Pool {
         label: &str,
     ) -> Result<usize> {
         let result = self.change_keys(name, key, seal, |writer, unlocked| {
-            Ok(writer.change_keys(unlocked, |page, object_key| page.add(object_key, &new.0, label))?)
+            Ok(writer.change_keys(unlocked, |page, object_key| page.add(object_key, &new.key, label))?)
         });
         self.about("add a key of", name, result)
     }
@@ -145,7 +145,7 @@ impl Pool {
         label: Option<&str>,
     ) -> Result<usize> {
         let result = self.change_keys(name, key, seal, |writer, unlocked| {
-            Ok(writer.change_keys(unlocked, |page, _| page.exchange(&seal.0, &new.0, label))?)
+            Ok(writer.change_keys(unlocked, |page, _| page.exchange(&seal.key, &new.key, label))?)
         });
         self.about("change a key of", name, result)
     }
@@ -181,7 +181,7 @@ impl Pool {
             let none = StoreError::Seal(SealError::BadKey { why });
             return self.about("give another key to", name, Err(none.into()));
         };
-        let owners: Vec<_> = seals.iter().map(|seal| &seal.0).collect();
+        let owners: Vec<_> = seals.iter().map(|seal| &seal.key).collect();
         let result =
             self.change_keys(name, key, first, |writer, _| Ok(writer.reencrypt(&owners, &mut progress)?));
         self.about("give another key to", name, result)
@@ -193,7 +193,7 @@ impl Pool {
     /// As for [`key_slots`](Pool::key_slots); `WrongKey`: one of `seals` opens no slot.
     pub fn slots_of(&self, name: &str, key: &[u8], seals: &[&SealKey]) -> Result<Vec<SlotInfo>> {
         let inner = self.inner();
-        let owners: Vec<_> = seals.iter().map(|seal| &seal.0).collect();
+        let owners: Vec<_> = seals.iter().map(|seal| &seal.key).collect();
         let found =
             || Ok(inner.patiently(|| Ok(inner.store.key_page(name, Key(key))?))?.opened_by(&owners)?);
         let result = inner.alive().and_then(|()| found());
@@ -214,11 +214,11 @@ impl Pool {
         let result = self.unlock(name, key, seal).and_then(|opened| {
             let mut writer =
                 inner.patiently(|| Ok(inner.store.attach_sealed_writer(name, Key(key), &opened)?))?;
-            match Anchored::set(&mut writer, opened.anchor.as_ref())? {
-                Some(mut anchored) => anchored.tell(true)?,
-                None => writer.set_anchored(false)?,
+            let anchored = Anchored::set(&mut writer, opened.anchor.as_ref())?;
+            if anchored.is_none() {
+                writer.set_anchored(false)?;
             }
-            Ok(writer.detach()?)
+            Anchored::leave(anchored, writer)
         });
         self.about("set the anchor of", name, result)
     }
@@ -234,13 +234,12 @@ impl Pool {
         let opened = self.unlock(name, key, seal)?;
         let mut writer =
             inner.patiently(|| Ok(inner.store.attach_sealed_writer(name, Key(key), &opened)?))?;
-        let mut anchored = Anchored::begin(&mut writer, opened.anchor.as_ref())?;
+        let anchored = Anchored::begin(&mut writer, opened.anchor.as_ref())?;
         let out = change(&mut writer, &opened);
-        if let Some(anchored) = anchored.as_mut().filter(|_| !writer.is_poisoned()) {
-            anchored.tell(true)?;
-        }
+        // The object is left in either case, and the first failure counts.
+        let left = Anchored::leave(anchored, writer);
         let out = out?;
-        writer.detach()?;
+        left?;
         Ok(out)
     }
 }

@@ -90,7 +90,7 @@ impl CreateOptions {
     }
 
     pub(crate) fn seal_keys(&self) -> Vec<(&seal::SealKey, &str)> {
-        self.seals.iter().map(|(key, label)| (&key.0, label.as_str())).collect()
+        self.seals.iter().map(|(key, label)| (&key.key, label.as_str())).collect()
     }
 
     pub(crate) fn first_seal_key(&self) -> Option<&SealKey> {

@@ -54,7 +54,7 @@ fn verify(
         }
         error => Err(error),
     };
-    let opened = reader.unlock(&seal.0).and_then(|unlocked| reader.unseal(&unlocked));
+    let opened = reader.unlock(&seal.key).and_then(|unlocked| reader.unseal(&unlocked));
     opened.or_else(&mut note)?;
     if let Some(pages) = reader.sealed_pages() {
         let end = pages.size().div_ceil(PAGE);

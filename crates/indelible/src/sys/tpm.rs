@@ -251,7 +251,7 @@ pub(crate) fn named(path: &Path, error: &TpmError) -> String {
     format!("the TPM at {} {error}", path.display())
 }
 
-/// Where the TPM is, unless another path is given.
+/// Path of the TPM, unless another one is given.
 pub(crate) fn path(given: Option<&Path>) -> PathBuf {
     given.unwrap_or(Path::new(DEVICE)).to_owned()
 }

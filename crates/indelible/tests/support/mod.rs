@@ -1,7 +1,7 @@
 //! Every medium with every way of tracking stores: the same tests run on all of them.
 #![allow(dead_code)]
 
-use indelible::{Heap, HeapOptions, MediumKind, Pool, PoolOptions, Tracking, TypeInfo};
+use indelible::{Heap, HeapOptions, MediumKind, Pool, PoolOptions, SealKey, Tracking, TypeInfo};
 use indelible_testing::{SimConfig, SimMedium};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -30,6 +30,11 @@ pub struct World {
 }
 
 pub const POOL: u64 = 64 << 20;
+
+/// The key of every sealed object.
+pub fn seal_key() -> SealKey {
+    SealKey::file(vec![0x5a; 32]).unwrap()
+}
 
 /// Runs a test in every world this machine can make; says which it cannot.
 pub fn everywhere(test: impl Fn(&World)) {
@@ -110,6 +115,14 @@ impl World {
             _ => MediumKind::Auto,
         };
         PoolOptions::new().medium(medium).tracking(self.tracking).fault_in(self.fault_in)
+    }
+
+    /// The bytes of the medium.
+    pub fn raw(&self) -> Vec<u8> {
+        match &self.sim {
+            Some(sim) => sim.to_bytes(),
+            None => std::fs::read(self.path()).expect("the pool's file"),
+        }
     }
 
     /// A new pool.

@@ -9,7 +9,7 @@ use super::slots::{self, is_intact, sum};
 use crate::entropy::{now, random};
 use crate::error::{Result, SealError, StoreError};
 use crate::format::seal::{
-    FLAG_ANCHORED, Header, KeySlot, MAGIC, ROOT, SLOT_BLOB, SLOT_COUNT, SLOT_EMPTY, SLOT_KEY_FILE,
+    FLAG_ANCHORED, Header, KEY_PAGE, KeySlot, MAGIC, ROOT, SLOT_BLOB, SLOT_COUNT, SLOT_EMPTY, SLOT_KEY_FILE,
     SLOT_PASSPHRASE, SLOT_TPM, SLOTS, SUITE, Seal, Shape, VERSION,
 };
 use crate::format::{LINE, PAGE, pages_for};
@@ -21,8 +21,9 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// Refusal of a size.
 pub(super) const TOO_LONG: &str = "a sealed object has from 1 byte to 64 TiB";
-/// The key page, in errors.
-pub(super) const KEY_PAGE: &str = "of its extent, its key page";
+/// The error of a key page that is not the object's.
+pub(super) const NO_KEY_PAGE: SealError =
+    SealError::Broken { page: KEY_PAGE, what: "of its extent, its key page" };
 
 /// See the module. Bytes of it that are read without a key are not authentic: the root's seal proves the header, and each slot proves itself.
 #[derive(Clone)]
@@ -102,10 +103,9 @@ impl KeyPage {
     /// # Errors
     /// `Unknown`: of a later release. `Broken`: it is none, or says that the object is longer than its extent.
     pub fn read(bytes: Box<PageBytes>, pages: u64) -> Result<KeyPage> {
-        let broken = SealError::Broken { page: 0, what: KEY_PAGE };
-        let Ok((header, _)) = Header::read_from_prefix(&bytes[..]) else { return Err(broken.into()) };
+        let Ok((header, _)) = Header::read_from_prefix(&bytes[..]) else { return Err(NO_KEY_PAGE.into()) };
         if header.magic.get() != MAGIC {
-            return Err(broken.into());
+            return Err(NO_KEY_PAGE.into());
         }
         let unknown = |what, number| Err(SealError::Unknown { what, number }.into());
         if header.version.get() != VERSION {
@@ -124,7 +124,7 @@ impl KeyPage {
         let (size, content) = (header.size.get(), header.content.get());
         let fits = Shape::of(content).is_some_and(|shape| shape.pages() <= pages);
         if !fits || size == 0 || pages_for(size) != content || unused.iter().any(|byte| *byte != 0) {
-            return Err(broken.into());
+            return Err(NO_KEY_PAGE.into());
         }
         Ok(KeyPage { bytes, header })
     }
@@ -225,7 +225,7 @@ impl KeyPage {
         Err(match (refused, damaged) {
             (Some(refused), _) => refused,
             (None, true) => {
-                SealError::Broken { page: 0, what: "of its extent, a key slot in its key page" }.into()
+                SealError::Broken { page: KEY_PAGE, what: "of its extent, a key slot in its key page" }.into()
             }
             (None, false) => SealError::WrongKey { slots: slots.len() }.into(),
         })

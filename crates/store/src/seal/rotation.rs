@@ -35,7 +35,7 @@ impl KeyPage {
 
 impl Tree {
     /// Hands out all pages of the object, sealed by a new key, which the slots of `key_page` get that `owners` open; others go. Pages that are absent stay so, and
-    /// are not handed out. Returns the key, and the tree as it is once all of that is the object.
+    /// are not handed out. Returns the tree as it is once all of that is the object.
     ///
     /// # Errors
     /// `Broken`; those of `read` and `put`. `BadKey`: no owner at all. `WrongKey`: one opens no slot. No random numbers.
@@ -46,7 +46,7 @@ impl Tree {
         read: ReadPage<'_>,
         put: PutPage<'_>,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<(ObjectKey, Tree)> {
+    ) -> Result<Tree> {
         let slots = key_page.opened_by(owners)?;
         if slots.is_empty() {
             return Err(SealError::BadKey { why: "a sealed object has at least one key" }.into());
@@ -69,9 +69,7 @@ impl Tree {
             page.add(&key, owners[owner], &slot.label)?;
         }
         put(self.shape.key_page(), page.bytes())?;
-        let tree =
-            Tree { sealer: rotation.sealer.into(), shape: self.shape, header, root, nodes: BTreeMap::new() };
-        Ok((key, tree))
+        Ok(Tree { sealer: rotation.sealer.into(), shape: self.shape, header, root, nodes: BTreeMap::new() })
     }
 }
 

@@ -7,7 +7,7 @@ use super::PageBytes;
 use super::aead::Sealer;
 use super::anchor::AnchorRecord;
 use super::key::ObjectKey;
-use super::key_page::{KEY_PAGE, KeyPage};
+use super::key_page::{KeyPage, NO_KEY_PAGE};
 use crate::error::{Result, SealError, StoreError};
 use crate::format::seal::{ARITY, FLAG_ANCHORED, Header, Seal, Shape};
 use crate::format::{LINE, PAGE};
@@ -63,7 +63,7 @@ impl Tree {
         let (shape, header) = (page.shape()?, *page.header());
         let mut tree = Tree { sealer, shape, header, root: page.root(), nodes: BTreeMap::new() };
         if tree.root.reserved != [0; 16] {
-            return Err(SealError::Broken { page: shape.key_page(), what: KEY_PAGE }.into());
+            return Err(NO_KEY_PAGE.into());
         }
         tree.node(shape.top(), 0, read)?;
         Ok(tree)

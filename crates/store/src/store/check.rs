@@ -28,7 +28,7 @@ use crate::format::{DATA, LANES, PAGE, checksum};
 use crate::medium::{Device, LockKey, LockMode, Medium, Overlay, read_struct};
 use crate::store::access::unlocked;
 use crate::store::locks::{Deadline, lock_table};
-use crate::store::pool::Store;
+use crate::store::pool::{Store, SuperblockSlot, in_force, superblocks};
 pub(super) use bases::users;
 pub(super) use finding::{Cure, Found};
 pub use finding::{Finding, Report, Severity};
@@ -41,7 +41,7 @@ use std::sync::Arc;
 use std::time::Duration;
 pub(super) use table::TableLane;
 use trees::Leaves;
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// How long another process may hold the table before the check gives up.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
@@ -88,37 +88,11 @@ impl Store {
     }
 }
 
-/// A superblock slot as it lies on the medium.
-#[derive(Clone, Copy, Debug)]
-pub struct SuperblockSlot {
-    /// Its offset in the pool.
-    pub offset: u64,
-    /// Its bytes, verified or not.
-    pub superblock: Superblock,
-    /// Why it is not usable, `None` if it is.
-    pub fault: Option<SlotFault>,
-}
-
-/// Both superblock slots as found; one beyond the end of the medium reads as zeros.
-pub(super) fn superblocks(medium: &dyn Medium) -> Result<[SuperblockSlot; 2]> {
-    let slot = |offset: u64| -> Result<SuperblockSlot> {
-        let fits = offset + size_of::<Superblock>() as u64 <= medium.len();
-        let superblock = if fits { read_struct(medium, offset)? } else { Superblock::new_zeroed() };
-        Ok(SuperblockSlot { offset, superblock, fault: superblock.verify(medium.len()).err() })
-    };
-    Ok([slot(SLOTS[0])?, slot(SLOTS[1])?])
-}
-
-/// The slot in force, `None` if both are damaged.
+/// The superblock in force, `None` if both slots are damaged.
 pub(super) fn usable(slots: &[SuperblockSlot; 2], medium: u64) -> Result<Option<Superblock>> {
-    let sound = slots.iter().filter(|slot| slot.fault.is_none()).map(|slot| slot.superblock);
-    if let Some(best) = sound.max_by_key(|superblock| superblock.sequence.get()) {
-        return Ok(Some(best));
-    }
-    let faults: Vec<_> = slots.iter().filter_map(|slot| Some((slot.fault?, slot.superblock))).collect();
-    match crate::store::pool::why_unusable(&faults, medium) {
-        StoreError::Damaged { .. } => Ok(None),
-        error => Err(error),
+    match in_force(slots, medium) {
+        Err(StoreError::Damaged { .. }) => Ok(None),
+        found => found.map(Some),
     }
 }
 

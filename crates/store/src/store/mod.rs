@@ -33,12 +33,12 @@ pub use attachment::{
     Changes, Followed, Lines, LivePages, Pending, Primary, Psync, Reader, SealedPages, Staged, StillObject,
     Unlocked, Writer, psync_all, stage,
 };
-pub use check::{Finding, Report, Severity, SuperblockSlot};
+pub use check::{Finding, Report, Severity};
 pub use lanes::{LaneUse, PageImage};
 pub use operations::{
     Attributes, BatchDump, Difference, FormatOptions, LaneDump, Leaving, Life, Listing, Revived, SnapshotOf,
     Status, StoreInfo, Window, likely_use,
 };
-pub use pool::{Identity, Store};
+pub use pool::{Identity, Store, SuperblockSlot};
 pub use repair::{RepairAction, RepairOptions};
 pub use upgrade::Upgraded;

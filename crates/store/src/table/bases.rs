@@ -135,6 +135,17 @@ impl TableTransaction<'_> {
         self.put_entry(object)
     }
 
+    /// Gives an object this size, for which it keeps `pages` of its extent, or all; the caller puts the entry.
+    pub fn shorten(&mut self, object: &mut Located, pages: u64, size: u64) -> Result<()> {
+        let (first, before) = (object.entry.primary.get(), object.entry.pages.get());
+        if pages < before {
+            self.give_extent(first + pages, before - pages)?;
+            self.narrow(object, pages)?;
+        }
+        (object.entry.pages, object.entry.size) = (U64::new(pages), U64::new(size));
+        Ok(())
+    }
+
     /// Takes fewer pages from the base: the object's own extent ends after `pages`.
     pub fn narrow(&mut self, object: &mut Located, pages: u64) -> Result<()> {
         if object.entry.based.get() <= pages || !object.entry.has(FLAG_OVERLAY) {

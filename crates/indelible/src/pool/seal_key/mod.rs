@@ -18,12 +18,15 @@ use std::time::Duration;
 /// A key that opens sealed objects ([`CreateOptions::sealed`](crate::CreateOptions::sealed)). It is overwritten when it is dropped, and neither
 /// errors nor debug output show it.
 #[derive(Clone)]
-pub struct SealKey(pub(crate) seal::SealKey, pub(crate) Option<Arc<dyn Anchor>>);
+pub struct SealKey {
+    pub(crate) key: seal::SealKey,
+    pub(crate) anchor: Option<Arc<dyn Anchor>>,
+}
 
 impl fmt::Debug for SealKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)?;
-        f.write_str(if self.1.is_some() { ", anchored" } else { "" })
+        self.key.fmt(f)?;
+        f.write_str(if self.anchor.is_some() { ", anchored" } else { "" })
     }
 }
 
@@ -76,7 +79,7 @@ impl SealKey {
     /// told apart; after a detach there is one state that is accepted.
     #[must_use]
     pub fn anchored(self, anchor: impl Anchor + 'static) -> SealKey {
-        SealKey(self.0, Some(Arc::new(anchor)))
+        SealKey { anchor: Some(Arc::new(anchor)), ..self }
     }
 
     /// The credential `name` that systemd gave to this service (`LoadCredential=`, `LoadCredentialEncrypted=`): the file of that name in the folder
@@ -112,7 +115,9 @@ impl SealKey {
 /// Makes a key of a secret, which is kept out of core dumps and swap from here on.
 fn made(key: impl FnOnce() -> Result<seal::SealKey, indelible_store::error::StoreError>) -> Result<SealKey> {
     seal::keep_secrets_in(memory::keep);
-    key().map(|key| SealKey(key, None)).map_err(|error| Error::new("use a seal key", Cause::Store(error)))
+    key()
+        .map(|key| SealKey { key, anchor: None })
+        .map_err(|error| Error::new("use a seal key", Cause::Store(error)))
 }
 
 fn had<T>(found: Result<T, KeySourceError>) -> Result<T> {

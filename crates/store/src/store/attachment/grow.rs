@@ -6,12 +6,11 @@
 //! locked, which the next resize removes.
 
 use super::writer::Writer;
-use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_SPARSE;
 use crate::format::{LINE, PAGE};
 use crate::lane::Batch;
-use crate::medium::{Epoch, LockMode, Medium, write_fresh};
+use crate::medium::{Epoch, Medium, write_fresh};
 use crate::mutant::Mutant;
 use crate::space::{ADDRESSES, TableTransaction};
 use crate::store::locks::ObjectLock;
@@ -138,7 +137,7 @@ impl Store {
         lane: Option<u32>,
     ) -> Result<Located> {
         let (larger, object_lock) =
-            self.create_hidden(pages_of(object, size)?, object.entry.has(FLAG_SPARSE))?;
+            self.create_lender(pages_of(object, size)?, object.entry.has(FLAG_SPARSE))?;
         let result = self
             .copy(object, &larger, kept)
             .and_then(|copied| self.exchange_proven(object, (&larger, object_lock), &copied, size, lane));
@@ -225,16 +224,9 @@ impl Store {
     }
 
     /// A hidden object of so many pages, which lends its extent.
-    pub(super) fn create_hidden(self: &Arc<Self>, pages: u64, sparse: bool) -> Result<(Located, ObjectLock)> {
+    pub(super) fn create_lender(&self, pages: u64, sparse: bool) -> Result<(Located, ObjectLock)> {
         let how = CreateOptions { size: pages * PAGE, sparse, ..CreateOptions::default() };
-        let (id, now) = (random_id()?, now());
-        self.update(|table| {
-            let object = table.create_hidden("resize", id, now, &how)?;
-            self.prepare_extent(table, &object, 0)?;
-            // Before others can see it: they may remove a hidden object without a lock.
-            let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
-            Ok((object, object_lock))
-        })
+        self.create_hidden("resize", &how)
     }
 }
 

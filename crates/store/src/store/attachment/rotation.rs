@@ -21,7 +21,7 @@ impl Writer {
         let store = self.store.clone();
         store.reap()?;
         let (size, entry) = (self.object.entry.size.get(), self.object.entry);
-        let (hidden, object_lock) = store.create_hidden(entry.pages.get(), entry.has(FLAG_SPARSE))?;
+        let (hidden, object_lock) = store.create_lender(entry.pages.get(), entry.has(FLAG_SPARSE))?;
         let (target, sparse) = (hidden.entry.primary_offset(), entry.has(FLAG_SPARSE));
         let medium = store.latch.enter();
         // The object stays as it is meanwhile: nobody else writes to it, and what it rests on stays as long as it is attached.

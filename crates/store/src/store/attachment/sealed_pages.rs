@@ -195,8 +195,7 @@ impl SealedPages {
         let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
         self.unless_moved(|| {
             let key_page = self.key_page(object)?;
-            let (_key, tree) = lock(&self.seals).tree.rotate(&key_page, owners, &mut read, put, progress)?;
-            Ok(tree)
+            lock(&self.seals).tree.rotate(&key_page, owners, &mut read, put, progress)
         })
     }
 

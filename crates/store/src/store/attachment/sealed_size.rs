@@ -106,14 +106,8 @@ impl Writer {
             |table| {
                 let mut object = table.entry(self.object.offset)?;
                 table.stock_up(false)?;
-                let (first, pages, keep) =
-                    (object.entry.primary.get(), object.entry.pages.get(), pages_of(&object, size)?);
-                if keep < pages {
-                    table.give_extent(first + keep, pages - keep)?;
-                    table.narrow(&mut object, keep)?;
-                }
-                object.entry.pages = U64::new(keep);
-                object.entry.size = U64::new(size);
+                let (pages, keep) = (object.entry.pages.get(), pages_of(&object, size)?);
+                table.shorten(&mut object, keep, size)?;
                 store.bind(table, &mut object, lane)?;
                 let layers = table.layers(&object)?;
                 Ok((object, layers, pages.saturating_sub(keep)))

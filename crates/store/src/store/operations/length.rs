@@ -7,11 +7,11 @@
 //! Other processes take notice of the medium's length when they have taken the table's lock, before they read its lane.
 
 use crate::error::{LengthError, Result};
-use crate::format::superblock::{SLOTS, SlotFault, Superblock};
+use crate::format::superblock::{SlotFault, Superblock};
 use crate::format::{MAX_POOL, PAGE};
-use crate::medium::{Medium, read_struct};
+use crate::medium::Medium;
 use crate::mutant::Mutant;
-use crate::store::pool::{Store, why_unusable};
+use crate::store::pool::{Store, faults, in_force, superblocks, why_unusable};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
@@ -59,25 +59,21 @@ fn expect_at_most(len: u64, max: u64, limit: &'static str) -> Result<()> {
 
 /// Has both superblock slots say this length, durably, one after the other.
 fn lengthen_superblocks(medium: &dyn Medium, len: u64) -> Result<()> {
-    let mut slots = Vec::new();
-    for slot in SLOTS {
-        let found: Superblock = read_struct(medium, slot)?;
-        slots.push((slot, found, found.verify(medium.len()).err()));
+    let mut slots = superblocks(medium)?;
+    let faults = faults(&slots);
+    // A slot that other software may have written is left as it is.
+    let damaged =
+        |fault: &SlotFault| matches!(fault, SlotFault::NoMagic | SlotFault::Checksum | SlotFault::Geometry);
+    if !faults.iter().all(|(fault, _)| damaged(fault)) {
+        return Err(why_unusable(&faults, medium.len()));
     }
-    let faults: Vec<_> = slots.iter().filter_map(|(_, found, fault)| Some(((*fault)?, *found))).collect();
-    let foreign =
-        |fault: &SlotFault| !matches!(fault, SlotFault::NoMagic | SlotFault::Checksum | SlotFault::Geometry);
-    let sound = slots.iter().filter(|(.., fault)| fault.is_none()).map(|(_, found, _)| *found);
-    let in_force = match sound.max_by_key(|found| found.sequence.get()) {
-        Some(found) if !faults.iter().any(|(fault, _)| foreign(fault)) => found,
-        _ => return Err(why_unusable(&faults, medium.len())),
-    };
+    let in_force = in_force(&slots, medium.len())?;
     // The one that is not in force first: until it is whole the other serves.
-    slots.sort_by_key(|(_, found, fault)| (fault.is_none(), found.sequence.get()));
-    for ((slot, ..), step) in slots.iter().zip(1..) {
+    slots.sort_by_key(|slot| (slot.fault.is_none(), slot.superblock.sequence.get()));
+    for (slot, step) in slots.iter().zip(1..) {
         let sequence = U64::new(in_force.sequence.get() + step);
         let longer = Superblock { sequence, length: U64::new(len), ..in_force };
-        medium.write_durable(*slot, longer.sealed().as_bytes())?;
+        medium.write_durable(slot.offset, longer.sealed().as_bytes())?;
     }
     Ok(())
 }

@@ -3,10 +3,8 @@
 //! A life is a hidden object without contents, whose lock its process has. So the kernel ends it with the process, however that ends, and
 //! what was tied to it goes as with any other object: with the one who ends it, or with the next [`reap`](Store::reap).
 
-use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::PAGE;
-use crate::medium::LockMode;
 use crate::mutant::Mutant;
 use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
@@ -26,16 +24,10 @@ impl Store {
     /// # Errors
     /// `BadName`; `NoRoom`, `NoAddresses`: nothing happened.
     pub fn begin_life(self: &Arc<Self>, name: &str) -> Result<Life> {
-        let (id, now) = (random_id()?, now());
         let how = CreateOptions { size: 1, reach: PAGE, ..CreateOptions::default() };
         self.with_way_made(name, || {
-            let (object, object_lock) = self.update(|table| {
-                let object = table.create_hidden(name, id, now, &self.with_window(&how))?;
-                self.prepare_extent(table, &object, 0)?;
-                // Before others can see it: they remove a hidden object that nobody has.
-                let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
-                Ok((object, Some(object_lock).filter(|_| !Mutant::LifeUnlocked.is_on())))
-            })?;
+            let (object, object_lock) = self.create_hidden(name, &self.with_window(&how))?;
+            let object_lock = Some(object_lock).filter(|_| !Mutant::LifeUnlocked.is_on());
             Ok(Life { store: self.clone(), object, object_lock })
         })
     }

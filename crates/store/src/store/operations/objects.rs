@@ -36,7 +36,23 @@ impl Store {
         })
     }
 
-    /// The same, for a table that is to know whether addresses are plenty.
+    /// Creates an object that no name leads to, locked by the caller. `name` tells people what it is.
+    pub(in crate::store) fn create_hidden(
+        &self,
+        name: &str,
+        how: &CreateOptions<'_>,
+    ) -> Result<(Located, ObjectLock)> {
+        let (id, now) = (random_id()?, now());
+        self.update(|table| {
+            let object = table.create_hidden(name, id, now, how)?;
+            self.prepare_extent(table, &object, 0)?;
+            // Before others can see it: they may remove a hidden object without a lock.
+            let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
+            Ok((object, object_lock))
+        })
+    }
+
+    /// The options, for a table that is to know whether addresses are plenty.
     pub(in crate::store) fn with_window<'a>(&self, how: &CreateOptions<'a>) -> CreateOptions<'a> {
         CreateOptions { window: self.superblock.window_len.get(), ..*how }
     }

@@ -10,7 +10,7 @@ use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
 use crate::table::{Key, Located};
 use std::sync::Arc;
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::U32;
 
 impl Store {
     /// Gives an object nobody has attached another size. Shrinking cuts off its end.
@@ -68,11 +68,7 @@ impl Store {
             |table| {
                 let mut object = table.entry(object.offset)?;
                 table.stock_up(false)?;
-                let (first, pages) = (object.entry.primary.get(), object.entry.pages.get());
-                table.give_extent(first + keep, pages - keep)?;
-                table.narrow(&mut object, keep)?;
-                object.entry.pages = U64::new(keep);
-                object.entry.size = U64::new(size);
+                table.shorten(&mut object, keep, size)?;
                 table.put_entry(&object)?;
                 Ok(object)
             },

@@ -2,15 +2,17 @@
 
 mod extents;
 mod lanes;
+mod superblocks;
 
 pub(in crate::store) use extents::KEEP;
 pub(in crate::store) use lanes::LaneSearch;
+pub use superblocks::SuperblockSlot;
+pub(in crate::store) use superblocks::{faults, in_force, superblocks, why_unusable};
 
 use crate::error::{Result, StoreError};
-use crate::format::superblock::{SLOTS, SlotFault, Superblock};
-use crate::format::{VERSION, superblock};
+use crate::format::superblock::{SLOTS, Superblock};
 use crate::lane::LaneLog;
-use crate::medium::{Device, FORMATTED, FaultLatch, Medium, MediumError, read_struct};
+use crate::medium::{Device, FORMATTED, FaultLatch, MediumError, read_struct};
 use crate::space::TableTransaction;
 use crate::store::access::Table;
 use crate::store::lanes::WriterLane;
@@ -71,7 +73,8 @@ impl Store {
     /// # Errors
     /// `NotAPool`, `Version`, `Features`, `Truncated`, `Damaged`, or the medium's.
     pub fn open(device: Arc<dyn Device>, identity: Identity) -> Result<Arc<Store>> {
-        Ok(Arc::new(Store::with(read_superblock(&*device)?, device, identity)))
+        let superblock = in_force(&superblocks(&*device)?, device.len())?;
+        Ok(Arc::new(Store::with(superblock, device, identity)))
     }
 
     /// A pool with this superblock.
@@ -181,45 +184,4 @@ impl Store {
         let damage = matches!(error, StoreError::Damaged { .. } | StoreError::BatchDamaged { .. });
         if damage && !self.is_there() { MediumError::Gone { what: FORMATTED }.into() } else { error }
     }
-}
-
-/// The superblock slot in force.
-fn read_superblock(medium: &dyn Medium) -> Result<Superblock> {
-    let len = medium.len();
-    let mut best: Option<Superblock> = None;
-    let mut faults = Vec::new();
-    for slot in SLOTS {
-        if slot + size_of::<Superblock>() as u64 > len {
-            continue;
-        }
-        let found: Superblock = read_struct(medium, slot)?;
-        match found.verify(len) {
-            Ok(()) if best.is_none_or(|b| b.sequence < found.sequence) => best = Some(found),
-            Ok(()) => {}
-            Err(fault) => faults.push((fault, found)),
-        }
-    }
-    best.ok_or_else(|| why_unusable(&faults, len))
-}
-
-/// The most telling of the faults of both slots.
-pub(in crate::store) fn why_unusable(faults: &[(SlotFault, Superblock)], medium: u64) -> StoreError {
-    for (fault, slot) in faults {
-        match *fault {
-            SlotFault::Version(found) => {
-                let release = if found > VERSION { slot.release() } else { String::new() };
-                return StoreError::Version { found, known: VERSION, release };
-            }
-            SlotFault::Features(bits) => return StoreError::Features { bits, release: slot.release() },
-            SlotFault::Upgrading => return StoreError::Upgrading,
-            SlotFault::Geometry if slot.length.get() > medium => {
-                return StoreError::Truncated { pool: slot.length.get(), medium };
-            }
-            _ => {}
-        }
-    }
-    if faults.iter().all(|(fault, _)| *fault == SlotFault::NoMagic) {
-        return StoreError::NotAPool;
-    }
-    StoreError::damaged(crate::error::Part::Superblock, superblock::SLOTS[0])
 }

@@ -10,7 +10,8 @@ use crate::format::root::Root;
 use crate::format::superblock::Superblock;
 use crate::format::{LANE_DIRECTORY, LINE, TABLE_ROOT};
 use crate::medium::read_struct;
-use crate::store::check::{SuperblockSlot, Survey, is_damaged};
+use crate::store::check::{Survey, is_damaged};
+use crate::store::pool::SuperblockSlot;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Structs of one kind that are tried: each costs milliseconds.

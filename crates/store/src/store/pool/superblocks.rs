@@ -1,0 +1,65 @@
+//! The two slots of the superblock, and the one that is in force.
+
+use crate::error::{Part, Result, StoreError};
+use crate::format::VERSION;
+use crate::format::superblock::{SLOTS, SlotFault, Superblock};
+use crate::medium::{Medium, read_struct};
+use zerocopy::FromZeros;
+
+/// A superblock slot as it lies on the medium.
+#[derive(Clone, Copy, Debug)]
+pub struct SuperblockSlot {
+    /// Its offset in the pool.
+    pub offset: u64,
+    /// Its bytes, verified or not.
+    pub superblock: Superblock,
+    /// Why it is not usable, `None` if it is.
+    pub fault: Option<SlotFault>,
+}
+
+/// Both superblock slots as found; one beyond the end of the medium reads as zeros.
+pub(in crate::store) fn superblocks(medium: &dyn Medium) -> Result<[SuperblockSlot; 2]> {
+    let slot = |offset: u64| -> Result<SuperblockSlot> {
+        let fits = offset + size_of::<Superblock>() as u64 <= medium.len();
+        let superblock = if fits { read_struct(medium, offset)? } else { Superblock::new_zeroed() };
+        Ok(SuperblockSlot { offset, superblock, fault: superblock.verify(medium.len()).err() })
+    };
+    Ok([slot(SLOTS[0])?, slot(SLOTS[1])?])
+}
+
+/// The faults of slots that are not usable.
+pub(in crate::store) fn faults(slots: &[SuperblockSlot; 2]) -> Vec<(SlotFault, Superblock)> {
+    slots.iter().filter_map(|slot| Some((slot.fault?, slot.superblock))).collect()
+}
+
+/// The superblock in force.
+///
+/// # Errors
+/// Why there is none.
+pub(in crate::store) fn in_force(slots: &[SuperblockSlot; 2], medium: u64) -> Result<Superblock> {
+    let sound = slots.iter().filter(|slot| slot.fault.is_none()).map(|slot| slot.superblock);
+    let newest = sound.max_by_key(|superblock| superblock.sequence.get());
+    newest.ok_or_else(|| why_unusable(&faults(slots), medium))
+}
+
+/// The most telling of the faults of both slots.
+pub(in crate::store) fn why_unusable(faults: &[(SlotFault, Superblock)], medium: u64) -> StoreError {
+    for (fault, slot) in faults {
+        match *fault {
+            SlotFault::Version(found) => {
+                let release = if found > VERSION { slot.release() } else { String::new() };
+                return StoreError::Version { found, known: VERSION, release };
+            }
+            SlotFault::Features(bits) => return StoreError::Features { bits, release: slot.release() },
+            SlotFault::Upgrading => return StoreError::Upgrading,
+            SlotFault::Geometry if slot.length.get() > medium => {
+                return StoreError::Truncated { pool: slot.length.get(), medium };
+            }
+            _ => {}
+        }
+    }
+    if faults.iter().all(|(fault, _)| *fault == SlotFault::NoMagic) {
+        return StoreError::NotAPool;
+    }
+    StoreError::damaged(Part::Superblock, SLOTS[0])
+}
