@@ -55,6 +55,18 @@ mutants! {
         SurplusIsZero,
         /// psync of several objects publishes one batch for each.
         SplitPsync,
+        /// A transaction is acknowledged before its batch is durable.
+        CommitNotAwaited,
+        /// Of transactions that become durable one after the other, the newest comes first.
+        CommitsReordered,
+        /// Of a line that several transactions of one batch changed, the oldest content is kept.
+        CommitOlderLine,
+        /// A transaction of several objects becomes durable object by object.
+        CommitApart,
+        /// After a durable write that failed, transactions go on as if it had not been tried.
+        CommitFailureForgotten,
+        /// An object is attached as one of another durability class.
+        ClassIgnored,
         /// A psync changes primaries that another process holds still.
         HoldIgnored,
         /// The checksum of a batch leaves its data out.

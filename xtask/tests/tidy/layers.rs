@@ -65,6 +65,7 @@ const ROOMS: &[&[&str]] = &[
     &["lanes"],
     &["pool"],
     &["attachment"],
+    &["transactions"],
     &["operations"],
     &["check"],
     &["repair"],
