@@ -253,6 +253,13 @@ mutants! {
         NoFence,
     }
 
+    /// Of transactions in the memory of a process: `crates/indelible/tests/transactions.rs` looks for them.
+    TRANSACTIONS {
+        /// The lines of a transaction are told as they were before it.
+        CommitLineBefore,
+        /// A transaction that changes nothing is acknowledged before what it read is durable.
+        ReadNotAwaited,
+    }
     /// Of the memory of objects, in the mapped half: `crates/indelible/tests/evicted.rs` looks for them.
     MEMORY {
         /// A cut drops pages once stores are let pass again.

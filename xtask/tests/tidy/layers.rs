@@ -82,6 +82,7 @@ const MAPPED: &[&[&str]] = &[
     &["pool"],
     &["object"],
     &["heap"],
+    &["transaction"],
     &["collections", "raw", "doctor", "maintenance"],
     &["retention"],
 ];

@@ -29,6 +29,7 @@ mod restore;
 mod rm;
 mod rollback;
 mod rotate;
+mod set;
 mod snapshot;
 mod stat;
 mod tie;
@@ -57,6 +58,7 @@ pub enum Command {
     Rollback(rollback::Rollback),
     Diff(diff::Diff),
     Rm(rm::Rm),
+    Set(set::Set),
     Tie(tie::Tie),
     Untie(tie::Untie),
     Gc(gc::Gc),
@@ -102,6 +104,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Restore(args) => restore::run(context, args),
         Command::Clone(args) => clone::run(context, args),
         Command::Rm(args) => rm::run(context, args),
+        Command::Set(args) => set::run(context, args),
         Command::Tie(args) => tie::tie(context, args),
         Command::Untie(args) => tie::untie(context, args),
         Command::Gc(args) => gc::run(context, args),

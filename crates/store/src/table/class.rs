@@ -1,7 +1,7 @@
 //! Durability classes of objects: by what their stores become durable.
 
 use crate::error::{ClassError, Result};
-use crate::format::entry::{CLASS_PSYNC, CLASS_TRANSACTIONAL, Entry, FLAG_OVERLAY, FLAG_SEALED, FLAG_SPARSE};
+use crate::format::entry::{CLASS_PSYNC, CLASS_TRANSACTIONAL, Entry, FLAG_OVERLAY, FLAG_SEALED, FLAG_SPARSE, FLAG_TYPED};
 use std::fmt;
 
 /// Durability class of an object.
@@ -60,6 +60,10 @@ impl Class {
             return Err(ClassError::Refused { class: self.name(), why }.into());
         }
         entry.class = self.byte();
+        // Transactions store what their program's types are, not those that are proved by the mark.
+        if self != Class::Psync {
+            entry.set(FLAG_TYPED, false);
+        }
         Ok(())
     }
 

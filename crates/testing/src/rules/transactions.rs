@@ -196,15 +196,15 @@ pub(super) fn large_commits_get_room_first() -> Verdict {
     let (slot, commits) = (writer.object().offset, Commits::default());
     commits.join(writer).map_err(text)?;
     let lines = |count: u64| (0..count).map(move |line| (slot, line * LINE));
-    if commits.shortage(lines(4)) != 0 {
+    if commits.shortage(4, || lines(4)) != 0 {
         return Err("no room for four lines".into());
     }
-    let needed = commits.shortage(lines(5000));
+    let needed = commits.shortage(5000, || lines(5000));
     if needed < 5000 * LINE {
         return Err(format!("5000 lines are short of {needed} bytes"));
     }
     commits.make_room(needed).map_err(text)?;
-    if commits.shortage(lines(5000)) != 0 {
+    if commits.shortage(5000, || lines(5000)) != 0 {
         return Err("there is no room after room was made".into());
     }
     let bytes = [7; LINE as usize];

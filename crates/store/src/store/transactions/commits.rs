@@ -10,14 +10,14 @@
 //! 3. After a publication that failed nothing is published or acknowledged any more: what is in memory is ahead of what is durable, and stays so.
 //! 4. `writers` is locked before nothing but what a psync locks; `state` is not locked meanwhile.
 
-use super::queue::{ChangedLine, Group, Lines, Queue, weight};
+use super::queue::{ChangedLine, Group, Lines, Queue, pages, weight};
 use crate::error::{Result, StoreError};
 use crate::format::LINE;
 use crate::lane::Batch;
 use crate::mutant::Mutant;
 use crate::store::attachment::{Changes, Psync, Writer, stage};
 use crate::store::locks::lock;
-use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
@@ -39,7 +39,9 @@ pub struct Commits {
     writers: Mutex<BTreeMap<u64, Writer>>,
     /// Bytes that a batch may have at most in the lane as it is.
     capacity: AtomicU64,
-    /// Whether an object may rest on a base.
+    /// How many objects there are.
+    objects: AtomicUsize,
+    /// Whether one of them may rest on a base.
     based: AtomicBool,
 }
 
@@ -51,6 +53,7 @@ impl Default for Commits {
             changed: Condvar::new(),
             writers: Mutex::default(),
             capacity: AtomicU64::new(0),
+            objects: AtomicUsize::new(0),
             based: AtomicBool::new(false),
         }
     }
@@ -86,6 +89,7 @@ impl Commits {
     fn measure(&self, writers: &BTreeMap<u64, Writer>) {
         let capacity = writers.values().map(Writer::lane_capacity).min().unwrap_or(0);
         self.capacity.store(capacity, Ordering::Relaxed);
+        self.objects.store(writers.len(), Ordering::Relaxed);
         self.based.store(writers.values().any(Writer::has_base), Ordering::Relaxed);
     }
 
@@ -101,11 +105,16 @@ impl Commits {
         if self.state().failed { Err(StoreError::Poisoned) } else { Ok(()) }
     }
 
-    /// Bytes that the lane is short of for a commit that changes these lines, given by object and offset: 0 if it has room. The answer is quick for few lines.
+    /// Bytes that the lane is short of for a commit that changes so many lines, `places`, given by object and offset: 0 if it has room.
     #[must_use]
-    pub fn shortage(&self, lines: impl Iterator<Item = (u64, u64)> + Clone) -> u64 {
-        let needed = weight(lines, self.based.load(Ordering::Relaxed));
+    pub fn shortage<I: Iterator<Item = (u64, u64)>>(&self, lines: usize, places: impl FnOnce() -> I) -> u64 {
+        let needed = self.weigh(lines, places);
         if needed > self.capacity.load(Ordering::Relaxed) { needed } else { 0 }
+    }
+
+    fn weigh<I: Iterator<Item = (u64, u64)>>(&self, lines: usize, places: impl FnOnce() -> I) -> u64 {
+        let pages = if self.based.load(Ordering::Relaxed) { pages(places()) } else { 0 };
+        weight(lines, self.objects.load(Ordering::Relaxed), pages)
     }
 
     /// Gives the lane room for a commit of so many bytes.
@@ -126,8 +135,7 @@ impl Commits {
     /// # Errors
     /// `Poisoned`: it is not told; the number is to be [skipped](Self::skip).
     pub fn tell(&self, sequence: u64, lines: Vec<ChangedLine>) -> Result<()> {
-        let weight =
-            weight(lines.iter().map(|line| (line.object, line.offset)), self.based.load(Ordering::Relaxed));
+        let weight = self.weigh(lines.len(), || lines.iter().map(|line| (line.object, line.offset)));
         let mut state = self.state();
         if state.failed && !Mutant::CommitFailureForgotten.is_on() {
             return Err(StoreError::Poisoned);

@@ -8,7 +8,7 @@
 use crate::format::batch::{Run, Section};
 use crate::format::{LINE, PAGE};
 use crate::mutant::Mutant;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A line of an object that a transaction changed, as it is after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,21 +21,23 @@ pub struct ChangedLine {
     pub bytes: [u8; LINE as usize],
 }
 
-/// Bytes of lane that a commit of these lines, given by object and offset, takes at most; `based`: its objects may rest on bases, so that each page may be
-/// logged as a whole.
-pub(super) fn weight(lines: impl Iterator<Item = (u64, u64)> + Clone, based: bool) -> u64 {
+/// Bytes of lane that a commit of so many lines takes at most, which lie in so many objects at most, and in so many pages that a base may have.
+pub(super) fn weight(lines: usize, objects: usize, pages: usize) -> u64 {
     /// A line, and the run that it may be.
     const ONE: u64 = LINE + size_of::<Run>() as u64;
     /// Lines of a page that a base has, and those of the bitmap that say that it is the object's own.
     const WHOLE: u64 = (PAGE / LINE + 2) * ONE;
-    let own = lines.clone().count() as u64 * ONE;
-    let objects: BTreeSet<u64> = lines.clone().map(|(object, _)| object).collect();
-    let pages = match based {
-        true => lines.map(|(object, offset)| (object, offset / PAGE)).collect::<BTreeSet<_>>().len() as u64,
-        false => 0,
-    };
-    // The header, and the end of the sections and runs up to a line.
-    own + pages * WHOLE + objects.len() as u64 * size_of::<Section>() as u64 + 2 * LINE
+    let sections = lines.min(objects) as u64 * size_of::<Section>() as u64;
+    // The header, and the end of sections and runs up to a line.
+    lines as u64 * ONE + pages as u64 * WHOLE + sections + 2 * LINE
+}
+
+/// How many pages these places lie in, given by object and offset.
+pub(super) fn pages(places: impl Iterator<Item = (u64, u64)>) -> usize {
+    let mut pages: Vec<_> = places.map(|(object, offset)| (object, offset / PAGE)).collect();
+    pages.sort_unstable();
+    pages.dedup();
+    pages.len()
 }
 
 /// A commit that was told.
@@ -170,9 +172,11 @@ mod tests {
 
     #[test]
     fn a_page_of_a_base_weighs_as_a_whole() {
-        let lines = [(1, 0), (1, 64), (1, 4096), (2, 0)];
-        let own = weight(lines.into_iter(), false);
-        assert!((4 * 80..4 * 80 + 2 * 64 + 3 * 64).contains(&own), "{own}");
-        assert_eq!(weight(lines.into_iter(), true) - own, 3 * 66 * 80);
+        let places = [(1, 0), (2, 0), (1, 64), (1, 4096)];
+        assert_eq!(pages(places.into_iter()), 3);
+        let own = weight(4, 2, 0);
+        assert_eq!(own, 4 * 80 + 2 * size_of::<Section>() as u64 + 2 * 64);
+        assert_eq!(weight(4, 2, 3) - own, 3 * 66 * 80);
+        assert_eq!(weight(1, 5, 0), 80 + size_of::<Section>() as u64 + 2 * 64, "no more objects than lines");
     }
 }

@@ -1,0 +1,1 @@
+//! Rules of transactions that programs cannot reach.
