@@ -1,0 +1,9 @@
+//! The tests of the transactional memory, one program.
+
+mod contract;
+mod detectors;
+mod history;
+mod model;
+#[cfg(feature = "mutants")]
+mod mutants;
+mod support;
