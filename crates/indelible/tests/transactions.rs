@@ -215,9 +215,7 @@ fn a_transaction_larger_than_the_log_gets_room_or_changes_nothing() {
     let large = pool.attach_transactional::<Large>("large").unwrap();
     // More than the lane of such a pool.
     let fill = |count: usize, value: u64| {
-        large.transaction(|tx| {
-            large.cells[..count].iter().try_for_each(|cell| tx.write(cell, [value; 8]))
-        })
+        large.transaction(|tx| large.cells[..count].iter().try_for_each(|cell| tx.write(cell, [value; 8])))
     };
     fill(1 << 15, 1).unwrap();
     let free = pool.info().unwrap().largest_free;
@@ -225,7 +223,10 @@ fn a_transaction_larger_than_the_log_gets_room_or_changes_nothing() {
     assert_eq!(fill(1 << 18, 2).unwrap_err().kind(), ErrorKind::NoRoom);
     let sum = || {
         large.transaction(|tx| {
-            large.cells.iter().try_fold(0, |sum, cell| Ok::<_, Error>(sum + tx.read(cell)?.iter().sum::<u64>()))
+            large
+                .cells
+                .iter()
+                .try_fold(0, |sum, cell| Ok::<_, Error>(sum + tx.read(cell)?.iter().sum::<u64>()))
         })
     };
     assert_eq!(sum().unwrap(), 8 << 15, "nothing of it is left");
@@ -241,10 +242,8 @@ fn threads_see_and_leave_all_of_a_transaction_or_nothing() {
     for ground in [Ground::File, Ground::Memory] {
         let world = World::new(ground, Tracking::Explicit, false);
         let (pool, a, b) = both(&world);
-        transaction(&[&a, &b], |tx| {
-            a.cells.iter().chain(&b.cells).try_for_each(|cell| tx.write(cell, 100))
-        })
-        .unwrap();
+        transaction(&[&a, &b], |tx| a.cells.iter().chain(&b.cells).try_for_each(|cell| tx.write(cell, 100)))
+            .unwrap();
         let all = 2 * CELLS as u64 * 100;
         let moved = AtomicU64::new(0);
         let (first, second, moved_in_all) = (&a, &b, &moved);
@@ -276,7 +275,8 @@ fn threads_see_and_leave_all_of_a_transaction_or_nothing() {
             scope.spawn(move || (0..20).for_each(|_| assert_eq!(sum().unwrap(), all, "a sum in between")));
         });
         assert_eq!(sum().unwrap(), all);
-        let other = b.transaction(|tx| b.cells.iter().map(|cell| tx.read(cell)).sum::<indelible::Result<u64>>());
+        let other =
+            b.transaction(|tx| b.cells.iter().map(|cell| tx.read(cell)).sum::<indelible::Result<u64>>());
         assert_eq!(other.unwrap(), all / 2 + moved.load(Ordering::Relaxed));
         drop((a, b, pool));
         let pool = world.open();
@@ -492,7 +492,10 @@ mod mutants {
         for (mutant, tests) in own.chain(others.iter().map(|(mutant, tests)| (*mutant, &tests[..]))) {
             for (nth, test) in tests.iter().enumerate() {
                 let run = AssertUnwindSafe(*test);
-                assert!(with_mutant(mutant, || catch_unwind(run)).is_err(), "{mutant:?} goes unnoticed by {nth}");
+                assert!(
+                    with_mutant(mutant, || catch_unwind(run)).is_err(),
+                    "{mutant:?} goes unnoticed by {nth}"
+                );
             }
         }
     }

@@ -26,7 +26,9 @@ impl TransactionError {
 
     pub(super) fn remedy(&self) -> &'static str {
         match self {
-            TransactionError::Conflict => "return this error from the transaction's closure, which is run again",
+            TransactionError::Conflict => {
+                "return this error from the transaction's closure, which is run again"
+            }
             TransactionError::Inside => {
                 "use the transaction that runs, by passing it on; psync, attach and the like come before it, or after"
             }

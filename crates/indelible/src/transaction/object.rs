@@ -4,13 +4,13 @@
 
 use super::run::{Tx, transaction};
 use super::space::{Space, View};
+use crate::dirty::Rung;
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::mapping::Mapping;
 use crate::plain::{Plain, placed};
 use crate::pool::{Inner, Place, Pool, inside_transaction};
 use crate::shadow::{Params, Shadow};
 use crate::sys::mmap::Protection;
-use crate::dirty::Rung;
 use indelible_store::table::Key;
 use std::marker::PhantomData;
 use std::ops::{Deref, Range};
@@ -143,7 +143,8 @@ impl Attached {
         let closed = Mapping::anonymous(address, len, Protection::None)?;
         let params = pool.mapping_of(&entry, Place::of(&writer), true);
         // Lines that change are told, so that nothing has to be found; and nobody drops pages whose address nobody knows.
-        let view = Shadow::attach(Params { addr: None, rung: Some(Rung::Explicit), pending: false, ..params })?;
+        let view =
+            Shadow::attach(Params { addr: None, rung: Some(Rung::Explicit), pending: false, ..params })?;
         let base = view.base().as_ptr().cast_const();
         let space = Space::of(pool)?;
         space.commits().join(writer)?;
@@ -201,7 +202,10 @@ impl<T: Plain> TxObject<T> {
     ///
     /// # Errors
     /// As for [`transaction`](crate::transaction()).
-    pub fn transaction<R, E: From<Error>>(&self, body: impl FnMut(&mut Tx<'_>) -> Result<R, E>) -> Result<R, E> {
+    pub fn transaction<R, E: From<Error>>(
+        &self,
+        body: impl FnMut(&mut Tx<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
         transaction(&[self], body)
     }
 
@@ -238,7 +242,10 @@ impl<T: Plain> Deref for TxObject<T> {
 
 impl<T> std::fmt::Debug for TxObject<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TxObject").field("name", &self.attached.name).field("len", &self.attached.len).finish()
+        f.debug_struct("TxObject")
+            .field("name", &self.attached.name)
+            .field("len", &self.attached.len)
+            .finish()
     }
 }
 

@@ -220,7 +220,8 @@ impl Tx<'_> {
         let from = self.own(cell)?;
         let mut value = MaybeUninit::<T>::zeroed();
         // SAFETY: the bytes of a value that is zeroed.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
+        let bytes =
+            unsafe { std::slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
         // SAFETY: whole words of a cell in an object of the transaction, which it has borrowed (2), and that transactions alone change (1).
         let read = unsafe {
             match <&mut [u8; 8]>::try_from(&mut *bytes) {

@@ -127,8 +127,11 @@ impl Sink for Durable {
     }
 
     fn acknowledge(&self, (): &mut (), receipt: Receipt) -> Result<(), StoreError> {
-        let from =
-            if Mutant::ReadNotAwaited.is_on() { receipt.sequence().unwrap_or(0) } else { receipt.durable_from() };
+        let from = if Mutant::ReadNotAwaited.is_on() {
+            receipt.sequence().unwrap_or(0)
+        } else {
+            receipt.durable_from()
+        };
         self.commits.wait(from)
     }
 }

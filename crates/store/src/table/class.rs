@@ -1,7 +1,9 @@
 //! Durability classes of objects: by what their stores become durable.
 
 use crate::error::{ClassError, Result};
-use crate::format::entry::{CLASS_PSYNC, CLASS_TRANSACTIONAL, Entry, FLAG_OVERLAY, FLAG_SEALED, FLAG_SPARSE, FLAG_TYPED};
+use crate::format::entry::{
+    CLASS_PSYNC, CLASS_TRANSACTIONAL, Entry, FLAG_OVERLAY, FLAG_SEALED, FLAG_SPARSE, FLAG_TYPED,
+};
 use std::fmt;
 
 /// Durability class of an object.
