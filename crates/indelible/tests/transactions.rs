@@ -49,7 +49,7 @@ fn get(object: &TxObject<Table>, cell: usize) -> u64 {
 
 /// The process is gone, with all that it had in memory: what a transaction left is what the next one finds.
 #[test]
-fn s1_16_a_transaction_is_durable_when_it_returns() {
+fn s1_03_a_transaction_is_durable_when_it_returns() {
     everywhere(|world| {
         let (pool, a, b) = both(world);
         a.transaction(|tx| tx.write(&a.cells[0], 7)).unwrap();
@@ -80,7 +80,7 @@ fn s1_16_a_transaction_is_durable_when_it_returns() {
 }
 
 #[test]
-fn s1_16_an_aborted_transaction_leaves_nothing() {
+fn s1_03_an_aborted_transaction_leaves_nothing() {
     let (_pool, a, b) = both(&simulated());
     let (committed, aborted) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
     let count = |cell: &Rc<Cell<i32>>| {
@@ -375,7 +375,7 @@ fn get_elsewhere(a: &TxObject<Table>) -> u64 {
 }
 
 #[test]
-fn s1_09_what_was_read_is_durable_when_a_reader_returns() {
+fn s1_03_what_was_read_is_durable_when_a_reader_returns() {
     let acknowledged = Cell::new(false);
     let read = read_what_is_not_durable(&acknowledged);
     assert_eq!(read.unwrap_err().kind(), ErrorKind::Poisoned);
@@ -390,7 +390,7 @@ fn nothing_is_done_on_commit_before_what_was_read_is_durable() {
 
 /// Wherever the power is cut, a prefix of the transactions is there, with all that returned.
 #[test]
-fn s1_16_a_power_cut_leaves_a_prefix_of_all_transactions() {
+fn s1_03_a_power_cut_leaves_a_prefix_of_all_transactions() {
     const ROUNDS: u64 = 12;
     let world = simulated();
     let (pool, a, b) = both(&world);
@@ -433,6 +433,33 @@ fn s1_16_a_power_cut_leaves_a_prefix_of_all_transactions() {
     assert!(report.distinct > 20, "{report:?}");
 }
 
+#[test]
+fn s1_16_pages_at_the_object_s_address_are_closed() {
+    let (pool, a, _b) = both(&simulated());
+    let address = pool.stat("a").unwrap().address;
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let line = maps.lines().find(|line| {
+        let (from, to) = line.split(' ').next().unwrap().split_once('-').unwrap();
+        let [from, to] = [from, to].map(|hex| u64::from_str_radix(hex, 16).unwrap());
+        (from..to).contains(&address)
+    });
+    assert!(line.is_some_and(|line| line.contains(" ---p ")), "{line:?}");
+    a.transaction(|tx| tx.write(&a.cells[0], 1)).unwrap();
+}
+
+#[test]
+fn s1_16_the_kernel_reads_nothing_at_the_object_s_address() {
+    let (pool, a, _b) = both(&simulated());
+    let address = pool.stat("a").unwrap().address as usize;
+    let (_reader, writer) = std::io::pipe().unwrap();
+    let pointer = std::ptr::with_exposed_provenance::<u8>(address);
+    // SAFETY: the kernel looks whether it may read there.
+    let written = unsafe { libc::write(std::os::fd::AsRawFd::as_raw_fd(&writer), pointer.cast(), 8) };
+    let error = std::io::Error::last_os_error();
+    assert_eq!((written, error.raw_os_error()), (-1, Some(libc::EFAULT)));
+    drop(a);
+}
+
 /// A snapshot is made while transactions go on: it keeps what was there, and the first change of each page comes whole.
 #[test]
 fn snapshots_are_made_beside_transactions() {
@@ -466,14 +493,21 @@ mod mutants {
         (
             Mutant::CommitLineBefore,
             [
-                super::s1_16_a_transaction_is_durable_when_it_returns,
-                super::s1_16_a_power_cut_leaves_a_prefix_of_all_transactions,
+                super::s1_03_a_transaction_is_durable_when_it_returns,
+                super::s1_03_a_power_cut_leaves_a_prefix_of_all_transactions,
+            ],
+        ),
+        (
+            Mutant::AddressOpen,
+            [
+                super::s1_16_pages_at_the_object_s_address_are_closed,
+                super::s1_16_the_kernel_reads_nothing_at_the_object_s_address,
             ],
         ),
         (
             Mutant::ReadNotAwaited,
             [
-                super::s1_09_what_was_read_is_durable_when_a_reader_returns,
+                super::s1_03_what_was_read_is_durable_when_a_reader_returns,
                 super::nothing_is_done_on_commit_before_what_was_read_is_durable,
             ],
         ),
@@ -486,7 +520,7 @@ mod mutants {
         // Those of the store, as they show in memory.
         let others: [(Mutant, [fn(); 1]); 2] = [
             (Mutant::ClassIgnored, [super::s1_16_an_object_is_attached_by_its_class_alone]),
-            (Mutant::CommitNotAwaited, [super::s1_16_a_power_cut_leaves_a_prefix_of_all_transactions]),
+            (Mutant::CommitNotAwaited, [super::s1_03_a_power_cut_leaves_a_prefix_of_all_transactions]),
         ];
         let own = WATCHES.iter().map(|(mutant, tests)| (*mutant, &tests[..]));
         for (mutant, tests) in own.chain(others.iter().map(|(mutant, tests)| (*mutant, &tests[..]))) {

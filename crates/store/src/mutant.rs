@@ -257,6 +257,8 @@ mutants! {
     TRANSACTIONS {
         /// The lines of a transaction are told as they were before it.
         CommitLineBefore,
+        /// Anybody may load and store at the address of an object that is for transactions.
+        AddressOpen,
         /// A transaction that changes nothing is acknowledged before what it read is durable.
         ReadNotAwaited,
     }

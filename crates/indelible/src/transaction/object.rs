@@ -11,6 +11,7 @@ use crate::plain::{Plain, placed};
 use crate::pool::{Inner, Place, Pool, inside_transaction};
 use crate::shadow::{Params, Shadow};
 use crate::sys::mmap::Protection;
+use indelible_store::Mutant;
 use indelible_store::table::Key;
 use std::marker::PhantomData;
 use std::ops::{Deref, Range};
@@ -140,7 +141,8 @@ impl Attached {
             return Err(Cause::RootTooLarge { needed, size });
         }
         let (address, len) = (entry.address.get() as usize, entry.content_len() as usize);
-        let closed = Mapping::anonymous(address, len, Protection::None)?;
+        let open = if Mutant::AddressOpen.is_on() { Protection::ReadWrite } else { Protection::None };
+        let closed = Mapping::anonymous(address, len, open)?;
         let params = pool.mapping_of(&entry, Place::of(&writer), true);
         // Lines that change are told, so that nothing has to be found; and nobody drops pages whose address nobody knows.
         let view =

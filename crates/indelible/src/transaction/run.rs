@@ -9,12 +9,15 @@ use crate::error::{Cause, Error, Result, TransactionError};
 use crate::plain::Plain;
 use crate::pool::{self, Inside};
 use crate::sys::fork;
-use indelible_stm::{BeginError, CommitError, Conflict, Direct, Thread, Transaction};
+use indelible_stm::{BeginError, CommitError, Conflict, Direct, Transaction};
 use indelible_store::error::StoreError;
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
+
+/// The part that a thread takes in the transactions of a pool.
+type Thread = indelible_stm::Thread<Direct, Durable>;
 
 /// A running transaction: see [`transaction`].
 ///
@@ -116,7 +119,7 @@ enum Attempt<R, E> {
 }
 
 fn attempt<R, E: From<Error>>(
-    thread: &mut Thread<Direct, Durable>,
+    thread: &mut Thread,
     first: &Attached,
     objects: &[&dyn Transactional],
     body: &mut impl FnMut(&mut Tx<'_>) -> Result<R, E>,
@@ -161,7 +164,7 @@ fn attempt<R, E: From<Error>>(
 
 /// Aborts a transaction that has not ended otherwise, also if its closure panicked.
 struct Ends<'a> {
-    thread: &'a mut Thread<Direct, Durable>,
+    thread: &'a mut Thread,
     /// Whether it is run again; `None`: it has ended.
     again: Option<bool>,
 }
@@ -176,13 +179,13 @@ impl Drop for Ends<'_> {
 
 thread_local! {
     /// The part that the thread takes in the transactions of each pool.
-    static THREADS: RefCell<Vec<(Weak<Space>, Thread<Direct, Durable>)>> = const { RefCell::new(Vec::new()) };
+    static THREADS: RefCell<Vec<(Weak<Space>, Thread)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The thread's part, which is put back when this is dropped: a transaction that begins meanwhile, when one is committed, has its own.
 struct Member {
     space: Weak<Space>,
-    thread: Option<Thread<Direct, Durable>>,
+    thread: Option<Thread>,
 }
 
 impl Member {
@@ -295,8 +298,8 @@ impl Tx<'_> {
             range.start <= start && start + size_of::<T>() <= range.end
         };
         if !within(&self.range) {
-            let ranges = self.objects.iter().map(|object| object.attached().range());
-            self.range = ranges.filter(within).next().ok_or_else(|| refused(TransactionError::Elsewhere))?;
+            let mut ranges = self.objects.iter().map(|object| object.attached().range());
+            self.range = ranges.find(within).ok_or_else(|| refused(TransactionError::Elsewhere))?;
         }
         if fork::is_stale(self.generation) {
             return Err(refused(Cause::Forked));
