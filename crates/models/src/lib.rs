@@ -109,6 +109,7 @@ mod locks;
 mod shared;
 mod tickets;
 mod total;
+mod transactional;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -190,6 +191,21 @@ pub const MODELS: &[Model] = &[
         holds::a_held_object_is_whole::<true>,
     ),
     bounded(3, "so it is by locks", holds::a_held_object_is_whole::<false>),
+    bounded(
+        2,
+        "transactions that were acknowledged are durable, in their order",
+        transactional::acknowledged_transactions_are_durable,
+    ),
+    bounded(
+        2,
+        "none is acknowledged after a failed write",
+        transactional::none_is_acknowledged_after_a_failure,
+    ),
+    bounded(
+        2,
+        "a failed write of the second leaves the first",
+        transactional::the_first_may_be_there_without_the_second,
+    ),
     bounded(5, "a lane given up while another takes one", commits::a_lane_given_up_while_another_takes_one),
 ];
 

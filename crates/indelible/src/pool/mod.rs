@@ -240,11 +240,6 @@ impl Inner {
         if fork::is_stale(self.generation) { Err(Cause::Forked) } else { Ok(()) }
     }
 
-    /// The place of its transactions.
-    pub(crate) fn transactions(&self) -> MutexGuard<'_, Option<Weak<dyn Any + Send + Sync>>> {
-        self.transactions.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
     /// Whether forked children keep what is attached for reading.
     pub(crate) fn inherits_reads(&self) -> bool {
         self.settings.inherit_reads

@@ -1,7 +1,17 @@
-//! Whether a transaction runs on this thread: calls that wait for a medium, or that a second run of its closure would repeat, are refused meanwhile.
+//! The transactions of a pool, and whether one runs on this thread: calls that wait for a medium, or that a second run of its closure would repeat, are refused meanwhile.
 
+use super::Inner;
+use std::any::Any;
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::sync::{MutexGuard, PoisonError, Weak};
+
+impl Inner {
+    /// The place of the pool's transactions in this process.
+    pub(crate) fn transactions(&self) -> MutexGuard<'_, Option<Weak<dyn Any + Send + Sync>>> {
+        self.transactions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };

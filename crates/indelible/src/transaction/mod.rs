@@ -2,7 +2,7 @@
 //!
 //! A transaction is a producer of batches as a psync is (docs/decisions/0046-transactions.md). `indelible-stm` runs closures as transactions and gives their
 //! commits numbers; [`space`] tells the store the lines of each commit, whole, by [`Commits`](indelible_store::store::Commits), and waits for them to be durable when nothing is
-//! locked any more. The memory of an object ([`object`]) is mapped where the kernel likes, for transactions alone: nothing is at its own
+//! locked any more. The memory of an object ([`attached`]) is mapped where the kernel likes, for transactions alone: nothing is at its own
 //! address but pages that nobody may touch.
 //!
 //! Called by programs. Imports nothing of heaps or collections.
@@ -14,13 +14,13 @@
 //!    has ended.
 //! 3. References to what lies in a view are of one type, the object's `T`, and to atomics there are none.
 
+mod attached;
 mod cell;
 mod object;
 mod run;
 mod space;
-#[cfg(test)]
-mod tests;
 
+pub use attached::Transactional;
 pub use cell::TxCell;
-pub use object::{Transactional, TxObject};
+pub use object::TxObject;
 pub use run::{Tx, transaction};

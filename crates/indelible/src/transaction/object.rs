@@ -2,20 +2,13 @@
 
 #![allow(unsafe_code)]
 
+use super::attached::{Attached, Transactional, private};
 use super::run::{Tx, transaction};
-use super::space::{Space, View};
-use crate::dirty::Rung;
-use crate::error::{Cause, Error, Result, TransactionError};
-use crate::mapping::Mapping;
+use crate::error::{Error, Result, TransactionError};
 use crate::plain::{Plain, placed};
-use crate::pool::{Inner, Place, Pool, inside_transaction};
-use crate::shadow::{Params, Shadow};
-use crate::sys::mmap::Protection;
-use indelible_store::Mutant;
-use indelible_store::table::Key;
+use crate::pool::{Pool, inside_transaction};
 use std::marker::PhantomData;
-use std::ops::{Deref, Range};
-use std::sync::Arc;
+use std::ops::Deref;
 
 /// An object of the class [`Transactional`](crate::Class::Transactional), attached: a `T` in which transactions alone change anything, by its
 /// [`TxCell`](crate::TxCell)s.
@@ -80,29 +73,6 @@ unsafe impl<T: Sync> Send for TxObject<T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Sync> Sync for TxObject<T> {}
 
-/// An attached object, whatever lies in it.
-pub struct Attached {
-    pub(super) space: Arc<Space>,
-    /// `None` once it is detached.
-    memory: Option<Memory>,
-    base: *const u8,
-    len: usize,
-    slot: u64,
-    pub(super) pool: Arc<Inner>,
-    name: String,
-}
-
-// SAFETY: `base` is that of `memory`, and is given to nobody but as references to a `T` (`TxObject`).
-unsafe impl Send for Attached {}
-// SAFETY: as for `Send`.
-unsafe impl Sync for Attached {}
-
-struct Memory {
-    _view: Shadow,
-    /// The object's own address.
-    _closed: Mapping,
-}
-
 impl Pool {
     /// Attaches an object of the class `transactional`. If the last process that had it died, it is recovered first, to a state that all of its
     /// acknowledged transactions left. The object begins with a `T`; a new one is all zeros.
@@ -129,75 +99,25 @@ impl Pool {
     }
 }
 
-impl Attached {
-    fn new(pool: &Arc<Inner>, name: &str, key: &[u8], needed: usize) -> Result<Attached, Cause> {
-        if inside_transaction() {
-            return Err(TransactionError::Inside.into());
-        }
-        let writer = pool.patiently(|| Ok(pool.store.attach_transactional_writer(name, Key(key))?))?;
-        let (slot, entry) = (writer.object().offset, writer.object().entry);
-        let size = entry.size.get() as usize;
-        if size < needed {
-            return Err(Cause::RootTooLarge { needed, size });
-        }
-        let (address, len) = (entry.address.get() as usize, entry.content_len() as usize);
-        let open = if Mutant::AddressOpen.is_on() { Protection::ReadWrite } else { Protection::None };
-        let closed = Mapping::anonymous(address, len, open)?;
-        let params = pool.mapping_of(&entry, Place::of(&writer), true);
-        // Lines that change are told, so that nothing has to be found; and nobody drops pages whose address nobody knows.
-        let view =
-            Shadow::attach(Params { addr: None, rung: Some(Rung::Explicit), pending: false, ..params })?;
-        let base = view.base().as_ptr().cast_const();
-        let space = Space::of(pool)?;
-        space.commits().join(writer)?;
-        space.add(View { base: base.expose_provenance(), len, object: slot });
-        let memory = Some(Memory { _view: view, _closed: closed });
-        Ok(Attached { space, memory, base, len: size, slot, pool: pool.clone(), name: name.to_owned() })
-    }
-
-    pub(super) fn range(&self) -> Range<usize> {
-        self.base.addr()..self.base.addr() + self.len
-    }
-
-    pub(super) fn error(&self, operation: &'static str, cause: impl Into<Cause>) -> Error {
-        Error::new(operation, cause).pool(&self.pool.path).object(&self.name)
-    }
-
-    fn end(&mut self) -> Result<(), Cause> {
-        let Some(memory) = self.memory.take() else { return Ok(()) };
-        let (writer, flushed) = self.space.commits().leave(self.slot);
-        self.space.remove(self.slot);
-        drop(memory);
-        let detached = writer.map_or(Ok(()), |writer| writer.detach());
-        Ok(flushed.and(detached)?)
-    }
-}
-
-impl Drop for Attached {
-    fn drop(&mut self) {
-        let _ = self.end();
-    }
-}
-
 impl<T: Plain> TxObject<T> {
     /// The value that the object begins with.
     #[must_use]
     pub fn root(&self) -> &T {
         // SAFETY: large enough, aligned to a page, any bit pattern is a T, and mapped as long as `self` is; no atomics, and transactions
         // alone change its cells (1, 3).
-        unsafe { &*self.attached.base.cast::<T>() }
+        unsafe { &*self.attached.base().cast::<T>() }
     }
 
     /// Name of the object.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.attached.name
+        self.attached.name()
     }
 
     /// Size in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.attached.len
+        self.attached.size()
     }
 
     /// Runs a transaction on this object alone: see [`transaction`](crate::transaction()).
@@ -229,7 +149,7 @@ impl<T: Plain> TxObject<T> {
     /// # Errors
     /// All transactions that returned are safe in any case; after an error the next attach recovers them.
     pub fn detach(mut self) -> Result<()> {
-        let result = self.attached.pool.alive().and_then(|()| self.attached.end());
+        let result = self.attached.end();
         result.map_err(|cause| self.attached.error("detach", cause))
     }
 }
@@ -245,27 +165,16 @@ impl<T: Plain> Deref for TxObject<T> {
 impl<T> std::fmt::Debug for TxObject<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TxObject")
-            .field("name", &self.attached.name)
-            .field("len", &self.attached.len)
+            .field("name", &self.attached.name())
+            .field("len", &self.attached.size())
             .finish()
     }
 }
 
-/// Objects that a transaction can use: each [`TxObject`].
-pub trait Transactional: private::Part {}
-
-impl<T> Transactional for TxObject<T> {}
-
-pub(super) mod private {
-    /// Nobody else implements it: a transaction relies on what it says.
-    pub trait Part {
-        #[doc(hidden)]
-        fn attached(&self) -> &super::Attached;
-    }
-
-    impl<T> Part for super::TxObject<T> {
-        fn attached(&self) -> &super::Attached {
-            &self.attached
-        }
+impl<T> private::Part for TxObject<T> {
+    fn attached(&self) -> &Attached {
+        &self.attached
     }
 }
+
+impl<T> Transactional for TxObject<T> {}

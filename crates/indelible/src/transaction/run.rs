@@ -2,8 +2,8 @@
 
 #![allow(unsafe_code)]
 
+use super::attached::{Attached, Transactional};
 use super::cell::TxCell;
-use super::object::{Attached, Transactional};
 use super::space::{Durable, Space};
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::plain::Plain;
@@ -39,7 +39,7 @@ pub struct Tx<'t> {
 /// call on the transaction returns then is to be passed on, with `?`. Any other error that it returns, and a panic, undo it. A function that takes
 /// the `Tx` is a part of the transaction.
 ///
-/// What it read is durable as well when this returns, also if it changed nothing.
+/// Everything that it read is durable as well when this returns, also if it changed nothing.
 ///
 /// ```
 /// # fn main() -> Result<(), indelible::Error> {
@@ -151,7 +151,7 @@ fn attempt<R, E: From<Error>>(
     if shortage > 0 {
         return Attempt::Short(shortage);
     }
-    // What it has done on commit is done outside of it.
+    // Actions on commit come after it.
     drop(inside);
     ends.again = None;
     match ends.thread.commit() {

@@ -1,1 +1,0 @@
-//! Rules of transactions that programs cannot reach.
