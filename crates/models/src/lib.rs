@@ -102,7 +102,7 @@ mod sys {
 }
 
 /// The transactional memory, whose modules name each other by `super`.
-#[allow(unsafe_code)]
+#[path = "../../stm/src"]
 mod stm {
     pub(crate) mod sync {
         pub(crate) use loom::hint::spin_loop;
@@ -118,39 +118,22 @@ mod stm {
         pub(crate) const SPINS: u32 = 1;
     }
 
-    #[path = "../../../stm/src/access.rs"]
     pub(crate) mod access;
-    #[path = "../../../stm/src/actions.rs"]
     pub(crate) mod actions;
-    #[path = "../../../stm/src/clock.rs"]
     pub(crate) mod clock;
-    #[path = "../../../stm/src/commit.rs"]
     pub(crate) mod commit;
-    #[path = "../../../stm/src/contention.rs"]
     pub(crate) mod contention;
-    #[path = "../../../stm/src/descriptor.rs"]
     pub(crate) mod descriptor;
-    #[path = "../../../stm/src/error.rs"]
     pub(crate) mod error;
-    #[path = "../../../stm/src/gate.rs"]
     pub(crate) mod gate;
-    #[path = "../../../stm/src/memory.rs"]
     pub(crate) mod memory;
-    #[path = "../../../stm/src/mutant.rs"]
     pub(crate) mod mutant;
-    #[path = "../../../stm/src/sink.rs"]
     pub(crate) mod sink;
-    #[path = "../../../stm/src/stm.rs"]
     pub(crate) mod stm;
-    #[path = "../../../stm/src/stripes.rs"]
     pub(crate) mod stripes;
-    #[path = "../../../stm/src/thread.rs"]
     pub(crate) mod thread;
-    #[path = "../../../stm/src/transaction.rs"]
     pub(crate) mod transaction;
-    #[path = "../../../stm/src/word.rs"]
     pub(crate) mod word;
-    #[path = "../../../stm/src/write_set.rs"]
     pub(crate) mod write_set;
 }
 
@@ -244,11 +227,11 @@ pub const MODELS: &[Model] = &[
         holds::a_held_object_is_whole::<true>,
     ),
     bounded(3, "so it is by locks", holds::a_held_object_is_whole::<false>),
-    bounded(3, "a transaction sees one state", transactions::a_transaction_sees_one_state),
-    bounded(3, "of two that read what the other changes one is aborted", transactions::no_skew),
-    bounded(3, "changes of two transactions are both kept", transactions::changes_are_kept),
-    bounded(3, "numbers are in the order of what was read", transactions::numbers_follow_reads),
-    bounded(3, "a thread that is alone meets no transaction", transactions::alone_is_alone),
+    bounded(4, "a transaction sees one state", transactions::a_transaction_sees_one_state),
+    bounded(4, "of two that read what the other changes one is aborted", transactions::no_skew),
+    bounded(4, "changes of two transactions are both kept", transactions::changes_are_kept),
+    bounded(4, "numbers are in the order of what was read", transactions::numbers_follow_reads),
+    bounded(4, "a thread that is alone meets no transaction", transactions::alone_is_alone),
     bounded(5, "a lane given up while another takes one", commits::a_lane_given_up_while_another_takes_one),
 ];
 
