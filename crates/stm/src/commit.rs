@@ -17,10 +17,11 @@ use super::memory::Memory;
 use super::mutant::Mutant;
 use super::sink::{Receipt, Sink};
 use super::sync::{Ordering, fence};
+use super::write_set::bits;
 
 impl<M: Memory, S: Sink> Descriptor<M, S> {
     /// Commits, and waits until the sink acknowledges that. After an error but `Unacknowledged` it is still to be aborted.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn commit(&mut self) -> Result<Receipt, CommitError<S::Error>> {
         if self.phase != Phase::Running {
             return Err(Conflict.into());
@@ -43,9 +44,10 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
     fn receipt_of_reader(&self) -> Receipt {
         let newest = self.reads.iter().map(|(_, seen)| seen.sequence()).max();
         let newest_read = newest.map_or(0, |newest| newest.max(self.stm.alone_until()));
-        Receipt { sequence: None, newest_read }
+        Receipt { sequence: 0, newest_read }
     }
 
+    #[inline(always)]
     fn commit_changes(&mut self) -> Result<Receipt, CommitError<S::Error>> {
         let stopped = self.stm.broken.is(Mutant::ClockStopped);
         let sequence = if stopped { self.stm.clock.now() } else { self.stm.clock.tick() };
@@ -70,20 +72,19 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         if !self.stm.broken.is(Mutant::ReleasedFirst) {
             self.release(sequence);
         }
-        Ok(Receipt { sequence: Some(sequence), newest_read: self.snapshot })
+        Ok(Receipt { sequence, newest_read: self.snapshot })
     }
 
     /// Brings the changes to memory.
+    #[inline]
     fn store(&self) {
         // A thread that reads a changed word sees afterwards that its stripe was owned.
         fence(Ordering::Release);
-        for line in self.writes.lines() {
-            for (number, value) in line.words().iter().enumerate() {
-                let bits = line.word_bits(number);
-                if bits != 0 {
-                    // SAFETY: the word is there (1), and nobody else stores to it (2).
-                    unsafe { self.stm.memory.store(line.address() + number * WORD, *value, bits) };
-                }
+        for line in &self.writes.lines {
+            for (word, changed) in line.changed_words() {
+                let (address, value) = (line.address + word * WORD, line.words[word]);
+                // SAFETY: the word is there (1), and nobody else stores to it (2).
+                unsafe { self.stm.memory.store(address, value, bits(changed)) };
             }
         }
     }

@@ -3,7 +3,8 @@
 //! A thread announces a transaction in its seat and then looks at the gate; a thread that wants to be alone closes the
 //! gate and then looks at the seats. Both are sequentially consistent, so that one of the two sees the other.
 
-use super::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering, SPINS, spin_loop, yield_now};
+use super::sync::total::AtomicU64;
+use super::sync::{Condvar, Mutex, MutexGuard, Ordering, SPINS, spin_loop, yield_now};
 use std::sync::{Arc, PoisonError};
 
 /// The gate lets transactions begin.
@@ -78,7 +79,7 @@ impl Gate {
             state: AtomicU64::new(OPEN),
             taken: Mutex::new(false),
             given_back: Condvar::new(),
-            seats: Mutex::default(),
+            seats: Mutex::new(Seats::default()),
         }
     }
 

@@ -9,7 +9,7 @@
 //!    race and no mixture of sizes; the order comes from stripes and clock.
 //! 3. The provenance of an address was exposed where it became a number.
 
-use super::sync::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Gives access to words by their addresses: as they are ([`Direct`]), or at another place, such as a second mapping.
 ///

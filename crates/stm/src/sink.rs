@@ -5,7 +5,8 @@ use super::write_set::WriteSet;
 /// The outcome of a transaction that committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    pub(crate) sequence: Option<u64>,
+    /// 0 for none.
+    pub(crate) sequence: u64,
     pub(crate) newest_read: u64,
 }
 
@@ -13,7 +14,7 @@ impl Receipt {
     /// Its place among all transactions that changed something. `None`: it changed nothing.
     #[must_use]
     pub fn sequence(&self) -> Option<u64> {
-        self.sequence
+        (self.sequence != 0).then_some(self.sequence)
     }
 
     /// The last commit whose changes it may have read; 0 if it read nothing that was ever changed.
@@ -25,7 +26,7 @@ impl Receipt {
     /// The last commit that must be durable before anybody is told that this one is: itself, or the last one that it read.
     #[must_use]
     pub fn durable_from(&self) -> u64 {
-        self.sequence.unwrap_or(self.newest_read)
+        if self.sequence != 0 { self.sequence } else { self.newest_read }
     }
 }
 

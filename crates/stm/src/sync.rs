@@ -7,5 +7,10 @@ pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::thread::yield_now;
 pub(crate) use std::thread_local;
 
+/// Atomics of which the sequentially consistent operations have one order, which loom's have not.
+pub(crate) mod total {
+    pub(crate) use std::sync::atomic::AtomicU64;
+}
+
 /// Rounds that a thread spins before it gives its processor away, or gives up.
 pub(crate) const SPINS: u32 = 64;

@@ -5,10 +5,10 @@ use super::descriptor::Descriptor;
 use super::error::Conflict;
 use super::memory::{Direct, Memory};
 use super::sink::Sink;
-use super::sync::AtomicU64;
 use super::word::Number;
 use super::write_set::WriteSet;
 use std::marker::PhantomData;
+use std::sync::atomic::AtomicU64;
 
 /// A word that only transactions change.
 ///

@@ -44,6 +44,20 @@ impl Entry {
     pub(crate) const fn changed(&self, word: usize) -> u8 {
         (self.mask >> (8 * word)) as u8
     }
+
+    /// The words of which bytes are changed, with these bytes as a mask.
+    #[inline]
+    pub(crate) fn changed_words(&self) -> impl Iterator<Item = (usize, u8)> + use<> {
+        let mut rest = self.mask;
+        std::iter::from_fn(move || {
+            let word = rest.trailing_zeros() / 8;
+            (rest != 0).then(|| {
+                let changed = (rest >> (8 * word)) as u8;
+                rest &= !(0xff << (8 * word));
+                (word as usize, changed)
+            })
+        })
+    }
 }
 
 /// All changes of a transaction: each line once, in the order in which the lines were first stored to.

@@ -50,7 +50,7 @@ impl Arena {
     }
 }
 
-/// What a sink was told of one number.
+/// The message of a sink on one number.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Told {
     /// Changed bytes: address, content.
