@@ -51,6 +51,8 @@ mutants! {
         UnknownUsed,
         /// A pool says that it is longer before its medium is.
         LengthAhead,
+        /// Of two superblock slots the one that is durable for certain is written over first.
+        SureSlotRisked,
         /// A pool that becomes longer takes bytes for zeros that the medium had behind it.
         SurplusIsZero,
         /// psync of several objects publishes one batch for each.

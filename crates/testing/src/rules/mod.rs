@@ -112,6 +112,8 @@ rule_tests! {
     table::destroyed_space_not_zeroed => NoZeroing;
     length::a_full_pool_on_a_disk_becomes_longer => LengthAhead;
     length::a_full_pool_in_memory_becomes_longer => LengthAhead;
+    length::a_pool_on_a_disk_becomes_longer_after_a_failure => SureSlotRisked;
+    length::a_pool_in_memory_becomes_longer_after_a_failure => SureSlotRisked;
     length::bytes_behind_a_pool_are_in_no_object => SurplusIsZero;
     length::bytes_behind_a_pool_are_in_no_sparse_object => SurplusIsZero;
     reading::nodes_kept_although_another_process_changed_them => NodesKept;
