@@ -142,6 +142,9 @@ pub trait Medium: Send + Sync {
         Ok(Extended { len: self.len(), zeros_from: self.len() })
     }
 
+    /// Prepares for many short reads of the range, which is never discarded: they need no system call from now on, if the medium can do that.
+    fn keep_near(&self, _offset: u64, _len: u64) {}
+
     /// Makes the bytes durable that a read of the range returns, whoever wrote them: also if a
     /// barrier of their writer failed. Nobody writes to the range meanwhile. Errors are those of
     /// [`write_durable`](Medium::write_durable).

@@ -19,6 +19,7 @@ mod lanes;
 mod later;
 mod length;
 mod lives;
+mod looking;
 mod moved;
 mod reading;
 mod recovery;
@@ -157,6 +158,9 @@ rule_tests! {
     following::a_base_that_absorbs_is_its_makers_in_memory => BaseSharedEarly;
     following::no_reader_sees_a_psync_of_a_disk_early => TailUnproven;
     following::no_reader_sees_a_psync_of_memory_early => TailUnproven;
+    looking::psyncs_between_the_reads_of_a_look_are_seen => LaneUnasked;
+    looking::changes_of_the_object_between_the_reads_of_a_look_are_seen => TableUnasked;
+    looking::a_look_without_news_costs_few_reads => LaneUnasked | TableUnasked;
     chains::the_chain_of_destroyed_snapshots_stays_short => AbsorbedUnclaimed;
     chains::the_chain_below_readers_stays_short => AbsorbedUnclaimed | RevisionKept;
     beside::whoever_makes_a_snapshot_may_die => BaseBehind | RevisionKept;
