@@ -84,7 +84,7 @@ impl<'a> Following<'a> {
         Ok(&self.shown)
     }
 
-    fn expect(&mut self, what: &str, expected: &[u8]) -> Verdict {
+    pub(super) fn expect(&mut self, what: &str, expected: &[u8]) -> Verdict {
         match self.look().map_err(text)? == expected {
             true => Ok(()),
             false => Err(format!("{what}: the reader shows something else than the last psync left")),

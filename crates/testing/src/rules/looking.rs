@@ -2,7 +2,7 @@
 
 use super::beside::{Beside, text};
 use super::following::Following;
-use super::{CONFIG, KEY, Verdict, create};
+use super::{CONFIG, KEY, Verdict, of};
 use crate::hooked::{BeforeRead, Hooked};
 use crate::pool::psync;
 use crate::sim::SimConfig;
@@ -113,8 +113,7 @@ pub(super) fn changes_of_the_object_between_the_reads_of_a_look_are_seen() -> Ve
             Ok(())
         }),
         ("another object", |beside| {
-            create(&beside.other, "c", 4096);
-            Ok(())
+            beside.other.create("c", &of(4096)).map(drop)
         }),
     ])
 }

@@ -20,6 +20,7 @@ mod later;
 mod length;
 mod lives;
 mod looking;
+mod lost;
 mod moved;
 mod reading;
 mod recovery;
@@ -215,6 +216,7 @@ rule_tests! {
     blocks::space_that_failed_once_is_zeroed_before_its_use => SpaceUnproven;
     blocks::space_that_was_never_used_is_zeroed_before_its_use => SpaceUnproven;
     blocks::recycled_blocks_keep_what_is_written => SpaceUnproven;
+    lost::blocks_that_are_lost_beneath_a_writer_are_mended_when_it_attaches => RedoUnproven;
     blocks::the_last_page_of_a_failed_direct_write_keeps_what_is_written => ClearedInPart;
     blocks::the_first_page_of_a_failed_direct_write_keeps_what_is_written => ClearedInPart;
     errors::an_error_told_to_one_lane_poisons_the_table_lane => FaultOfOneWrite;

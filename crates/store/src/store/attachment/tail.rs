@@ -17,7 +17,7 @@
 //! Cost: the batches since the last call, and a view of the table if that, or the lane's generation, has changed. Without one a look in memory is loads,
 //! and asks the system for the file's length, and if there are psyncs whether their writer lives. Memory: the lines, [`MOST`] bytes.
 
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::format::PAGE;
 use crate::format::batch::{Section, kind};
 use crate::format::entry::{Entry, FLAG_HIDDEN, FLAG_OVERLAY};
@@ -261,6 +261,14 @@ fn lane_log(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Op
 impl Store {
     /// The tail behind what is durable, and the lines of those psyncs. `None`: there is a gap, or the object lies elsewhere.
     pub(super) fn read_tail(&self, tail: &Tail) -> Result<Option<Found>> {
+        match self.read_tail_once(tail) {
+            // The system has told that pages of the file were lost, maybe others': what is read from now on counts.
+            Err(StoreError::Failed(_)) => self.read_tail_once(tail),
+            read => read,
+        }
+    }
+
+    fn read_tail_once(&self, tail: &Tail) -> Result<Option<Found>> {
         let (slot, lane) = (tail.object.offset, tail.object.entry.lane.get());
         // Batches that lead behind what the medium is known to have end the log.
         self.device.verify()?;
@@ -326,7 +334,7 @@ impl Store {
     fn is_generation(&self, log: &LaneLog) -> bool {
         fence(Ordering::Acquire);
         // The directory states that of the log, or a lower one.
-        let now = LaneLog::read(&*self.device, self.seed, log.offset, log.len, log.generation);
-        Mutant::LaneUnasked.is_on() || now.is_ok_and(|now| now.is_of_generation(log))
+        let now = || LaneLog::read(&*self.device, self.seed, log.offset, log.len, log.generation);
+        Mutant::LaneUnasked.is_on() || now().is_ok_and(|now| now.is_of_generation(log))
     }
 }
