@@ -33,8 +33,8 @@ mod write_combiner;
 
 pub use capabilities::Capabilities;
 pub use error::{FORMATTED, Fatal, MediumError, ReserveError};
-pub(crate) use fresh::{not_kept, not_kept_beside};
 pub use fresh::{clear_fresh, clear_rest, write_fresh, zero_fresh};
+pub(crate) use fresh::{not_kept, not_kept_beside};
 pub(crate) use latch::{Epoch, FaultLatch};
 pub use lock::{LockKey, LockMode, Locks};
 pub use lock_table::{LockTable, Others};

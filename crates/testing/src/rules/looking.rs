@@ -112,9 +112,7 @@ pub(super) fn changes_of_the_object_between_the_reads_of_a_look_are_seen() -> Ve
             beside.writers.insert(0, beside.store.attach_writer("a", KEY)?);
             Ok(())
         }),
-        ("another object", |beside| {
-            beside.other.create("c", &of(4096)).map(drop)
-        }),
+        ("another object", |beside| beside.other.create("c", &of(4096)).map(drop)),
     ])
 }
 

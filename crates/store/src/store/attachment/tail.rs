@@ -304,7 +304,11 @@ impl Store {
             }
             if ahead.proven.log.is_of_generation(&log) && self.is_seen(tail)? && self.is_generation(&log) {
                 let same = ahead.proven.log == log;
-                return if same { Ok(Some((*tail, Lines::default()))) } else { self.found(tail, ahead, tail.seen) };
+                return if same {
+                    Ok(Some((*tail, Lines::default())))
+                } else {
+                    self.found(tail, ahead, tail.seen)
+                };
             }
             let (Some((Some(start), hidden)), seen) = look()? else { return Ok(None) };
             if ahead.proven.log.is_of_generation(&start) {
