@@ -109,7 +109,7 @@ fn a_full_disk_keeps_what_fitted_and_a_folder_that_is_gone_is_an_error() {
         left
     };
     assert_eq!(left(), [("partial".into(), 4 << 20)]);
-    pmo(["verify", &text(&folder)]).fails(5, "no backup");
+    pmo(["verify", &text(&folder)]).fails(9, "no backup");
     // A part of 4 MiB, and the rest.
     let run = limited().fine();
     assert!(run.out.contains("goes on from"), "{run:?}");

@@ -505,7 +505,9 @@ fn a_position_independent_object_gets_other_addresses_as_it_is() {
             let copy = format!("copy {number}");
             pool.copy_rebased(name, b"", pool, &copy, &mut silent).unwrap();
             let (one, two) = (pool.attach_read(name).unwrap(), pool.attach_read(&copy).unwrap());
-            assert!(one.as_slice().as_ptr() != two.as_slice().as_ptr() && two.as_slice()[..8992] == bytes[..8992]);
+            assert!(
+                one.as_slice().as_ptr() != two.as_slice().as_ptr() && two.as_slice()[..8992] == bytes[..8992]
+            );
             assert!(pool.stat(&copy).unwrap().position_independent);
         }
         pool.move_rebased("told", b"", &other, &mut silent).unwrap();
