@@ -199,6 +199,10 @@ mutants! {
         TailGap,
         /// A reader that follows takes psyncs that are not durable yet.
         TailUnproven,
+        /// A reader that follows does not ask whether the table has changed since it looked at it.
+        TableUnasked,
+        /// A reader that follows does not ask whether the lane has begun another generation.
+        LaneUnasked,
         /// A merge is real before the pages are durable where they were copied to.
         MergeUnproven,
         /// The process that writes an object is not told that the object's extent became a base.
