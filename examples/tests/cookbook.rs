@@ -64,6 +64,25 @@ fn the_page_on_sealed_objects_is_true_for_rust() {
     );
 }
 
+/// The program of the page on transactions is an example.
+#[test]
+fn the_page_on_transactions_is_true_for_rust() {
+    let page = include_str!("../../docs/cookbook/transactions.md");
+    let programs: Vec<_> = blocks(page).into_iter().filter(|(kind, _)| kind == "rust").collect();
+    assert_eq!(programs, [("rust".to_owned(), include_str!("../src/bank.rs").to_owned())]);
+    let folder = tempfile::tempdir().unwrap();
+    for run in 1..=2 {
+        let bank = std::process::Command::new(env!("CARGO_BIN_EXE_bank")).current_dir(folder.path()).output();
+        let bank = bank.unwrap();
+        let text = String::from_utf8_lossy(&bank.stdout).into_owned();
+        assert!(bank.status.success() && bank.stderr.is_empty(), "{bank:?}");
+        let made = 100 * run;
+        let last = format!("200000 in all; transfers [{}]", vec![made.to_string(); 8].join(", "));
+        assert_eq!(text.lines().last(), Some(&*last));
+        assert_eq!(text.lines().count(), 801);
+    }
+}
+
 /// The tool as the workspace's tests have it: built for them already, with its dependencies.
 fn install_tool(project: &Path, bin: &Path) {
     let mut build = std::process::Command::new("cargo");

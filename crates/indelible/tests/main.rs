@@ -46,5 +46,6 @@ mod sealing;
 mod stores;
 mod support;
 mod tickets;
+mod transactions;
 mod transfer;
 mod trust;

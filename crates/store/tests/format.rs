@@ -222,6 +222,8 @@ fn constants() -> Vec<(&'static str, String)> {
         ("entry::FLAG_SEALED", number(entry::FLAG_SEALED.into())),
         ("entry::FLAG_TARGET", number(entry::FLAG_TARGET.into())),
         ("entry::FLAG_POSITION_INDEPENDENT", number(entry::FLAG_POSITION_INDEPENDENT.into())),
+        ("entry::CLASS_PSYNC", number(entry::CLASS_PSYNC.into())),
+        ("entry::CLASS_TRANSACTIONAL", number(entry::CLASS_TRANSACTIONAL.into())),
         ("entry::TIES_MAX", number(entry::TIES_MAX)),
         ("entry::OPTIONAL_FLAGS", number(entry::OPTIONAL_FLAGS.into())),
         ("seal::MAGIC", tag(seal::MAGIC)),

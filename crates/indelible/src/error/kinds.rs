@@ -49,6 +49,7 @@ pub(super) fn store_kind(error: &StoreError) -> ErrorKind {
         StoreError::NeedsRecovery => ErrorKind::NeedsRecovery,
         StoreError::Poisoned => ErrorKind::Poisoned,
         StoreError::DifferentPools => ErrorKind::DifferentPools,
+        StoreError::Class(_) => ErrorKind::ClassMismatch,
         StoreError::Seal(error) => seal_kind(error),
         StoreError::NotAnnounced { .. } | StoreError::OutOfTablePages => ErrorKind::Internal,
         _ => ErrorKind::Damaged,

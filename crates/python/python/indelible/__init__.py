@@ -15,6 +15,7 @@ from ._array import Array
 from ._checkpoints import Checkpoints
 from ._dict import Dict
 from ._errors import (
+    ClassMismatch,
     Closed,
     Damaged,
     Error,
@@ -46,6 +47,7 @@ from ._table import Collected, Difference, KeySlot, Stat, Tie
 __all__ = [
     "Array",
     "Checkpoints",
+    "ClassMismatch",
     "Closed",
     "Collected",
     "Damaged",

@@ -152,6 +152,10 @@ class TooManyTies(Error, ValueError):
     """The object is tied to as many others as one can be."""
 
 
+class ClassMismatch(Error, ValueError):
+    """The object is, or would be, of a durability class that does not fit."""
+
+
 class ReadOnly(Error, PermissionError):
     """The pool or object may only be read."""
 

@@ -33,6 +33,7 @@ mod sealing;
 mod still;
 mod table;
 mod ties;
+mod transactions;
 mod united;
 
 pub use dropped::whenever_pages_are_dropped;
@@ -221,6 +222,18 @@ rule_tests! {
     lost::blocks_that_are_lost_beneath_a_writer_are_mended_when_it_attaches => RedoUnproven;
     blocks::the_last_page_of_a_failed_direct_write_keeps_what_is_written => ClearedInPart;
     blocks::the_first_page_of_a_failed_direct_write_keeps_what_is_written => ClearedInPart;
+    transactions::commits_are_a_prefix_after_a_power_cut =>
+        CommitNotAwaited | CommitsReordered | CommitOlderLine | CommitApart;
+    transactions::commits_in_memory_are_a_prefix_after_a_power_cut =>
+        CommitNotAwaited | CommitsReordered | CommitOlderLine | CommitApart;
+    transactions::random_commits_are_a_prefix_after_a_power_cut =>
+        CommitNotAwaited | CommitsReordered | CommitOlderLine | CommitApart;
+    transactions::whoever_commits_may_die => CommitNotAwaited | CommitsReordered | CommitApart;
+    transactions::large_commits_get_room_first => CommitNotAwaited;
+    transactions::nothing_is_acknowledged_after_a_failure => CommitFailureForgotten;
+    transactions::nothing_is_committed_after_a_failure => CommitFailureForgotten;
+    transactions::an_object_is_attached_by_its_class => ClassIgnored;
+    transactions::a_class_is_given_to_detached_objects_alone => ClassIgnored;
     errors::an_error_told_to_one_lane_poisons_the_table_lane => FaultOfOneWrite;
     errors::an_error_told_to_one_lane_poisons_every_other => FaultOfOneWrite;
     errors::a_direct_write_without_proof_is_not_published => OpenDirectPublished;
