@@ -2,12 +2,14 @@
 //! happen, and what to do about it.
 
 mod anchor;
+mod command;
 mod heap;
 mod key_source;
 mod kinds;
 mod system;
 
 pub(crate) use anchor::AnchorError;
+pub(crate) use command::CommandError;
 pub(crate) use heap::{HeapError, Limit};
 pub(crate) use key_source::{CREDENTIALS, KeySourceError};
 
@@ -270,7 +272,7 @@ impl Error {
         match &*self.0.cause {
             Cause::ForReading => return "attach for writing",
             Cause::Anchor(_) => {
-                return "nothing of the object is lost: try again once the anchor can be reached";
+                return "nothing of the object is lost: try again once the anchor can be reached; if it is gone for good, `pmo key anchor` sets another one";
             }
             Cause::KeySource(error) => return error.remedy(),
             Cause::Replaced => return "detach this one, and attach the other",

@@ -85,7 +85,8 @@ pub use maintenance::{
 pub use object::{Object, PsyncStats, ReadObject, Shared, psync_all};
 pub use plain::Plain;
 pub use pool::{
-    Anchor, BadKeep, BrokenPage, Collected, CreateOptions, Difference, FileAnchor, Keep, LaneUse, List,
-    MediumKind, Pool, PoolInfo, PoolOptions, SealKey, Stat, State, Tie, Tracking,
+    Anchor, BadKeep, BrokenPage, Collected, CommandAnchor, Counter, CreateOptions, Difference, FileAnchor,
+    Keep, LaneUse, List, MediumKind, Pool, PoolInfo, PoolOptions, SealKey, Stat, State, Tie, TpmAnchor,
+    Tracking,
 };
 pub use relative::Relative;

@@ -30,6 +30,7 @@ Examples:
   pmo key remove data.pmo ledger 0 --seal-passphrase-file phrase
   pmo key rotate data.pmo ledger --seal-passphrase-file phrase
   pmo key anchor data.pmo ledger --seal-passphrase-file phrase --anchor /mnt/token/ledger
+  pmo key anchor data.pmo ledger --seal-passphrase-file phrase --anchor tpm:0x1800042:ledger.anchor
 
 JSON of list:
   [{\"slot\":0,\"kind\":\"key file\",\"label\":\"\",\"created\":\"2025-01-01T00:00:00Z\",\"damaged\":false}]")]

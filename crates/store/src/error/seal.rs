@@ -99,6 +99,16 @@ pub enum SealError {
         /// State that the anchor was told.
         anchor: u64,
     },
+    /// The record of the anchor is not the newest by the anchor's counter.
+    #[error(
+        "its anchor has record {record}, and the counter of the anchor is at {counter}: the record was put back to an older one, or the counter is another one"
+    )]
+    RecordBehind {
+        /// Number of the record.
+        record: u64,
+        /// Value of the counter.
+        counter: u64,
+    },
     /// The anchor cannot be used.
     #[error("the anchor cannot be used: {why}")]
     BadAnchor {

@@ -1,13 +1,11 @@
 //! Keys of sealed objects, and the places that they come from. No key is an argument of a program, and none is in an error.
 
-mod anchor;
-mod command;
 mod memory;
 mod source;
 mod tpm;
 
-pub use anchor::{Anchor, FileAnchor};
-
+use super::anchor::Anchor;
+use super::command;
 use crate::error::{Cause, Error, KeySourceError, Result};
 use indelible_store::seal::{self, Cost};
 use std::fmt;
@@ -97,7 +95,7 @@ impl SealKey {
     /// # Errors
     /// `Sealed`: it cannot be started, fails, takes longer, or writes too little or too much. The error has its standard error, never its output.
     pub fn command(command: &str, timeout: Duration) -> Result<SealKey> {
-        SealKey::file(had(command::output(command, timeout))?)
+        SealKey::file(had(command::output(command, "", timeout).map_err(KeySourceError::from))?)
     }
 
     /// The TPM 2.0 of this machine, `/dev/tpmrm0`, or a device or a socket at another path. A slot that is made with it has a random secret, sealed under the storage

@@ -178,6 +178,22 @@ impl SealedPages {
         lock(&self.seals).tree.state()
     }
 
+    /// See [`Tree::counted`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn counted(&self, record: AnchorRecord, value: u64) -> Result<AnchorRecord> {
+        lock(&self.seals).tree.counted(record, value)
+    }
+
+    /// See [`Tree::judge_count`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn judge_count(&self, record: &AnchorRecord, counter: u64) -> Result<()> {
+        lock(&self.seals).tree.judge_count(record, counter)
+    }
+
     /// Whether it says that it has an anchor.
     #[must_use]
     pub fn is_anchored(&self) -> bool {
