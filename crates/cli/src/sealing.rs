@@ -6,11 +6,12 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::passphrase;
 use clap::Args;
-use indelible::{ErrorKind, Object, Pool, ReadObject, SealKey};
+use indelible::{ErrorKind, Keep, Object, Pool, ReadObject, SealKey};
 use std::error::Error;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// The TPM that is meant if no other is named.
 const TPM: &str = "/dev/tpmrm0";
@@ -55,11 +56,11 @@ struct OneKey {
     seal_tpm: Option<PathBuf>,
 }
 
-/// The seal key that a command adds.
+/// Where the seal key comes from that a command adds.
 #[derive(Debug, Default, Args)]
 #[group(multiple = false)]
 #[command(next_help_heading = "New seal key")]
-pub struct NewSealArgs {
+struct NewKey {
     /// Key file that is to open the object
     #[arg(long, value_name = "FILE")]
     new_key_file: Option<PathBuf>,
@@ -83,6 +84,22 @@ pub struct NewSealArgs {
     /// The TPM 2.0 of this machine, or another device or socket, is to open the object
     #[arg(long, value_name = "DEVICE", num_args = 0..=1, require_equals = true, default_missing_value = TPM)]
     new_tpm: Option<PathBuf>,
+}
+
+/// The seal key that a command adds, and how long it is good.
+#[derive(Debug, Default, Args)]
+pub struct NewSealArgs {
+    #[command(flatten)]
+    key: NewKey,
+
+    /// Refuse the key from then on: after 12h, 30d, 52w. A guard rail, which other software or a wrong clock gets around: `pmo key remove` and `pmo key rotate` take a key its use
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "New seal key")]
+    expires: Option<Duration>,
+}
+
+/// A time span.
+fn span(text: &str) -> std::result::Result<Duration, &'static str> {
+    Keep::span(text).ok_or("it is no time such as 12h, 30d or 52w")
 }
 
 /// The place that a key comes from.
@@ -145,6 +162,16 @@ impl SealArgs {
 impl NewSealArgs {
     /// The new key.
     pub fn required(&self) -> Result<SealKey> {
+        let key = self.key.required()?;
+        Ok(match self.expires {
+            Some(span) => key.until(SystemTime::now() + span),
+            None => key,
+        })
+    }
+}
+
+impl NewKey {
+    fn required(&self) -> Result<SealKey> {
         let source = Source::first(
             [&self.new_key_file, &self.new_passphrase_file, &self.new_tpm],
             self.new_passphrase,

@@ -1,8 +1,10 @@
 //! Errors of the store, by cause. The layers above add the operation and the object.
 
+mod date;
 mod length;
 mod seal;
 
+pub use date::date_time;
 pub use length::LengthError;
 pub use seal::SealError;
 

@@ -1,5 +1,7 @@
 //! Errors of sealed objects. None of them has a key, or a part of one.
 
+use super::date_time;
+
 /// Why a sealed object cannot be used, or not in this way.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -15,6 +17,19 @@ pub enum SealError {
     WrongKey {
         /// Slots in use.
         slots: usize,
+    },
+    /// The slot that the key opens has expired.
+    #[error(
+        "key slot {slot}, labelled {label:?}, which the seal key opens, expired at {}: ask somebody with another key to add one",
+        date_time(*at)
+    )]
+    Expired {
+        /// Its number, from 0.
+        slot: usize,
+        /// Its label.
+        label: String,
+        /// Seconds since 1970.
+        at: u64,
     },
     /// Not possible with sealed objects.
     #[error("it is sealed, and this release has no {what} for sealed objects: nothing happened")]

@@ -11,7 +11,7 @@ use indelible_store::seal::{self, Cost};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A key that opens sealed objects ([`CreateOptions::sealed`](crate::CreateOptions::sealed)). It is overwritten when it is dropped, and neither
 /// errors nor debug output show it.
@@ -78,6 +78,16 @@ impl SealKey {
     #[must_use]
     pub fn anchored(self, anchor: impl Anchor + 'static) -> SealKey {
         SealKey { anchor: Some(Arc::new(anchor)), ..self }
+    }
+
+    /// The same key: slots that are made with it are refused from `expires` on, with their label and date. An object has at least one key that does not expire.
+    ///
+    /// This is a guard rail, as no clock is part of what encrypts: software that does not ask, or a clock that is wrong, opens the slot for good. Against an owner who is to read nothing
+    /// any more, remove the slot and [give the object another key](crate::Pool::reencrypt).
+    #[must_use]
+    pub fn until(self, expires: SystemTime) -> SealKey {
+        let seconds = expires.duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs());
+        SealKey { key: self.key.until(seconds), ..self }
     }
 
     /// The credential `name` that systemd gave to this service (`LoadCredential=`, `LoadCredentialEncrypted=`): the file of that name in the folder
