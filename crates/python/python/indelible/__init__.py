@@ -15,6 +15,7 @@ from ._array import Array
 from ._checkpoints import Checkpoints
 from ._dict import Dict
 from ._errors import (
+    AnchorBehind,
     Closed,
     Damaged,
     Error,
@@ -27,6 +28,7 @@ from ._errors import (
     NoSpace,
     NotFound,
     Poisoned,
+    PoolBehind,
     PoolExists,
     ReadOnly,
     Sealed,
@@ -44,6 +46,7 @@ from ._record import Field, Struct
 from ._table import Collected, Difference, KeySlot, Stat, Tie
 
 __all__ = [
+    "AnchorBehind",
     "Array",
     "Checkpoints",
     "Closed",
@@ -65,6 +68,7 @@ __all__ = [
     "Object",
     "Poisoned",
     "Pool",
+    "PoolBehind",
     "PoolExists",
     "ReadOnly",
     "SealKey",

@@ -32,10 +32,12 @@ pub enum SealError {
         at: u64,
     },
     /// Not possible with sealed objects.
-    #[error("it is sealed, and this release has no {what} for sealed objects: nothing happened")]
+    #[error("it is sealed, and sealed objects have no {what}: nothing happened; {instead}")]
     Refused {
         /// Name of the operation, as a noun.
         what: &'static str,
+        /// Advice.
+        instead: &'static str,
     },
     /// Two objects whose seals cannot be compared.
     #[error(

@@ -475,6 +475,6 @@ pub(super) fn expect_key(object: &Located, unlocked: Option<&Unlocked>) -> Resul
 }
 
 /// Refuses what is not possible with sealed objects.
-pub(super) fn expect_plain(object: &Located, what: &'static str) -> Result<()> {
-    if object.is_sealed() { Err(SealError::Refused { what }.into()) } else { Ok(()) }
+pub(super) fn expect_plain(object: &Located, what: &'static str, instead: &'static str) -> Result<()> {
+    if object.is_sealed() { Err(SealError::Refused { what, instead }.into()) } else { Ok(()) }
 }
