@@ -187,6 +187,8 @@ mutants! {
         VersionRewound,
         /// Any state of a sealed object is one that its anchor was told.
         AnchorIgnored,
+        /// Any record is the newest by the counter of an anchor.
+        CountIgnored,
         /// Nonces follow from the place of a page.
         NonceReused,
         /// A reader of a sealed object goes on to a later psync with pages that it decrypted before, whose seals are others now.

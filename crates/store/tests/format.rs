@@ -149,6 +149,7 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
             wrapped,
             tag,
             label,
+            expires,
             reserved2,
         }),
     );
@@ -375,7 +376,7 @@ fn the_numbers_of_version_2() {
         ("seal::Header", vec![0, 4, 6, 8, 12, 16, 32, 40, 48, 56], 64),
         ("seal::Seal", vec![0, 24, 40, 48], 64),
         ("seal::BlobSlot", vec![0, 2, 4, 8, 12, 16, 24], 256),
-        ("seal::KeySlot", vec![0, 2, 4, 8, 12, 16, 24, 32, 64, 88, 120, 136, 192], 256),
+        ("seal::KeySlot", vec![0, 2, 4, 8, 12, 16, 24, 32, 64, 88, 120, 136, 192, 200], 256),
         ("lane::Directory", vec![0, 4, 8, 16, 24, 32, 40, 48], 64),
         ("lane::Header", vec![0, 4, 8, 16, 24, 32], 64),
         ("batch::Header", vec![0, 4, 8, 16, 24, 32, 40, 48, 52, 56], 64),

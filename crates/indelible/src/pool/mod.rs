@@ -1,6 +1,8 @@
 //! Pools: open, format, and everything that concerns objects as a whole.
 
+mod anchor;
 mod class;
+mod command;
 mod copies;
 mod create_options;
 mod info;
@@ -18,13 +20,14 @@ mod transfer;
 mod wait;
 mod windows;
 
+pub use anchor::{Anchor, CommandAnchor, Counter, FileAnchor, TpmAnchor};
 pub use class::Class;
 pub use copies::{Collected, Difference};
 pub use create_options::CreateOptions;
 pub use info::{LaneUse, PoolInfo, Stat, State};
 pub use lifetimes::Tie;
 pub use options::{MediumKind, PoolOptions, Tracking};
-pub use seal_key::{Anchor, FileAnchor, SealKey};
+pub use seal_key::SealKey;
 pub use seals::BrokenPage;
 pub use thin::{BadKeep, Keep};
 

@@ -208,6 +208,7 @@ rule_tests! {
     sealed_sizes::an_attached_sealed_object_grows_whole => SizeApart;
     sealed_sizes::a_process_that_resizes_a_sealed_object_may_die => CutKept | CutEarly;
     anchors::a_complete_older_state_is_behind_its_anchor => AnchorIgnored;
+    anchors::a_counted_record_is_not_put_back => CountIgnored;
     anchors::no_change_takes_an_object_back_behind_its_anchor => AnchorIgnored | VersionRewound;
     anchors::an_anchor_is_not_ahead_after_a_power_cut => VersionRewound;
     rotation::a_rotation_is_whole_after_a_power_cut => EarlyExchange;
