@@ -2,6 +2,7 @@
 //! happen, and what to do about it.
 
 mod anchor;
+mod command;
 mod heap;
 mod key_source;
 mod kinds;
@@ -9,6 +10,7 @@ mod system;
 mod transaction;
 
 pub(crate) use anchor::AnchorError;
+pub(crate) use command::CommandError;
 pub(crate) use heap::{HeapError, Limit};
 pub(crate) use key_source::{CREDENTIALS, KeySourceError};
 pub(crate) use transaction::TransactionError;
@@ -281,7 +283,7 @@ impl Error {
         match &*self.0.cause {
             Cause::ForReading => return "attach for writing",
             Cause::Anchor(_) => {
-                return "nothing of the object is lost: try again once the anchor can be reached";
+                return "nothing of the object is lost: try again once the anchor can be reached; if it is gone for good, `pmo key anchor` sets another one";
             }
             Cause::KeySource(error) => return error.remedy(),
             Cause::Transaction(error) => return error.remedy(),

@@ -86,8 +86,9 @@ pub use maintenance::{
 pub use object::{Object, PsyncStats, ReadObject, Shared, psync_all};
 pub use plain::Plain;
 pub use pool::{
-    Anchor, BadKeep, BrokenPage, Class, Collected, CreateOptions, Difference, FileAnchor, Keep, LaneUse,
-    List, MediumKind, Pool, PoolInfo, PoolOptions, SealKey, Stat, State, Tie, Tracking,
+    Anchor, BadKeep, BrokenPage, Class, Collected, CommandAnchor, Counter, CreateOptions, Difference,
+    FileAnchor, Keep, LaneUse, List, MediumKind, Pool, PoolInfo, PoolOptions, SealKey, Stat, State, Tie,
+    TpmAnchor, Tracking,
 };
 pub use relative::Relative;
 pub use transaction::{Transactional, Tx, TxCell, TxObject, transaction};

@@ -35,6 +35,7 @@ mod clock;
 mod commit;
 mod contention;
 mod descriptor;
+pub mod ecc;
 mod error;
 mod gate;
 #[allow(unsafe_code)]

@@ -12,14 +12,22 @@ pub enum Mutant {
     ClockStopped,
     /// A transaction that sees a line newer than its snapshot goes on with what it read before.
     DoomedGoesOn,
+    /// Of several words that a damaged one may have been the first is taken.
+    FirstCandidate,
 }
 
 #[cfg(feature = "mutants")]
 impl Mutant {
     /// All of them.
     #[must_use]
-    pub fn all() -> [Mutant; 4] {
-        [Mutant::Unvalidated, Mutant::ReleasedFirst, Mutant::ClockStopped, Mutant::DoomedGoesOn]
+    pub fn all() -> [Mutant; 5] {
+        [
+            Mutant::Unvalidated,
+            Mutant::ReleasedFirst,
+            Mutant::ClockStopped,
+            Mutant::DoomedGoesOn,
+            Mutant::FirstCandidate,
+        ]
     }
 }
 

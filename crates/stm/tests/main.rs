@@ -2,6 +2,7 @@
 
 mod contract;
 mod detectors;
+mod ecc;
 mod history;
 mod model;
 #[cfg(feature = "mutants")]

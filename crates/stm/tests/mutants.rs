@@ -1,8 +1,8 @@
 //! Each broken rule is noticed by two detectors at least.
 
 use crate::detectors::{bank, equal_words, half_stored, numbers, skew, torn_view};
-use crate::history;
 use crate::support::Rule;
+use crate::{ecc, history};
 use indelible_stm::Mutant;
 
 type Detector = (&'static str, fn(Rule) -> Result<(), String>);
@@ -16,6 +16,8 @@ const DETECTORS: &[Detector] = &[
     ("torn view", torn_view),
     ("numbers", numbers),
     ("half stored", half_stored),
+    ("ambiguous words", ecc::ambiguous_words),
+    ("random damage", ecc::random_damage),
 ];
 
 #[test]
@@ -30,6 +32,7 @@ fn two_detectors_notice_each_broken_rule() {
             Mutant::ReleasedFirst => "half stored",
             Mutant::ClockStopped => "numbers",
             Mutant::DoomedGoesOn => "torn view",
+            Mutant::FirstCandidate => "ambiguous words",
         };
         assert!(
             names.contains(&certain),

@@ -187,6 +187,8 @@ mutants! {
         VersionRewound,
         /// Any state of a sealed object is one that its anchor was told.
         AnchorIgnored,
+        /// Any record is the newest by the counter of an anchor.
+        CountIgnored,
         /// Nonces follow from the place of a page.
         NonceReused,
         /// A reader of a sealed object goes on to a later psync with pages that it decrypted before, whose seals are others now.
@@ -211,6 +213,10 @@ mutants! {
         TailGap,
         /// A reader that follows takes psyncs that are not durable yet.
         TailUnproven,
+        /// A reader that follows does not ask whether the table has changed since it looked at it.
+        TableUnasked,
+        /// A reader that follows does not ask whether the lane has begun another generation.
+        LaneUnasked,
         /// A merge is real before the pages are durable where they were copied to.
         MergeUnproven,
         /// The process that writes an object is not told that the object's extent became a base.

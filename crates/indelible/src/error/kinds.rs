@@ -122,7 +122,7 @@ fn seal_kind(error: &SealError) -> ErrorKind {
         SealError::Broken { .. } => ErrorKind::Damaged,
         SealError::Unknown { .. } => ErrorKind::Version,
         SealError::PoolBehind { .. } => ErrorKind::PoolBehind,
-        SealError::AnchorBehind { .. } => ErrorKind::AnchorBehind,
+        SealError::AnchorBehind { .. } | SealError::RecordBehind { .. } => ErrorKind::AnchorBehind,
         _ => ErrorKind::Sealed,
     }
 }

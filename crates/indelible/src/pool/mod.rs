@@ -1,6 +1,8 @@
 //! Pools: open, format, and everything that concerns objects as a whole.
 
+mod anchor;
 mod class;
+mod command;
 mod copies;
 mod create_options;
 mod info;
@@ -18,13 +20,14 @@ mod transfer;
 mod wait;
 mod windows;
 
+pub use anchor::{Anchor, CommandAnchor, Counter, FileAnchor, TpmAnchor};
 pub use class::Class;
 pub use copies::{Collected, Difference};
 pub use create_options::CreateOptions;
 pub use info::{LaneUse, PoolInfo, Stat, State};
 pub use lifetimes::Tie;
 pub use options::{MediumKind, PoolOptions, Tracking};
-pub use seal_key::{Anchor, FileAnchor, SealKey};
+pub use seal_key::SealKey;
 pub use seals::BrokenPage;
 pub use thin::{BadKeep, Keep};
 
@@ -204,6 +207,17 @@ impl Pool {
         let result =
             inner.alive().and_then(|()| inner.patiently(|| Ok(inner.store.rename(name, new, Key(key))?)));
         self.about("rename", name, result)
+    }
+
+    /// Says whether anything in an object that nobody has attached depends on its addresses, as [`CreateOptions::position_independent`] does of a new one. Its
+    /// snapshots and copies of before keep what was said of it then.
+    ///
+    /// # Errors
+    /// `NotFound`, `Held`, `WrongKey`.
+    pub fn set_position_independent(&self, name: &str, key: &[u8], is: bool) -> Result<()> {
+        let inner = &self.inner;
+        let set = || Ok(inner.store.set_position_independent(name, Key(key), is)?);
+        self.about("change", name, inner.alive().and_then(|()| inner.patiently(set)))
     }
 
     /// State, size, holder and so on of an object.

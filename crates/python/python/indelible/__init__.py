@@ -16,6 +16,7 @@ from ._checkpoints import Checkpoints
 from ._dict import Dict
 from ._errors import (
     ClassMismatch,
+    AnchorBehind,
     Closed,
     Damaged,
     Error,
@@ -28,6 +29,7 @@ from ._errors import (
     NoSpace,
     NotFound,
     Poisoned,
+    PoolBehind,
     PoolExists,
     ReadOnly,
     Sealed,
@@ -45,6 +47,7 @@ from ._record import Field, Struct
 from ._table import Collected, Difference, KeySlot, Stat, Tie
 
 __all__ = [
+    "AnchorBehind",
     "Array",
     "Checkpoints",
     "ClassMismatch",
@@ -67,6 +70,7 @@ __all__ = [
     "Object",
     "Poisoned",
     "Pool",
+    "PoolBehind",
     "PoolExists",
     "ReadOnly",
     "SealKey",

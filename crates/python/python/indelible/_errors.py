@@ -178,6 +178,14 @@ class Sealed(Error, PermissionError):
     number = errno.EACCES
 
 
+class PoolBehind(Error, ValueError):
+    """A sealed object is in an older state than its anchor was told: it was put back."""
+
+
+class AnchorBehind(Error, ValueError):
+    """A sealed object was changed without its anchor, or the anchor was put back to an older state."""
+
+
 class NoSpace(Error, OSError):
     """The medium or its file system is full."""
 

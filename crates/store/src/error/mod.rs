@@ -1,10 +1,12 @@
 //! Errors of the store, by cause. The layers above add the operation and the object.
 
 mod class;
+mod date;
 mod length;
 mod seal;
 
 pub use class::ClassError;
+pub use date::date_time;
 pub use length::LengthError;
 pub use seal::SealError;
 

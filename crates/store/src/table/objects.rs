@@ -62,6 +62,8 @@ pub struct CreateOptions<'a> {
     pub read_only: bool,
     /// Claim space when it is first written.
     pub sparse: bool,
+    /// Nothing in it will depend on its addresses.
+    pub position_independent: bool,
     /// Its durability class.
     pub class: Class,
     /// The boot of the machine in which the contents hold; `None`: they outlast it.
@@ -249,6 +251,7 @@ impl TableTransaction<'_> {
         entry.magic = U32::new(entry::MAGIC);
         entry.set(entry::FLAG_READ_ONLY, how.read_only);
         entry.set(entry::FLAG_SPARSE, how.sparse);
+        entry.set(entry::FLAG_POSITION_INDEPENDENT, how.position_independent);
         entry.set(entry::FLAG_HIDDEN, hidden);
         entry.set(entry::FLAG_SEALED, sealed.is_some());
         how.class.give(&mut entry)?;

@@ -19,6 +19,8 @@ mod lanes;
 mod later;
 mod length;
 mod lives;
+mod looking;
+mod lost;
 mod moved;
 mod reading;
 mod recovery;
@@ -160,6 +162,9 @@ rule_tests! {
     following::a_base_that_absorbs_is_its_makers_in_memory => BaseSharedEarly;
     following::no_reader_sees_a_psync_of_a_disk_early => TailUnproven;
     following::no_reader_sees_a_psync_of_memory_early => TailUnproven;
+    looking::psyncs_between_the_reads_of_a_look_are_seen => LaneUnasked;
+    looking::changes_of_the_object_between_the_reads_of_a_look_are_seen => TableUnasked;
+    looking::a_look_without_news_costs_few_reads => LaneUnasked | TableUnasked;
     chains::the_chain_of_destroyed_snapshots_stays_short => AbsorbedUnclaimed;
     chains::the_chain_below_readers_stays_short => AbsorbedUnclaimed | RevisionKept;
     beside::whoever_makes_a_snapshot_may_die => BaseBehind | RevisionKept;
@@ -203,6 +208,7 @@ rule_tests! {
     sealed_sizes::an_attached_sealed_object_grows_whole => SizeApart;
     sealed_sizes::a_process_that_resizes_a_sealed_object_may_die => CutKept | CutEarly;
     anchors::a_complete_older_state_is_behind_its_anchor => AnchorIgnored;
+    anchors::a_counted_record_is_not_put_back => CountIgnored;
     anchors::no_change_takes_an_object_back_behind_its_anchor => AnchorIgnored | VersionRewound;
     anchors::an_anchor_is_not_ahead_after_a_power_cut => VersionRewound;
     rotation::a_rotation_is_whole_after_a_power_cut => EarlyExchange;
@@ -214,6 +220,7 @@ rule_tests! {
     blocks::space_that_failed_once_is_zeroed_before_its_use => SpaceUnproven;
     blocks::space_that_was_never_used_is_zeroed_before_its_use => SpaceUnproven;
     blocks::recycled_blocks_keep_what_is_written => SpaceUnproven;
+    lost::blocks_that_are_lost_beneath_a_writer_are_mended_when_it_attaches => RedoUnproven;
     blocks::the_last_page_of_a_failed_direct_write_keeps_what_is_written => ClearedInPart;
     blocks::the_first_page_of_a_failed_direct_write_keeps_what_is_written => ClearedInPart;
     transactions::commits_are_a_prefix_after_a_power_cut =>
