@@ -185,8 +185,8 @@ fn a_modelled_medium_is_as_slow_as_it_says() {
             a.range_mut(25 * PAGE..26 * PAGE).fill(3);
             let begin = Instant::now();
             a.psync().unwrap();
-            // A call may be a microsecond short of its time, to make up for others.
-            assert!(begin.elapsed() + page / 100 >= durable, "{ground:?}: {:?}", begin.elapsed());
+            // The page is read to be compared, through the model. A call may be a microsecond short of its time, to make up for others.
+            assert!(begin.elapsed() + page / 100 >= durable + page, "{ground:?}: {:?}", begin.elapsed());
             drop((a, pool));
             let a = world.open().attach("a").unwrap();
             assert_eq!(
@@ -206,7 +206,7 @@ fn a_pool_that_is_open_is_not_taken_for_a_modelled_one() {
     let (plain, slow) = (world.open(), modelled(&world));
     let seconds = |pool: &Pool| {
         let begin = Instant::now();
-        drop(pool.attach_read("a").unwrap().prefault(0..20 * PAGE).unwrap());
+        assert_eq!(pool.attach_read("a").unwrap().prefault(0..20 * PAGE).unwrap(), 20 * PAGE);
         begin.elapsed()
     };
     let _ = seconds(&plain);
