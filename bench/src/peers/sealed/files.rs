@@ -53,7 +53,7 @@ pub fn luks(place: &Place<'_>) -> Result<Opened> {
     Ok(Opened::Ready(Box::new(pages)))
 }
 
-/// What is taken away at last.
+/// A folder or a mount that is taken away at last.
 enum Mounted {
     Folder(PathBuf),
     FileSystem(PathBuf),

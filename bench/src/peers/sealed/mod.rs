@@ -43,7 +43,7 @@ pub struct Place<'a> {
 /// Somebody who can be measured.
 pub struct Contestant {
     pub name: &'static str,
-    /// What an attacker who changes bytes at rest gets.
+    /// Where bytes that an attacker changed at rest are noticed.
     pub integrity: &'static str,
     pub open: fn(&Place<'_>) -> Result<Opened>,
 }
