@@ -7,7 +7,7 @@ mod superblocks;
 pub(in crate::store) use extents::KEEP;
 pub(in crate::store) use lanes::LaneSearch;
 pub use superblocks::SuperblockSlot;
-pub(in crate::store) use superblocks::{faults, in_force, superblocks, why_unusable};
+pub(in crate::store) use superblocks::{faults, in_force, superblocks, why_unusable, write_superblocks};
 
 use crate::error::{Result, StoreError};
 use crate::format::superblock::{SLOTS, Superblock};
