@@ -30,8 +30,7 @@ pub(crate) fn _reencrypt(
 ) -> PyResult<()> {
     let seals: Vec<&indelible::SealKey> = seals.iter().map(|seal| &seal.get().key).collect();
     let key = key.unwrap_or_default();
-    pool.get()
-        .with(pool.py(), "give another key to", |pool| pool.reencrypt(name, key, &seals, |_, _| {}))
+    pool.get().with(pool.py(), "give another key to", |pool| pool.reencrypt(name, key, &seals, |_, _| {}))
 }
 
 /// See `Pool.set_anchor`.

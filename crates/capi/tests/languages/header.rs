@@ -2,8 +2,9 @@
 
 use super::ground::{C, CPP, Compiler, folder, have, installed, source, succeed};
 use pmo::{
-    AnchorOptions, CODES, Collected, Converter, CreateOptions, Difference, Extension, Extensions, Field, HeapStats, KeySlot,
-    ObjectInfo, PoolInfo, PoolWith, Reset, Root, RootOptions, SnapshotOf, Stat, StrayPointer, Tie, Type,
+    AnchorOptions, CODES, Collected, Converter, CreateOptions, Difference, Extension, Extensions, Field,
+    HeapStats, KeySlot, ObjectInfo, PoolInfo, PoolWith, Reset, Root, RootOptions, SnapshotOf, Stat,
+    StrayPointer, Tie, Type,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
