@@ -38,6 +38,11 @@ const REST: &[Step] = &[
         step("mutants", TESTS)?;
         done(evidence::mutants(false))
     }),
+    Step::new("engines of sealing", 30, || {
+        // The benchmarks alone have the feature, so that no other step runs its test.
+        let test = ["test", "-p", "indelible-store", "--features", "engines", "--lib", "seal::cipher"];
+        done(step("engines of sealing", &test))
+    }),
     Step::new("ten thousand histories of types", 20, || {
         let test =
             ["test", "--workspace", "--test", "retention", "--", "--ignored", "ten_thousand_generated"];

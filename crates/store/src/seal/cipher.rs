@@ -1,6 +1,6 @@
 //! XChaCha20-Poly1305: ChaCha20-Poly1305 (RFC 8439) under a key that HChaCha20 makes of the object's key and the first 16 bytes of the nonce.
 //!
-//! Where ring has it in assembly, ring does it, in a third of the time that chacha20poly1305 takes; elsewhere, and where programs are interpreted, that does. The bytes
+//! On x86-64 ring does it, in assembly and in a third of the time that chacha20poly1305 takes; elsewhere, and where programs are interpreted, that does. The bytes
 //! are the same. Copies of keys and key streams, which both leave on the stack, are overwritten behind each call.
 
 use super::secret::scrub_stack;
@@ -31,12 +31,12 @@ pub(super) fn decrypt(key: &[u8; 32], nonce: &Nonce, associated: &[u8], bytes: &
     is_it
 }
 
-#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 use ring_engine as engine;
-#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
 use rust_engine as engine;
 
-#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 mod ring_engine {
     use super::{Nonce, Tag};
     use chacha20::cipher::consts::U10;
@@ -74,7 +74,7 @@ mod ring_engine {
     }
 }
 
-#[cfg(any(test, miri, feature = "engines", not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+#[cfg(any(test, miri, feature = "engines", not(target_arch = "x86_64")))]
 mod rust_engine {
     use super::{Nonce, Tag};
     use chacha20poly1305::aead::{AeadInPlace, KeyInit};
