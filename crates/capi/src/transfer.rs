@@ -7,9 +7,6 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 const REBASE: c_uint = 1;
 
-/// Told of progress: bytes done, bytes in all, the caller's context.
-type Each = Option<extern "C" fn(u64, u64, *mut c_void)>;
-
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
@@ -20,8 +17,8 @@ pub unsafe extern "C" fn pmo_copy_to(
     key_len: usize,
     other: *mut pmo_pool,
     copy: *const c_char,
-    how: c_uint,
-    each: Each,
+    options: c_uint,
+    each: Option<extern "C" fn(u64, u64, *mut c_void)>,
     context: *mut c_void,
 ) -> c_int {
     status(|| {
@@ -29,12 +26,12 @@ pub unsafe extern "C" fn pmo_copy_to(
         let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
         // SAFETY: the caller's promise.
         let copy = unsafe { text(copy, "name of the copy") }?;
-        flags(how & !REBASE, [])?;
+        let [rebase] = flags(options, [REBASE])?;
         let told = &mut |done, all| each.iter().for_each(|each| each(done, all, context));
         let (from, to) = (pool(handle)?, pool(other)?);
-        match how & REBASE {
-            0 => Ok(from.copy_to(name, key, &to, copy, told)?),
-            _ => Ok(from.copy_rebased(name, key, &to, copy, told)?),
+        match rebase {
+            false => Ok(from.copy_to(name, key, &to, copy, told)?),
+            true => Ok(from.copy_rebased(name, key, &to, copy, told)?),
         }
     })
 }
@@ -48,19 +45,19 @@ pub unsafe extern "C" fn pmo_move_to(
     key: *const c_void,
     key_len: usize,
     other: *mut pmo_pool,
-    how: c_uint,
-    each: Each,
+    options: c_uint,
+    each: Option<extern "C" fn(u64, u64, *mut c_void)>,
     context: *mut c_void,
 ) -> c_int {
     status(|| {
         // SAFETY: the caller's promise.
         let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
-        flags(how & !REBASE, [])?;
+        let [rebase] = flags(options, [REBASE])?;
         let told = &mut |done, all| each.iter().for_each(|each| each(done, all, context));
         let (from, to) = (pool(handle)?, pool(other)?);
-        match how & REBASE {
-            0 => Ok(from.move_to(name, key, &to, told)?),
-            _ => Ok(from.move_rebased(name, key, &to, told)?),
+        match rebase {
+            false => Ok(from.move_to(name, key, &to, told)?),
+            true => Ok(from.move_rebased(name, key, &to, told)?),
         }
     })
 }

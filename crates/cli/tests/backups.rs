@@ -114,7 +114,7 @@ fn a_full_disk_keeps_what_fitted_and_a_folder_that_is_gone_is_an_error() {
     let run = limited().fine();
     assert!(run.out.contains("goes on from"), "{run:?}");
     assert!(
-        matches!(&left()[..], [(backup, _), (part, 4_000_000..)] if backup == "pmobackup" && part == "pmopart"),
+        matches!(&left()[..], [(backup, _), (part, 3_900_000..)] if backup == "pmobackup" && part == "pmopart"),
         "{:?}",
         left()
     );

@@ -77,12 +77,17 @@ pub use fault::{PredictionDepth, PredictionStats};
 pub use heap::{Heap, HeapOptions, ReadHeap, Root, Ticket, TypeInfo};
 pub use indelible_derive::{Composite, Persist, Plain, StableHash};
 pub use indelible_store::seal::{Cost, SlotInfo};
+#[cfg(feature = "engines")]
+#[doc(hidden)]
+pub use indelible_store::seal::{Engine, choose as choose_engine};
 #[doc(hidden)]
 pub use maintenance::{Alone, alone, superblocks};
 pub use maintenance::{
     Finding, Part, RepairAction, RepairOptions, Report, Severity, SuperblockSlot, Upgraded, check, repair,
     upgrade,
 };
+#[doc(hidden)]
+pub use media::{CacheModel, MediumModel, Traffic};
 pub use object::{Object, PsyncStats, ReadObject, Shared, psync_all};
 pub use plain::Plain;
 pub use pool::{

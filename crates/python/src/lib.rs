@@ -13,6 +13,7 @@ mod error;
 mod guard;
 mod held;
 mod object;
+mod options;
 mod pool;
 mod process;
 mod psync;

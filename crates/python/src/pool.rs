@@ -3,16 +3,16 @@
 use crate::error::{closed, exception, forked};
 use crate::held::{Held, attach_beside, attach_to_read, attach_to_store};
 use crate::object::Object;
+use crate::options::{choice, options};
 use crate::process;
 use crate::seal_key::{SealKey, Slot, slot};
-use crate::stat::fields;
-use indelible::{BadKeep, CreateOptions, ErrorKind, Keep, MediumKind, PoolOptions, Stat, Tracking};
+use crate::stat::{fields, numbers};
+use indelible::{BadKeep, CreateOptions, ErrorKind, Keep, Stat};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::time::Duration;
 
 /// Bytes of a page, in which differences are told.
 const PAGE: u64 = 4096;
@@ -52,14 +52,6 @@ impl Pool {
     }
 }
 
-/// Finds the value of a keyword.
-pub(crate) fn choice<T: Copy>(what: &str, words: &[(&str, T)], word: &str) -> PyResult<T> {
-    words.iter().find(|(known, _)| *known == word).map(|(_, value)| *value).ok_or_else(|| {
-        let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-        PyValueError::new_err(format!("{what} is one of {}, not {word:?}", known.join(", ")))
-    })
-}
-
 #[pymethods]
 impl Pool {
     #[new]
@@ -75,19 +67,7 @@ impl Pool {
         allow_remote: bool,
         wait: Option<f64>,
     ) -> PyResult<Self> {
-        // Stores of Python cannot be marked.
-        let rungs: Vec<_> =
-            Tracking::WORDS.into_iter().filter(|(_, rung)| *rung != Tracking::Explicit).collect();
-        let mut options = PoolOptions::new()
-            .read_only(read_only)
-            .inherit_reads(true)
-            .medium(choice("medium", &MediumKind::WORDS, medium)?)
-            .tracking(choice("tracking", &rungs, tracking)?)
-            .allow_remote(allow_remote);
-        if let Some(seconds) = wait {
-            let why = |_| PyValueError::new_err("wait is a number of seconds, not negative");
-            options = options.wait(Duration::try_from_secs_f64(seconds).map_err(why)?);
-        }
+        let options = options(read_only, medium, tracking, allow_remote, wait)?;
         let pool = py.detach(|| match size {
             Some(size) => options.open_or_format(&path, size),
             None => options.open(&path),
@@ -127,14 +107,7 @@ impl Pool {
     /// The pool in numbers.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let info = self.with(py, "inspect", indelible::Pool::info)?;
-        let fields = PyDict::new(py);
-        fields.set_item("label", info.label)?;
-        fields.set_item("version", info.version)?;
-        fields.set_item("length", info.length)?;
-        fields.set_item("objects", info.objects)?;
-        fields.set_item("free", info.free)?;
-        fields.set_item("largest_free", info.largest_free)?;
-        Ok(fields)
+        numbers(py, &info)
     }
 
     fn _list<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {

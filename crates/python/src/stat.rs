@@ -1,6 +1,6 @@
-//! The pool table's entry of an object, for Python.
+//! A pool in numbers, and its table's entry of an object, for Python.
 
-use indelible::Stat;
+use indelible::{PoolInfo, Stat};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::time::UNIX_EPOCH;
@@ -28,5 +28,16 @@ pub(crate) fn fields<'py>(py: Python<'py>, stat: &Stat) -> PyResult<Bound<'py, P
     fields.set_item("psyncs", stat.psyncs)?;
     let created = stat.created.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
     fields.set_item("created", created)?;
+    Ok(fields)
+}
+
+pub(crate) fn numbers<'py>(py: Python<'py>, info: &PoolInfo) -> PyResult<Bound<'py, PyDict>> {
+    let fields = PyDict::new(py);
+    fields.set_item("label", &info.label)?;
+    fields.set_item("version", info.version)?;
+    fields.set_item("length", info.length)?;
+    fields.set_item("objects", info.objects)?;
+    fields.set_item("free", info.free)?;
+    fields.set_item("largest_free", info.largest_free)?;
     Ok(fields)
 }

@@ -105,7 +105,7 @@ const BACKUP: &[&[&str]] = &[
     &["format"],
     &["encode", "decode"],
     &["chain"],
-    &["index", "interrupted", "source"],
+    &["index", "interrupted", "part", "source"],
     &["backup"],
     &["folder"],
     &["restore"],

@@ -1,6 +1,7 @@
 //! Pools: open, format, and everything that concerns objects as a whole.
 
 mod anchor;
+mod attributes;
 mod class;
 mod command;
 mod copies;
@@ -10,7 +11,6 @@ mod length;
 mod lifetimes;
 mod lives;
 mod mapped;
-mod open;
 mod options;
 mod registry;
 mod seal_key;
@@ -32,11 +32,11 @@ pub use seal_key::SealKey;
 pub use seals::BrokenPage;
 pub use thin::{BadKeep, Keep};
 
-use crate::error::{Cause, Error, Result};
-use crate::media::Media;
+use crate::error::{Cause, Error, ErrorKind, Result};
+use crate::media::{Access, Media};
 use crate::sys::{boot, fork, process};
 use indelible_store::error::StoreError;
-use indelible_store::store::{Identity, Status, Store};
+use indelible_store::store::{Identity, Status, Store, Window};
 use indelible_store::table::{Key, Located};
 pub(crate) use mapped::Place;
 use options::Settings;
@@ -44,6 +44,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
 pub(crate) use transacting::{Inside, inside_transaction};
 pub(crate) use wait::patiently;
 
@@ -198,28 +199,6 @@ impl Pool {
         self.about("resize", name, result.map(drop))
     }
 
-    /// Gives an object that nobody has attached another name.
-    ///
-    /// # Errors
-    /// `NotFound`, `Exists`, `BadName`, `Held`, `WrongKey`.
-    pub fn rename(&self, name: &str, new: &str, key: &[u8]) -> Result<()> {
-        let inner = &self.inner;
-        let result =
-            inner.alive().and_then(|()| inner.patiently(|| Ok(inner.store.rename(name, new, Key(key))?)));
-        self.about("rename", name, result)
-    }
-
-    /// Says whether anything in an object that nobody has attached depends on its addresses, as [`CreateOptions::position_independent`] does of a new one. Its
-    /// snapshots and copies of before keep what was said of it then.
-    ///
-    /// # Errors
-    /// `NotFound`, `Held`, `WrongKey`.
-    pub fn set_position_independent(&self, name: &str, key: &[u8], is: bool) -> Result<()> {
-        let inner = &self.inner;
-        let set = || Ok(inner.store.set_position_independent(name, Key(key), is)?);
-        self.about("change", name, inner.alive().and_then(|()| inner.patiently(set)))
-    }
-
     /// State, size, holder and so on of an object.
     ///
     /// # Errors
@@ -362,5 +341,101 @@ impl Inner {
             transactions: Mutex::default(),
             lives: lives::Lives::default(),
         })
+    }
+}
+
+impl PoolOptions {
+    /// Opens an existing pool with these options.
+    ///
+    /// # Errors
+    /// As for [`Pool::open`].
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Pool> {
+        let path = path.as_ref();
+        self.open_cause(path).map_err(|cause| Error::new("open", cause).pool(path))
+    }
+
+    fn open_cause(&self, path: &Path) -> Result<Pool, Cause> {
+        let access = if self.read_only { Access::ReadOnly } else { Access::ReadWrite };
+        let mut media = self.model(crate::media::open(path, &self.as_media(access))?);
+        let settings = self.settings()?;
+        let inner = patiently(self.wait.unwrap_or(Duration::ZERO), || {
+            registry::share(&mut media, self.read_only, &settings, |media| {
+                if !self.read_only {
+                    media.claim(path, self.allow_remote)?;
+                }
+                let store = Store::open(media.device().clone(), identity())?;
+                Ok(Inner::new(path, media.clone(), store, settings.clone()))
+            })
+        })?;
+        if let Some(wait) = self.wait {
+            inner.set_wait(wait);
+        }
+        Ok(Pool { inner })
+    }
+
+    /// Creates and formats a pool with these options.
+    ///
+    /// # Errors
+    /// As for [`Pool::format`].
+    pub fn format(&self, path: impl AsRef<Path>, len: u64) -> Result<Pool> {
+        let path = path.as_ref();
+        self.format_cause(path, len).map_err(|cause| Error::new("format", cause).pool(path))
+    }
+
+    fn format_cause(&self, path: &Path, len: u64) -> Result<Pool, Cause> {
+        let settings = self.settings()?;
+        let zeroed = path.metadata().map_or(true, |metadata| metadata.is_file());
+        let mut media = self.model(self.create_media(path, len)?);
+        media.claim(path, self.allow_remote)?;
+        if !zeroed && !self.force {
+            options::refuse_data(path, &media)?;
+        }
+        let store =
+            Store::format(media.device().clone(), identity(), &self.as_format(zeroed, windows::known))?;
+        media.publish(path)?;
+        let superblock = store.superblock();
+        let window = Window { start: superblock.window.get(), len: superblock.window_len.get() };
+        windows::remember(window, superblock.length.get());
+        let inner = Inner::new(path, media, store, settings);
+        if let Some(wait) = self.wait {
+            inner.set_wait(wait);
+        }
+        Ok(Pool { inner: registry::add(inner) })
+    }
+
+    /// Opens the pool at `path`, or formats one of `len` bytes there if nothing is.
+    ///
+    /// # Errors
+    /// As for [`Pool::open_or_format`].
+    pub fn open_or_format(&self, path: impl AsRef<Path>, len: u64) -> Result<Pool> {
+        let path = path.as_ref();
+        let missing = |error: &Error| error.kind() == ErrorKind::NoPool && !self.read_only;
+        match self.open(path) {
+            Err(error) if missing(&error) => match self.format(path, len) {
+                // Another process was faster.
+                Err(error) if error.kind() == ErrorKind::PoolExists => self.open(path),
+                formatted => formatted,
+            },
+            opened => opened,
+        }
+    }
+
+    /// Opens, or formats, a pool on any device: a simulated one, say.
+    ///
+    /// # Errors
+    /// As for [`Pool::open`] and [`Pool::format`].
+    pub fn on_device(&self, device: Arc<dyn indelible_store::medium::Device>, format: bool) -> Result<Pool> {
+        let path = Path::new("(device)");
+        let open = || -> Result<Pool, Cause> {
+            let media = self.model(Media::from_device(device.clone()));
+            let device = media.device().clone();
+            let store = if format {
+                Store::format(device, identity(), &self.as_format(true, windows::known))?
+            } else {
+                Store::open(device, identity())?
+            };
+            Ok(Pool { inner: Inner::new(path, media, store, self.settings()?) })
+        };
+        open().map_err(|cause| Error::new(if format { "format" } else { "open" }, cause).pool(path))
     }
 }

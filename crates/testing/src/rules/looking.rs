@@ -1,4 +1,4 @@
-//! What the writer and others do between any two reads of a reader that looks for newer psyncs.
+//! A reader looks for newer psyncs, and the writer and others act between any two of its reads.
 
 use super::beside::{Beside, text};
 use super::following::Following;
