@@ -62,6 +62,7 @@ use std::ops::Deref;
 /// # fn example(pool: &indelible::Pool) -> indelible::Result<()> {
 /// let hits = pool.attach_transactional::<[std::sync::atomic::AtomicU64; 8]>("hits")?;
 /// # Ok(()) }
+/// # let _ = example as fn(_) -> _;
 /// ```
 pub struct TxObject<T> {
     attached: Attached,
