@@ -38,6 +38,10 @@ const REST: &[Step] = &[
         step("mutants", TESTS)?;
         done(evidence::mutants(false))
     }),
+    Step::new("optional features", 60, || {
+        let test = ["test", "-p", "indelible", "--features", "serde,tracing", "--test", "features"];
+        done(step("features", &test))
+    }),
     Step::new("ten thousand histories of types", 20, || {
         let test =
             ["test", "--workspace", "--test", "retention", "--", "--ignored", "ten_thousand_generated"];

@@ -1,6 +1,7 @@
 //! How the objects of a pool come into memory: as mappings of its file, or filled by a source.
 
 use super::Inner;
+use crate::dirty::Advice;
 use crate::error::Cause;
 use crate::fault::{self, Layered, Live, Modelled, PageSource, Primary, Sealed};
 use crate::media::MediaKind;
@@ -111,6 +112,7 @@ impl Inner {
             _ => Source::Pages(self.slowed(Arc::new(Primary { device, offset }))),
         };
         Params {
+            name: entry.name(),
             addr: Some(entry.address.get() as usize),
             len: entry.content_len() as usize,
             source,
@@ -126,6 +128,11 @@ impl Inner {
             secret,
             pending: writable && self.media.memory_base().is_none(),
         }
+    }
+
+    /// Decisions of trackers.
+    pub(crate) fn advice(&self) -> Advice {
+        self.settings.advice
     }
 
     /// The source, on a modelled medium if one is asked for.

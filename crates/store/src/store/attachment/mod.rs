@@ -5,6 +5,7 @@ mod binding;
 mod ciphertext;
 mod cover;
 mod direct;
+mod former;
 mod grow;
 mod live;
 mod primary;

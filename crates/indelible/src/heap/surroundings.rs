@@ -1,6 +1,6 @@
 //! The address space around an object: the program, its libraries, its memory, other objects.
 
-use super::registry::attachments;
+use crate::shadow::attached;
 use crate::sys::maps::{Mapped, mapped};
 use std::collections::BTreeSet;
 use std::io;
@@ -34,7 +34,7 @@ pub(super) struct Surroundings(Vec<Region>);
 impl Surroundings {
     /// Those around the object whose first byte has this address; other objects among them if `objects` says so.
     pub(super) fn of(own: usize, objects: bool) -> io::Result<Surroundings> {
-        let attached = attachments();
+        let attached = attached();
         let mapped = mapped()?;
         let program = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
         let mut all = regions(&mapped, &program);
