@@ -17,6 +17,7 @@ mod sealing;
 mod snapshots;
 mod threads;
 mod tickets;
+mod transactions;
 
 use crate::Result;
 use crate::environment::Environment;
@@ -99,6 +100,11 @@ pub const ALL: &[Benchmark] = &[
         name: "tickets",
         about: "threads and tasks that share a heap and its durable writes, beside one writer",
         run: tickets::run,
+    },
+    Benchmark {
+        name: "transactions",
+        about: "transactions of many threads beside GCC's",
+        run: transactions::run,
     },
 ];
 

@@ -199,7 +199,9 @@ enum {
     /** That has happened: an attach fails with PMO_ERR_VOLATILE_GONE, and creating an object of the same name replaces it. */
     PMO_STAT_GONE = 256,
     /** It is sealed: pmo_attach_sealed attaches it. */
-    PMO_STAT_SEALED = 512
+    PMO_STAT_SEALED = 512,
+    /** Nothing in it depends on its addresses, as somebody said: PMO_REBASE gives it others as it is. */
+    PMO_STAT_POSITION_INDEPENDENT = 1024
 };
 
 /** The pool's entry of an object; sizes in bytes. The state is 'D' (detached), 'R' (read), 'W'
@@ -242,7 +244,7 @@ enum {
 };
 
 /** How to create an object. All zeros but for the size is right for most. Flags: PMO_STAT_READ_ONLY,
- * PMO_STAT_SPARSE, PMO_STAT_VOLATILE. The reach is the address space kept for growth, in bytes; 0 for as much as the
+ * PMO_STAT_SPARSE, PMO_STAT_VOLATILE, PMO_STAT_POSITION_INDEPENDENT. The reach is the address space kept for growth, in bytes; 0 for as much as the
  * pool has, or several times the size once objects have taken half of the pool's addresses. Keys are bytes; without any,
  * everybody may attach. */
 struct pmo_create_options {
@@ -270,6 +272,10 @@ int pmo_resize(pmo_pool *pool, const char *name, uint64_t size, const void *key,
 
 /** Gives an object that nobody has attached another name. */
 int pmo_rename(pmo_pool *pool, const char *name, const char *new_name, const void *key, size_t key_len);
+
+/** Says whether nothing in an object that nobody has attached depends on its addresses (1), or something may (0): whether it is
+ * PMO_STAT_POSITION_INDEPENDENT. Nobody checks that. */
+int pmo_set_position_independent(pmo_pool *pool, const char *name, const void *key, size_t key_len, int is);
 
 /** Attaches an object, for PMO_READ or PMO_WRITE, maybe with PMO_AUDIT, and returns its first byte: the same address in every
  * process and every run. If its last writer died, the object is recovered first. */
@@ -382,6 +388,24 @@ int pmo_snapshot_all(pmo_pool *pool, const struct pmo_snapshot *snapshots, size_
  * reach are the object's, and 0 there. Without keys in the options the copy has the key of this call, if the object has any. */
 int pmo_create_from(pmo_pool *pool, const char *name, const char *copy, const void *key, size_t key_len,
                     const struct pmo_create_options *options);
+
+/** Flag of pmo_copy_to and pmo_move_to: the object gets other addresses, and all pointers in it are changed accordingly, so that a process can have both
+ * attached. All of them have to be known: it is a heap whose roots are described with all that they lead to (struct pmo_type), or it is
+ * PMO_STAT_POSITION_INDEPENDENT, or was never psynced; else PMO_ERR_UNSUITABLE says which pointer is not. */
+#define PMO_REBASE 1u
+
+/** Copies what the last psync of an object left, or what a snapshot holds, to another pool, or with PMO_REBASE maybe to the same one, as an object with an
+ * identity of its own. Without PMO_REBASE both have the same addresses, and a process attaches one of the two at a time. A process that has
+ * the object attached goes on. The key is that of the copy, too, if the object has one. each, which may be NULL, is called with bytes done and bytes in
+ * all. After an error nothing has happened. */
+int pmo_copy_to(pmo_pool *pool, const char *name, const void *key, size_t key_len, pmo_pool *other, const char *copy,
+                unsigned flags, void (*each)(uint64_t done, uint64_t all, void *context), void *context);
+
+/** Moves an object that nobody has attached to another pool, with its identity, its keys, and, without PMO_REBASE, its addresses. Snapshots and copies of it
+ * stay. A process that dies before the object is durable there leaves it here, one that dies after that in both pools: the next call says
+ * PMO_ERR_EXISTS then, and one of the two is to be destroyed. */
+int pmo_move_to(pmo_pool *pool, const char *name, const void *key, size_t key_len, pmo_pool *other, unsigned flags,
+                void (*each)(uint64_t done, uint64_t all, void *context), void *context);
 
 /** Attaches an object for reading as its last psync left it, while another process writes it: that one goes on, and so does any that attaches it later. Of a
  * snapshot, attaches that. Returns its first byte, which is where the writer has it; a process that has the object attached itself

@@ -406,6 +406,23 @@ public:
     {
         detail::check(pmo_create_from(handle_, name, copy, key.data(), key.size(), &options));
     }
+    // Copies what an object, or a snapshot, holds to another pool; with rebase at other addresses, maybe to this one (pmo_copy_to).
+    void copy_to(const char *name, pool &other, const char *copy, bool rebase = false, std::string_view key = {})
+    {
+        const unsigned flags = rebase ? PMO_REBASE : 0;
+        detail::check(pmo_copy_to(handle_, name, key.data(), key.size(), other.handle_, copy, flags, nullptr, nullptr));
+    }
+    // Moves an object that nobody has attached to another pool, with rebase at other addresses (pmo_move_to).
+    void move_to(const char *name, pool &other, bool rebase = false, std::string_view key = {})
+    {
+        const unsigned flags = rebase ? PMO_REBASE : 0;
+        detail::check(pmo_move_to(handle_, name, key.data(), key.size(), other.handle_, flags, nullptr, nullptr));
+    }
+    // Says whether nothing in an object depends on its addresses (pmo_set_position_independent).
+    void set_position_independent(const char *name, bool is = true, std::string_view key = {})
+    {
+        detail::check(pmo_set_position_independent(handle_, name, key.data(), key.size(), is));
+    }
     // Lets an object that nobody has attached hold what its snapshot holds (pmo_rollback).
     void rollback(const char *name, const char *snapshot, std::string_view key = {})
     {

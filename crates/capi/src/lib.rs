@@ -28,6 +28,7 @@ mod remedies;
 mod retention;
 mod roots;
 mod seal_keys;
+mod transfer;
 mod types;
 
 #[doc(hidden)]

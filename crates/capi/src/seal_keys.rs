@@ -3,7 +3,7 @@
 use crate::args::{borrow, bytes, text};
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
-use crate::objects::{CreateOptions, READ_ONLY, SPARSE, VOLATILE, attach};
+use crate::objects::{CreateOptions, OF_NEW, attach};
 use indelible::SealKey;
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn pmo_create_sealed(
 ) -> c_int {
     status(|| {
         // SAFETY: the caller's promise.
-        let with = unsafe { borrow(options, "struct of options")?.read(READ_ONLY | SPARSE | VOLATILE) }?;
+        let with = unsafe { borrow(options, "struct of options")?.read(OF_NEW) }?;
         let seal = find(seal)?;
         // SAFETY: the caller's promise.
         let (name, label) = unsafe { (text(name, "name")?, text(label, "label")?) };

@@ -17,6 +17,7 @@ mod pool;
 mod process;
 mod psync;
 mod seal_key;
+mod stat;
 mod tool;
 
 use pyo3::prelude::*;

@@ -5,13 +5,14 @@ use crate::held::{Held, attach_to_read, attach_to_store};
 use crate::object::Object;
 use crate::process;
 use crate::seal_key::{SealKey, Slot, slot};
+use crate::stat::fields;
 use indelible::{BadKeep, CreateOptions, ErrorKind, Keep, MediumKind, PoolOptions, Stat, Tracking};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Bytes of a page, in which differences are told.
 const PAGE: u64 = 4096;
@@ -147,7 +148,8 @@ impl Pool {
 
     /// Creates an object of `size` bytes, all zero. A volatile one is worth nothing once the machine was started anew: after that an attach is
     /// VolatileGone, and a new object takes its place. With a seal key, all that is in the pool of the object is encrypted and authenticated.
-    #[pyo3(signature = (name, size, *, key = None, sparse = false, reach = 0, volatile = false, seal = None, label = ""))]
+    /// A position-independent one holds nothing that depends on its addresses: copy_to and move_to give it others as it is.
+    #[pyo3(signature = (name, size, *, key = None, sparse = false, reach = 0, volatile = false, position_independent = false, seal = None, label = ""))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords")]
     fn create(
         &self,
@@ -158,11 +160,12 @@ impl Pool {
         sparse: bool,
         reach: u64,
         volatile: bool,
+        position_independent: bool,
         seal: Option<&Bound<'_, SealKey>>,
         label: &str,
     ) -> PyResult<()> {
         let options = CreateOptions::new(size).sparse(sparse).reach(reach).volatile(volatile);
-        let mut options = options.key(key.unwrap_or_default());
+        let mut options = options.position_independent(position_independent).key(key.unwrap_or_default());
         if let Some(seal) = seal {
             options = options.sealed(&seal.get().key, label);
         }
@@ -222,6 +225,54 @@ impl Pool {
     #[pyo3(signature = (name, new, *, key = None))]
     fn rename(&self, py: Python<'_>, name: &str, new: &str, key: Option<&[u8]>) -> PyResult<()> {
         self.with(py, "rename", |pool| pool.rename(name, new, key.unwrap_or_default()))
+    }
+
+    /// Copies what the last psync of an object left, or what a snapshot holds, to a pool. With `rebase`, to other addresses, so that a process can
+    /// have both: that needs an array, a dict, another heap whose roots are described, or an object that is position-independent.
+    #[pyo3(signature = (name, other, copy, *, key = None, rebase = false))]
+    fn copy_to(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        other: &Bound<'_, Pool>,
+        copy: &str,
+        key: Option<&[u8]>,
+        rebase: bool,
+    ) -> PyResult<()> {
+        let (to, key) = (other.get().get(py, "copy")?, key.unwrap_or_default());
+        self.with(py, "copy", |pool| match rebase {
+            true => pool.copy_rebased(name, key, &to, copy, &mut |_, _| {}),
+            false => pool.copy_to(name, key, &to, copy, &mut |_, _| {}),
+        })
+    }
+
+    /// Moves an object that nobody has attached to another pool, with its identity and, without `rebase`, its addresses.
+    #[pyo3(signature = (name, other, *, key = None, rebase = false))]
+    fn move_to(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        other: &Bound<'_, Pool>,
+        key: Option<&[u8]>,
+        rebase: bool,
+    ) -> PyResult<()> {
+        let (to, key) = (other.get().get(py, "move")?, key.unwrap_or_default());
+        self.with(py, "move", |pool| match rebase {
+            true => pool.move_rebased(name, key, &to, &mut |_, _| {}),
+            false => pool.move_to(name, key, &to, &mut |_, _| {}),
+        })
+    }
+
+    /// Says whether nothing in an object that nobody has attached depends on its addresses. Nobody checks that.
+    #[pyo3(signature = (name, is_, *, key = None))]
+    fn set_position_independent(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        is_: bool,
+        key: Option<&[u8]>,
+    ) -> PyResult<()> {
+        self.with(py, "change", |pool| pool.set_position_independent(name, key.unwrap_or_default(), is_))
     }
 
     /// The key slots of a sealed object that are in use. Needs no seal key.
@@ -399,29 +450,4 @@ impl Pool {
             format!("<indelible.Pool {path}>")
         }
     }
-}
-
-fn fields<'py>(py: Python<'py>, stat: &Stat) -> PyResult<Bound<'py, PyDict>> {
-    let fields = PyDict::new(py);
-    fields.set_item("name", &stat.name)?;
-    fields.set_item("size", stat.size)?;
-    fields.set_item("address", stat.address)?;
-    fields.set_item("reach", stat.reach)?;
-    fields.set_item("state", stat.state.letter())?;
-    fields.set_item("holder", stat.holder)?;
-    fields.set_item("other_readers", stat.other_readers.clone())?;
-    fields.set_item("unseen_readers", stat.unseen_readers)?;
-    fields.set_item("needs_recovery", stat.needs_recovery)?;
-    fields.set_item("read_only", stat.read_only)?;
-    fields.set_item("sparse", stat.sparse)?;
-    fields.set_item("volatile", stat.volatile)?;
-    fields.set_item("gone", stat.gone)?;
-    fields.set_item("snapshot", stat.snapshot)?;
-    fields.set_item("shares", stat.shares)?;
-    fields.set_item("sealed", stat.sealed)?;
-    fields.set_item("own", stat.own)?;
-    fields.set_item("psyncs", stat.psyncs)?;
-    let created = stat.created.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
-    fields.set_item("created", created)?;
-    Ok(fields)
 }

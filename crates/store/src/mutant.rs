@@ -51,6 +51,8 @@ mutants! {
         UnknownUsed,
         /// A pool says that it is longer before its medium is.
         LengthAhead,
+        /// Of two superblock slots the one that is durable for certain is written over first.
+        SureSlotRisked,
         /// A pool that becomes longer takes bytes for zeros that the medium had behind it.
         SurplusIsZero,
         /// psync of several objects publishes one batch for each.
@@ -199,6 +201,10 @@ mutants! {
         TailGap,
         /// A reader that follows takes psyncs that are not durable yet.
         TailUnproven,
+        /// A reader that follows does not ask whether the table has changed since it looked at it.
+        TableUnasked,
+        /// A reader that follows does not ask whether the lane has begun another generation.
+        LaneUnasked,
         /// A merge is real before the pages are durable where they were copied to.
         MergeUnproven,
         /// The process that writes an object is not told that the object's extent became a base.

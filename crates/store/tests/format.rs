@@ -221,6 +221,7 @@ fn constants() -> Vec<(&'static str, String)> {
         ("entry::FLAG_TIED", number(entry::FLAG_TIED.into())),
         ("entry::FLAG_SEALED", number(entry::FLAG_SEALED.into())),
         ("entry::FLAG_TARGET", number(entry::FLAG_TARGET.into())),
+        ("entry::FLAG_POSITION_INDEPENDENT", number(entry::FLAG_POSITION_INDEPENDENT.into())),
         ("entry::TIES_MAX", number(entry::TIES_MAX)),
         ("entry::OPTIONAL_FLAGS", number(entry::OPTIONAL_FLAGS.into())),
         ("seal::MAGIC", tag(seal::MAGIC)),

@@ -32,6 +32,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod codewords;
 mod crash;
 mod hooked;
 pub mod hostile;
@@ -44,6 +45,7 @@ pub mod sealed;
 mod seed;
 pub mod sim;
 
+pub use codewords::codewords;
 pub use crash::{CrashFailure, CrashReport, for_each_class, for_each_crash};
 pub use hooked::{BeforeRead, Hook, Hooked};
 pub use seed::Seeded;

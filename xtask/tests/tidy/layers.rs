@@ -85,6 +85,20 @@ const MAPPED: &[&[&str]] = &[
     &["retention"],
 ];
 
+/// The transactional memory, whose modules name each other by `super`, so that the models can have them.
+const STM: &[&[&str]] = &[
+    &["sync", "mutant", "error", "word"],
+    &["clock", "stripes", "memory", "gate", "contention", "actions"],
+    &["write_set"],
+    &["sink"],
+    &["stm"],
+    &["descriptor"],
+    &["access"],
+    &["commit"],
+    &["transaction"],
+    &["thread"],
+];
+
 const BACKUP: &[&[&str]] = &[
     &["format"],
     &["encode", "decode"],
@@ -116,6 +130,12 @@ fn the_rooms_of_a_pool_stack() {
 }
 
 #[test]
+fn imports_point_downwards_in_the_transactional_memory() {
+    let wrong = check_layers("crates/stm/src", "super::", STM, &[]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 fn imports_point_downwards_in_backups() {
     let wrong = check_layers("crates/backup/src", "crate::", BACKUP, &["error", "Progress"]);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -140,6 +160,7 @@ fn a_wrong_import_would_be_noticed() {
 fn crates_depend_downwards_only() {
     let order = [
         "indelible-store",
+        "indelible-stm",
         "indelible-derive",
         "indelible",
         "indelible-backup",
@@ -149,6 +170,7 @@ fn crates_depend_downwards_only() {
     ];
     for (name, folder) in [
         ("indelible-store", "crates/store"),
+        ("indelible-stm", "crates/stm"),
         ("indelible-derive", "crates/derive"),
         ("indelible", "crates/indelible"),
         ("indelible-backup", "crates/backup"),
@@ -165,6 +187,8 @@ fn crates_depend_downwards_only() {
                 .any(|line| line.starts_with(&format!("{above}.")) || line.starts_with(&format!("{above} ")));
             assert!(!named, "{name} depends on {above}");
         }
+        let knows_pools = name == "indelible-stm" && dependencies.contains("indelible");
+        assert!(!knows_pools, "{name} knows nothing of pools, so that it can be replaced");
         assert!(!dependencies.contains("indelible-testing"), "{name} ships the test rigs");
     }
 }

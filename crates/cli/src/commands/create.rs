@@ -53,6 +53,10 @@ pub struct Create {
     #[arg(long)]
     volatile: bool,
 
+    /// It will hold no pointers, and nothing else that depends on its addresses: it can get others (pmo cp --rebase)
+    #[arg(long)]
+    position_independent: bool,
+
     /// Encrypt all that is in the pool of it, by the seal key that is given
     #[arg(long)]
     sealed: bool,
@@ -83,6 +87,7 @@ pub fn run(context: &Context, args: &Create) -> Result {
         .write_key(&write_key)
         .sparse(args.sparse)
         .volatile(args.volatile)
+        .position_independent(args.position_independent)
         .read_only(args.read_only)
         .reach(args.reach);
     if args.sealed {

@@ -30,7 +30,7 @@ JSON of an object:
   {\"name\":\"counters\",\"id\":\"…\",\"state\":\"D\",\"holder\":null,\"needs_recovery\":false,\"size\":4096,
    \"extent\":4096,\"offset\":589824,\"address\":\"0x6a2b40000000\",\"reach\":65536,\"published\":4096,\"psyncs\":7,
    \"read_only\":false,\"sparse\":false,\"volatile\":false,\"gone\":false,\"sealed\":false,\"snapshot\":false,
-   \"shares\":false,\"own\":4096,\"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}")]
+   \"position_independent\":false,\"shares\":false,\"own\":4096,\"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}")]
 pub struct Stat {
     /// The pool
     #[arg(value_parser = pool())]
@@ -84,6 +84,7 @@ pub struct ObjectReport {
     pub gone: bool,
     pub sealed: bool,
     pub snapshot: bool,
+    pub position_independent: bool,
     pub shares: bool,
     pub own: u64,
     pub read_key: bool,
@@ -164,6 +165,7 @@ impl ObjectReport {
             gone: stat.gone,
             sealed: stat.sealed,
             snapshot: stat.snapshot,
+            position_independent: stat.position_independent,
             shares: stat.shares,
             own: stat.own,
             read_key: stat.read_key,
@@ -189,6 +191,7 @@ impl ObjectReport {
             (self.sparse && !self.shares, "sparse"),
             (self.shares, "shares pages"),
             (self.sealed, "sealed"),
+            (self.position_independent, "position-independent"),
             (self.volatile && !self.gone, "volatile"),
             (self.gone, "volatile, of an earlier boot: gone"),
             (self.read_key, "read key"),

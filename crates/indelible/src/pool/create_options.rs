@@ -14,6 +14,7 @@ pub struct CreateOptions {
     read_only: bool,
     sparse: bool,
     volatile: bool,
+    position_independent: bool,
     reach: u64,
     /// Keys that open it, with labels; none: it is not sealed.
     seals: Vec<(SealKey, String)>,
@@ -69,6 +70,14 @@ impl CreateOptions {
         self
     }
 
+    /// Nothing that is stored to the object will depend on its addresses: it has numbers, text, offsets, and no pointers. So it gets other addresses as it is
+    /// ([`Pool::copy_rebased`](crate::Pool::copy_rebased)), whatever is in it. Nobody checks that; of a heap with described roots nobody needs to say it.
+    #[must_use]
+    pub fn position_independent(mut self, is: bool) -> Self {
+        self.position_independent = is;
+        self
+    }
+
     /// Seals the object: all that is in the pool of it is encrypted and authenticated, so that nobody reads it, or changes any of it
     /// unnoticed, without a seal key. May be called more than once: each key opens it. `label` is for people, at most 56 bytes.
     ///
@@ -104,6 +113,7 @@ impl CreateOptions {
             write_key: Key(&self.write_key),
             read_only: self.read_only,
             sparse: self.sparse,
+            position_independent: self.position_independent,
             volatile: self.volatile.then(boot::boot_id),
             reach: self.reach,
             window: 0,

@@ -5,7 +5,8 @@ use crate::error::Result;
 use crate::sys::boot;
 use indelible_store::error::Holder;
 use indelible_store::format::entry::{
-    Entry, FLAG_BASE, FLAG_DELETED, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SEALED, FLAG_SPARSE, FLAG_VOLATILE,
+    Entry, FLAG_BASE, FLAG_DELETED, FLAG_OVERLAY, FLAG_POSITION_INDEPENDENT, FLAG_READ_ONLY, FLAG_SEALED,
+    FLAG_SPARSE, FLAG_VOLATILE,
 };
 pub use indelible_store::store::LaneUse;
 use indelible_store::store::{Status, StoreInfo};
@@ -97,6 +98,8 @@ pub struct Stat {
     pub gone: bool,
     /// Whether it is a snapshot, or another base: nobody ever writes to it.
     pub snapshot: bool,
+    /// Whether nothing in it depends on its addresses, as somebody said ([`CreateOptions::position_independent`](crate::CreateOptions::position_independent)).
+    pub position_independent: bool,
     /// Whether pages that it did not change are those of a base, which it shares with others.
     pub shares: bool,
     /// Bytes of the pages that it has in the pool itself; all others it takes from its base. Of an object that shares nothing, its extent.
@@ -146,6 +149,7 @@ impl Stat {
             volatile: entry.has(FLAG_VOLATILE),
             gone: entry.has(FLAG_VOLATILE) && entry.is_gone(&boot::boot_id()),
             snapshot: entry.has(FLAG_BASE),
+            position_independent: entry.has(FLAG_POSITION_INDEPENDENT),
             shares: entry.has(FLAG_OVERLAY),
             own: status.own,
             read_key: entry.read_key != [0; 16],

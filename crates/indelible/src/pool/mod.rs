@@ -200,6 +200,17 @@ impl Pool {
         self.about("rename", name, result)
     }
 
+    /// Says whether anything in an object that nobody has attached depends on its addresses, as [`CreateOptions::position_independent`] does of a new one. Its
+    /// snapshots and copies of before keep what was said of it then.
+    ///
+    /// # Errors
+    /// `NotFound`, `Held`, `WrongKey`.
+    pub fn set_position_independent(&self, name: &str, key: &[u8], is: bool) -> Result<()> {
+        let inner = &self.inner;
+        let set = || Ok(inner.store.set_position_independent(name, Key(key), is)?);
+        self.about("change", name, inner.alive().and_then(|()| inner.patiently(set)))
+    }
+
     /// State, size, holder and so on of an object.
     ///
     /// # Errors

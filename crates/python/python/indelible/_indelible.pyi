@@ -28,6 +28,7 @@ class _Stat(TypedDict):
     volatile: bool
     gone: bool
     snapshot: bool
+    position_independent: bool
     shares: bool
     sealed: bool
     own: int
@@ -75,6 +76,7 @@ class Pool:
         sparse: bool = False,
         reach: int = 0,
         volatile: bool = False,
+        position_independent: bool = False,
         seal: SealKey | None = None,
         label: str = "",
     ) -> None: ...
@@ -95,6 +97,11 @@ class Pool:
     def _ties(self, name: str) -> list[tuple[str, bool]]: ...
     def grow(self, size: int) -> int: ...
     def rename(self, name: str, new: str, *, key: bytes | None = None) -> None: ...
+    def copy_to(
+        self, name: str, other: Pool, copy: str, *, key: bytes | None = None, rebase: bool = False
+    ) -> None: ...
+    def move_to(self, name: str, other: Pool, *, key: bytes | None = None, rebase: bool = False) -> None: ...
+    def set_position_independent(self, name: str, is_: bool, *, key: bytes | None = None) -> None: ...
     def attach(
         self,
         name: str,

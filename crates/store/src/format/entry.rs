@@ -58,6 +58,8 @@ pub const FLAG_TIED: u32 = 512;
 pub const FLAG_SEALED: u32 = 1024;
 /// The object is in the list of another one, or was.
 pub const FLAG_TARGET: u32 = 0x1_0000;
+/// Nothing in the object depends on its addresses, says somebody who has its key: it may get others as it is.
+pub const FLAG_POSITION_INDEPENDENT: u32 = 0x2_0000;
 /// Objects that one can be tied to.
 pub const TIES_MAX: u64 = 4096;
 /// Every flag that is defined; check warns of others.
@@ -72,7 +74,8 @@ pub const FLAGS: u32 = FLAG_READ_ONLY
     | FLAG_VOLATILE
     | FLAG_TIED
     | FLAG_SEALED
-    | FLAG_TARGET;
+    | FLAG_TARGET
+    | FLAG_POSITION_INDEPENDENT;
 /// Flags that software may use the object without knowing; an object with another unknown one is refused.
 pub const OPTIONAL_FLAGS: u32 = 0xffff_0000;
 

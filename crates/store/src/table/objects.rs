@@ -61,6 +61,8 @@ pub struct CreateOptions<'a> {
     pub read_only: bool,
     /// Claim space when it is first written.
     pub sparse: bool,
+    /// Nothing in it will depend on its addresses.
+    pub position_independent: bool,
     /// The boot of the machine in which the contents hold; `None`: they outlast it.
     pub volatile: Option<[u8; 16]>,
     /// Address space to keep for growth, in bytes; 0: as much as the pool has, while addresses are plenty.
@@ -246,6 +248,7 @@ impl TableTransaction<'_> {
         entry.magic = U32::new(entry::MAGIC);
         entry.set(entry::FLAG_READ_ONLY, how.read_only);
         entry.set(entry::FLAG_SPARSE, how.sparse);
+        entry.set(entry::FLAG_POSITION_INDEPENDENT, how.position_independent);
         entry.set(entry::FLAG_HIDDEN, hidden);
         entry.set(entry::FLAG_SEALED, sealed.is_some());
         entry.hold_in(how.volatile);

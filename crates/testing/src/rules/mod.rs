@@ -20,6 +20,8 @@ mod lanes;
 mod later;
 mod length;
 mod lives;
+mod looking;
+mod lost;
 mod moved;
 mod reading;
 mod recovery;
@@ -112,6 +114,8 @@ rule_tests! {
     table::destroyed_space_not_zeroed => NoZeroing;
     length::a_full_pool_on_a_disk_becomes_longer => LengthAhead;
     length::a_full_pool_in_memory_becomes_longer => LengthAhead;
+    length::a_pool_on_a_disk_becomes_longer_after_a_failure => SureSlotRisked;
+    length::a_pool_in_memory_becomes_longer_after_a_failure => SureSlotRisked;
     length::bytes_behind_a_pool_are_in_no_object => SurplusIsZero;
     length::bytes_behind_a_pool_are_in_no_sparse_object => SurplusIsZero;
     reading::nodes_kept_although_another_process_changed_them => NodesKept;
@@ -158,6 +162,9 @@ rule_tests! {
     following::a_base_that_absorbs_is_its_makers_in_memory => BaseSharedEarly;
     following::no_reader_sees_a_psync_of_a_disk_early => TailUnproven;
     following::no_reader_sees_a_psync_of_memory_early => TailUnproven;
+    looking::psyncs_between_the_reads_of_a_look_are_seen => LaneUnasked;
+    looking::changes_of_the_object_between_the_reads_of_a_look_are_seen => TableUnasked;
+    looking::a_look_without_news_costs_few_reads => LaneUnasked | TableUnasked;
     chains::the_chain_of_destroyed_snapshots_stays_short => AbsorbedUnclaimed;
     chains::the_chain_below_readers_stays_short => AbsorbedUnclaimed | RevisionKept;
     beside::whoever_makes_a_snapshot_may_die => BaseBehind | RevisionKept;
@@ -214,6 +221,7 @@ rule_tests! {
     blocks::space_that_failed_once_is_zeroed_before_its_use => SpaceUnproven;
     blocks::space_that_was_never_used_is_zeroed_before_its_use => SpaceUnproven;
     blocks::recycled_blocks_keep_what_is_written => SpaceUnproven;
+    lost::blocks_that_are_lost_beneath_a_writer_are_mended_when_it_attaches => RedoUnproven;
     blocks::the_last_page_of_a_failed_direct_write_keeps_what_is_written => ClearedInPart;
     blocks::the_first_page_of_a_failed_direct_write_keeps_what_is_written => ClearedInPart;
     errors::an_error_told_to_one_lane_poisons_the_table_lane => FaultOfOneWrite;

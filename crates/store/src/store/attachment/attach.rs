@@ -97,8 +97,8 @@ impl Store {
     pub fn follow(&self, reader: &mut Reader) -> Followed {
         let Some(tail) = &mut reader.tail else { return Followed::Newest };
         // The caller's next step says what went wrong, or does better.
-        let Ok(Some((log, shown, lines))) = self.read_tail(tail) else { return Followed::Lost };
-        let newer = shown != tail.shown();
+        let Ok(Some((found, lines))) = self.read_tail(tail) else { return Followed::Lost };
+        let newer = found.shown() != tail.shown();
         let lines = match &reader.sealed {
             Some(sealed) if newer => match sealed.lay(&reader.object, &lines) {
                 Ok(Some(plain)) => plain,
@@ -106,7 +106,7 @@ impl Store {
             },
             _ => lines,
         };
-        tail.advance((log, shown));
+        *tail = found;
         if newer { Followed::Newer(lines) } else { Followed::Newest }
     }
 
@@ -114,7 +114,7 @@ impl Store {
     #[must_use]
     pub fn is_newest(&self, reader: &Reader) -> bool {
         let Some(tail) = reader.tail else { return true };
-        matches!(self.read_tail(&tail), Ok(Some((_, shown, _))) if shown == tail.shown())
+        matches!(self.read_tail(&tail), Ok(Some((found, _))) if found.shown() == tail.shown())
     }
 
     fn open_for_reading(
