@@ -61,7 +61,7 @@ fn each_container_is_written_as_that_of_std() {
 }
 
 #[test]
-fn what_cannot_be_read_leaves_nothing_in_the_heap() {
+fn a_text_that_cannot_be_read_leaves_nothing_in_the_heap() {
     let (_dir, pool) = pool();
     let mut heap = pool.heap_with("o", 64 << 10, indelible::HeapOptions::new()).unwrap();
     heap.root_or_default::<All>("all").unwrap();

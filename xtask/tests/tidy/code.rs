@@ -144,9 +144,9 @@ fn chosen_for_tests(text: &str) -> Vec<&str> {
 
 #[test]
 fn constants_are_the_same_in_every_build() {
-    for (file, text) in ["store", "indelible", "stm"]
-        .into_iter()
-        .flat_map(|name| sources(&format!("crates/{name}/src"))) {
+    for (file, text) in
+        ["store", "indelible", "stm"].into_iter().flat_map(|name| sources(&format!("crates/{name}/src")))
+    {
         // An interpreter places memory where it likes, and lacks facilities of the kernel.
         let of_the_machine =
             file.ends_with("operations/window.rs") || file.starts_with("crates/indelible/src/sys/");

@@ -11,7 +11,7 @@ use super::layout::PAGE;
 use super::root::{Root, TypeInfo};
 use super::roots;
 use super::state::Inner;
-use super::stray::Audit;
+use super::surroundings::Audit;
 use super::walk::{Block, HeapStats, chunk_blocks, count};
 use super::window::Window;
 use crate::dirty::DirtyLines;

@@ -9,30 +9,14 @@
 use super::error::HeapError;
 use super::raw::{Extent, HeapOptions, RawHeap};
 use super::root::Root;
-pub use super::surroundings::Outside;
 use super::surroundings::Surroundings;
+pub use super::surroundings::{Audit, Outside};
 use super::walk::Block;
 use super::writer::{Heap, extent};
 use crate::error::{Cause, Result};
 use crate::object::Object;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// The addresses that psyncs of an object look for before they make anything durable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Audit {
-    /// None.
-    #[default]
-    Off,
-    /// Those of the program, its libraries and its memory.
-    Process,
-    /// Those of other attached objects as well.
-    Everything,
-}
-
-impl Audit {
-    pub(crate) const ALL: [Audit; 3] = [Audit::Off, Audit::Process, Audit::Everything];
-}
 
 /// An address in an object that means nothing in the next run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,6 +6,22 @@ use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
 
+/// The addresses that psyncs of an object look for before they make anything durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Audit {
+    /// None.
+    #[default]
+    Off,
+    /// Those of the program, its libraries and its memory.
+    Process,
+    /// Those of other attached objects as well.
+    Everything,
+}
+
+impl Audit {
+    pub(crate) const ALL: [Audit; 3] = [Audit::Off, Audit::Process, Audit::Everything];
+}
+
 /// Kinds of memory outside of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
