@@ -69,6 +69,9 @@ enum pmo_error {
     PMO_ERR_SEALED = 43,
     PMO_ERR_POOL_BEHIND = 44,
     PMO_ERR_ANCHOR_BEHIND = 45,
+    PMO_ERR_CLASS_MISMATCH = 46,
+    PMO_ERR_IN_TRANSACTION = 47,
+    PMO_ERR_CONFLICT = 48,
     PMO_ERR_ARGUMENT = 1000,
     PMO_ERR_INTERNAL = 1001
 };
@@ -518,11 +521,34 @@ pmo_seal_key *pmo_seal_key_credential(const char *name);
  * that is cleared takes its slots along: add a second key, elsewhere. */
 pmo_seal_key *pmo_seal_key_tpm(const char *path);
 
+/** The same key, to be freed on its own: key slots that are made with it are refused from that time on, in seconds since 1970. An object has at least one key that does not
+ * expire. This is a guard rail, which other software, or a wrong clock, gets around: pmo_remove_key and pmo_reencrypt are not. */
+pmo_seal_key *pmo_seal_key_until(const pmo_seal_key *seal, uint64_t seconds);
+
+/** An anchor: something outside of the pool that keeps the number of an object's newest state. One of three kinds: a file, which those do not reach who may put back the pool; a command of the
+ * shell, which reads a line, `get`, or `put` and a record, and answers with the record, or nothing if there is none, or with `stored` once that is durable; or a file anywhere, together with the
+ * index of a counter, 0x01800042 say, of the TPM 2.0 of this machine, or of the device or socket tpm. All that is not used is 0. timeout is what the command has, in milliseconds, a minute
+ * unless given; interval, in milliseconds, is how long psyncs go on without telling the anchor: a minute, or, as a TPM wears, an hour, unless given. */
+struct pmo_anchor {
+    const char *file;
+    const char *command;
+    const char *tpm;
+    uint32_t tpm_index;
+    uint32_t reserved;
+    uint64_t timeout;
+    uint64_t interval;
+};
+
+/** The same key, to be freed on its own, with an object's anchor: an object that it attaches, which was put back as a whole to an older state, is PMO_ERR_POOL_BEHIND, and an anchor that was
+ * put back is PMO_ERR_ANCHOR_BEHIND. An object that was attached so for writing is not attached without its anchor any more. Attach, psync at its interval, and detach tell the anchor of
+ * the newest state; if a process dies, states since then are not told apart. */
+pmo_seal_key *pmo_seal_key_anchored(const pmo_seal_key *seal, const struct pmo_anchor *anchor);
+
 /** Overwrites a key and frees it. Objects that it opened stay attached. */
 int pmo_seal_key_free(pmo_seal_key *seal);
 
 /** Creates a sealed object: all that is in the pool of it is encrypted and authenticated, so that nobody without a seal key reads it, or changes any of
- * it unnoticed. Name, size, times, and which pages change stay visible; a complete older state of the whole pool is not told from the newest. The
+ * it unnoticed. Name, size, times, and which pages change stay visible; a complete older state of the whole pool is told from the newest by an anchor alone. The
  * options are those of pmo_create_with; the label of the key's slot has up to 56 bytes, for people. */
 int pmo_create_sealed(pmo_pool *pool, const char *name, const struct pmo_create_options *options, const pmo_seal_key *seal,
                       const char *label);
@@ -531,6 +557,20 @@ int pmo_create_sealed(pmo_pool *pool, const char *name, const struct pmo_create_
  * was sealed, which the message names. The plaintext is in this process's memory alone, which core dumps do not have, and which pmo_detach overwrites. */
 void *pmo_attach_sealed(pmo_pool *pool, const char *name, int permission, const void *key, size_t key_len,
                         const pmo_seal_key *seal);
+
+/** As pmo_attach_snapshot, of a sealed object: its pages are verified and decrypted as the newest psync left them, and pmo_refresh does so with those that changed. */
+void *pmo_attach_snapshot_sealed(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal);
+
+/** As pmo_resize, of a sealed object. */
+int pmo_resize_sealed(pmo_pool *pool, const char *name, uint64_t size, const void *key, size_t key_len, const pmo_seal_key *seal);
+
+/** Seals all of a sealed object, which nobody has attached, anew, by a new key, which these keys open, each in its slot; all other slots go, so that nobody who had another
+ * key reads what is psynced from then on. The first of them opens the object. It needs its space once more meanwhile; a crash leaves the former key or the new one, and all of the object. */
+int pmo_reencrypt(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *const *seals, size_t count);
+
+/** Takes the present state of a sealed object, which nobody has attached, for the newest, whatever the anchor of the key was told: for a state that was put back on purpose, an anchor that was
+ * lost, or another anchor. If the key has no anchor, the object has none from then on. */
+int pmo_set_anchor(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal);
 
 /** Kinds of key slots. */
 enum pmo_key_kind {
@@ -542,17 +582,18 @@ enum pmo_key_kind {
     PMO_KEY_TPM = 3
 };
 
-/** A key slot of a sealed object: its number, the kind of its key, an enum pmo_key_kind, when it was made, in seconds since 1970, whether it is damaged, its label. */
+/** A key slot of a sealed object: its number, the kind of its key, an enum pmo_key_kind, when it was made and from when on it is refused (0: never), in seconds since 1970, whether it is damaged, its label. */
 struct pmo_key_slot {
     uint32_t slot;
     uint32_t kind;
     uint64_t created;
+    uint64_t expires;
     uint32_t damaged;
     uint32_t reserved;
     const char *label;
 };
 
-/** Calls each for every key slot of a sealed object that is in use, until it returns other than 0, which is then returned. Its first argument is valid
+/** Calls each for every key slot of a sealed object that is in use, whoever has it attached, until it returns other than 0, which is then returned. Its first argument is valid
  * until it returns. No seal key is needed. It must not throw. */
 int pmo_key_slots(pmo_pool *pool, const char *name, const void *key, size_t key_len,
                   int (*each)(const struct pmo_key_slot *slot, void *context), void *context);

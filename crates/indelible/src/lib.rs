@@ -71,6 +71,7 @@ mod relative;
 pub mod retention;
 mod shadow;
 mod sys;
+mod transaction;
 mod types;
 
 pub use collections::Persist;
@@ -90,7 +91,9 @@ pub use maintenance::{
 pub use object::{Object, PsyncStats, ReadObject, Shared, psync_all};
 pub use plain::Plain;
 pub use pool::{
-    Anchor, BadKeep, BrokenPage, Collected, CreateOptions, Difference, FileAnchor, Keep, LaneUse, List,
-    MediumKind, Pool, PoolInfo, PoolOptions, SealKey, Stat, State, Tie, Tracking,
+    Anchor, BadKeep, BrokenPage, Class, Collected, CommandAnchor, Counter, CreateOptions, Difference,
+    FileAnchor, Keep, LaneUse, List, MediumKind, Pool, PoolInfo, PoolOptions, SealKey, Stat, State, Tie,
+    TpmAnchor, Tracking,
 };
 pub use relative::Relative;
+pub use transaction::{Transactional, Tx, TxCell, TxObject, transaction};

@@ -4,6 +4,7 @@
 //! Programs of their own: `children.rs` starts and forks processes, `many_pools.rs` takes a thousand ranges of
 //! addresses, `forbidden.rs` is a crate without unsafe code, `interpreted.rs` is run whole by Miri.
 
+mod anchors;
 mod audit;
 mod audit_pointers;
 mod beside;
@@ -50,5 +51,6 @@ mod stores;
 mod stray;
 mod support;
 mod tickets;
+mod transactions;
 mod transfer;
 mod trust;

@@ -17,6 +17,7 @@ mod pool;
 mod process;
 mod psync;
 mod seal_key;
+mod sealed;
 mod stat;
 mod tool;
 
@@ -37,6 +38,8 @@ mod _indelible {
     use super::psync::psync_all;
     #[pymodule_export]
     use super::seal_key::SealKey;
+    #[pymodule_export]
+    use super::sealed::{_reencrypt, _resize, _set_anchor};
     #[pymodule_export]
     use super::tool::{mkpmo, pmo};
 

@@ -1,7 +1,7 @@
 //! A pool, and what its table says.
 
 use crate::error::{closed, exception, forked};
-use crate::held::{Held, attach_to_read, attach_to_store};
+use crate::held::{Held, attach_beside, attach_to_read, attach_to_store};
 use crate::object::Object;
 use crate::process;
 use crate::seal_key::{SealKey, Slot, slot};
@@ -275,7 +275,7 @@ impl Pool {
         self.with(py, "change", |pool| pool.set_position_independent(name, key.unwrap_or_default(), is_))
     }
 
-    /// The key slots of a sealed object that are in use. Needs no seal key.
+    /// The key slots of a sealed object that are in use, whoever has it attached. Needs no seal key.
     fn _key_slots(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<Vec<Slot>> {
         let slots =
             self.with(py, "list the keys of", |pool| pool.key_slots(name, key.unwrap_or_default()))?;
@@ -349,19 +349,32 @@ impl Pool {
         Ok(Object::new(slf.clone().unbind(), name, held))
     }
 
-    /// Attaches what the last psync of an object left, for reading, whoever writes it now or later; of a snapshot, that.
+    /// Attaches what the last psync of an object left, for reading, whoever writes it now or later; of a snapshot, that. A sealed one by one of its seal keys.
     /// `Object.refresh` goes to the newest psync. Takes a free piece of the pool as large as the object.
-    #[pyo3(signature = (name, *, key = None))]
-    fn attach_snapshot(slf: &Bound<'_, Self>, name: &str, key: Option<&[u8]>) -> PyResult<Object> {
-        let key = key.unwrap_or_default();
-        let held = slf.get().with(slf.py(), "attach", |pool| pool.attach_snapshot_with_key(name, key))?;
+    #[pyo3(signature = (name, *, key = None, seal = None))]
+    fn attach_snapshot(
+        slf: &Bound<'_, Self>,
+        name: &str,
+        key: Option<&[u8]>,
+        seal: Option<&Bound<'_, SealKey>>,
+    ) -> PyResult<Object> {
+        let (key, seal) = (key.unwrap_or_default(), seal.map(|seal| &seal.get().key));
+        let held = slf.get().with(slf.py(), "attach", |pool| attach_beside(pool, name, key, seal))?;
         Ok(Object::new(slf.clone().unbind(), name, Held::Reader(held)))
     }
 
     /// As `attach_snapshot`, where the kernel likes: for arrays, which have no pointers.
-    fn _attach_anywhere(slf: &Bound<'_, Self>, name: &str, key: Option<&[u8]>) -> PyResult<Object> {
-        let key = key.unwrap_or_default();
-        let held = slf.get().with(slf.py(), "attach", |pool| pool.attach_snapshot_anywhere(name, key))?;
+    fn _attach_anywhere(
+        slf: &Bound<'_, Self>,
+        name: &str,
+        key: Option<&[u8]>,
+        seal: Option<&Bound<'_, SealKey>>,
+    ) -> PyResult<Object> {
+        let (key, seal) = (key.unwrap_or_default(), seal.map(|seal| &seal.get().key));
+        let held = slf.get().with(slf.py(), "attach", |pool| match seal {
+            Some(seal) => pool.attach_snapshot_sealed_anywhere(name, key, seal),
+            None => pool.attach_snapshot_anywhere(name, key),
+        })?;
         Ok(Object::new(slf.clone().unbind(), name, Held::Reader(held)))
     }
 

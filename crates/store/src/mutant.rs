@@ -57,6 +57,18 @@ mutants! {
         SurplusIsZero,
         /// psync of several objects publishes one batch for each.
         SplitPsync,
+        /// A transaction is acknowledged before its batch is durable.
+        CommitNotAwaited,
+        /// Of transactions that become durable one after the other, the newest comes first.
+        CommitsReordered,
+        /// Of a line that several transactions of one batch changed, the oldest content is kept.
+        CommitOlderLine,
+        /// A transaction of several objects becomes durable object by object.
+        CommitApart,
+        /// After a durable write that failed, transactions go on as if it had not been tried.
+        CommitFailureForgotten,
+        /// An object is attached as one of another durability class.
+        ClassIgnored,
         /// A psync changes primaries that another process holds still.
         HoldIgnored,
         /// The checksum of a batch leaves its data out.
@@ -177,6 +189,8 @@ mutants! {
         VersionRewound,
         /// Any state of a sealed object is one that its anchor was told.
         AnchorIgnored,
+        /// Any record is the newest by the counter of an anchor.
+        CountIgnored,
         /// Nonces follow from the place of a page.
         NonceReused,
         /// A reader of a sealed object goes on to a later psync with pages that it decrypted before, whose seals are others now.
@@ -249,6 +263,15 @@ mutants! {
         NoFence,
     }
 
+    /// Of transactions in the memory of a process: `crates/indelible/tests/transactions.rs` looks for them.
+    TRANSACTIONS {
+        /// The lines of a transaction are told as they were before it.
+        CommitLineBefore,
+        /// Anybody may load and store at the address of an object that is for transactions.
+        AddressOpen,
+        /// A transaction that changes nothing is acknowledged before what it read is durable.
+        ReadNotAwaited,
+    }
     /// Of the memory of objects, in the mapped half: `crates/indelible/tests/evicted.rs` looks for them.
     MEMORY {
         /// A cut drops pages once stores are let pass again.

@@ -65,6 +65,7 @@ const ROOMS: &[&[&str]] = &[
     &["lanes"],
     &["pool"],
     &["attachment"],
+    &["transactions"],
     &["operations"],
     &["check"],
     &["repair"],
@@ -81,6 +82,7 @@ const MAPPED: &[&[&str]] = &[
     &["pool"],
     &["object"],
     &["heap"],
+    &["transaction"],
     &["collections", "raw", "doctor", "maintenance"],
     &["retention"],
 ];

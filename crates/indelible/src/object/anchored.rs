@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! 1. The anchor is told of durable states only: those that the seals of this attachment are in.
-//! 2. It is told that the object was left while this process still has the object for itself.
+//! 2. Of an anchor with a counter, the record is in place ahead of the counter: a process that dies between the two leaves a record that counts one more.
+//! 3. It is told that the object was left while this process still has the object for itself.
 
 use crate::error::{AnchorError, Cause};
 use crate::pool::Anchor;
@@ -43,7 +44,7 @@ impl Anchored {
     ) -> Result<Option<Anchored>, Cause> {
         let Some(pages) = writer.sealed_pages() else { return Ok(None) };
         check(&pages, anchor)?;
-        Anchored::set(writer, anchor)
+        Anchored::start(writer, anchor, !pages.is_anchored())
     }
 
     /// As [`begin`](Anchored::begin), and takes the present state for the newest.
@@ -51,7 +52,19 @@ impl Anchored {
         writer: &mut Writer,
         anchor: Option<&Arc<dyn Anchor>>,
     ) -> Result<Option<Anchored>, Cause> {
+        Anchored::start(writer, anchor, true)
+    }
+
+    /// `first`: the anchor may not know the object.
+    fn start(
+        writer: &mut Writer,
+        anchor: Option<&Arc<dyn Anchor>>,
+        first: bool,
+    ) -> Result<Option<Anchored>, Cause> {
         let (Some(pages), Some(anchor)) = (writer.sealed_pages(), anchor) else { return Ok(None) };
+        if let Some(counter) = anchor.counter().filter(|_| first) {
+            counter.define().map_err(AnchorError::written)?;
+        }
         // The record comes first: an object that says that it has an anchor has a record there.
         let mut anchored = Anchored { anchor: anchor.clone(), pages, told: Instant::now() };
         anchored.tell(false)?;
@@ -61,8 +74,16 @@ impl Anchored {
 
     /// Tells the anchor of the present state.
     pub(super) fn tell(&mut self, left: bool) -> Result<(), Cause> {
-        let record = AnchorRecord { left, ..self.pages.state() };
+        let mut record = AnchorRecord { left, ..self.pages.state() };
+        let counter = self.anchor.counter();
+        if let Some(counter) = counter {
+            let next = counter.value().map_err(AnchorError::read)?.saturating_add(1);
+            record = self.pages.counted(record, next)?;
+        }
         self.anchor.write(&record.to_string()).map_err(AnchorError::written)?;
+        if let Some(counter) = counter {
+            counter.increment().map_err(AnchorError::written)?;
+        }
         self.told = Instant::now();
         Ok(())
     }
@@ -92,9 +113,35 @@ pub(super) fn check(pages: &SealedPages, anchor: Option<&Arc<dyn Anchor>>) -> Re
         let needed = || Cause::Store(SealError::AnchorNeeded.into());
         return if pages.is_anchored() { Err(needed()) } else { Ok(()) };
     };
-    let record = anchor.read().map_err(AnchorError::read)?;
-    let record = record.map(|record| AnchorRecord::parse(&record)).transpose()?;
+    let record = read(pages, &**anchor)?;
     Ok(AnchorRecord::judge(&pages.state(), pages.is_anchored(), record.as_ref())?)
+}
+
+/// The newest record of the anchor.
+fn read(pages: &SealedPages, anchor: &dyn Anchor) -> Result<Option<AnchorRecord>, Cause> {
+    let record = || -> Result<Option<AnchorRecord>, Cause> {
+        let record = anchor.read().map_err(AnchorError::read)?;
+        Ok(record.map(|record| AnchorRecord::parse(&record)).transpose()?)
+    };
+    let Some(counter) = anchor.counter() else {
+        let found = record()?;
+        if found.is_some_and(|record| record.count.is_some()) {
+            let why = "its record is that of an anchor with a counter: give the counter with it";
+            return Err(Cause::Store(SealError::BadAnchor { why }.into()));
+        }
+        return Ok(found);
+    };
+    loop {
+        let Some(before) = record()? else { return Ok(None) };
+        let value = counter.value().map_err(AnchorError::read)?;
+        // The object's writer may have told it of another state meanwhile.
+        if record()? == Some(before) {
+            if before.id == pages.state().id {
+                pages.judge_count(&before, value)?;
+            }
+            return Ok(Some(before));
+        }
+    }
 }
 
 /// As [`check`], for a reader. A snapshot is older by intention, and may be asked for without the anchor.

@@ -1,6 +1,6 @@
 //! How objects are created.
 
-use super::SealKey;
+use super::{Class, SealKey};
 use crate::sys::boot;
 use indelible_store::seal;
 use indelible_store::table::{self, Key};
@@ -15,6 +15,7 @@ pub struct CreateOptions {
     sparse: bool,
     volatile: bool,
     position_independent: bool,
+    class: Class,
     reach: u64,
     /// Keys that open it, with labels; none: it is not sealed.
     seals: Vec<(SealKey, String)>,
@@ -58,6 +59,15 @@ impl CreateOptions {
     #[must_use]
     pub fn sparse(mut self, sparse: bool) -> Self {
         self.sparse = sparse;
+        self
+    }
+
+    /// Durability class: how its stores become durable. By default plain stores do, at psync.
+    ///
+    /// An object that is [sealed](Self::sealed) or [sparse](Self::sparse) has no other class. A copy of an object has the class of that one.
+    #[must_use]
+    pub fn class(mut self, class: Class) -> Self {
+        self.class = class;
         self
     }
 
@@ -114,6 +124,7 @@ impl CreateOptions {
             read_only: self.read_only,
             sparse: self.sparse,
             position_independent: self.position_independent,
+            class: self.class,
             volatile: self.volatile.then(boot::boot_id),
             reach: self.reach,
             window: 0,

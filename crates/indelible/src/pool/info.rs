@@ -1,6 +1,6 @@
 //! Description of a pool and its objects, for people.
 
-use super::{Inner, MediumKind, Pool};
+use super::{Class, Inner, MediumKind, Pool};
 use crate::error::Result;
 use crate::sys::boot;
 use indelible_store::error::Holder;
@@ -84,6 +84,8 @@ pub struct Stat {
     pub holder_elsewhere: Option<u32>,
     /// Its last writer died; the next attach recovers it.
     pub needs_recovery: bool,
+    /// Its durability class; `None`: one that only a later release knows.
+    pub class: Option<Class>,
     /// Whether it refuses write attaches.
     pub read_only: bool,
     /// Whether space is claimed on first psync.
@@ -142,6 +144,7 @@ impl Stat {
             unseen_readers: status.others.unseen
                 + usize::from(status.state == 'R' && status.holder == Some(Holder::Unknown)),
             needs_recovery: status.needs_recovery,
+            class: Class::of(entry),
             read_only: entry.flags & FLAG_READ_ONLY != 0,
             sparse: entry.flags & FLAG_SPARSE != 0,
             deleted: entry.has(FLAG_DELETED),

@@ -1,5 +1,8 @@
 //! Pools: open, format, and everything that concerns objects as a whole.
 
+mod anchor;
+mod class;
+mod command;
 mod copies;
 mod create_options;
 mod info;
@@ -12,16 +15,19 @@ mod registry;
 mod seal_key;
 mod seals;
 mod thin;
+mod transacting;
 mod transfer;
 mod wait;
 mod windows;
 
+pub use anchor::{Anchor, CommandAnchor, Counter, FileAnchor, TpmAnchor};
+pub use class::Class;
 pub use copies::{Collected, Difference};
 pub use create_options::CreateOptions;
 pub use info::{LaneUse, PoolInfo, Stat, State};
 pub use lifetimes::Tie;
 pub use options::{MediumKind, PoolOptions, Tracking};
-pub use seal_key::{Anchor, FileAnchor, SealKey};
+pub use seal_key::SealKey;
 pub use seals::BrokenPage;
 pub use thin::{BadKeep, Keep};
 
@@ -38,6 +44,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
+pub(crate) use transacting::{Inside, inside_transaction};
 pub(crate) use wait::patiently;
 
 /// An open pool. Clones are the same pool; opening a path again in one process gives the same, too.
@@ -74,6 +81,8 @@ pub(crate) struct Inner {
     generation: u32,
     /// State that several attachments of one object share, by its entry.
     shared: Mutex<HashMap<u64, Weak<dyn Any + Send + Sync>>>,
+    /// Its transactions in this process.
+    transactions: Mutex<Option<Weak<dyn Any + Send + Sync>>>,
 }
 
 impl Pool {
@@ -350,6 +359,7 @@ impl Inner {
             wait: wait::Wait::default(),
             generation: fork::generation(),
             shared: Mutex::default(),
+            transactions: Mutex::default(),
             lives: lives::Lives::default(),
         })
     }

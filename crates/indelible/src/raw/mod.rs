@@ -18,7 +18,9 @@ pub use heap::{
     open_or_format_heap, realloc, remove_root, root, root_any, roots, usable_size,
 };
 pub use psync::{mark_dirty, prefault, psync, psync_all, psync_all_cut, psync_cut, revert};
-pub use registry::{Attached, attach, attach_sealed, attach_snapshot, attached, detach, grow, refresh};
+pub use registry::{
+    Attached, attach, attach_sealed, attach_snapshot, attach_snapshot_sealed, attached, detach, grow, refresh,
+};
 pub use retention::{replace_root, value_blocks};
 pub use stray::{set_audit, stray_pointers};
 

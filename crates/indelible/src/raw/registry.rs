@@ -14,7 +14,7 @@
 use super::{Audit, Permission};
 use crate::error::{Cause, Error, Limit, Result};
 use crate::heap::{Extent, Growable, RawHeap};
-use crate::object::{Addresses, Core, Follows, ReadCore, attach_core, attach_reader, prefault};
+use crate::object::{Addresses, Core, Follows, Opener, ReadCore, attach_core, attach_reader, prefault};
 use crate::pool::{Pool, SealKey, Tracking};
 use crate::sys::fork;
 use std::collections::BTreeMap;
@@ -213,11 +213,22 @@ fn attach_any(
 /// # Errors
 /// As for [`Pool::attach_snapshot`].
 pub fn attach_snapshot(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8>> {
+    attach_beside(pool, name, Follows::new(key, Addresses::Own, None))
+}
+
+/// As [`attach_snapshot`], of a sealed object.
+///
+/// # Errors
+/// As for [`Pool::attach_snapshot_sealed`].
+pub fn attach_snapshot_sealed(pool: &Pool, name: &str, key: &[u8], seal: &SealKey) -> Result<NonNull<u8>> {
+    attach_beside(pool, name, Follows::new(key, Addresses::Own, Some(Opener::from(seal))))
+}
+
+fn attach_beside(pool: &Pool, name: &str, follows: Follows) -> Result<NonNull<u8>> {
     let failed = |cause: Cause| Error::new("attach", cause).pool(pool.path()).object(name);
     let inner = pool.inner();
     inner.alive().map_err(failed)?;
-    let core =
-        ReadCore::beside(inner.clone(), name, Follows::new(key, Addresses::Own, None)).map_err(failed)?;
+    let core = ReadCore::beside(inner.clone(), name, follows).map_err(failed)?;
     let base = NonNull::new(core.base().cast_mut()).unwrap_or(NonNull::dangling());
     Ok(enter(name, base, core.len(), Mapping::Beside(Box::new(Mutex::new(core)))))
 }

@@ -78,6 +78,8 @@ class KeySlot:
     label: str
     created: int
     """Seconds since 1970."""
+    expires: int | None
+    """Seconds since 1970 from which on it is refused; None: never."""
     damaged: bool
 
 

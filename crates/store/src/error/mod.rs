@@ -1,8 +1,12 @@
 //! Errors of the store, by cause. The layers above add the operation and the object.
 
+mod class;
+mod date;
 mod length;
 mod seal;
 
+pub use class::ClassError;
+pub use date::date_time;
 pub use length::LengthError;
 pub use seal::SealError;
 
@@ -340,6 +344,9 @@ pub enum StoreError {
     /// A direct write to an object that rests on a base, whose pages have to be logged when they first change.
     #[error("the object rests on a base: its pages cannot be written straight to their place")]
     HasBase,
+    /// It concerns the durability class of an object.
+    #[error(transparent)]
+    Class(#[from] ClassError),
     /// It concerns the sealing of an object.
     #[error(transparent)]
     Seal(#[from] SealError),

@@ -60,6 +60,10 @@ pub const FLAG_SEALED: u32 = 1024;
 pub const FLAG_TARGET: u32 = 0x1_0000;
 /// Nothing in the object depends on its addresses, says somebody who has its key: it may get others as it is.
 pub const FLAG_POSITION_INDEPENDENT: u32 = 0x2_0000;
+/// Class: plain stores, durable at psync.
+pub const CLASS_PSYNC: u8 = 0;
+/// Class: stores in transactions alone, durable at each commit.
+pub const CLASS_TRANSACTIONAL: u8 = 1;
 /// Objects that one can be tied to.
 pub const TIES_MAX: u64 = 4096;
 /// Every flag that is defined; check warns of others.
@@ -87,7 +91,7 @@ pub struct Entry {
     pub magic: U32,
     /// D, R or W.
     pub state: u8,
-    /// Durability class: 0, psync.
+    /// Durability class: [`CLASS_PSYNC`], [`CLASS_TRANSACTIONAL`].
     pub class: u8,
     /// Retention model: 0, none stated.
     pub retention: u8,
@@ -290,7 +294,7 @@ impl Entry {
     #[must_use]
     pub fn unknown(&self) -> Option<Unknown> {
         let flags = self.flags.get() & !(FLAGS | OPTIONAL_FLAGS);
-        if self.class != 0 {
+        if self.class > CLASS_TRANSACTIONAL {
             Some(Unknown::Class(self.class))
         } else if self.retention != 0 {
             Some(Unknown::Retention(self.retention))

@@ -16,6 +16,10 @@ use zerocopy::little_endian::U64;
 /// Bytes that are authenticated with each page: what it is, whose, and where.
 const PLACE: usize = 48;
 
+/// Bytes of a proof that a text was made with the object's key: a nonce and a tag.
+pub(super) const PROOF: usize = 40;
+const NONCE: usize = 24;
+
 /// The role of a page.
 #[derive(Clone, Copy)]
 pub(super) enum Role {
@@ -105,6 +109,25 @@ impl Sealer {
         let is_it =
             self.with(|cipher| cipher.decrypt_in_place_detached(nonce, &all, &mut nothing, tag).is_ok());
         is_it || Mutant::TagUnchecked.is_on()
+    }
+
+    /// A proof that a text, an anchor's record, was made with the object's key.
+    pub(super) fn prove(&self, text: &str) -> Result<[u8; PROOF]> {
+        let (nonce, mut proof) = (nonce(0)?, [0; PROOF]);
+        let all = [b"anchor\0\0", &self.id[..], text.as_bytes()].concat();
+        let tag =
+            self.with(|cipher| cipher.encrypt_in_place_detached(XNonce::from_slice(&nonce), &all, &mut []));
+        proof[..NONCE].copy_from_slice(&nonce);
+        proof[NONCE..].copy_from_slice(&tag.unwrap_or_default());
+        Ok(proof)
+    }
+
+    /// Whether a proof is one of this text.
+    pub(super) fn is_proof(&self, text: &str, proof: &[u8; PROOF]) -> bool {
+        let (nonce, tag) = proof.split_at(NONCE);
+        let all = [b"anchor\0\0", &self.id[..], text.as_bytes()].concat();
+        let (nonce, tag) = (XNonce::from_slice(nonce), tag.into());
+        self.with(|cipher| cipher.decrypt_in_place_detached(nonce, &all, &mut [], tag).is_ok())
     }
 
     fn authenticate(

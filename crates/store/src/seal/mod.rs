@@ -24,7 +24,7 @@ mod secret;
 mod slots;
 mod tree;
 
-pub use anchor::AnchorRecord;
+pub use anchor::{AnchorRecord, Count};
 pub use change::Change;
 pub use device::{SECRET, SecretDevice};
 pub use differences::Outline;

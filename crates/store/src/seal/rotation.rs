@@ -6,9 +6,9 @@
 use super::PageBytes;
 use super::aead::Sealer;
 use super::key::{ObjectKey, SealKey};
-use super::key_page::{KeyPage, SlotInfo};
+use super::key_page::{KeyPage, NO_LASTING_KEY, SlotInfo};
 use super::tree::{ReadPage, Tree};
-use crate::error::{Result, SealError};
+use crate::error::Result;
 use crate::format::seal::{ARITY, Header, Seal};
 use crate::format::{LINE, PAGE};
 use crate::mutant::Mutant;
@@ -38,7 +38,7 @@ impl Tree {
     /// are not handed out. Returns the tree as it is once all of that is the object.
     ///
     /// # Errors
-    /// `Broken`; those of `read` and `put`. `BadKey`: no owner at all. `WrongKey`: one opens no slot. No random numbers.
+    /// `Broken`; those of `read` and `put`. `BadKey`: no owner at all, or none whose slot does not expire. `WrongKey`: one opens no slot. No random numbers.
     pub fn rotate(
         &mut self,
         key_page: &KeyPage,
@@ -48,8 +48,8 @@ impl Tree {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Tree> {
         let slots = key_page.opened_by(owners)?;
-        if slots.is_empty() {
-            return Err(SealError::BadKey { why: "a sealed object has at least one key" }.into());
+        if !slots.iter().any(|(slot, _)| slot.lasts()) {
+            return Err(NO_LASTING_KEY.into());
         }
         let key =
             if Mutant::KeyKept.is_on() { key_page.open(owners[slots[0].1])? } else { ObjectKey::new()? };
@@ -66,7 +66,7 @@ impl Tree {
         let root = rotation.finish(self, &header, read, put)?;
         let mut page = KeyPage::of(header, &root);
         for (slot, owner) in slots {
-            page.add(&key, owners[owner], &slot.label)?;
+            page.add_first(&key, owners[owner], (&slot.label, slot.expires.unwrap_or(0)), 0)?;
         }
         put(self.shape.key_page(), page.bytes())?;
         Ok(Tree { sealer: rotation.sealer.into(), shape: self.shape, header, root, nodes: BTreeMap::new() })

@@ -34,6 +34,7 @@ mod sealing;
 mod still;
 mod table;
 mod ties;
+mod transactions;
 mod united;
 
 pub use dropped::whenever_pages_are_dropped;
@@ -208,6 +209,7 @@ rule_tests! {
     sealed_sizes::an_attached_sealed_object_grows_whole => SizeApart;
     sealed_sizes::a_process_that_resizes_a_sealed_object_may_die => CutKept | CutEarly;
     anchors::a_complete_older_state_is_behind_its_anchor => AnchorIgnored;
+    anchors::a_counted_record_is_not_put_back => CountIgnored;
     anchors::no_change_takes_an_object_back_behind_its_anchor => AnchorIgnored | VersionRewound;
     anchors::an_anchor_is_not_ahead_after_a_power_cut => VersionRewound;
     in_use::what_memory_shows_stays_when_an_object_moves => FormerFreed;
@@ -224,6 +226,18 @@ rule_tests! {
     lost::blocks_that_are_lost_beneath_a_writer_are_mended_when_it_attaches => RedoUnproven;
     blocks::the_last_page_of_a_failed_direct_write_keeps_what_is_written => ClearedInPart;
     blocks::the_first_page_of_a_failed_direct_write_keeps_what_is_written => ClearedInPart;
+    transactions::commits_are_a_prefix_after_a_power_cut =>
+        CommitNotAwaited | CommitsReordered | CommitOlderLine | CommitApart;
+    transactions::commits_in_memory_are_a_prefix_after_a_power_cut =>
+        CommitNotAwaited | CommitsReordered | CommitOlderLine | CommitApart;
+    transactions::random_commits_are_a_prefix_after_a_power_cut =>
+        CommitNotAwaited | CommitsReordered | CommitOlderLine | CommitApart;
+    transactions::whoever_commits_may_die => CommitNotAwaited | CommitsReordered | CommitApart;
+    transactions::large_commits_get_room_first => CommitNotAwaited;
+    transactions::nothing_is_acknowledged_after_a_failure => CommitFailureForgotten;
+    transactions::nothing_is_committed_after_a_failure => CommitFailureForgotten;
+    transactions::an_object_is_attached_by_its_class => ClassIgnored;
+    transactions::a_class_is_given_to_detached_objects_alone => ClassIgnored;
     errors::an_error_told_to_one_lane_poisons_the_table_lane => FaultOfOneWrite;
     errors::an_error_told_to_one_lane_poisons_every_other => FaultOfOneWrite;
     errors::a_direct_write_without_proof_is_not_published => OpenDirectPublished;

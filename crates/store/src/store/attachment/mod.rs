@@ -3,6 +3,7 @@
 mod attach;
 mod binding;
 mod ciphertext;
+mod class;
 mod cover;
 mod direct;
 mod former;
