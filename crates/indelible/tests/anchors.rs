@@ -1,9 +1,12 @@
 //! Anchors of sealed objects, of every kind: a complete older state is told from the newest (S3.5). The TPM is emulated by swtpm, where that is installed.
 
 use super::support::{Ground, World, everywhere, seal_key as key};
-use indelible::{Anchor, CommandAnchor, CreateOptions, ErrorKind, FileAnchor, Pool, SealKey, TpmAnchor};
+use indelible::{
+    Anchor, CommandAnchor, CreateOptions, ErrorKind, FileAnchor, Object, Pool, SealKey, TpmAnchor,
+};
 use indelible_testing::EmulatedTpm;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -316,4 +319,51 @@ fn a_command_that_keeps_no_record_is_no_anchor() {
     assert_ne!(told(), begun);
     a.detach().unwrap();
     assert!(told().contains(" left"));
+}
+
+/// An anchor beside which the object's writer goes on: it psyncs, and tells its own anchor, whenever this one is asked.
+#[derive(Debug)]
+struct Busy(FileAnchor, Mutex<Option<Object>>);
+
+impl Anchor for Busy {
+    fn read(&self) -> std::io::Result<Option<String>> {
+        if let Some(object) = &mut *self.1.lock().unwrap() {
+            object.range_mut(0..1)[0] += 1;
+            object.psync().unwrap();
+        }
+        self.0.read()
+    }
+
+    fn write(&self, record: &str) -> std::io::Result<()> {
+        self.0.write(record)
+    }
+}
+
+// S3.5
+#[test]
+fn a_reader_beside_a_writer_is_not_refused_as_the_writer_goes_on() {
+    everywhere(|world| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("anchor");
+        let file = || FileAnchor::new(&path).every(Duration::ZERO);
+        let pool = world.format();
+        anchored(&pool, &key().anchored(file()));
+        let older = world.raw();
+        let writer = pool.attach_sealed("a", b"", &key().anchored(file())).unwrap();
+        let busy = key().anchored(Busy(file(), Mutex::new(Some(writer))));
+        for _ in 0..3 {
+            let mut reader = pool.attach_snapshot_sealed_anywhere("a", b"", &busy).unwrap();
+            let shown = reader.as_slice()[0];
+            assert!(shown > 1 && reader.refresh().unwrap() && reader.as_slice()[0] > shown);
+        }
+        drop(busy);
+        drop(pool);
+        if world.ground != Ground::File {
+            return;
+        }
+        // An older state is refused to it as to others.
+        std::fs::write(world.path(), older).unwrap();
+        let error = world.open().attach_snapshot_sealed("a", b"", &key().anchored(file())).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::PoolBehind, "{error}");
+    });
 }

@@ -107,41 +107,53 @@ impl Anchored {
     }
 }
 
-/// Refuses a state that is not the one that the anchor was told, or a later one.
-pub(super) fn check(pages: &SealedPages, anchor: Option<&Arc<dyn Anchor>>) -> Result<(), Cause> {
-    let Some(anchor) = anchor else {
-        let needed = || Cause::Store(SealError::AnchorNeeded.into());
-        return if pages.is_anchored() { Err(needed()) } else { Ok(()) };
-    };
-    let record = read(pages, &**anchor)?;
-    Ok(AnchorRecord::judge(&pages.state(), pages.is_anchored(), record.as_ref())?)
+/// What an anchor said at a moment.
+pub(super) struct Told {
+    record: AnchorRecord,
+    counter: Option<u64>,
 }
 
-/// The newest record of the anchor.
-fn read(pages: &SealedPages, anchor: &dyn Anchor) -> Result<Option<AnchorRecord>, Cause> {
+/// Asks an anchor. `None`: it has no record.
+pub(super) fn ask(anchor: &dyn Anchor) -> Result<Option<Told>, Cause> {
     let record = || -> Result<Option<AnchorRecord>, Cause> {
         let record = anchor.read().map_err(AnchorError::read)?;
         Ok(record.map(|record| AnchorRecord::parse(&record)).transpose()?)
     };
     let Some(counter) = anchor.counter() else {
-        let found = record()?;
-        if found.is_some_and(|record| record.count.is_some()) {
-            let why = "its record is that of an anchor with a counter: give the counter with it";
-            return Err(Cause::Store(SealError::BadAnchor { why }.into()));
-        }
-        return Ok(found);
+        return Ok(record()?.map(|record| Told { record, counter: None }));
     };
     loop {
         let Some(before) = record()? else { return Ok(None) };
         let value = counter.value().map_err(AnchorError::read)?;
         // The object's writer may have told it of another state meanwhile.
         if record()? == Some(before) {
-            if before.id == pages.state().id {
-                pages.judge_count(&before, value)?;
-            }
-            return Ok(Some(before));
+            return Ok(Some(Told { record: before, counter: Some(value) }));
         }
     }
+}
+
+/// The record that the anchor had, if it was the newest by its counter.
+fn proved(told: Option<&Told>, pages: &SealedPages) -> Result<Option<AnchorRecord>, Cause> {
+    let Some(Told { record, counter }) = told else { return Ok(None) };
+    match counter {
+        Some(value) if record.id == pages.state().id => pages.judge_count(record, *value)?,
+        None if record.count.is_some() => {
+            let why = "its record is that of an anchor with a counter: give the counter with it";
+            return Err(Cause::Store(SealError::BadAnchor { why }.into()));
+        }
+        _ => {}
+    }
+    Ok(Some(*record))
+}
+
+/// Refuses a state that is not the one that the anchor was told, or a later one.
+pub(super) fn check(pages: &SealedPages, anchor: Option<&Arc<dyn Anchor>>) -> Result<(), Cause> {
+    let Some(anchor) = anchor else {
+        let needed = || Cause::Store(SealError::AnchorNeeded.into());
+        return if pages.is_anchored() { Err(needed()) } else { Ok(()) };
+    };
+    let record = proved(ask(&**anchor)?.as_ref(), pages)?;
+    Ok(AnchorRecord::judge(&pages.state(), pages.is_anchored(), record.as_ref())?)
 }
 
 /// As [`check`], for a reader. A snapshot is older by intention, and may be asked for without the anchor.
@@ -151,4 +163,25 @@ pub(super) fn check_reader(
     anchor: Option<&Arc<dyn Anchor>>,
 ) -> Result<(), Cause> {
     if anchor.is_none() && object.entry.has(FLAG_BASE) { Ok(()) } else { check(pages, anchor) }
+}
+
+/// As [`check_reader`], of a state that was had beside a writer, who may have gone on and told the anchor of it since. `before` is what the anchor said before: the state is not older than that.
+pub(super) fn check_beside(
+    object: &Located,
+    pages: &SealedPages,
+    anchor: Option<&Arc<dyn Anchor>>,
+    before: Option<&Told>,
+) -> Result<(), Cause> {
+    let (Some(anchor), Some(before)) = (anchor, proved(before, pages)?) else {
+        return check_reader(object, pages, anchor);
+    };
+    let (state, anchored) = (pages.state(), pages.is_anchored());
+    let after = proved(ask(&**anchor)?.as_ref(), pages)?;
+    if after != Some(before) {
+        AnchorRecord::judge(&state, anchored, Some(&AnchorRecord { left: false, ..before }))?;
+    }
+    if after.is_some_and(|after| after.version > state.version && after != before) {
+        return Ok(());
+    }
+    Ok(AnchorRecord::judge(&state, anchored, after.as_ref())?)
 }

@@ -7,6 +7,7 @@ mod beside;
 mod compare;
 mod engine;
 mod follow;
+mod growth;
 mod origin;
 mod prediction;
 mod prefault;

@@ -356,7 +356,7 @@ impl PoolOptions {
 
     fn open_cause(&self, path: &Path) -> Result<Pool, Cause> {
         let access = if self.read_only { Access::ReadOnly } else { Access::ReadWrite };
-        let mut media = crate::media::open(path, &self.as_media(access))?;
+        let mut media = self.model(crate::media::open(path, &self.as_media(access))?);
         let settings = self.settings()?;
         let inner = patiently(self.wait.unwrap_or(Duration::ZERO), || {
             registry::share(&mut media, self.read_only, &settings, |media| {
@@ -385,7 +385,7 @@ impl PoolOptions {
     fn format_cause(&self, path: &Path, len: u64) -> Result<Pool, Cause> {
         let settings = self.settings()?;
         let zeroed = path.metadata().map_or(true, |metadata| metadata.is_file());
-        let mut media = self.create_media(path, len)?;
+        let mut media = self.model(self.create_media(path, len)?);
         media.claim(path, self.allow_remote)?;
         if !zeroed && !self.force {
             options::refuse_data(path, &media)?;
@@ -427,12 +427,14 @@ impl PoolOptions {
     pub fn on_device(&self, device: Arc<dyn indelible_store::medium::Device>, format: bool) -> Result<Pool> {
         let path = Path::new("(device)");
         let open = || -> Result<Pool, Cause> {
+            let media = self.model(Media::from_device(device.clone()));
+            let device = media.device().clone();
             let store = if format {
-                Store::format(device.clone(), identity(), &self.as_format(true, windows::known))?
+                Store::format(device, identity(), &self.as_format(true, windows::known))?
             } else {
-                Store::open(device.clone(), identity())?
+                Store::open(device, identity())?
             };
-            Ok(Pool { inner: Inner::new(path, Media::from_device(device.clone()), store, self.settings()?) })
+            Ok(Pool { inner: Inner::new(path, media, store, self.settings()?) })
         };
         open().map_err(|cause| Error::new(if format { "format" } else { "open" }, cause).pool(path))
     }

@@ -10,7 +10,21 @@ from typing import Any, Literal, Self, TypedDict, final
 
 from typing_extensions import Buffer, disjoint_base
 
-__all__ = ["Block", "Dict", "DictIterator", "Object", "Pool", "SealKey", "__version__", "mkpmo", "pmo", "psync_all"]
+__all__ = [
+    "Block",
+    "Dict",
+    "DictIterator",
+    "Object",
+    "Pool",
+    "SealKey",
+    "__version__",
+    "_reencrypt",
+    "_resize",
+    "_set_anchor",
+    "mkpmo",
+    "pmo",
+    "psync_all",
+]
 
 __version__: str
 

@@ -1,8 +1,9 @@
 //! The key page: the header, the root's seal, and the key slots, each of which has the object's key for one owner.
 
 use super::PageBytes;
-use super::aead::{Sealer, with_cipher};
+use super::aead::{Nonces, Sealer};
 use super::blobs;
+use super::cipher;
 use super::key::{Cost, ObjectKey, Owned, SealKey};
 use super::secret::{Secret, scrub_stack_deep};
 use super::slots::{self, is_intact, sum};
@@ -13,8 +14,6 @@ use crate::format::seal::{
     SLOT_PASSPHRASE, SLOT_TPM, SLOTS, SUITE, Seal, Shape, VERSION,
 };
 use crate::format::{LINE, PAGE, pages_for};
-use chacha20poly1305::XNonce;
-use chacha20poly1305::aead::AeadInPlace;
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -97,8 +96,8 @@ impl KeyPage {
             ..Header::new_zeroed()
         };
         let shape = Shape::of(pages_for(size)).ok_or(SealError::BadKey { why: TOO_LONG })?;
-        let root =
-            Sealer::new(&key, id).seal_node((shape.top(), 0), 1, Some(&header), &[0; PAGE as usize])?;
+        let (top, blank, nonces) = ((shape.top(), 0), [0; PAGE as usize], &mut Nonces::default());
+        let root = Sealer::new(&key, id).seal_node(top, 1, Some(&header), &blank, nonces)?;
         let mut page = KeyPage::of(header, &root);
         for (owner, label) in keys {
             page.add(&key, owner, label)?;
@@ -231,10 +230,8 @@ impl KeyPage {
             };
             let mut key = Secret::zeros(slot.wrapped.len());
             key.copy_from_slice(&slot.wrapped);
-            let (bound, nonce) = (bound(&self.header.id, &slot), XNonce::from_slice(&slot.nonce));
-            let opened = with_cipher(derived.key(), |cipher| {
-                cipher.decrypt_in_place_detached(nonce, &bound, &mut key, (&slot.tag).into()).is_ok()
-            });
+            let bound = bound(&self.header.id, &slot);
+            let opened = cipher::decrypt(derived.key(), &slot.nonce, &bound, &mut key, &slot.tag);
             scrub_stack_deep();
             if opened && info.has_expired() {
                 let (slot, label, at) = (info.slot, info.label.clone(), slot.expires.get());
@@ -294,13 +291,9 @@ impl KeyPage {
         let bound = bound(&self.header.id, &slot);
         let mut wrapped = Secret::zeros(slot.wrapped.len());
         wrapped.copy_from_slice(key.0.key());
-        let tag = with_cipher(derived.key(), |cipher| {
-            let nonce = XNonce::from_slice(&slot.nonce);
-            cipher.encrypt_in_place_detached(nonce, &bound, &mut wrapped).unwrap_or_default()
-        });
+        slot.tag = cipher::encrypt(derived.key(), &slot.nonce, &bound, &mut wrapped);
         scrub_stack_deep();
         slot.wrapped.copy_from_slice(&wrapped);
-        slot.tag = tag.into();
         slot.checksum = U64::new(sum(&slot));
         self.put(*first, &slot);
         blobs::write(&mut self.bytes, *first, &rest[..parts], &blob);

@@ -309,6 +309,7 @@ impl Store {
             page_cache: page_cache_for(&*self.device),
             layers: Arc::new(Mutex::new(layers)),
             based,
+            former: Vec::new(),
             backed: Vec::new(),
             sealed: None,
             heading: None,

@@ -6,6 +6,7 @@ mod ciphertext;
 mod class;
 mod cover;
 mod direct;
+mod former;
 mod grow;
 mod live;
 mod primary;

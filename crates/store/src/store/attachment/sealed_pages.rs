@@ -18,7 +18,7 @@ use crate::lane::Batch;
 use crate::medium::Device;
 use crate::mutant::Mutant;
 use crate::seal::{
-    AnchorRecord, Change, KeyPage, ObjectKey, Opener, PageBytes, PutPage, SealKey, Tree, broken,
+    AnchorRecord, Change, KeyPage, ObjectKey, Opener, PageBytes, PlainPage, PutPage, SealKey, Tree, broken,
 };
 use crate::store::lanes::PageCache;
 use crate::store::locks::lock;
@@ -29,7 +29,6 @@ use std::collections::btree_map::Entry;
 use std::mem::swap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use zeroize::Zeroizing;
 
 /// Longest time in which a batch that is durable is applied: a page of it that does not verify until then never does.
 const APPLIED: Duration = Duration::from_secs(10);
@@ -332,7 +331,7 @@ impl SealedPages {
     /// # Errors
     /// As for [`read`](SealedPages::read).
     pub fn verify(&self, page: u64) -> Result<()> {
-        self.read(page, &mut Zeroizing::new([0; PAGE as usize]))
+        self.read(page, &mut PlainPage::new())
     }
 
     /// Reads whole pages from `first` on.
@@ -354,7 +353,7 @@ impl SealedPages {
         }
         let mut change = Change::default();
         let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
-        let mut bytes = Zeroizing::new([0; PAGE as usize]);
+        let mut bytes = PlainPage::new();
         for (page, lines) in lines {
             // In parts: the rest is as it was.
             if lines.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() < PAGE as usize {
@@ -447,7 +446,7 @@ fn changes(
 ) -> Result<Lines> {
     let pages = newer.changed_since(older, read)?;
     let mut lines = Lines::of_pages(pages.len());
-    let mut bytes = Zeroizing::new([0; PAGE as usize]);
+    let mut bytes = PlainPage::new();
     for page in pages {
         newer.page(page, &mut bytes, read)?;
         lines.add(0, page * PAGE, &bytes[..]);
