@@ -95,6 +95,6 @@ impl Writer {
 /// The bytes that are the object's own, and not its base's, in runs.
 fn own_runs(object: &Located, layers: Option<&Layers>) -> Vec<Range<u64>> {
     let pages = object.entry.pages.get();
-    let runs = layers.map_or_else(|| vec![0..pages], |layers| layers.own_runs(pages));
+    let runs = layers.map_or_else(|| std::iter::once(0..pages).collect(), |layers| layers.own_runs(pages));
     runs.into_iter().map(|run| run.start * PAGE..run.end * PAGE).collect()
 }
