@@ -30,7 +30,7 @@ pub(crate) struct Ecc {
     seed: Option<u64>,
 }
 
-/// What came of the damages that one thread made.
+/// The outcome of the damages that one thread made.
 struct Judge<'a> {
     codewords: &'a [u128],
     random: fastrand::Rng,

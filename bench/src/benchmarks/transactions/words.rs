@@ -36,9 +36,9 @@ impl Random {
 
 pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     let (rounds, repairs) = match (environment.smoke, environment.quick) {
-        (true, _) => (10, 20),
-        (_, true) => (1_000, 500),
-        _ => (10_000, 5_000),
+        (true, _) => (10, 1),
+        (_, true) => (1_000, 21),
+        _ => (10_000, 201),
     };
     let mut table = Table::new(
         "A word and its check word",
@@ -70,24 +70,39 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
         look.median(),
     ));
     for flips in 1..=7 {
-        let (start, mut wrong) = (Instant::now(), 0);
+        let mut means = Samples::default();
         for _ in 0..repairs {
-            let (word, bits) = (random.next(), random.bits(flips));
-            let found = repair(word ^ (bits >> 64) as u64, check_word(word) ^ bits as u64);
-            wrong += usize::from(found.is_ok_and(|found| found.word != word));
+            means.push(mean_repair(&mut random, flips)?);
         }
-        if wrong > 0 {
-            return Err(format!("{wrong} words with {flips} wrong bits were repaired to others").into());
-        }
-        let mean = start.elapsed().as_nanos() as f64 / f64::from(repairs);
-        table.row(vec![format!("repair of {flips} wrong bits, mean").into(), mean.into()]);
+        let what = format!("repair of {flips} wrong bits, mean");
+        table.row(vec![what.as_str().into(), cell(&means), Cell::Empty]);
         if flips == REPAIR.0 {
-            let what = format!("repair of {flips} wrong bits, mean");
-            section.goals.push(Goal::at_most(what, Unit::Nanoseconds, REPAIR.1, mean));
+            section.goals.push(Goal::at_most(what, Unit::Nanoseconds, REPAIR.1, means.median()));
         }
     }
     section.tables.push(table);
     Ok(())
+}
+
+/// Mean of the nanoseconds of some repairs: few, so that other programs fall into few of the means.
+fn mean_repair(random: &mut Random, flips: u32) -> Result<f64> {
+    const COUNT: usize = 100;
+    let damaged: Vec<(u64, u64, u64)> = (0..COUNT)
+        .map(|_| (random.next(), random.bits(flips)))
+        .map(|(word, bits)| (word, word ^ (bits >> 64) as u64, check_word(word) ^ bits as u64))
+        .collect();
+    let is_wrong = |(word, damaged, check): &&(u64, u64, u64)| {
+        // One in 82,000 damages of 7 bits is refused.
+        repair(black_box(*damaged), *check).is_ok_and(|found| found.word != *word)
+    };
+    let start = Instant::now();
+    let wrong = damaged.iter().filter(is_wrong).count();
+    let mean = start.elapsed().as_nanos() as f64 / COUNT as f64;
+    if wrong == 0 {
+        Ok(mean)
+    } else {
+        Err(format!("{wrong} words with {flips} wrong bits were repaired to others").into())
+    }
 }
 
 /// Nanoseconds for each of `count` words, all of which are counted.
