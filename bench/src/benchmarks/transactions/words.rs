@@ -86,7 +86,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
 
 /// Mean of the nanoseconds of some repairs: few, so that other programs fall into few of the means.
 fn mean_repair(random: &mut Random, flips: u32) -> Result<f64> {
-    const COUNT: usize = 100;
+    const COUNT: usize = 20;
     let damaged: Vec<(u64, u64, u64)> = (0..COUNT)
         .map(|_| (random.next(), random.bits(flips)))
         .map(|(word, bits)| (word, word ^ (bits >> 64) as u64, check_word(word) ^ bits as u64))
