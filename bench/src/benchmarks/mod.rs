@@ -9,6 +9,7 @@ mod heap;
 mod kernels;
 mod lane_bytes;
 mod maps;
+mod models;
 mod open;
 mod psync;
 mod recovery;
@@ -89,6 +90,11 @@ pub const ALL: &[Benchmark] = &[
         name: "sealing",
         about: "sealed objects: first touches, prediction, psyncs, the computations of the papers",
         run: sealing::run,
+    },
+    Benchmark {
+        name: "models",
+        about: "modelled media: whether calls take the time that their parameter files say",
+        run: models::run,
     },
     Benchmark {
         name: "snapshots",

@@ -145,6 +145,7 @@ mod locks;
 mod shared;
 mod tickets;
 mod total;
+mod transactional;
 mod transactions;
 
 use std::sync::Arc;
@@ -227,6 +228,21 @@ pub const MODELS: &[Model] = &[
         holds::a_held_object_is_whole::<true>,
     ),
     bounded(3, "so it is by locks", holds::a_held_object_is_whole::<false>),
+    bounded(
+        2,
+        "transactions that were acknowledged are durable, in their order",
+        transactional::acknowledged_transactions_are_durable,
+    ),
+    bounded(
+        2,
+        "none is acknowledged after a failed write",
+        transactional::none_is_acknowledged_after_a_failure,
+    ),
+    bounded(
+        2,
+        "a failed write of the second leaves the first",
+        transactional::the_first_may_be_there_without_the_second,
+    ),
     bounded(4, "a transaction sees one state", transactions::a_transaction_sees_one_state),
     bounded(4, "of two that read what the other changes one is aborted", transactions::no_skew),
     bounded(4, "changes of two transactions are both kept", transactions::changes_are_kept),

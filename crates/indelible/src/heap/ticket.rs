@@ -52,6 +52,7 @@ impl Heap {
 
     /// Takes the cut of a round. The gate is open again before the durable write.
     fn cut(&self) -> Result<()> {
+        self.audited()?;
         let mut quiet = self.raw.quiet(self.object.patience()).map_err(|error| self.error("psync", error))?;
         self.object.psync_cut_gated(|| quiet.open())
     }
