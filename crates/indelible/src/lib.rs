@@ -82,7 +82,7 @@ pub use maintenance::{
     Finding, Part, RepairAction, RepairOptions, Report, Severity, SuperblockSlot, Upgraded, check, repair,
     upgrade,
 };
-pub use object::{Object, PsyncStats, ReadObject, Shared, psync_all};
+pub use object::{Beside, Bystanders, Object, PsyncStats, ReadObject, Shared, psync_all};
 pub use plain::Plain;
 pub use pool::{
     Anchor, BadKeep, BrokenPage, Collected, CreateOptions, Difference, FileAnchor, Keep, LaneUse, List,

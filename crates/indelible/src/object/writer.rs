@@ -5,7 +5,7 @@
 use super::engine::Core;
 use super::origin::Trust;
 use super::stats::PsyncStats;
-use super::together::{cut_cores, psync_cores};
+use super::together::psync_cores;
 use crate::dirty::DirtyLines;
 use crate::error::{Cause, Error, Result};
 use crate::plain::{Plain, frozen, placed};
@@ -37,7 +37,7 @@ pub struct Object {
     marks: Arc<DirtyLines>,
     /// Whether every store has to be marked, with explicit tracking.
     explicit: bool,
-    pool: Arc<PoolInner>,
+    pub(super) pool: Arc<PoolInner>,
     name: String,
     /// As the core's trust has it.
     pub(super) foreign: bool,
@@ -234,27 +234,6 @@ impl Object {
     /// and attach again: the attach finds out, and recovers every acknowledged psync.
     pub fn psync(&mut self) -> Result<()> {
         self.pool.alive().and_then(|()| self.core_mut().psync()).map_err(|cause| self.error("psync", cause))
-    }
-
-    /// As [`psync`](Object::psync), while other threads may be storing to the object through pointers or
-    /// atomics: a consistent cut. Their stores wait while it is taken, or belong to the next psync. A
-    /// system call that writes into the object at that moment fails with `EFAULT`.
-    ///
-    /// # Errors
-    /// As for [`psync`](Object::psync).
-    pub fn psync_cut(&self) -> Result<()> {
-        self.cut(false, || {})
-    }
-
-    /// As [`psync_cut`](Object::psync_cut), with a gate closed that keeps all out who store under locks of the object's heap. Calls `fixed`
-    /// when the content is fixed, before the durable write.
-    pub(crate) fn psync_cut_gated(&self, fixed: impl FnOnce()) -> Result<()> {
-        self.cut(true, fixed)
-    }
-
-    fn cut(&self, gated: bool, fixed: impl FnOnce()) -> Result<()> {
-        let cut = self.pool.alive().and_then(|()| cut_cores(&mut [&mut *self.core()], gated, fixed));
-        cut.map_err(|cause| self.error("psync", cause))
     }
 
     /// Whether the object differs from its last psync: whether a detach now would lose stores. Costs a look at the pages that
