@@ -86,6 +86,6 @@ pub use object::{Beside, Bystanders, Object, PsyncStats, ReadObject, Shared, psy
 pub use plain::Plain;
 pub use pool::{
     Anchor, BadKeep, BrokenPage, Collected, CreateOptions, Difference, FileAnchor, Keep, LaneUse, List,
-    MediumKind, Pool, PoolInfo, PoolOptions, SealKey, Stat, State, Tie, Tracking,
+    Logged, MediumKind, Pool, PoolInfo, PoolOptions, SealKey, Stat, State, Tie, Tracking,
 };
 pub use relative::Relative;

@@ -21,6 +21,51 @@ impl Bystanders for Patient {
     }
 }
 
+/// The threads that store 1, 2, 3, … in this order, each to a page of its own choice.
+struct Stores {
+    base: usize,
+    last: Mutex<u64>,
+    allowed: AtomicU64,
+}
+
+impl Stores {
+    fn next(&self) -> bool {
+        let mut last = self.last.lock().unwrap();
+        if *last >= self.allowed.load(Ordering::SeqCst) {
+            return false;
+        }
+        *last += 1;
+        let at = std::ptr::with_exposed_provenance_mut(self.base + place(*last) * PAGE);
+        // SAFETY: a page of the mapping, which outlives the threads; atomic.
+        unsafe { AtomicU64::from_ptr(at) }.store(*last, Ordering::SeqCst);
+        true
+    }
+
+    fn last(&self) -> u64 {
+        *self.last.lock().unwrap()
+    }
+
+    /// Waits for a store.
+    fn reach(&self, store: u64) {
+        while self.last() < store {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Stores itself, between the look and the copies.
+impl Bystanders for &Stores {
+    fn before_copy(&mut self, round: u32, _: usize) -> Beside {
+        if round < 2 {
+            (0..20).for_each(|_| {
+                self.next();
+            });
+        }
+        std::thread::yield_now();
+        Beside::Copy
+    }
+}
+
 fn possible() -> bool {
     let possible = Rung::WpAsync.available();
     if !possible {
@@ -35,71 +80,130 @@ fn place(n: u64) -> usize {
     if hash % 4 == 0 { hash / 4 % PAGES } else { hash / 4 % 600 }
 }
 
-/// A thread stores 1, 2, 3, … each to a page of its own choice. Whatever a cut has, it is what was there after one of these stores.
+/// Whatever a cut has, it is what was there after one of the stores.
 #[test]
 fn a_cut_shows_one_moment_and_loses_nothing() {
     if !possible() {
         return;
     }
-    for (number, what) in ["copied", "frozen"].into_iter().enumerate() {
+    for (number, copied) in [true, false].into_iter().enumerate() {
         let mut rig = Rig::new(window(60 + number), PAGES, Rung::WpAsync);
-        let base = rig.at(0).expose_provenance();
-        let (stop, stored) = (AtomicBool::new(false), AtomicU64::new(0));
-        let (mut primary, mut model, mut modelled) = (vec![0; PAGES], vec![0; PAGES], 0);
-        let mut copies = 0;
+        let stores =
+            Stores { base: rig.at(0).expose_provenance(), last: Mutex::new(0), allowed: AtomicU64::new(0) };
+        let stop = AtomicBool::new(false);
+        let (mut primary, mut model, mut modelled, mut copies) = (vec![0; PAGES], vec![0; PAGES], 0, 0);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
-                    let n = stored.load(Ordering::Relaxed) + 1;
-                    let at = std::ptr::with_exposed_provenance_mut(base + place(n) * PAGE);
-                    // SAFETY: a page of the mapping, which outlives this scope; atomic.
-                    unsafe { AtomicU64::from_ptr(at) }.store(n, Ordering::SeqCst);
-                    stored.store(n, Ordering::Relaxed);
-                    if n % 16 == 0 {
-                        // So that looks find a quiet moment now and then.
+                    if !stores.next() {
                         std::thread::yield_now();
                     }
                 }
             });
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                for round in 0..150 {
-                    let before = stored.load(Ordering::Relaxed);
-                    let cut = if what == "copied" { Cut::Copied(&mut Patient) } else { Cut::Frozen };
-                    rig.tracker.hold(false, cut).unwrap();
-                    let dirty = rig.collect();
-                    for page in &dirty {
-                        let copied = rig.tracker.copy_of(*page as u64);
-                        copies += usize::from(copied.is_some());
-                        // SAFETY: the first word of a page's copy.
-                        primary[*page] = copied
-                            .map_or_else(|| rig.load(*page), |copy| unsafe { copy.cast::<u64>().read() });
-                    }
-                    // One psync in five fails, and leaves all to the next.
-                    if round % 5 != 4 {
-                        rig.settle(&dirty, &dirty.clone());
-                    }
-                    rig.tracker.release().unwrap();
-                    let last = primary.iter().copied().max().unwrap();
-                    assert!(last >= before, "{what}, round {round}: {last} is before {before}");
-                    while modelled < last {
-                        modelled += 1;
-                        model[place(modelled)] = modelled;
-                    }
-                    let wrong = (0..PAGES).find(|page| primary[*page] != model[*page]);
-                    assert_eq!(wrong, None, "{what}, round {round}: not the state after store {last}");
+            let _stop = Stop(&stop);
+            for round in 0..300 {
+                let about = format!("copied: {copied}, round {round}");
+                let before = stores.last();
+                stores.allowed.store(before + 20, Ordering::SeqCst);
+                stores.reach(before + 20);
+                // Copies need a moment without stores in the end.
+                stores.allowed.store(if copied { before + 3000 } else { u64::MAX }, Ordering::SeqCst);
+                // The thread is running.
+                stores.reach(before + 25);
+                let cut = if copied { Cut::Copied(&mut &stores) } else { Cut::Frozen };
+                rig.tracker.hold(false, cut).unwrap();
+                let dirty = rig.collect();
+                for page in &dirty {
+                    let copy = rig.tracker.copy_of(*page as u64);
+                    copies += usize::from(copy.is_some());
+                    // SAFETY: the first word of a page's copy.
+                    primary[*page] =
+                        copy.map_or_else(|| rig.load(*page), |copy| unsafe { copy.cast::<u64>().read() });
                 }
-            }));
-            stop.store(true, Ordering::Relaxed);
-            if let Err(panic) = result {
-                std::panic::resume_unwind(panic);
+                // One psync in five fails, and leaves all to the next.
+                if round % 5 != 4 {
+                    rig.settle(&dirty, &dirty.clone());
+                }
+                stores.allowed.store(0, Ordering::SeqCst);
+                rig.tracker.release().unwrap();
+                let last = primary.iter().copied().max().unwrap();
+                assert!(last >= before + 20, "{about}: {last} is before {before}");
+                while modelled < last {
+                    modelled += 1;
+                    model[place(modelled)] = modelled;
+                }
+                let wrong = (0..PAGES).find(|page| primary[*page] != model[*page]);
+                assert_eq!(wrong, None, "{about}: not the state after store {last}");
             }
         });
-        assert_eq!(copies > 0, what == "copied");
+        assert_eq!(copies > 0, copied);
         for page in rig.collect() {
             primary[page] = rig.load(page);
         }
         let lost = (0..PAGES).find(|page| primary[*page] != rig.load(*page));
-        assert_eq!(lost, None, "{what}: a store was lost");
+        assert_eq!(lost, None, "copied: {copied}: a store was lost");
+    }
+}
+
+/// What comes after the moment of a cut, and before its end, is the next psync's: also in a part of the object that becomes known as a
+/// whole meanwhile.
+#[test]
+fn a_store_after_the_moment_is_the_next_psyncs() {
+    if !possible() {
+        return;
+    }
+    let mut rig = Rig::new(window(66), PAGES, Rung::WpAsync);
+    let mut expected = BTreeSet::new();
+    for round in 0..60 {
+        let (hot, late) = (700 + round / 20 * 2000, 800 + round / 20 * 2000 + round);
+        rig.store(hot, 2 * round as u64 + 1);
+        expected.insert(hot);
+        rig.tracker.hold(false, Cut::Copied(&mut Patient)).unwrap();
+        let dirty = rig.collect();
+        assert!(dirty.is_superset(&expected), "round {round}: {dirty:?}");
+        rig.store(late, 1);
+        rig.store(hot, 2 * round as u64 + 2);
+        // SAFETY: the first word of a page's copy.
+        let copy = unsafe { rig.tracker.copy_of(hot as u64).unwrap().cast::<u64>().read() };
+        assert_eq!(copy, 2 * round as u64 + 1);
+        rig.settle(&dirty, &expected);
+        rig.tracker.release().unwrap();
+        expected = BTreeSet::from([hot, late]);
+    }
+    assert!(rig.collect().is_superset(&expected));
+}
+
+/// Has a thread begin to store to a page; it is `done` when it could.
+struct Waiting {
+    at: usize,
+    begun: AtomicBool,
+    done: AtomicBool,
+}
+
+impl Waiting {
+    fn new(rig: &Rig, page: usize) -> Waiting {
+        Waiting {
+            at: rig.at(page).expose_provenance(),
+            begun: AtomicBool::new(false),
+            done: AtomicBool::new(false),
+        }
+    }
+
+    fn store(&self) {
+        self.begun.store(true, Ordering::SeqCst);
+        // SAFETY: a page of the mapping, which outlives the thread; atomic.
+        unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(self.at)) }
+            .store(2, Ordering::SeqCst);
+        self.done.store(true, Ordering::SeqCst);
+    }
+
+    /// The thread has had every opportunity.
+    fn is_held_up(&self) -> bool {
+        while !self.begun.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        (0..3000).for_each(|_| std::thread::yield_now());
+        !self.done.load(Ordering::SeqCst)
     }
 }
 
@@ -113,41 +217,46 @@ fn only_stores_to_dirty_pages_wait() {
     rig.store(7, 1);
     rig.tracker.hold(false, Cut::Frozen).unwrap();
     assert_eq!(rig.collect(), BTreeSet::from([7]));
-    let (seven, stored) = (rig.at(7).expose_provenance(), AtomicBool::new(false));
+    let (dirty, others) = (Waiting::new(&rig, 7), [8, 2500].map(|page| Waiting::new(&rig, page)));
     std::thread::scope(|scope| {
-        let pages: Vec<_> = [8, 2500].map(|page| rig.at(page).expose_provenance()).to_vec();
-        // SAFETY: pages of the mapping, which outlives this scope; atomic.
-        let store = |at| {
-            unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(at)) }
-                .store(2, Ordering::SeqCst)
-        };
-        scope.spawn(move || pages.into_iter().for_each(store)).join().unwrap();
-        let stored = &stored;
-        scope.spawn(move || {
-            store(seven);
-            stored.store(true, Ordering::SeqCst);
-        });
+        scope.spawn(|| others.iter().for_each(Waiting::store)).join().unwrap();
+        scope.spawn(|| dirty.store());
         assert_eq!(rig.collect(), BTreeSet::from([7]), "the cut was before that");
         rig.settle(&BTreeSet::from([7]), &BTreeSet::from([7]));
-        assert!(!stored.load(Ordering::SeqCst) && rig.load(7) == 1);
+        let held_up = dirty.is_held_up();
         rig.tracker.release().unwrap();
+        assert!(held_up);
     });
     assert_eq!(rig.load(7), 2);
     assert_eq!(rig.collect(), BTreeSet::from([7, 8, 2500]));
+}
+
+/// Ends another thread even when an assertion fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 /// Keeps a thread away while pages are copied.
 struct Locking<'a> {
     lock: &'a Mutex<()>,
     locked: Option<MutexGuard<'a, ()>>,
-    again: u32,
+    calls: &'a AtomicU64,
 }
 
 impl Bystanders for Locking<'_> {
     fn before_copy(&mut self, round: u32, _: usize) -> Beside {
         if round > 0 {
-            self.again += 1;
             self.locked.get_or_insert_with(|| self.lock.lock().unwrap());
+            return Beside::Copy;
+        }
+        // A call that began after the look has ended: the next look finds its stores.
+        let before = self.calls.load(Ordering::SeqCst);
+        while self.calls.load(Ordering::SeqCst) < before + 2 {
+            std::thread::yield_now();
         }
         Beside::Copy
     }
@@ -163,7 +272,7 @@ fn system_calls_go_on_beside_a_cut_by_copies() {
     const RUN: usize = 300;
     let mut rig = Rig::new(window(63), 4 * RUN, Rung::WpAsync);
     let base = rig.at(0).expose_provenance();
-    let (stop, lock, mut again) = (AtomicBool::new(false), Mutex::new(()), 0);
+    let (stop, lock, calls) = (AtomicBool::new(false), Mutex::new(()), AtomicU64::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut source = std::fs::File::open("/dev/zero").unwrap();
@@ -173,15 +282,17 @@ fn system_calls_go_on_beside_a_cut_by_copies() {
                 // SAFETY: bytes of the mapping that only this thread uses by reference, which outlives this scope.
                 let bytes: &mut [u8] = unsafe { std::slice::from_raw_parts_mut(at, RUN * PAGE) };
                 let read = source.read(bytes);
+                calls.fetch_add(1, Ordering::SeqCst);
                 if !matches!(read, Ok(read) if read == bytes.len()) {
                     stop.store(true, Ordering::Relaxed);
                 }
                 assert!(matches!(read, Ok(read) if read == bytes.len()), "{read:?}");
             }
         });
+        let _stop = Stop(&stop);
         for value in 1..=200 {
             rig.store(3, value);
-            let mut others = Locking { lock: &lock, locked: None, again: 0 };
+            let mut others = Locking { lock: &lock, locked: None, calls: &calls };
             rig.tracker.hold(false, Cut::Copied(&mut others)).unwrap();
             let dirty = rig.collect();
             assert!(
@@ -189,14 +300,12 @@ fn system_calls_go_on_beside_a_cut_by_copies() {
             );
             rig.settle(&dirty, &dirty.clone());
             rig.tracker.release().unwrap();
-            again += others.again;
+            assert!(others.locked.is_some(), "the thread did not store during the cut");
             if stop.load(Ordering::Relaxed) {
                 break;
             }
         }
-        stop.store(true, Ordering::Relaxed);
     });
-    assert!(again > 0, "the thread never stored during a cut");
 }
 
 /// Gives up as soon as it is asked again.
@@ -231,25 +340,21 @@ fn all_stores_wait_where_pages_are_marked() {
     }
     let mut rig = Rig::new(window(65), 3000, Rung::WpAsync);
     rig.store(1, 1);
-    rig.tracker.marks().mark([5 * PAGE..6 * PAGE]);
+    rig.tracker.marks().mark(std::iter::once(5 * PAGE..6 * PAGE));
     rig.tracker.hold(false, Cut::Copied(&mut Patient)).unwrap();
     assert_eq!(rig.collect(), BTreeSet::from([1, 5]));
     assert!(rig.tracker.copy_of(1).is_none());
-    let (five, stored) = (rig.at(5).expose_provenance(), AtomicBool::new(false));
+    let five = Waiting::new(&rig, 5);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            // SAFETY: a page of the mapping, which outlives this scope; atomic.
-            unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(five)) }
-                .store(3, Ordering::SeqCst);
-            stored.store(true, Ordering::SeqCst);
-        });
+        scope.spawn(|| five.store());
         rig.settle(&BTreeSet::from([1, 5]), &BTreeSet::from([1]));
-        assert!(!stored.load(Ordering::SeqCst));
-        // Marked during the cut: the next psync's.
+        let held_up = five.is_held_up();
         rig.tracker.release().unwrap();
+        assert!(held_up);
     });
+    // Marked during the cut: the next psync's.
     rig.tracker.hold(false, Cut::Copied(&mut Patient)).unwrap();
-    rig.tracker.marks().mark([8 * PAGE..9 * PAGE]);
+    rig.tracker.marks().mark(std::iter::once(8 * PAGE..9 * PAGE));
     let dirty = rig.collect();
     assert!(dirty.contains(&5) && !dirty.contains(&8), "{dirty:?}");
     rig.settle(&dirty, &dirty.clone());

@@ -2,6 +2,7 @@
 
 mod copies;
 mod create_options;
+mod dirty;
 mod info;
 mod length;
 mod lifetimes;
@@ -18,7 +19,7 @@ mod windows;
 
 pub use copies::{Collected, Difference};
 pub use create_options::CreateOptions;
-pub use info::{LaneUse, PoolInfo, Stat, State};
+pub use info::{LaneUse, Logged, PoolInfo, Stat, State};
 pub use lifetimes::Tie;
 pub use options::{MediumKind, PoolOptions, Tracking};
 pub use seal_key::{Anchor, FileAnchor, SealKey};
