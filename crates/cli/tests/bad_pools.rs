@@ -237,11 +237,14 @@ fn a_read_attach_on_a_full_copy_on_write_file_system_needs_no_space() {
         \"$0\" ls /mnt/p >/dev/null || exit 95
         \"$0\" check /mnt/p >/dev/null || exit 94
         test \"$(\"$0\" cat /mnt/p a)\" = psynced || exit 93
-        \"$0\" attach-check /mnt/p a",
+        \"$0\" attach-check /mnt/p a >/dev/null || exit 92
+        echo more | \"$0\" put /mnt/p a 2>&1",
         image.display()
     );
     match in_own_namespace(&script) {
-        Some(run) if run.code != Some(99) => drop(run.fine()),
+        Some(run) if run.code != Some(99) => {
+            assert!(run.code == Some(1) && run.out.contains("free space on the file system"), "{run:?}");
+        }
         _ => skipped(
             "a full copy-on-write file system: no mount namespace with loop devices and btrfs to be had",
         ),

@@ -90,8 +90,8 @@ def test_reading_into_an_array_goes_on_beside_cuts(path: Path, tmp_path: Path) -
     if not offers("wp-async"):
         not_tested("readinto beside cuts: tracking by wp-async, which this kernel does not offer")
         pytest.skip("not offered")
-    size = 4 * MIB
-    pool = indelible.open(path, 64 * MIB, tracking="wp-async")
+    size = MIB
+    pool = indelible.open(path, 256 * MIB, tracking="wp-async")
     array = pool.array("w", size, "u1")
     files = [tmp_path / f"{number}.bin" for number in range(3)]
     for number, file in enumerate(files):
@@ -112,11 +112,14 @@ def test_reading_into_an_array_goes_on_beside_cuts(path: Path, tmp_path: Path) -
     try:
         for _ in range(40):
             array.psync(cut=True)
-            seen = pool.array("w", mode="r")
+            pool.create_from("w", "seen")  # what the cut made durable
+            seen = pool.array("seen", mode="r")
             changes = np.flatnonzero(np.diff(seen))
             assert len(changes) <= 1, changes
             if len(changes) == 1 and seen[-1] != 0:
                 assert (int(seen[-1]) % 3) + 1 == seen[0]
+            del seen
+            pool.remove("seen")
             before = calls[0]
             while calls[0] == before and not errors:
                 time.sleep(0)
