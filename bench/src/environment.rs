@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::clock::Clock;
+use crate::modelled::Model;
 use indelible::{MediumKind, Pool, PoolOptions, Tracking};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
@@ -75,6 +76,10 @@ pub struct Environment {
     pub paper_sizes: bool,
     /// By how much TPC-C's tables and operations are divided in a full run.
     pub tpcc_divisor: u32,
+    /// A modelled medium in place of this machine's.
+    pub model: Option<Model>,
+    /// A folder on LUKS.
+    pub luks: Option<PathBuf>,
     memory: Scratch,
     file: Scratch,
 }
@@ -87,6 +92,8 @@ impl Environment {
             quick: matches!(extent, Extent::Smoke | Extent::Quick),
             paper_sizes: extent == Extent::PaperSizes,
             tpcc_divisor: 1,
+            model: None,
+            luks: None,
             memory: Scratch::new(memory)?,
             file: Scratch::new(file)?,
         })

@@ -13,6 +13,7 @@ mod kernels;
 mod machine;
 mod mapped;
 mod model;
+mod modelled;
 mod pattern;
 mod peers;
 mod personalities;
@@ -25,6 +26,7 @@ mod traffic;
 use clap::{Parser, Subcommand};
 use environment::{Environment, Extent};
 use model::{Report, SCHEMA, Section};
+use modelled::Model;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -68,6 +70,13 @@ enum Command {
         /// Divides the rows and the operations of TPC-C, which otherwise are the paper's.
         #[arg(long, value_name = "N", default_value_t = 1, conflicts_with_all = ["quick", "smoke"], value_parser = clap::value_parser!(u32).range(1..))]
         tpcc_divisor: u32,
+        /// Sealed objects on a modelled medium in place of this machine's: optane, dram-battery, cxl-near, cxl-far, cxl-cached, ssd-sata, ssd-nvme, ssd-optane,
+        /// network-volume, or a parameter file of one's own. For `sealing` and `models`.
+        #[arg(long, value_name = "NAME")]
+        medium: Option<String>,
+        /// A folder on LUKS, to be measured beside sealed objects.
+        #[arg(long, value_name = "DIR")]
+        dir_luks: Option<PathBuf>,
         /// File for all figures, for `report`. A run of everything in a clone leaves them where `report`
         /// looks: docs/benchmarks/run.json.
         #[arg(long, value_name = "FILE")]
@@ -112,6 +121,8 @@ fn main() -> ExitCode {
             smoke,
             paper_sizes,
             tpcc_divisor,
+            medium,
+            dir_luks,
             json,
             dir_file,
             dir_memory,
@@ -123,7 +134,14 @@ fn main() -> ExitCode {
                 (.., true) => Extent::PaperSizes,
                 _ => Extent::Full,
             };
-            run(&names, (extent, tpcc_divisor), json.as_deref(), &dir_file, &dir_memory)
+            run(
+                &names,
+                (extent, tpcc_divisor),
+                (medium.as_deref(), dir_luks),
+                json.as_deref(),
+                &dir_file,
+                &dir_memory,
+            )
         }
         Command::Report { file, to, remarks } => report(&file, &to, &remarks),
         Command::Child { job } => child::work(job),
@@ -153,6 +171,7 @@ fn list() {
 fn run(
     names: &[String],
     (extent, tpcc_divisor): (Extent, u32),
+    (medium, luks): (Option<&str>, Option<PathBuf>),
     json: Option<&Path>,
     file: &Path,
     memory: &Path,
@@ -163,6 +182,8 @@ fn run(
     }
     let mut environment = Environment::new(memory, file, extent)?;
     environment.tpcc_divisor = tpcc_divisor;
+    environment.luks = luks;
+    environment.model = medium.map(|name| modelled_for(name, &chosen)).transpose()?;
     let start = Instant::now();
     let mut sections: Vec<Section> = Vec::with_capacity(chosen.len());
     for benchmark in chosen {
@@ -181,7 +202,7 @@ fn run(
         let report = Report {
             schema: SCHEMA,
             machine: machine::describe(file, memory),
-            command: command_line(names, extent, tpcc_divisor),
+            command: command_line(names, extent, tpcc_divisor, environment.model.as_ref()),
             quick: environment.quick,
             seconds: start.elapsed().as_secs_f64(),
             sections,
@@ -193,12 +214,25 @@ fn run(
     Ok(())
 }
 
+/// The modelled medium of this name, for benchmarks that run on one.
+fn modelled_for(name: &str, chosen: &[&benchmarks::Benchmark]) -> Result<Model> {
+    match chosen.iter().find(|benchmark| !["sealing", "models"].contains(&benchmark.name)) {
+        Some(benchmark) => Err(format!(
+            "{} runs on this machine's media only: --medium is for sealing and models",
+            benchmark.name
+        )
+        .into()),
+        None => Model::find(name),
+    }
+}
+
 /// The run without the places of files, which say nothing to others.
-fn command_line(names: &[String], extent: Extent, tpcc_divisor: u32) -> String {
+fn command_line(names: &[String], extent: Extent, tpcc_divisor: u32, model: Option<&Model>) -> String {
     let mut words = vec!["pmo-bench run".to_owned()];
     words.extend(names.iter().cloned());
     words.extend(extent.option().map(str::to_owned));
     words.extend((tpcc_divisor > 1).then(|| format!("--tpcc-divisor {tpcc_divisor}")));
+    words.extend(model.map(|model| format!("--medium {}", model.short)));
     words.join(" ")
 }
 
@@ -246,6 +280,16 @@ mod tests {
     }
 
     #[test]
+    fn only_some_benchmarks_run_on_modelled_media() {
+        let of = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            modelled_for("optane", &benchmarks::choose(&names).unwrap()).map(|model| model.short)
+        };
+        assert_eq!(of(&["sealing", "models"]).unwrap(), "optane");
+        assert!(of(&["psync"]).unwrap_err().to_string().contains("psync") && of(&[]).is_err());
+    }
+
+    #[test]
     fn other_files_are_refused() {
         assert!(parse("{").is_err());
         assert!(parse("{}").unwrap_err().to_string().contains("not what"));
@@ -254,8 +298,11 @@ mod tests {
 
     #[test]
     fn the_command_line_repeats_the_run() {
-        assert_eq!(command_line(&["open".into()], Extent::Quick, 1), "pmo-bench run open --quick");
-        assert_eq!(command_line(&[], Extent::Full, 1), "pmo-bench run");
-        assert_eq!(command_line(&[], Extent::Full, 10), "pmo-bench run --tpcc-divisor 10");
+        assert_eq!(command_line(&["open".into()], Extent::Quick, 1, None), "pmo-bench run open --quick");
+        assert_eq!(command_line(&[], Extent::Full, 1, None), "pmo-bench run");
+        assert_eq!(command_line(&[], Extent::Full, 10, None), "pmo-bench run --tpcc-divisor 10");
+        let far = Model::find("cxl-far").unwrap();
+        let line = command_line(&["models".into()], Extent::Full, 1, Some(&far));
+        assert_eq!(line, "pmo-bench run models --medium cxl-far");
     }
 }

@@ -38,12 +38,13 @@ fn the_page_for_rust_is_true() {
     assert_eq!(compared, 7);
 }
 
-/// The program of the page on sealed objects is an example.
+/// The programs of the page on sealed objects are examples.
 #[test]
 fn the_page_on_sealed_objects_is_true_for_rust() {
     let page = include_str!("../../docs/cookbook/sealed.md");
     let programs: Vec<_> = blocks(page).into_iter().filter(|(kind, _)| kind == "rust").collect();
-    assert_eq!(programs, [("rust".to_owned(), include_str!("../src/diary.rs").to_owned())]);
+    let ours = [include_str!("../src/diary.rs"), include_str!("../src/ledger.rs")];
+    assert_eq!(programs, ours.map(|program| ("rust".to_owned(), program.to_owned())));
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("diary.key"), [7; 32]).unwrap();
     for entries in ["1 entries\n", "2 entries\n"] {
@@ -55,6 +56,16 @@ fn the_page_on_sealed_objects_is_true_for_rust() {
             (entries.into(), &b""[..])
         );
     }
+    for entries in ["2 written, 2 read\n", "4 written, 4 read\n"] {
+        let ledger =
+            std::process::Command::new(env!("CARGO_BIN_EXE_ledger")).current_dir(folder.path()).output();
+        let ledger = ledger.unwrap();
+        assert_eq!(
+            (String::from_utf8_lossy(&ledger.stdout), ledger.stderr.as_slice()),
+            (entries.into(), &b""[..])
+        );
+    }
+    assert!(folder.path().join("elsewhere.anchor").exists());
     std::fs::write(folder.path().join("diary.key"), [8; 32]).unwrap();
     let diary = std::process::Command::new(env!("CARGO_BIN_EXE_diary")).current_dir(folder.path()).output();
     let diary = diary.unwrap();
@@ -62,6 +73,25 @@ fn the_page_on_sealed_objects_is_true_for_rust() {
         !diary.status.success() && String::from_utf8_lossy(&diary.stderr).contains("WrongKey"),
         "{diary:?}"
     );
+}
+
+/// The program of the page on transactions is an example.
+#[test]
+fn the_page_on_transactions_is_true_for_rust() {
+    let page = include_str!("../../docs/cookbook/transactions.md");
+    let programs: Vec<_> = blocks(page).into_iter().filter(|(kind, _)| kind == "rust").collect();
+    assert_eq!(programs, [("rust".to_owned(), include_str!("../src/bank.rs").to_owned())]);
+    let folder = tempfile::tempdir().unwrap();
+    for run in 1..=2 {
+        let bank = std::process::Command::new(env!("CARGO_BIN_EXE_bank")).current_dir(folder.path()).output();
+        let bank = bank.unwrap();
+        let text = String::from_utf8_lossy(&bank.stdout).into_owned();
+        assert!(bank.status.success() && bank.stderr.is_empty(), "{bank:?}");
+        let made = 100 * run;
+        let last = format!("200000 in all; transfers [{}]", vec![made.to_string(); 8].join(", "));
+        assert_eq!(text.lines().last(), Some(&*last));
+        assert_eq!(text.lines().count(), 801);
+    }
 }
 
 /// The tool as the workspace's tests have it: built for them already, with its dependencies.

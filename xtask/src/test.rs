@@ -38,6 +38,15 @@ const REST: &[Step] = &[
         step("mutants", TESTS)?;
         done(evidence::mutants(false))
     }),
+    Step::new("engines of sealing", 30, || {
+        // The benchmarks alone have the feature, so that no other step runs its test.
+        let test = ["test", "-p", "indelible-store", "--features", "engines", "--lib", "seal::cipher"];
+        done(step("engines of sealing", &test))
+    }),
+    Step::new("optional features", 60, || {
+        let test = ["test", "-p", "indelible", "--features", "serde,tracing", "--test", "features"];
+        done(step("features", &test))
+    }),
     Step::new("ten thousand histories of types", 20, || {
         let test =
             ["test", "--workspace", "--test", "retention", "--", "--ignored", "ten_thousand_generated"];
@@ -130,7 +139,10 @@ fn benchmarks() -> Result<Outcome> {
 
 /// Hands over to the benchmark crate.
 pub(crate) fn bench<S: AsRef<str>>(arguments: &[S]) -> Result {
-    let mut all = vec!["run", "--release", "-p", "indelible-bench", "--"];
+    let features = ["--features", "indelible-bench/without-integrity"];
+    let mut all = vec!["run", "--release", "-p", "indelible-bench"];
+    all.extend(features);
+    all.push("--");
     all.extend(arguments.iter().map(AsRef::as_ref));
     step("benchmarks", &all)
 }

@@ -9,6 +9,7 @@ mod heap;
 mod kernels;
 mod lane_bytes;
 mod maps;
+mod models;
 mod open;
 mod psync;
 mod recovery;
@@ -17,6 +18,7 @@ mod sealing;
 mod snapshots;
 mod threads;
 mod tickets;
+mod transactions;
 
 use crate::Result;
 use crate::environment::Environment;
@@ -90,6 +92,11 @@ pub const ALL: &[Benchmark] = &[
         run: sealing::run,
     },
     Benchmark {
+        name: "models",
+        about: "modelled media: whether calls take the time that their parameter files say",
+        run: models::run,
+    },
+    Benchmark {
         name: "snapshots",
         about: "snapshots beside a writer, first changes of shared pages, readers that follow",
         run: snapshots::run,
@@ -99,6 +106,11 @@ pub const ALL: &[Benchmark] = &[
         name: "tickets",
         about: "threads and tasks that share a heap and its durable writes, beside one writer",
         run: tickets::run,
+    },
+    Benchmark {
+        name: "transactions",
+        about: "transactions of many threads beside GCC's",
+        run: transactions::run,
     },
 ];
 

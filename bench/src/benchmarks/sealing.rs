@@ -1,6 +1,10 @@
 //! Sealed objects (S3.3, S3.4, S3.8, S3.9): the costs of decrypting pages when they are touched, the part of them that prediction hides, and psyncs.
 
+mod computation;
 mod kernels;
+mod modes;
+mod peers;
+mod place;
 mod psync;
 mod walk;
 
@@ -8,7 +12,8 @@ use crate::Result;
 use crate::environment::{Environment, Medium};
 use crate::floor::UnsealFloor;
 use crate::model::Section;
-use indelible::{PoolOptions, PredictionDepth, SealKey};
+use indelible::{PredictionDepth, SealKey};
+use place::Place;
 
 /// Depths that are compared, the automatic one last.
 const DEPTHS: [PredictionDepth; 6] = [
@@ -31,10 +36,6 @@ fn key() -> Result<SealKey> {
     Ok(SealKey::file(vec![0x5a; 32])?)
 }
 
-fn options(medium: Medium, depth: PredictionDepth) -> PoolOptions {
-    PoolOptions::new().medium(medium.kind()).prediction(depth)
-}
-
 pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     let pages = if environment.quick { 4096 } else { 1 << 16 };
     let Some(floor) = UnsealFloor::new(pages)? else {
@@ -43,10 +44,24 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
         );
         return Ok(());
     };
-    for medium in Medium::ALL {
-        walk::on(environment, medium, &floor, section)?;
-        psync::on(environment, medium, &floor, section)?;
-        kernels::on(environment, medium, &floor, section)?;
+    let places = match &environment.model {
+        Some(model) => vec![Place::modelled(model)],
+        None => Medium::ALL.map(Place::real).to_vec(),
+    };
+    for place in places {
+        walk::on(environment, place, &floor, section)?;
+        psync::on(environment, place, &floor, section)?;
+        kernels::on(environment, place, &floor, section)?;
+    }
+    if environment.model.is_some() {
+        // Goals are set for media of this machine: floors know nothing of the time that a model adds.
+        section.goals.clear();
+        section
+            .notes
+            .push("Modelled: what is read and written takes the time that the parameter file says.".into());
+    } else {
+        modes::on(environment, section)?;
+        peers::on(environment, section)?;
     }
     section.notes.push(
         "floor of a touch: a thread reads the fault from userfaultfd, decrypts a page (XChaCha20-Poly1305, as sealed objects have) and puts it in place. Floor of \
@@ -60,7 +75,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     );
     section.notes.push(
         "kernels: from the attach of objects that were filled and psynced before to the last psync, 4 syncs a second. over plain, to floor: what sealing adds, to the \
-         time in which one core decrypts each page once and encrypts those that changed. Without integrity: there is no such mode, and none is measured."
+         time in which one core decrypts each page once and encrypts those that changed."
             .into(),
     );
     Ok(())

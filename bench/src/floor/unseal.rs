@@ -5,8 +5,8 @@
 use crate::Result;
 use crate::pattern::PAGE;
 use crate::stats::Samples;
-use chacha20poly1305::aead::{AeadInPlace, KeyInit};
-use chacha20poly1305::{Tag, XChaCha20Poly1305, XNonce};
+use chacha20::cipher::consts::U10;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, Tag, UnboundKey};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -16,10 +16,10 @@ use std::{io, ptr};
 /// Pages of ciphertext, which serve all pages of the range in turn.
 const CIPHERTEXT: usize = 4096;
 const ASSOCIATED: [u8; 48] = [3; 48];
+const KEY: [u8; 32] = [7; 32];
 
 /// Invariant 1: `base` is the first of `pages` mapped pages, which are this value's alone, and absent unless it is filling them.
 pub struct UnsealFloor {
-    cipher: XChaCha20Poly1305,
     ciphertext: Vec<([u8; PAGE], Tag)>,
     base: *mut u8,
     pages: usize,
@@ -51,10 +51,10 @@ impl UnsealFloor {
         let Ok(fd @ 0..) = i32::try_from(fd) else { return Ok(None) };
         // SAFETY: a new descriptor, which nobody else has.
         let faults = unsafe { File::from_raw_fd(fd) };
-        let cipher = XChaCha20Poly1305::new(&[7; 32].into());
         let seal = |number: usize| {
             let mut page = [number as u8; PAGE];
-            let tag = cipher.encrypt_in_place_detached(&nonce(number), &ASSOCIATED, &mut page);
+            let (cipher, nonce) = cipher(number);
+            let tag = cipher.seal_in_place_separate_tag(nonce, Aad::from(ASSOCIATED), &mut page);
             tag.map(|tag| (page, tag)).map_err(|error| error.to_string())
         };
         let ciphertext = (0..CIPHERTEXT).map(seal).collect::<std::result::Result<_, _>>()?;
@@ -67,7 +67,7 @@ impl UnsealFloor {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error().into());
         }
-        let floor = UnsealFloor { cipher, ciphertext, base: base.cast(), pages, faults };
+        let floor = UnsealFloor { ciphertext, base: base.cast(), pages, faults };
         floor.call(API, &mut [0xaa_u64, 0, 0])?;
         floor.call(REGISTER, &mut [floor.base as u64, (pages * PAGE) as u64, 1, 0])?;
         Ok(Some(floor))
@@ -95,8 +95,8 @@ impl UnsealFloor {
     fn decrypt(&self, page: usize, into: &mut [u8; PAGE]) {
         let (bytes, tag) = &self.ciphertext[page % CIPHERTEXT];
         into.copy_from_slice(bytes);
-        let nonce = nonce(page % CIPHERTEXT);
-        let opened = self.cipher.decrypt_in_place_detached(&nonce, &ASSOCIATED, into, tag);
+        let (cipher, nonce) = cipher(page % CIPHERTEXT);
+        let opened = cipher.open_in_place_separate_tag(nonce, Aad::from(ASSOCIATED), *tag, into, 0..);
         opened.expect("it was sealed with this key");
     }
 
@@ -183,10 +183,13 @@ impl Drop for UnsealFloor {
     }
 }
 
-fn nonce(number: usize) -> XNonce {
-    let mut nonce = XNonce::default();
-    nonce[..8].copy_from_slice(&(number as u64).to_le_bytes());
-    nonce
+/// XChaCha20-Poly1305, as sealed objects have it: each page has a nonce, and by that a key, of its own.
+fn cipher(number: usize) -> (LessSafeKey, Nonce) {
+    let mut first = [0; 16];
+    first[..8].copy_from_slice(&(number as u64).to_le_bytes());
+    let key = chacha20::hchacha::<U10>(&KEY.into(), &first.into());
+    let key = UnboundKey::new(&CHACHA20_POLY1305, &key).expect("32 bytes");
+    (LessSafeKey::new(key), Nonce::assume_unique_for_key([0; 12]))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub mod pmem;
 mod pmemobj;
 mod redb;
 mod rocksdb;
+pub mod sealed;
 mod sqlite;
 
 use crate::Result;

@@ -80,6 +80,16 @@ pub enum BackupError {
     /// It was interrupted: it has a part of what it was to have.
     #[error("{} was interrupted: it is no backup, but later ones may rest on it", .0.display())]
     Interrupted(PathBuf),
+    /// A backup into a folder failed, and what it had written stays there.
+    #[error("{cause}; the {bytes} bytes that were written are kept in {}", path.display())]
+    Kept {
+        /// Why it failed.
+        cause: Box<BackupError>,
+        /// The file. It is no backup.
+        path: PathBuf,
+        /// Its length.
+        bytes: u64,
+    },
     /// Somebody else makes a backup there.
     #[error("another backup into {} is under way", .0.display())]
     FolderBusy(PathBuf),
@@ -142,6 +152,9 @@ impl BackupError {
             BackupError::BaseSwapped { .. } => "bring back the backup that it was made for, or use another",
             BackupError::Interrupted(_) => {
                 "use the backup after it; `pmo backup` into its folder goes on from it"
+            }
+            BackupError::Kept { .. } => {
+                "end the cause and make the backup again: it goes on from there; or remove that file, if its space is needed"
             }
             BackupError::FolderBusy(_) => "wait until it is done",
             BackupError::Exists(_) => "choose another path, or --force",

@@ -7,10 +7,11 @@ use crate::error::{BackupError, Result};
 use crate::format::hex;
 use crate::index::Index;
 use crate::interrupted;
+use crate::part::Part;
 use crate::source::Choice;
 use indelible::Pool;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// The file that is locked while a backup is made.
@@ -20,10 +21,10 @@ const PARTIAL: &str = "partial";
 
 /// Makes a backup in a folder, which is made if there is none: of what changed since the newest backup of the pool there, after that one, and those that
 /// it rests on, were read and found intact; else, or with `full`, of all. It goes on from one that was interrupted, if that was not of another kind: pages that
-/// are there, and have not changed since, are not written again.
+/// are there, and have not changed since, are not written again. So does the next one if this one fails.
 ///
 /// # Errors
-/// As for [`backup_to`](crate::backup_to); `FolderBusy`.
+/// As for [`backup_to`](crate::backup_to); `FolderBusy`; `Kept`, with the cause, if the next one can go on from what was written.
 pub fn backup_into(
     pool: &Pool,
     choice: &Choice<'_>,
@@ -47,7 +48,8 @@ pub fn backup_into(
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let partial = folder.join(format!(".{stem}.{PARTIAL}"));
     let index = below.as_ref().map(|(_, index)| index);
-    let made = write(pool, choice, &path, &partial, index, false, progress)?;
+    let made = write(pool, choice, &path, &partial, index, false, progress);
+    let made = made.map_err(|cause| failed(cause, &partial))?;
     let base = below.map(|(path, _)| path);
     let resumed = part.is_some() && base == part;
     Ok(Summary { base, resumed, why_full, ..made })
@@ -81,10 +83,24 @@ pub fn backup_file(
     }
     let mut partial = path.as_os_str().to_owned();
     partial.push(format!(".{}.{PARTIAL}", std::process::id()));
-    write(pool, choice, path, &PathBuf::from(partial), None, replace, progress)
+    let partial = PathBuf::from(partial);
+    write(pool, choice, path, &partial, None, replace, progress).inspect_err(|_| {
+        // It may be on a full disk.
+        let _ = fs::remove_file(&partial);
+    })
 }
 
-/// Writes to `partial`, which is `path` once it is durable.
+/// Keeps what a backup into a folder that failed has written, if the next one can go on from there.
+fn failed(cause: BackupError, partial: &Path) -> BackupError {
+    if !interrupted::is_of_use(partial) {
+        let _ = fs::remove_file(partial);
+        return cause;
+    }
+    let bytes = fs::metadata(partial).map_or(0, |found| found.len());
+    BackupError::Kept { cause: Box::new(cause), path: partial.to_owned(), bytes }
+}
+
+/// Writes to `partial`, which is `path` once it is durable. After an error the file, if there is one, is durable.
 fn write(
     pool: &Pool,
     choice: &Choice<'_>,
@@ -94,16 +110,9 @@ fn write(
     replace: bool,
     progress: Progress<'_>,
 ) -> Result<Summary> {
-    let made = write_partial(pool, choice, path, partial, below, progress);
-    let made = made.and_then(|made| {
-        publish(partial, path, replace)?;
-        Ok(Summary { path: Some(path.to_owned()), ..made })
-    });
-    if made.is_err() {
-        // It may be on a full disk.
-        let _ = fs::remove_file(partial);
-    }
-    made
+    let made = write_partial(pool, choice, path, partial, below, progress)?;
+    publish(partial, path, replace)?;
+    Ok(Summary { path: Some(path.to_owned()), ..made })
 }
 
 fn write_partial(
@@ -116,11 +125,18 @@ fn write_partial(
 ) -> Result<Summary> {
     let failed = |action| BackupError::file(action, path);
     let file = File::create(partial).map_err(failed("create"))?;
-    let mut out = BufWriter::with_capacity(1 << 20, file);
-    let made = backup(pool, choice, path, &mut out, below, progress)?;
-    let file = out.into_inner().map_err(|error| failed("write")(error.into_error()))?;
-    file.sync_all().map_err(failed("make durable"))?;
-    Ok(made)
+    let mut out = BufWriter::with_capacity(1 << 20, Part::new(file));
+    let made = backup(pool, choice, path, &mut out, below, progress);
+    // Of a backup that failed, too: the next one goes on from there.
+    let flushed = out.flush().map_err(failed("write"));
+    let (mut part, _) = out.into_parts();
+    let made = made.and_then(|made| flushed.map(|()| made));
+    let made = made.and_then(|made| part.finish().map(|()| made).map_err(failed("make durable")));
+    if made.is_err() && part.keep().is_err() {
+        // Nobody knows how much of it the disk has.
+        let _ = fs::remove_file(partial);
+    }
+    made
 }
 
 /// Gives a durable file its name, durably. Without `replace` nothing loses that name.

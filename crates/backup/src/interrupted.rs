@@ -9,6 +9,13 @@ use std::io::{BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+/// Whether another backup can go on from what is in the file of one that failed.
+pub(crate) fn is_of_use(path: &Path) -> bool {
+    let opened = File::open(path).map(|file| BufReader::with_capacity(1 << 20, file));
+    let mut decoder = opened.ok().and_then(|file| Decoder::open(file, path).ok());
+    decoder.as_mut().is_some_and(|decoder| matches!(decoder.chunk(), Ok(Some(_))))
+}
+
 /// Ends the file behind its last record that is whole. `false`: nothing of it is of use, or it is of another pool, or rests on another
 /// backup although that is to be a `full` one; or it is a backup that has a name, too.
 ///

@@ -5,7 +5,7 @@
 //! - [`restore`], [`restore_objects`]: a new pool, or objects of an existing one; what is not intact replaces nothing
 //! - [`clone_pool`], [`clone_rebased`]: a pool once more, under an ID of its own
 //!
-//! Modules, bottom-up: `error`, `format` (FORMAT.md, section 11), `encode` and `decode`, `chain`, `index`, `interrupted` (what is left of one that was), `source` (the objects of a pool,
+//! Modules, bottom-up: `error`, `format` (FORMAT.md, section 11), `encode` and `decode`, `chain`, `index`, `interrupted` (what is left of one that was), `part` (a file that becomes one), `source` (the objects of a pool,
 //! held), `backup`, `folder`, `restore`, `clone`. Nothing here takes part in the crash safety of a pool: restored objects are the store's
 //! (`Store::revive`), and a file counts once it has its name.
 
@@ -21,6 +21,7 @@ mod folder;
 mod format;
 mod index;
 mod interrupted;
+mod part;
 mod restore;
 mod source;
 

@@ -69,6 +69,9 @@ enum pmo_error {
     PMO_ERR_SEALED = 43,
     PMO_ERR_POOL_BEHIND = 44,
     PMO_ERR_ANCHOR_BEHIND = 45,
+    PMO_ERR_CLASS_MISMATCH = 46,
+    PMO_ERR_IN_TRANSACTION = 47,
+    PMO_ERR_CONFLICT = 48,
     PMO_ERR_ARGUMENT = 1000,
     PMO_ERR_INTERNAL = 1001
 };
@@ -199,7 +202,9 @@ enum {
     /** That has happened: an attach fails with PMO_ERR_VOLATILE_GONE, and creating an object of the same name replaces it. */
     PMO_STAT_GONE = 256,
     /** It is sealed: pmo_attach_sealed attaches it. */
-    PMO_STAT_SEALED = 512
+    PMO_STAT_SEALED = 512,
+    /** Nothing in it depends on its addresses, as somebody said: PMO_REBASE gives it others as it is. */
+    PMO_STAT_POSITION_INDEPENDENT = 1024
 };
 
 /** The pool's entry of an object; sizes in bytes. The state is 'D' (detached), 'R' (read), 'W'
@@ -242,7 +247,7 @@ enum {
 };
 
 /** How to create an object. All zeros but for the size is right for most. Flags: PMO_STAT_READ_ONLY,
- * PMO_STAT_SPARSE, PMO_STAT_VOLATILE. The reach is the address space kept for growth, in bytes; 0 for as much as the
+ * PMO_STAT_SPARSE, PMO_STAT_VOLATILE, PMO_STAT_POSITION_INDEPENDENT. The reach is the address space kept for growth, in bytes; 0 for as much as the
  * pool has, or several times the size once objects have taken half of the pool's addresses. Keys are bytes; without any,
  * everybody may attach. */
 struct pmo_create_options {
@@ -270,6 +275,10 @@ int pmo_resize(pmo_pool *pool, const char *name, uint64_t size, const void *key,
 
 /** Gives an object that nobody has attached another name. */
 int pmo_rename(pmo_pool *pool, const char *name, const char *new_name, const void *key, size_t key_len);
+
+/** Says whether nothing in an object that nobody has attached depends on its addresses (1), or something may (0): whether it is
+ * PMO_STAT_POSITION_INDEPENDENT. Nobody checks that. */
+int pmo_set_position_independent(pmo_pool *pool, const char *name, const void *key, size_t key_len, int is);
 
 /** Attaches an object, for PMO_READ or PMO_WRITE, maybe with PMO_AUDIT, and returns its first byte: the same address in every
  * process and every run. If its last writer died, the object is recovered first. */
@@ -383,6 +392,24 @@ int pmo_snapshot_all(pmo_pool *pool, const struct pmo_snapshot *snapshots, size_
 int pmo_create_from(pmo_pool *pool, const char *name, const char *copy, const void *key, size_t key_len,
                     const struct pmo_create_options *options);
 
+/** Flag of pmo_copy_to and pmo_move_to: the object gets other addresses, and all pointers in it are changed accordingly, so that a process can have both
+ * attached. All of them have to be known: it is a heap whose roots are described with all that they lead to (struct pmo_type), or it is
+ * PMO_STAT_POSITION_INDEPENDENT, or was never psynced; else PMO_ERR_UNSUITABLE says which pointer is not. */
+#define PMO_REBASE 1u
+
+/** Copies what the last psync of an object left, or what a snapshot holds, to another pool, or with PMO_REBASE maybe to the same one, as an object with an
+ * identity of its own. Without PMO_REBASE both have the same addresses, and a process attaches one of the two at a time. A process that has
+ * the object attached goes on. The key is that of the copy, too, if the object has one. each, which may be NULL, is called with bytes done and bytes in
+ * all. After an error nothing has happened. */
+int pmo_copy_to(pmo_pool *pool, const char *name, const void *key, size_t key_len, pmo_pool *other, const char *copy,
+                unsigned flags, void (*each)(uint64_t done, uint64_t all, void *context), void *context);
+
+/** Moves an object that nobody has attached to another pool, with its identity, its keys, and, without PMO_REBASE, its addresses. Snapshots and copies of it
+ * stay. A process that dies before the object is durable there leaves it here, one that dies after that in both pools: the next call says
+ * PMO_ERR_EXISTS then, and one of the two is to be destroyed. */
+int pmo_move_to(pmo_pool *pool, const char *name, const void *key, size_t key_len, pmo_pool *other, unsigned flags,
+                void (*each)(uint64_t done, uint64_t all, void *context), void *context);
+
 /** Attaches an object for reading as its last psync left it, while another process writes it: that one goes on, and so does any that attaches it later. Of a
  * snapshot, attaches that. Returns its first byte, which is where the writer has it; a process that has the object attached itself
  * gets PMO_ERR_ADDRESS_TAKEN. Its bytes, and its heap, stay as they are until pmo_refresh. The pool needs a free piece as large as the
@@ -494,11 +521,34 @@ pmo_seal_key *pmo_seal_key_credential(const char *name);
  * that is cleared takes its slots along: add a second key, elsewhere. */
 pmo_seal_key *pmo_seal_key_tpm(const char *path);
 
+/** The same key, to be freed on its own: key slots that are made with it are refused from that time on, in seconds since 1970. An object has at least one key that does not
+ * expire. This is a guard rail, which other software, or a wrong clock, gets around: pmo_remove_key and pmo_reencrypt are not. */
+pmo_seal_key *pmo_seal_key_until(const pmo_seal_key *seal, uint64_t seconds);
+
+/** An anchor: something outside of the pool that keeps the number of an object's newest state. One of three kinds: a file, which those do not reach who may put back the pool; a command of the
+ * shell, which reads a line, `get`, or `put` and a record, and answers with the record, or nothing if there is none, or with `stored` once that is durable; or a file anywhere, together with the
+ * index of a counter, 0x01800042 say, of the TPM 2.0 of this machine, or of the device or socket tpm. All that is not used is 0. timeout is what the command has, in milliseconds, a minute
+ * unless given; interval, in milliseconds, is how long psyncs go on without telling the anchor: a minute, or, as a TPM wears, an hour, unless given. */
+struct pmo_anchor {
+    const char *file;
+    const char *command;
+    const char *tpm;
+    uint32_t tpm_index;
+    uint32_t reserved;
+    uint64_t timeout;
+    uint64_t interval;
+};
+
+/** The same key, to be freed on its own, with an object's anchor: an object that it attaches, which was put back as a whole to an older state, is PMO_ERR_POOL_BEHIND, and an anchor that was
+ * put back is PMO_ERR_ANCHOR_BEHIND. An object that was attached so for writing is not attached without its anchor any more. Attach, psync at its interval, and detach tell the anchor of
+ * the newest state; if a process dies, states since then are not told apart. */
+pmo_seal_key *pmo_seal_key_anchored(const pmo_seal_key *seal, const struct pmo_anchor *anchor);
+
 /** Overwrites a key and frees it. Objects that it opened stay attached. */
 int pmo_seal_key_free(pmo_seal_key *seal);
 
 /** Creates a sealed object: all that is in the pool of it is encrypted and authenticated, so that nobody without a seal key reads it, or changes any of
- * it unnoticed. Name, size, times, and which pages change stay visible; a complete older state of the whole pool is not told from the newest. The
+ * it unnoticed. Name, size, times, and which pages change stay visible; a complete older state of the whole pool is told from the newest by an anchor alone. The
  * options are those of pmo_create_with; the label of the key's slot has up to 56 bytes, for people. */
 int pmo_create_sealed(pmo_pool *pool, const char *name, const struct pmo_create_options *options, const pmo_seal_key *seal,
                       const char *label);
@@ -507,6 +557,20 @@ int pmo_create_sealed(pmo_pool *pool, const char *name, const struct pmo_create_
  * was sealed, which the message names. The plaintext is in this process's memory alone, which core dumps do not have, and which pmo_detach overwrites. */
 void *pmo_attach_sealed(pmo_pool *pool, const char *name, int permission, const void *key, size_t key_len,
                         const pmo_seal_key *seal);
+
+/** As pmo_attach_snapshot, of a sealed object: its pages are verified and decrypted as the newest psync left them, and pmo_refresh does so with those that changed. */
+void *pmo_attach_snapshot_sealed(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal);
+
+/** As pmo_resize, of a sealed object. */
+int pmo_resize_sealed(pmo_pool *pool, const char *name, uint64_t size, const void *key, size_t key_len, const pmo_seal_key *seal);
+
+/** Seals all of a sealed object, which nobody has attached, anew, by a new key, which these keys open, each in its slot; all other slots go, so that nobody who had another
+ * key reads what is psynced from then on. The first of them opens the object. It needs its space once more meanwhile; a crash leaves the former key or the new one, and all of the object. */
+int pmo_reencrypt(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *const *seals, size_t count);
+
+/** Takes the present state of a sealed object, which nobody has attached, for the newest, whatever the anchor of the key was told: for a state that was put back on purpose, an anchor that was
+ * lost, or another anchor. If the key has no anchor, the object has none from then on. */
+int pmo_set_anchor(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal);
 
 /** Kinds of key slots. */
 enum pmo_key_kind {
@@ -518,17 +582,18 @@ enum pmo_key_kind {
     PMO_KEY_TPM = 3
 };
 
-/** A key slot of a sealed object: its number, the kind of its key, an enum pmo_key_kind, when it was made, in seconds since 1970, whether it is damaged, its label. */
+/** A key slot of a sealed object: its number, the kind of its key, an enum pmo_key_kind, when it was made and from when on it is refused (0: never), in seconds since 1970, whether it is damaged, its label. */
 struct pmo_key_slot {
     uint32_t slot;
     uint32_t kind;
     uint64_t created;
+    uint64_t expires;
     uint32_t damaged;
     uint32_t reserved;
     const char *label;
 };
 
-/** Calls each for every key slot of a sealed object that is in use, until it returns other than 0, which is then returned. Its first argument is valid
+/** Calls each for every key slot of a sealed object that is in use, whoever has it attached, until it returns other than 0, which is then returned. Its first argument is valid
  * until it returns. No seal key is needed. It must not throw. */
 int pmo_key_slots(pmo_pool *pool, const char *name, const void *key, size_t key_len,
                   int (*each)(const struct pmo_key_slot *slot, void *context), void *context);

@@ -49,7 +49,7 @@ public:
     {
         try {
             items_.push_back(
-                {item.slot, static_cast<pmo_key_kind>(item.kind), item.created, item.damaged != 0, item.label});
+                {item.slot, static_cast<pmo_key_kind>(item.kind), item.created, item.expires, item.damaged != 0, item.label});
         } catch (...) {
             failed_ = std::current_exception();
         }
@@ -406,6 +406,23 @@ public:
     {
         detail::check(pmo_create_from(handle_, name, copy, key.data(), key.size(), &options));
     }
+    // Copies what an object, or a snapshot, holds to another pool; with rebase at other addresses, maybe to this one (pmo_copy_to).
+    void copy_to(const char *name, pool &other, const char *copy, bool rebase = false, std::string_view key = {})
+    {
+        const unsigned flags = rebase ? PMO_REBASE : 0;
+        detail::check(pmo_copy_to(handle_, name, key.data(), key.size(), other.handle_, copy, flags, nullptr, nullptr));
+    }
+    // Moves an object that nobody has attached to another pool, with rebase at other addresses (pmo_move_to).
+    void move_to(const char *name, pool &other, bool rebase = false, std::string_view key = {})
+    {
+        const unsigned flags = rebase ? PMO_REBASE : 0;
+        detail::check(pmo_move_to(handle_, name, key.data(), key.size(), other.handle_, flags, nullptr, nullptr));
+    }
+    // Says whether nothing in an object depends on its addresses (pmo_set_position_independent).
+    void set_position_independent(const char *name, bool is = true, std::string_view key = {})
+    {
+        detail::check(pmo_set_position_independent(handle_, name, key.data(), key.size(), is));
+    }
     // Lets an object that nobody has attached hold what its snapshot holds (pmo_rollback).
     void rollback(const char *name, const char *snapshot, std::string_view key = {})
     {
@@ -556,6 +573,28 @@ public:
     {
         return object(pmo_attach_sealed(handle_, name, PMO_READ, key.data(), key.size(), seal.handle()));
     }
+    // For reading, while another process writes it (pmo_attach_snapshot_sealed).
+    object attach_snapshot_sealed(const char *name, const seal_key &seal, std::string_view key = {}) const
+    {
+        return object(pmo_attach_snapshot_sealed(handle_, name, key.data(), key.size(), seal.handle()));
+    }
+    void resize_sealed(const char *name, std::uint64_t size, const seal_key &seal, std::string_view key = {})
+    {
+        detail::check(pmo_resize_sealed(handle_, name, size, key.data(), key.size(), seal.handle()));
+    }
+    // Another key of the object itself, which these keys open, the first of them opens it now; slots of other keys go (pmo_reencrypt).
+    void reencrypt(const char *name, const std::vector<const seal_key *> &seals, std::string_view key = {})
+    {
+        std::vector<const pmo_seal_key *> handles;
+        for (const seal_key *seal : seals)
+            handles.push_back(seal->handle());
+        detail::check(pmo_reencrypt(handle_, name, key.data(), key.size(), handles.data(), handles.size()));
+    }
+    // The present state counts as the newest from now on (pmo_set_anchor).
+    void set_anchor(const char *name, const seal_key &seal, std::string_view key = {})
+    {
+        detail::check(pmo_set_anchor(handle_, name, key.data(), key.size(), seal.handle()));
+    }
     // The keys that open a sealed object; needs none of them.
     std::vector<key_slot> key_slots(const char *name, std::string_view key = {}) const
     {
@@ -617,6 +656,10 @@ public:
     // The same for reading: any number of processes at a time.
     pmo::heap heap_read(const char *name, std::string_view key = {}) const { return pmo::heap(attach_read(name, key)); }
     // The same, while another process writes it.
+    pmo::heap heap_snapshot_sealed(const char *name, const seal_key &seal, std::string_view key = {}) const
+    {
+        return pmo::heap(attach_snapshot_sealed(name, seal, key));
+    }
     pmo::heap heap_snapshot(const char *name, std::string_view key = {}) const
     {
         return pmo::heap(attach_snapshot(name, key));

@@ -69,6 +69,9 @@ pub const CODES: &[(i32, &str, &CStr)] = &[
         "PMO_ERR_ANCHOR_BEHIND",
         c"the sealed object was changed without its anchor, or the anchor is an older one",
     ),
+    (46, "PMO_ERR_CLASS_MISMATCH", c"the object is, or would be, of a durability class that does not fit"),
+    (47, "PMO_ERR_IN_TRANSACTION", c"the call cannot be made in a transaction"),
+    (48, "PMO_ERR_CONFLICT", c"the transaction has met another one"),
     (ARGUMENT, "PMO_ERR_ARGUMENT", c"an argument cannot be"),
     (INTERNAL, "PMO_ERR_INTERNAL", c"a defect of this library"),
 ];

@@ -28,6 +28,8 @@ mod remedies;
 mod retention;
 mod roots;
 mod seal_keys;
+mod sealed;
+mod transfer;
 mod types;
 
 #[doc(hidden)]
@@ -56,6 +58,6 @@ pub use retention::{Converter, Reset, RootOptions};
 #[doc(hidden)]
 pub use roots::Root;
 #[doc(hidden)]
-pub use seal_keys::KeySlot;
+pub use seal_keys::{AnchorOptions, KeySlot};
 #[doc(hidden)]
 pub use types::{Field, Type};

@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 use std::time::UNIX_EPOCH;
 
 pub(crate) const READ_ONLY: c_uint = 1;
-pub(crate) const SPARSE: c_uint = 2;
+const SPARSE: c_uint = 2;
 const NEEDS_RECOVERY: c_uint = 4;
 const READ_KEY: c_uint = 8;
 const WRITE_KEY: c_uint = 16;
@@ -21,6 +21,9 @@ const SHARES: c_uint = 64;
 pub(crate) const VOLATILE: c_uint = 128;
 const GONE: c_uint = 256;
 const SEALED: c_uint = 512;
+const POSITION_INDEPENDENT: c_uint = 1024;
+/// Those that a new object may be given.
+pub(crate) const OF_NEW: c_uint = READ_ONLY | SPARSE | VOLATILE | POSITION_INDEPENDENT;
 
 /// `struct pmo_stat`.
 #[repr(C)]
@@ -53,6 +56,7 @@ impl Stat {
             (VOLATILE, stat.volatile),
             (GONE, stat.gone),
             (SEALED, stat.sealed),
+            (POSITION_INDEPENDENT, stat.position_independent),
         ];
         Stat {
             name: name(&stat.name),
@@ -114,6 +118,7 @@ impl CreateOptions {
         let write_key = unsafe { bytes(self.write_key, self.write_key_len, "write key") }?;
         let with = indelible::CreateOptions::new(self.size).reach(self.reach);
         let with = with.read_key(read_key).write_key(write_key);
+        let with = with.position_independent(has(POSITION_INDEPENDENT));
         Ok(with.read_only(has(READ_ONLY)).sparse(has(SPARSE)).volatile(has(VOLATILE)))
     }
 }
@@ -136,7 +141,7 @@ pub unsafe extern "C" fn pmo_create_with(
 ) -> c_int {
     status(|| {
         // SAFETY: the caller's promise.
-        let with = unsafe { borrow(options, "struct of options")?.read(READ_ONLY | SPARSE | VOLATILE) }?;
+        let with = unsafe { borrow(options, "struct of options")?.read(OF_NEW) }?;
         // SAFETY: the caller's promise.
         Ok(pool(handle)?.create_with(unsafe { text(name, "name") }?, &with)?)
     })
@@ -190,6 +195,26 @@ pub unsafe extern "C" fn pmo_rename(
         let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
         // SAFETY: the caller's promise.
         Ok(pool(handle)?.rename(name, unsafe { text(new_name, "new name") }?, key)?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_set_position_independent(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+    is: c_int,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        match is {
+            0 | 1 => Ok(pool(handle)?.set_position_independent(name, key, is == 1)?),
+            _ => Err(Failure::argument("an object is position-independent (1), or it is not (0)")),
+        }
     })
 }
 

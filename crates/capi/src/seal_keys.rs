@@ -3,14 +3,14 @@
 use crate::args::{borrow, bytes, text};
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
-use crate::objects::{CreateOptions, READ_ONLY, SPARSE, VOLATILE, attach};
-use indelible::SealKey;
+use crate::objects::{CreateOptions, OF_NEW, attach};
+use indelible::{CommandAnchor, FileAnchor, SealKey, TpmAnchor};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::path::Path;
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// The target of a handle: nothing. A handle is a number, so that one that was freed is noticed.
 #[allow(non_camel_case_types)]
@@ -24,7 +24,7 @@ fn keys<R>(f: impl FnOnce(&mut (BTreeMap<usize, SealKey>, usize)) -> R) -> R {
 }
 
 /// The key that a handle means.
-fn find(handle: *const pmo_seal_key) -> Result<SealKey> {
+pub(crate) fn find(handle: *const pmo_seal_key) -> Result<SealKey> {
     let found = keys(|(all, _)| all.get(&handle.addr()).cloned());
     found.ok_or_else(|| match handle.is_null() {
         true => Failure::argument("the seal key is NULL"),
@@ -99,6 +99,76 @@ pub unsafe extern "C" fn pmo_seal_key_tpm(path: *const c_char) -> *mut pmo_seal_
 }
 
 #[unsafe(no_mangle)]
+pub extern "C" fn pmo_seal_key_until(seal: *const pmo_seal_key, seconds: u64) -> *mut pmo_seal_key {
+    made(|| {
+        let expires = UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+        let expires = expires.ok_or_else(|| Failure::argument("the time is too late for a clock"))?;
+        Ok(find(seal)?.until(expires))
+    })
+}
+
+/// `struct pmo_anchor`.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct AnchorOptions {
+    pub file: *const c_char,
+    pub command: *const c_char,
+    pub tpm: *const c_char,
+    pub tpm_index: u32,
+    pub reserved: u32,
+    pub timeout: u64,
+    pub interval: u64,
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_seal_key_anchored(
+    seal: *const pmo_seal_key,
+    anchor: *const AnchorOptions,
+) -> *mut pmo_seal_key {
+    made(|| {
+        // SAFETY: the caller's promise.
+        let with = unsafe { borrow(anchor, "struct of an anchor") }?;
+        let given = |string: *const c_char, what| {
+            // SAFETY: the caller's promise.
+            if string.is_null() { Ok(None) } else { unsafe { text(string, what) }.map(Some) }
+        };
+        let (file, command) = (given(with.file, "file")?, given(with.command, "command")?);
+        let device = given(with.tpm, "path of the TPM")?;
+        let (key, every) = (find(seal)?, Some(with.interval).filter(|interval| *interval != 0));
+        let every = every.map(Duration::from_millis);
+        match (file, command, with.tpm_index, device) {
+            (Some(file), None, 0, None) => {
+                let anchor = FileAnchor::new(file);
+                Ok(key.anchored(match every {
+                    Some(every) => anchor.every(every),
+                    None => anchor,
+                }))
+            }
+            (None, Some(command), 0, None) => {
+                let milliseconds = if with.timeout == 0 { 60_000 } else { with.timeout };
+                let anchor = CommandAnchor::new(command, Duration::from_millis(milliseconds));
+                Ok(key.anchored(match every {
+                    Some(every) => anchor.every(every),
+                    None => anchor,
+                }))
+            }
+            (Some(file), None, index, device) if index != 0 => {
+                let anchor = TpmAnchor::new(file, index, device.map(Path::new));
+                Ok(key.anchored(match every {
+                    Some(every) => anchor.every(every),
+                    None => anchor,
+                }))
+            }
+            _ => Err(Failure::argument(
+                "an anchor is a file, a command, or a file with the index of a counter of a TPM",
+            )),
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
 pub extern "C" fn pmo_seal_key_free(seal: *mut pmo_seal_key) -> c_int {
     status(|| {
         find(seal)?;
@@ -119,7 +189,7 @@ pub unsafe extern "C" fn pmo_create_sealed(
 ) -> c_int {
     status(|| {
         // SAFETY: the caller's promise.
-        let with = unsafe { borrow(options, "struct of options")?.read(READ_ONLY | SPARSE | VOLATILE) }?;
+        let with = unsafe { borrow(options, "struct of options")?.read(OF_NEW) }?;
         let seal = find(seal)?;
         // SAFETY: the caller's promise.
         let (name, label) = unsafe { (text(name, "name")?, text(label, "label")?) };
@@ -153,6 +223,7 @@ pub struct KeySlot {
     pub slot: u32,
     pub kind: u32,
     pub created: u64,
+    pub expires: u64,
     pub damaged: u32,
     pub reserved: u32,
     pub label: *const c_char,
@@ -179,6 +250,7 @@ pub unsafe extern "C" fn pmo_key_slots(
                 slot: found.slot as u32,
                 kind: found.kind.into(),
                 created: found.created,
+                expires: found.expires.unwrap_or(0),
                 damaged: found.damaged.into(),
                 reserved: 0,
                 label: label.as_ptr(),

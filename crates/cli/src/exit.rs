@@ -48,6 +48,7 @@ impl From<ErrorKind> for Exit {
             | ErrorKind::BadSize
             | ErrorKind::BadWindow
             | ErrorKind::DifferentPools
+            | ErrorKind::ClassMismatch
             | ErrorKind::TieCycle => Exit::Usage,
             ErrorKind::Damaged | ErrorKind::Gone | ErrorKind::PoolBehind | ErrorKind::AnchorBehind => {
                 Exit::Damaged

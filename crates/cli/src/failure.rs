@@ -116,43 +116,42 @@ impl From<Error> for Failure {
 
 impl From<BackupError> for Failure {
     fn from(error: BackupError) -> Self {
-        let error = match error {
-            BackupError::Pool(error) => return error.into(),
-            error => error,
-        };
-        let exit = match &error {
-            BackupError::File { cause, .. } => match cause.kind() {
-                io::ErrorKind::NotFound => Exit::NotFound,
-                io::ErrorKind::PermissionDenied => Exit::Denied,
-                io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge | io::ErrorKind::QuotaExceeded => {
-                    Exit::Full
-                }
-                _ => Exit::Failed,
-            },
-            BackupError::NotABackup(_) | BackupError::Version { .. } | BackupError::NoFile(_) => {
-                Exit::Unsuitable
+        match error {
+            BackupError::Pool(error) => error.into(),
+            error => Failure::new(exit_of_backup(&error), error.to_string(), error.remedy()),
+        }
+    }
+}
+
+fn exit_of_backup(error: &BackupError) -> Exit {
+    match error {
+        BackupError::File { cause, .. } => match cause.kind() {
+            io::ErrorKind::NotFound => Exit::NotFound,
+            io::ErrorKind::PermissionDenied => Exit::Denied,
+            io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge | io::ErrorKind::QuotaExceeded => {
+                Exit::Full
             }
-            BackupError::Damaged { .. } | BackupError::BaseSwapped { .. } => Exit::Damaged,
-            BackupError::BaseMissing { .. } | BackupError::NoObject(_) => Exit::NotFound,
-            BackupError::FolderBusy(_) | BackupError::InUse { .. } | BackupError::Replaced(_) => Exit::Busy,
-            BackupError::Exists(_) => Exit::Exists,
-            BackupError::NoRoomToKeep(_) => Exit::Full,
-            BackupError::Object { cause, .. } => match cause {
-                StoreError::WrongKey => Exit::Denied,
-                StoreError::Held { .. } | StoreError::HeldStill { .. } | StoreError::Changing { .. } => {
-                    Exit::Busy
-                }
-                StoreError::Exists => Exit::Exists,
-                StoreError::NotFound => Exit::NotFound,
-                StoreError::NoRoom { .. } | StoreError::NoSpace | StoreError::AddressesTaken { .. } => {
-                    Exit::Full
-                }
-                _ => Exit::Failed,
-            },
             _ => Exit::Failed,
-        };
-        let help = error.remedy();
-        Failure::new(exit, error.to_string(), help)
+        },
+        BackupError::Pool(error) => Exit::from(error.kind()),
+        BackupError::Kept { cause, .. } => exit_of_backup(cause),
+        BackupError::NotABackup(_) | BackupError::Version { .. } | BackupError::NoFile(_) => Exit::Unsuitable,
+        BackupError::Damaged { .. } | BackupError::BaseSwapped { .. } => Exit::Damaged,
+        BackupError::BaseMissing { .. } | BackupError::NoObject(_) => Exit::NotFound,
+        BackupError::FolderBusy(_) | BackupError::InUse { .. } | BackupError::Replaced(_) => Exit::Busy,
+        BackupError::Exists(_) => Exit::Exists,
+        BackupError::NoRoomToKeep(_) => Exit::Full,
+        BackupError::Object { cause, .. } => match cause {
+            StoreError::WrongKey => Exit::Denied,
+            StoreError::Held { .. } | StoreError::HeldStill { .. } | StoreError::Changing { .. } => {
+                Exit::Busy
+            }
+            StoreError::Exists => Exit::Exists,
+            StoreError::NotFound => Exit::NotFound,
+            StoreError::NoRoom { .. } | StoreError::NoSpace | StoreError::AddressesTaken { .. } => Exit::Full,
+            _ => Exit::Failed,
+        },
+        _ => Exit::Failed,
     }
 }
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod alike;
+mod anchor;
 mod args;
 mod bytes;
 mod commands;

@@ -1,18 +1,17 @@
 //! Sealed objects: where their keys come from, and attaches with them. A key is never an argument.
 
 use crate::alike;
+use crate::anchor::{AnchorArgs, PATIENCE};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::passphrase;
 use clap::Args;
-use indelible::{ErrorKind, FileAnchor, Object, Pool, ReadObject, SealKey};
+use indelible::{ErrorKind, Keep, Object, Pool, ReadObject, SealKey};
 use std::error::Error;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// Time that a command has to write a key: a person may have to enter something.
-const PATIENCE: Duration = Duration::from_secs(60);
+use std::time::{Duration, SystemTime};
 
 /// The TPM that is meant if no other is named.
 const TPM: &str = "/dev/tpmrm0";
@@ -57,36 +56,11 @@ struct OneKey {
     seal_tpm: Option<PathBuf>,
 }
 
-/// The anchor of a sealed object.
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Seal keys")]
-pub struct AnchorArgs {
-    /// File, out of the pool's way, that keeps the number of the object's newest state: an older one is refused [env: PMO_ANCHOR]
-    #[arg(long, value_name = "FILE")]
-    anchor: Option<PathBuf>,
-}
-
-impl AnchorArgs {
-    /// The file, if one is named.
-    pub fn path(&self) -> Option<PathBuf> {
-        let named = || std::env::var_os("PMO_ANCHOR").filter(|path| !path.is_empty()).map(PathBuf::from);
-        self.anchor.clone().or_else(named)
-    }
-
-    /// The key with the anchor.
-    fn with(&self, key: SealKey) -> SealKey {
-        match self.path() {
-            Some(path) => key.anchored(FileAnchor::new(path)),
-            None => key,
-        }
-    }
-}
-
-/// The seal key that a command adds.
+/// Where the seal key comes from that a command adds.
 #[derive(Debug, Default, Args)]
 #[group(multiple = false)]
 #[command(next_help_heading = "New seal key")]
-pub struct NewSealArgs {
+struct NewKey {
     /// Key file that is to open the object
     #[arg(long, value_name = "FILE")]
     new_key_file: Option<PathBuf>,
@@ -110,6 +84,22 @@ pub struct NewSealArgs {
     /// The TPM 2.0 of this machine, or another device or socket, is to open the object
     #[arg(long, value_name = "DEVICE", num_args = 0..=1, require_equals = true, default_missing_value = TPM)]
     new_tpm: Option<PathBuf>,
+}
+
+/// The seal key that a command adds, and how long it is good.
+#[derive(Debug, Default, Args)]
+pub struct NewSealArgs {
+    #[command(flatten)]
+    key: NewKey,
+
+    /// Refuse the key from then on: after 12h, 30d, 52w. A guard rail, which other software or a wrong clock gets around: `pmo key remove` and `pmo key rotate` take a key its use
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "New seal key")]
+    expires: Option<Duration>,
+}
+
+/// A time span.
+fn span(text: &str) -> std::result::Result<Duration, &'static str> {
+    Keep::span(text).ok_or("it is no time such as 12h, 30d or 52w")
 }
 
 /// The place that a key comes from.
@@ -145,17 +135,17 @@ impl SealArgs {
     /// The key of an object that exists; `None`: none was given.
     pub fn read(&self) -> Result<Option<SealKey>> {
         let key = self.key.source().map(|source| source.read(false)).transpose()?;
-        Ok(key.map(|key| self.anchor.with(key)))
+        key.map(|key| self.anchor.with(key)).transpose()
     }
 
     /// The key of an object that is to be made.
     pub fn for_new(&self) -> Result<SealKey> {
-        Ok(self.anchor.with(self.key.source().ok_or_else(none_given)?.read(true)?))
+        self.anchor.with(self.key.source().ok_or_else(none_given)?.read(true)?)
     }
 
     /// The anchor, if one is named.
-    pub fn anchor(&self) -> Option<PathBuf> {
-        self.anchor.path()
+    pub fn anchor(&self) -> Option<OsString> {
+        self.anchor.given()
     }
 
     /// Whether an option names one.
@@ -172,6 +162,16 @@ impl SealArgs {
 impl NewSealArgs {
     /// The new key.
     pub fn required(&self) -> Result<SealKey> {
+        let key = self.key.required()?;
+        Ok(match self.expires {
+            Some(span) => key.until(SystemTime::now() + span),
+            None => key,
+        })
+    }
+}
+
+impl NewKey {
+    fn required(&self) -> Result<SealKey> {
         let source = Source::first(
             [&self.new_key_file, &self.new_passphrase_file, &self.new_tpm],
             self.new_passphrase,

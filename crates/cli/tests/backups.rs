@@ -74,7 +74,7 @@ fn a_writer_goes_on_and_its_pool_is_not_replaced() {
 }
 
 #[test]
-fn a_full_disk_and_a_folder_that_is_gone_are_errors_that_leave_nothing() {
+fn a_full_disk_keeps_what_fitted_and_a_folder_that_is_gone_is_an_error() {
     let rig = rig();
     rig.pmo(["create"], ["noise", "6M"]).fine();
     let mut state = 1_u64;
@@ -93,9 +93,42 @@ fn a_full_disk_and_a_folder_that_is_gone_are_errors_that_leave_nothing() {
         rig.pool.display(),
         folder.display()
     );
-    Run::of(Command::new("sh").args(["-c", &script]), b"").fails(8, "cannot write");
-    let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, [".pmo-backup.lock"]);
+    let limited = || Run::of(Command::new("sh").args(["-c", &script]), b"");
+    let run = limited();
+    assert!(run.err.contains("are kept in") && run.err.contains("goes on from there"), "{run:?}");
+    run.fails(8, "cannot write");
+    let left = || {
+        let found = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap());
+        let mut left: Vec<_> = found
+            .map(|entry| {
+                (text(&entry.path()).rsplit_once('.').unwrap().1.to_owned(), entry.metadata().unwrap().len())
+            })
+            .filter(|(end, _)| end != "lock")
+            .collect();
+        left.sort();
+        left
+    };
+    assert_eq!(left(), [("partial".into(), 4 << 20)]);
+    pmo(["verify", &text(&folder)]).fails(9, "no backup");
+    // A part of 4 MiB, and the rest.
+    let run = limited().fine();
+    assert!(run.out.contains("goes on from"), "{run:?}");
+    assert!(
+        matches!(&left()[..], [(backup, _), (part, 3_900_000..)] if backup == "pmobackup" && part == "pmopart"),
+        "{:?}",
+        left()
+    );
+    pmo(["verify", &text(&folder)]).fine();
+    let new = text(&rig.path("new.pmo"));
+    pmo(["restore", &text(&folder), &new]).fine();
+    assert_eq!(pmo(["cat", &new, "noise"]).fine().raw[..noise.len()], noise);
+    // Nothing is kept from which nothing can go on.
+    let script = script.replace("8192", "40");
+    rig.pmo(["create"], ["more", "100K"]).fine();
+    rig.feed("put", ["more"], &noise[..100_000]).fine();
+    let before = left();
+    Run::of(Command::new("sh").args(["-c", &script]), b"");
+    assert_eq!(left(), before);
     let full = Command::new("sh")
         .args(["-c", &format!("exec {PMO} backup {} - > /dev/full", rig.pool.display())])
         .output();

@@ -3,6 +3,7 @@
 mod backups;
 mod bad_pools;
 mod chains;
+mod classes;
 mod clones;
 mod common;
 mod daily;

@@ -3,6 +3,7 @@
 use crate::common::{PMO, Rig, Run, skipped};
 use indelible::{CreateOptions, Heap, Pool, SealKey};
 use indelible_store::format::seal::Shape;
+use indelible_testing::EmulatedTpm;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
@@ -321,6 +322,69 @@ fn s3_05_an_older_state_is_refused_by_the_anchor() {
     assert!(rig.pmo(["cat"], with).fine().out.starts_with("older"));
     rig.pmo(["key", "anchor"], ["ledger", "--seal-key-file", "k", "--none"]).fine();
     rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fine();
+}
+
+/// A command that keeps its record in a file.
+const KEEPER: &str = "command:read -r what record; case $what in get) cat kept || true ;; put) echo \"$record\" >kept; echo stored ;; esac";
+
+#[test]
+fn s3_05_anchors_are_files_commands_and_counters_of_a_tpm() {
+    let state = tempfile::tempdir().unwrap();
+    let tpm = EmulatedTpm::start(state.path(), "anchors in a TPM, by the tool");
+    let counted = tpm.as_ref().map(|tpm| format!("tpm:0x1800042@{}:counted", tpm.socket().display()));
+    for anchor in ["./tpm:1", KEEPER].into_iter().chain(counted.as_deref()) {
+        let rig = rig();
+        let with = ["ledger", "--seal-key-file", "k", "--anchor", anchor];
+        rig.feed("put", with, b"older").fine();
+        let older = std::fs::read(&rig.pool).unwrap();
+        rig.feed("put", with, b"newer").fine();
+        std::fs::write(&rig.pool, older).unwrap();
+        rig.pmo(["cat"], with).fails(3, "was put back to an older state");
+        let run = rig.pmo(["key", "anchor"], with).fine();
+        assert!(run.out.contains(anchor), "{run:?}");
+        assert!(rig.pmo(["cat"], with).fine().out.starts_with("older"));
+    }
+    let rig = rig();
+    for bad in ["tpm:", "tpm:7:x", "tpm:0x1800042", "tpm:0x1800042:"] {
+        let run = rig.feed("put", ["ledger", "--seal-key-file", "k", "--anchor", bad], b"x");
+        run.fails(2, "names no anchor");
+    }
+    let absent = ["ledger", "--seal-key-file", "k", "--anchor", "tpm:0x1800042@/nowhere/tpm:x"];
+    rig.feed("put", absent, b"x").fails(1, "the TPM at /nowhere/tpm cannot be used");
+    let silent = ["ledger", "--seal-key-file", "k", "--anchor", "command:true"];
+    rig.feed("put", silent, b"x").fails(1, "did not answer \"stored\"");
+}
+
+#[test]
+fn s3_06_keys_expire_and_are_listed_beside_a_writer() {
+    let rig = rig();
+    let add = |expires| {
+        let new = ["--seal-key-file", "k", "--new-key-file", "wrong", "--expires", expires];
+        rig.pmo(["key", "add"], [&["ledger", "--label", "guest"][..], &new].concat())
+    };
+    for bad in ["30", "x", "0d", "30y"] {
+        add(bad).fails(2, "12h, 30d or 52w");
+    }
+    add("30d").fine();
+    rig.pmo(["cat"], ["ledger", "--seal-key-file", "wrong"]).fine();
+    rig.pmo(["key", "remove"], ["ledger", "0", "--seal-key-file", "wrong"])
+        .fails(6, "last one that does not expire");
+    // Another process has it.
+    let pool = Pool::open(&rig.pool).unwrap();
+    let key = SealKey::from_file(rig.path("k")).unwrap();
+    let ledger = pool.attach_sealed("ledger", b"", &key).unwrap();
+    let json = rig.pmo(["key", "list"], ["ledger", "--json"]).fine().json();
+    assert_eq!((&json[0]["expires"], &json[0]["expired"]), (&serde_json::Value::Null, &false.into()));
+    assert!(json[1]["expires"].as_str().unwrap().ends_with('Z') && json[1]["expired"] == false, "{json}");
+    ledger.detach().unwrap();
+    // One whose time has passed.
+    let phrase = SealKey::passphrase("correct horse".into()).unwrap().until(std::time::UNIX_EPOCH);
+    pool.add_key("ledger", b"", &key, &phrase, "intern").unwrap();
+    drop(pool);
+    let run = rig.pmo(["cat"], ["ledger", "--seal-passphrase-file", "phrase"]);
+    run.fails(6, "labelled \"intern\", which the seal key opens, expired at 1970-01-01");
+    let run = rig.pmo(["key", "list"], ["ledger"]).fine();
+    assert!(run.out.contains("EXPIRES") && run.out.contains("intern (expired)"), "{run:?}");
 }
 
 #[test]

@@ -47,6 +47,7 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
         #[automatically_derived]
         unsafe impl #impl_generics ::indelible::Plain for #name #type_generics #bounds {
             const SHARED: bool = false #(|| <#types as ::indelible::Plain>::SHARED)*;
+            const ATOMICS: bool = false #(|| <#types as ::indelible::Plain>::ATOMICS)*;
             const LAYOUT: () = {
                 #(<#types as ::indelible::Plain>::LAYOUT;)*
                 #check

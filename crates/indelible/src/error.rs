@@ -2,14 +2,18 @@
 //! happen, and what to do about it.
 
 mod anchor;
+mod command;
 mod heap;
 mod key_source;
 mod kinds;
 mod system;
+mod transaction;
 
 pub(crate) use anchor::AnchorError;
+pub(crate) use command::CommandError;
 pub(crate) use heap::{HeapError, Limit};
 pub(crate) use key_source::{CREDENTIALS, KeySourceError};
+pub(crate) use transaction::TransactionError;
 
 use crate::dirty::DirtyError;
 use crate::mapping::MappingError;
@@ -121,6 +125,12 @@ pub enum ErrorKind {
     PoolBehind = 44,
     /// A sealed object was changed without its anchor, or the anchor is an older one.
     AnchorBehind = 45,
+    /// The object is of another durability class than the call is for, or cannot be of the one that was asked for.
+    ClassMismatch = 46,
+    /// The call cannot be made in a transaction.
+    InTransaction = 47,
+    /// The transaction has met another one: its closure is to return this error, and is run again.
+    Conflict = 48,
     /// A defect of this library.
     Internal = 1001,
 }
@@ -162,13 +172,15 @@ pub(crate) enum Cause {
     Heap(#[from] HeapError),
     #[error(transparent)]
     KeySource(#[from] KeySourceError),
+    #[error(transparent)]
+    Transaction(#[from] TransactionError),
 }
 
 impl From<&Cause> for Limit {
     fn from(cause: &Cause) -> Self {
         match cause {
             Cause::Store(StoreError::NoAddresses { .. }) => Limit::Reach,
-            Cause::Store(StoreError::NoRoom { .. }) => Limit::Behind,
+            Cause::Store(StoreError::NoRoom { .. }) => Limit::Room,
             Cause::Store(StoreError::NoSpace) => Limit::Space,
             other => Limit::Other(other.to_string()),
         }
@@ -247,6 +259,7 @@ impl Error {
             Cause::Unsupported(_) => ErrorKind::Unsupported,
             Cause::Anchor(_) => ErrorKind::Io,
             Cause::Heap(error) => error.kind(),
+            Cause::Transaction(error) => error.kind(),
             Cause::KeySource(KeySourceError::File { .. }) => ErrorKind::Io,
             Cause::KeySource(_) => ErrorKind::Sealed,
         }
@@ -270,9 +283,10 @@ impl Error {
         match &*self.0.cause {
             Cause::ForReading => return "attach for writing",
             Cause::Anchor(_) => {
-                return "nothing of the object is lost: try again once the anchor can be reached";
+                return "nothing of the object is lost: try again once the anchor can be reached; if it is gone for good, `pmo key anchor` sets another one";
             }
             Cause::KeySource(error) => return error.remedy(),
+            Cause::Transaction(error) => return error.remedy(),
             Cause::Replaced => return "detach this one, and attach the other",
             Cause::Store(StoreError::TieTarget) => return "tie it to the object that the snapshot is of",
             Cause::Store(StoreError::BadLabel { .. }) => return "give a shorter label",
@@ -292,7 +306,9 @@ impl Error {
             Cause::Store(StoreError::Medium(MediumError::Gone { what: FORMATTED })) => {
                 return "open the pool again; the objects that it had are gone";
             }
-            Cause::Copy(_) => return "use one of them at a time, or each in a process of its own",
+            Cause::Copy(_) => {
+                return "use one of them at a time, or each in a process of its own; `pmo clone` copies a pool to one with an ID of its own";
+            }
             _ => {}
         }
         if let Some(remedy) = kinds::seal_remedy(&self.0.cause) {
@@ -380,6 +396,11 @@ impl Error {
             ErrorKind::AnchorBehind => {
                 "put the newest anchor back; if the object is known to be right, `pmo key anchor`"
             }
+            ErrorKind::ClassMismatch => {
+                "`pmo stat` says which class it is of, `pmo set --class` changes that while nobody has it attached"
+            }
+            ErrorKind::InTransaction => "make the call before the transaction, or after it",
+            ErrorKind::Conflict => "return it from the transaction's closure, which is run again",
             ErrorKind::Internal => "report it, with the version and what was done",
             ErrorKind::Untrusted => "verify the heap with `Heap::verify`, or attach the object for reading",
         }

@@ -64,7 +64,7 @@ use std::sync::atomic;
 /// 3. The type needs no drop and refers to nothing by means other than raw pointers.
 /// 4. It has no padding, whose bytes would be undefined, and nothing that a shared reference could change
 ///    without being atomic.
-/// 5. [`SHARED`](Plain::SHARED) is true if it contains atomics.
+/// 5. [`SHARED`](Plain::SHARED) is true if it contains atomics or [`TxCell`](crate::TxCell)s, [`ATOMICS`](Plain::ATOMICS) if it contains atomics.
 ///
 /// Values are used by any thread of any process, one after the other, whether the type is `Send` or not.
 #[diagnostic::on_unimplemented(
@@ -73,8 +73,12 @@ use std::sync::atomic;
     note = "integers, floats, arrays, raw pointers, atomics and #[repr(C)] structs of these can; derive it with #[derive(indelible::Plain)]"
 )]
 pub unsafe trait Plain {
-    /// Whether a shared reference is enough to store to it: it contains atomics.
+    /// Whether a shared reference is enough to store to it: it contains atomics, or [`TxCell`](crate::TxCell)s.
     const SHARED: bool;
+
+    /// Whether it contains atomics: what a shared reference stores to outside of transactions. Without them, it may still contain
+    /// [`TxCell`](crate::TxCell)s.
+    const ATOMICS: bool = Self::SHARED;
 
     /// Fails to compile if (4) does not hold; checked where a value is used in place.
     #[doc(hidden)]
@@ -116,6 +120,7 @@ macro_rules! of {
             // SAFETY: transparent, or elements back to back.
             unsafe impl<T: Plain $(, const $size: usize)?> Plain for $ty {
                 const SHARED: bool = T::SHARED;
+                const ATOMICS: bool = T::ATOMICS;
                 const LAYOUT: () = T::LAYOUT;
             }
         )*

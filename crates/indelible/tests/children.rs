@@ -14,4 +14,5 @@ mod paper;
 mod processes;
 mod support;
 mod ticket_crash;
+mod transaction_processes;
 mod waits;

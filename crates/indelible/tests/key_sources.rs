@@ -2,52 +2,18 @@
 
 use super::support::{Ground, World, seal_key as file};
 use indelible::{CreateOptions, ErrorKind, Pool, SealKey, Tracking};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use indelible_testing::EmulatedTpm;
+use std::path::Path;
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(100);
 
-/// An emulated TPM, which has its state in a folder, and ends with this value.
-struct Emulator {
-    process: Child,
-    socket: PathBuf,
+fn start(state: &Path) -> Option<EmulatedTpm> {
+    EmulatedTpm::start(state, "keys that a TPM keeps")
 }
 
-impl Emulator {
-    /// `None`: swtpm is not installed.
-    fn start(state: &Path) -> Option<Emulator> {
-        let (socket, control) = (state.join("socket"), state.join("control"));
-        let _ = (std::fs::remove_file(&socket), std::fs::remove_file(&control));
-        let mut command = Command::new("swtpm");
-        command.args(["socket", "--tpm2", "--flags", "startup-clear"]);
-        command.arg("--tpmstate").arg(format!("dir={}", state.display()));
-        command.arg("--server").arg(format!("type=unixio,path={}", socket.display()));
-        command.arg("--ctrl").arg(format!("type=unixio,path={}", control.display()));
-        let process = match command.stdin(Stdio::null()).stderr(Stdio::null()).spawn() {
-            Ok(process) => process,
-            Err(error) => {
-                indelible_testing::not_tested(format_args!("keys that a TPM keeps: no swtpm: {error}"));
-                return None;
-            }
-        };
-        let mut emulator = Emulator { process, socket };
-        while !emulator.socket.exists() {
-            assert!(emulator.process.try_wait().unwrap().is_none(), "swtpm ended");
-            std::thread::yield_now();
-        }
-        Some(emulator)
-    }
-
-    fn key(&self) -> SealKey {
-        SealKey::tpm(Some(&self.socket)).unwrap()
-    }
-}
-
-impl Drop for Emulator {
-    fn drop(&mut self) {
-        let _ = (self.process.kill(), self.process.wait());
-    }
+fn of(emulator: &EmulatedTpm) -> SealKey {
+    SealKey::tpm(Some(emulator.socket())).unwrap()
 }
 
 fn kind<T>(result: indelible::Result<T>) -> (ErrorKind, String) {
@@ -71,9 +37,9 @@ fn a_tpm_opens_the_slots_that_it_made_until_it_is_reset() {
     let state = tempfile::tempdir().unwrap();
     let world = World::new(Ground::File, Tracking::Auto, false);
     let pool = made(&world);
-    let Some(emulator) = Emulator::start(state.path()) else { return };
+    let Some(emulator) = start(state.path()) else { return };
     // Each use is a connection of its own, which the emulator gives to one at a time.
-    let slot = pool.add_key("a", b"", &file(), &emulator.key(), "this machine").unwrap();
+    let slot = pool.add_key("a", b"", &file(), &of(&emulator), "this machine").unwrap();
     let slots = pool.key_slots("a", b"").unwrap();
     assert_eq!(
         (slots.len(), slots[1].kind_word(), slots[1].label.as_str()),
@@ -82,8 +48,8 @@ fn a_tpm_opens_the_slots_that_it_made_until_it_is_reset() {
     drop(emulator);
 
     // The same TPM, started anew.
-    let emulator = Emulator::start(state.path()).unwrap();
-    let mut a = pool.attach_sealed("a", b"", &emulator.key()).unwrap();
+    let emulator = start(state.path()).unwrap();
+    let mut a = pool.attach_sealed("a", b"", &of(&emulator)).unwrap();
     assert_eq!(&a.as_slice()[..7], b"planted");
     a.range_mut(0..7).copy_from_slice(b"changed");
     a.psync().unwrap();
@@ -100,15 +66,15 @@ fn a_tpm_opens_the_slots_that_it_made_until_it_is_reset() {
 
     // Another TPM, as a reset one is.
     let other = tempfile::tempdir().unwrap();
-    let emulator = Emulator::start(other.path()).unwrap();
-    let (found, text) = kind(pool.attach_sealed("a", b"", &emulator.key()));
+    let emulator = start(other.path()).unwrap();
+    let (found, text) = kind(pool.attach_sealed("a", b"", &of(&emulator)));
     assert!(found == ErrorKind::Sealed && text.contains("did not make this blob"), "{text}");
     // Both in one object: each opens its own.
-    let second = pool.add_key("a", b"", &file(), &emulator.key(), "the other machine").unwrap();
-    pool.attach_sealed("a", b"", &emulator.key()).unwrap().detach().unwrap();
-    pool.remove_key("a", b"", &emulator.key(), slot).unwrap();
-    pool.remove_key("a", b"", &emulator.key(), 0).unwrap();
-    let (found, text) = kind(pool.remove_key("a", b"", &emulator.key(), second));
+    let second = pool.add_key("a", b"", &file(), &of(&emulator), "the other machine").unwrap();
+    pool.attach_sealed("a", b"", &of(&emulator)).unwrap().detach().unwrap();
+    pool.remove_key("a", b"", &of(&emulator), slot).unwrap();
+    pool.remove_key("a", b"", &of(&emulator), 0).unwrap();
+    let (found, text) = kind(pool.remove_key("a", b"", &of(&emulator), second));
     assert!(found == ErrorKind::Sealed && text.contains("last one"), "{text}");
     assert_eq!(kind(pool.attach_sealed("a", b"", &file())).0, ErrorKind::WrongKey);
 }

@@ -4,10 +4,12 @@
 //! Programs of their own: `children.rs` starts and forks processes, `many_pools.rs` takes a thousand ranges of
 //! addresses, `forbidden.rs` is a crate without unsafe code, `interpreted.rs` is run whole by Miri.
 
+mod anchors;
 mod audit;
 mod audit_pointers;
 mod beside;
 mod collections;
+mod collections_bytes;
 mod collections_enums;
 mod collections_explicit;
 mod collections_format;
@@ -22,11 +24,13 @@ mod copies;
 mod evicted;
 mod explicit;
 mod forged;
+mod found_stores;
 mod growth;
 mod heap;
 mod heap_format;
 mod heap_hostile;
 mod heap_model;
+mod heap_moves;
 mod heap_threads;
 mod kept;
 mod key_sources;
@@ -44,7 +48,9 @@ mod sealed_copies;
 mod sealed_faults;
 mod sealing;
 mod stores;
+mod stray;
 mod support;
 mod tickets;
+mod transactions;
 mod transfer;
 mod trust;

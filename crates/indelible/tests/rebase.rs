@@ -474,3 +474,68 @@ fn errors_of_copies_are_those_of_copies_at_other_addresses() {
     pool.create_from("copy", "again", b"k", &CreateOptions::new(0)).unwrap();
     assert_eq!(pool.stat("again").unwrap().address, two.address);
 }
+
+/// Bytes of which nothing tells whether there are addresses among them get others once somebody says that there are none: when the object is created,
+/// or later. Its copies and snapshots say so, too.
+#[test]
+fn a_position_independent_object_gets_other_addresses_as_it_is() {
+    everywhere(|world| {
+        let (pool, other) = (&world.format(), other(world));
+        pool.create_with("told", &CreateOptions::new(9000).position_independent(true)).unwrap();
+        pool.create("untold", 9000).unwrap();
+        let address = pool.stat("told").unwrap().address;
+        for name in ["told", "untold"] {
+            let mut object = pool.attach(name).unwrap();
+            // Words that look like addresses.
+            object
+                .as_mut_slice()
+                .chunks_exact_mut(8)
+                .for_each(|word| word.copy_from_slice(&address.to_le_bytes()));
+            object.psync().unwrap();
+            let held = pool.set_position_independent(name, b"", true).unwrap_err();
+            assert_eq!(held.kind(), ErrorKind::Held);
+        }
+        let bytes = pool.attach_read("told").unwrap().as_slice().to_vec();
+        let refused = pool.copy_rebased("untold", b"", &other, "x", &mut silent).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unsuitable);
+        pool.set_position_independent("untold", b"", true).unwrap();
+        pool.snapshot("untold", "kept", b"").unwrap();
+        for (number, name) in ["told", "untold", "kept"].into_iter().enumerate() {
+            assert!(pool.stat(name).unwrap().position_independent, "{name}");
+            let copy = format!("copy {number}");
+            pool.copy_rebased(name, b"", pool, &copy, &mut silent).unwrap();
+            let (one, two) = (pool.attach_read(name).unwrap(), pool.attach_read(&copy).unwrap());
+            assert!(
+                one.as_slice().as_ptr() != two.as_slice().as_ptr() && two.as_slice()[..8992] == bytes[..8992]
+            );
+            assert!(pool.stat(&copy).unwrap().position_independent);
+        }
+        pool.move_rebased("told", b"", &other, &mut silent).unwrap();
+        assert!(other.attach_read("told").unwrap().as_slice()[..8992] == bytes[..8992]);
+        pool.set_position_independent("untold", b"", false).unwrap();
+        assert!(!pool.stat("untold").unwrap().position_independent);
+        let refused = pool.move_rebased("untold", b"", &other, &mut silent).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unsuitable);
+    });
+}
+
+/// It takes the key that stores take, and no bits but its own change.
+#[test]
+fn only_who_may_store_to_an_object_says_that_it_is_position_independent() {
+    everywhere(|world| {
+        let pool = &world.format();
+        pool.create_with("a", &CreateOptions::new(9000).read_key(b"r").write_key(b"w").sparse(true)).unwrap();
+        for key in [&b""[..], b"r"] {
+            let error = pool.set_position_independent("a", key, true).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::WrongKey);
+        }
+        let before = pool.stat("a").unwrap();
+        pool.set_position_independent("a", b"w", true).unwrap();
+        let mut after = pool.stat("a").unwrap();
+        assert!(after.position_independent);
+        after.position_independent = false;
+        assert_eq!(format!("{before:?}"), format!("{after:?}"));
+        let missing = pool.set_position_independent("b", b"", true).unwrap_err();
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+    });
+}

@@ -2,9 +2,8 @@
 
 use super::support::{Ground, World, everywhere, seal_key as key};
 use indelible::collections::PVec;
-use indelible::{Cost, CreateOptions, ErrorKind, FileAnchor, Heap, HeapOptions, Pool, SealKey, psync_all};
+use indelible::{Cost, CreateOptions, ErrorKind, Heap, HeapOptions, Pool, SealKey, psync_all};
 use indelible_testing::Seeded;
-use std::time::Duration;
 
 const SIZE: usize = 300_000;
 const PLANTED: &[u8] = b"planted plaintext of thirty-two.";
@@ -220,143 +219,6 @@ fn an_object_gets_another_key() {
             pool.key_slots("a", b"").unwrap().into_iter().map(|slot| slot.label).collect();
         assert_eq!(labels, ["test"]);
         assert_ne!(former, world.raw());
-    });
-}
-
-/// An object that has an anchor, in a folder of its own, and that was psynced once and detached.
-fn anchored(pool: &Pool, folder: &std::path::Path) -> SealKey {
-    let key = key().anchored(FileAnchor::new(folder.join("anchor")));
-    let mut a = pool.create_attached_with("a", &CreateOptions::new(9000).sealed(&key, "test")).unwrap();
-    a.range_mut(0..8).fill(1);
-    a.psync().unwrap();
-    a.detach().unwrap();
-    key
-}
-
-// S3.5
-#[test]
-fn a_complete_older_state_is_told_from_the_newest() {
-    let world = World::new(Ground::File, indelible::Tracking::Auto, false);
-    let folder = tempfile::tempdir().unwrap();
-    let pool = world.format();
-    let with = anchored(&pool, folder.path());
-    let older = world.raw();
-    let mut a = pool.attach_sealed("a", b"", &with).unwrap();
-    a.range_mut(0..8).fill(2);
-    a.psync().unwrap();
-    a.detach().unwrap();
-    drop(pool);
-    let newest = world.raw();
-    std::fs::write(world.path(), &older).unwrap();
-    let pool = world.open();
-    for error in [
-        pool.attach_sealed("a", b"", &with).err().unwrap(),
-        pool.attach_read_sealed("a", b"", &with).err().unwrap(),
-        pool.resize_sealed("a", 5, b"", &with).unwrap_err(),
-        pool.reencrypt("a", b"", &[&with], |_, _| {}).unwrap_err(),
-    ] {
-        assert_eq!(error.kind(), ErrorKind::PoolBehind, "{error}");
-    }
-    // Without the anchor nothing is told apart: so it is asked for.
-    let error = pool.attach_sealed("a", b"", &key()).err().unwrap();
-    assert!(error.kind() == ErrorKind::Sealed && error.to_string().contains("anchor"), "{error}");
-    assert_eq!(pool.attach_read_sealed("a", b"", &key()).err().unwrap().kind(), ErrorKind::Sealed);
-    drop(pool);
-    std::fs::write(world.path(), &newest).unwrap();
-    let pool = world.open();
-    assert_eq!(pool.attach_read_sealed("a", b"", &with).unwrap().as_slice()[..8], [2; 8]);
-    // An older state that is meant.
-    drop(pool);
-    std::fs::write(world.path(), &older).unwrap();
-    let pool = world.open();
-    pool.set_anchor("a", b"", &with).unwrap();
-    let a = pool.attach_sealed("a", b"", &with).unwrap();
-    assert_eq!(a.as_slice()[..8], [1; 8]);
-    a.detach().unwrap();
-    // From then on the newest one is another one.
-    drop(pool);
-    std::fs::write(world.path(), &newest).unwrap();
-    let pool = world.open();
-    assert!(pool.attach_sealed("a", b"", &with).is_err());
-}
-
-// S3.5
-#[test]
-fn an_anchor_that_is_behind_empty_or_of_another_object_is_named() {
-    let world = World::new(Ground::File, indelible::Tracking::Auto, false);
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("anchor");
-    let pool = world.format();
-    let with = anchored(&pool, folder.path());
-    let older = std::fs::read(&path).unwrap();
-    let mut a = pool.attach_sealed("a", b"", &with).unwrap();
-    a.range_mut(0..8).fill(2);
-    a.psync().unwrap();
-    a.detach().unwrap();
-    let newest = std::fs::read(&path).unwrap();
-    let refused = |with: &SealKey| pool.attach_sealed("a", b"", with).err().unwrap();
-    std::fs::write(&path, &older).unwrap();
-    assert_eq!(refused(&with).kind(), ErrorKind::AnchorBehind);
-    std::fs::remove_file(&path).unwrap();
-    assert!(refused(&with).to_string().contains("no record of it"));
-    std::fs::write(&path, "something").unwrap();
-    assert!(refused(&with).to_string().contains("no record of this release"));
-    std::fs::write(&path, &newest).unwrap();
-    let other = key().anchored(FileAnchor::new(folder.path().join("other")));
-    pool.create_attached_with("b", &CreateOptions::new(9000).sealed(&other, "")).unwrap().detach().unwrap();
-    assert!(refused(&other).to_string().contains("another object"));
-    let nowhere = key().anchored(FileAnchor::new(folder.path().join("absent/anchor")));
-    let error = refused(&nowhere);
-    assert!(error.to_string().contains("no record of it"), "{error}");
-    assert_eq!(pool.set_anchor("a", b"", &nowhere).unwrap_err().kind(), ErrorKind::Io);
-    // It is as free as before, and another anchor, or none, can be set.
-    pool.attach_sealed("a", b"", &with).unwrap().detach().unwrap();
-    let third = key().anchored(FileAnchor::new(folder.path().join("third")));
-    pool.set_anchor("a", b"", &third).unwrap();
-    let mut a = pool.attach_sealed("a", b"", &third).unwrap();
-    a.range_mut(0..8).fill(9);
-    a.psync().unwrap();
-    a.detach().unwrap();
-    assert_eq!(refused(&with).kind(), ErrorKind::AnchorBehind);
-    pool.set_anchor("a", b"", &key()).unwrap();
-    pool.attach_sealed("a", b"", &key()).unwrap().detach().unwrap();
-}
-
-// S3.5
-#[test]
-fn a_process_that_dies_leaves_what_was_psynced_since_the_anchor_was_told() {
-    everywhere(|world| {
-        let folder = tempfile::tempdir().unwrap();
-        let pool = world.format();
-        let with = anchored(&pool, folder.path());
-        let each = key().anchored(FileAnchor::new(folder.path().join("anchor")).every(Duration::ZERO));
-        let told = || std::fs::read_to_string(folder.path().join("anchor")).unwrap();
-        let mut a = pool.attach_sealed("a", b"", &with).unwrap();
-        let begun = told();
-        assert!(begun.contains(" open"));
-        a.range_mut(0..8).fill(3);
-        a.psync().unwrap();
-        assert_eq!(told(), begun, "a psync tells it only now and then");
-        a.checkpoint().unwrap();
-        let checkpointed = told();
-        assert!(checkpointed != begun && checkpointed.contains(" open"));
-        a.detach().unwrap();
-        assert!(told().contains(" left"));
-        let mut a = pool.attach_sealed("a", b"", &each).unwrap();
-        a.range_mut(0..8).fill(4);
-        a.psync().unwrap();
-        let psynced = told();
-        a.range_mut(0..8).fill(5);
-        a.psync().unwrap();
-        a.grow(20_000).unwrap();
-        assert_ne!(told(), psynced);
-        a.detach().unwrap();
-        // As if the process had died: later states are accepted.
-        std::fs::write(folder.path().join("anchor"), psynced).unwrap();
-        pool.reencrypt("a", b"", &[&with], |_, _| {}).unwrap();
-        pool.resize_sealed("a", 10_000, b"", &with).unwrap();
-        let a = pool.attach_sealed("a", b"", &with).unwrap();
-        assert!(a.as_slice()[..8] == [5; 8] && a.len() == 10_000);
     });
 }
 

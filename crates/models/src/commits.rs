@@ -48,7 +48,7 @@ fn begin() -> (Arc<VolatileMedium>, Arc<Store>) {
 }
 
 /// As that one, with the disk that the process sees.
-fn begin_on_disk() -> (Arc<VolatileMedium>, Arc<Shared>, Arc<Store>) {
+pub(crate) fn begin_on_disk() -> (Arc<VolatileMedium>, Arc<Shared>, Arc<Store>) {
     let medium = Arc::new(VolatileMedium::new(POOL));
     medium.write(0, image()).unwrap();
     let disk = Arc::new(Shared::new(&medium));
@@ -68,7 +68,7 @@ pub(crate) fn attach(store: &Arc<Store>, name: &str) -> Writer {
 }
 
 /// The first byte of a line of an object, as a process sees it that recovers what this one left.
-fn recovered(medium: &Arc<VolatileMedium>, name: &str, line: u64) -> u8 {
+pub(crate) fn recovered(medium: &Arc<VolatileMedium>, name: &str, line: u64) -> u8 {
     let store = Store::open(Arc::new(Shared::new(medium)), Identity::default()).unwrap();
     let writer = attach(&store, name);
     let mut byte = [0];

@@ -101,6 +101,42 @@ mod sys {
     }
 }
 
+/// The transactional memory, whose modules name each other by `super`.
+#[path = "../../stm/src"]
+mod stm {
+    pub(crate) mod sync {
+        pub(crate) use loom::hint::spin_loop;
+        pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
+        pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
+        pub(crate) use loom::thread::yield_now;
+        pub(crate) use loom::thread_local;
+
+        pub(crate) mod total {
+            pub(crate) use crate::total::AtomicU64;
+        }
+
+        pub(crate) const SPINS: u32 = 1;
+    }
+
+    pub(crate) mod access;
+    pub(crate) mod actions;
+    pub(crate) mod clock;
+    pub(crate) mod commit;
+    pub(crate) mod contention;
+    pub(crate) mod descriptor;
+    pub(crate) mod error;
+    pub(crate) mod gate;
+    pub(crate) mod memory;
+    pub(crate) mod mutant;
+    pub(crate) mod sink;
+    pub(crate) mod stm;
+    pub(crate) mod stripes;
+    pub(crate) mod thread;
+    pub(crate) mod transaction;
+    pub(crate) mod word;
+    pub(crate) mod write_set;
+}
+
 mod blocks;
 mod commits;
 mod dirty;
@@ -109,6 +145,8 @@ mod locks;
 mod shared;
 mod tickets;
 mod total;
+mod transactional;
+mod transactions;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -190,6 +228,26 @@ pub const MODELS: &[Model] = &[
         holds::a_held_object_is_whole::<true>,
     ),
     bounded(3, "so it is by locks", holds::a_held_object_is_whole::<false>),
+    bounded(
+        2,
+        "transactions that were acknowledged are durable, in their order",
+        transactional::acknowledged_transactions_are_durable,
+    ),
+    bounded(
+        2,
+        "none is acknowledged after a failed write",
+        transactional::none_is_acknowledged_after_a_failure,
+    ),
+    bounded(
+        2,
+        "a failed write of the second leaves the first",
+        transactional::the_first_may_be_there_without_the_second,
+    ),
+    bounded(4, "a transaction sees one state", transactions::a_transaction_sees_one_state),
+    bounded(4, "of two that read what the other changes one is aborted", transactions::no_skew),
+    bounded(4, "changes of two transactions are both kept", transactions::changes_are_kept),
+    bounded(4, "numbers are in the order of what was read", transactions::numbers_follow_reads),
+    bounded(4, "a thread that is alone meets no transaction", transactions::alone_is_alone),
     bounded(5, "a lane given up while another takes one", commits::a_lane_given_up_while_another_takes_one),
 ];
 

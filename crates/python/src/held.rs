@@ -170,3 +170,16 @@ pub(crate) fn attach_to_read(
         None => pool.attach_read_with_key(name, key),
     }
 }
+
+/// Attaches what the last psync left, whoever writes the object, by a seal key if one is given.
+pub(crate) fn attach_beside(
+    pool: &Pool,
+    name: &str,
+    key: &[u8],
+    seal: Option<&SealKey>,
+) -> Result<ReadObject> {
+    match seal {
+        Some(seal) => pool.attach_snapshot_sealed(name, key, seal),
+        None => pool.attach_snapshot_with_key(name, key),
+    }
+}

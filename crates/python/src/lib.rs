@@ -14,10 +14,13 @@ mod error;
 mod guard;
 mod held;
 mod object;
+mod options;
 mod pool;
 mod process;
 mod psync;
 mod seal_key;
+mod sealed;
+mod stat;
 mod tool;
 
 use pyo3::prelude::*;
@@ -37,6 +40,8 @@ mod _indelible {
     use super::psync::psync_all;
     #[pymodule_export]
     use super::seal_key::SealKey;
+    #[pymodule_export]
+    use super::sealed::{_reencrypt, _resize, _set_anchor};
     #[pymodule_export]
     use super::tool::{mkpmo, pmo};
 

@@ -1,17 +1,18 @@
 //! A pool, and what its table says.
 
 use crate::error::{closed, exception, forked};
-use crate::held::{Held, attach_to_read, attach_to_store};
+use crate::held::{Held, attach_beside, attach_to_read, attach_to_store};
 use crate::object::Object;
+use crate::options::{choice, options};
 use crate::process;
 use crate::seal_key::{SealKey, Slot, slot};
-use indelible::{BadKeep, CreateOptions, ErrorKind, Keep, MediumKind, PoolOptions, Stat, Tracking};
+use crate::stat::{fields, numbers};
+use indelible::{BadKeep, CreateOptions, ErrorKind, Keep, Stat};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::time::{Duration, UNIX_EPOCH};
 
 /// Bytes of a page, in which differences are told.
 const PAGE: u64 = 4096;
@@ -51,14 +52,6 @@ impl Pool {
     }
 }
 
-/// Finds the value of a keyword.
-pub(crate) fn choice<T: Copy>(what: &str, words: &[(&str, T)], word: &str) -> PyResult<T> {
-    words.iter().find(|(known, _)| *known == word).map(|(_, value)| *value).ok_or_else(|| {
-        let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-        PyValueError::new_err(format!("{what} is one of {}, not {word:?}", known.join(", ")))
-    })
-}
-
 #[pymethods]
 impl Pool {
     #[new]
@@ -74,19 +67,7 @@ impl Pool {
         allow_remote: bool,
         wait: Option<f64>,
     ) -> PyResult<Self> {
-        // Stores of Python cannot be marked.
-        let rungs: Vec<_> =
-            Tracking::WORDS.into_iter().filter(|(_, rung)| *rung != Tracking::Explicit).collect();
-        let mut options = PoolOptions::new()
-            .read_only(read_only)
-            .inherit_reads(true)
-            .medium(choice("medium", &MediumKind::WORDS, medium)?)
-            .tracking(choice("tracking", &rungs, tracking)?)
-            .allow_remote(allow_remote);
-        if let Some(seconds) = wait {
-            let why = |_| PyValueError::new_err("wait is a number of seconds, not negative");
-            options = options.wait(Duration::try_from_secs_f64(seconds).map_err(why)?);
-        }
+        let options = options(read_only, medium, tracking, allow_remote, wait)?;
         let pool = py.detach(|| match size {
             Some(size) => options.open_or_format(&path, size),
             None => options.open(&path),
@@ -126,14 +107,7 @@ impl Pool {
     /// The pool in numbers.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let info = self.with(py, "inspect", indelible::Pool::info)?;
-        let fields = PyDict::new(py);
-        fields.set_item("label", info.label)?;
-        fields.set_item("version", info.version)?;
-        fields.set_item("length", info.length)?;
-        fields.set_item("objects", info.objects)?;
-        fields.set_item("free", info.free)?;
-        fields.set_item("largest_free", info.largest_free)?;
-        Ok(fields)
+        numbers(py, &info)
     }
 
     fn _list<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
@@ -147,7 +121,8 @@ impl Pool {
 
     /// Creates an object of `size` bytes, all zero. A volatile one is worth nothing once the machine was started anew: after that an attach is
     /// VolatileGone, and a new object takes its place. With a seal key, all that is in the pool of the object is encrypted and authenticated.
-    #[pyo3(signature = (name, size, *, key = None, sparse = false, reach = 0, volatile = false, seal = None, label = ""))]
+    /// A position-independent one holds nothing that depends on its addresses: copy_to and move_to give it others as it is.
+    #[pyo3(signature = (name, size, *, key = None, sparse = false, reach = 0, volatile = false, position_independent = false, seal = None, label = ""))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords")]
     fn create(
         &self,
@@ -158,11 +133,12 @@ impl Pool {
         sparse: bool,
         reach: u64,
         volatile: bool,
+        position_independent: bool,
         seal: Option<&Bound<'_, SealKey>>,
         label: &str,
     ) -> PyResult<()> {
         let options = CreateOptions::new(size).sparse(sparse).reach(reach).volatile(volatile);
-        let mut options = options.key(key.unwrap_or_default());
+        let mut options = options.position_independent(position_independent).key(key.unwrap_or_default());
         if let Some(seal) = seal {
             options = options.sealed(&seal.get().key, label);
         }
@@ -224,7 +200,55 @@ impl Pool {
         self.with(py, "rename", |pool| pool.rename(name, new, key.unwrap_or_default()))
     }
 
-    /// The key slots of a sealed object that are in use. Needs no seal key.
+    /// Copies what the last psync of an object left, or what a snapshot holds, to a pool. With `rebase`, to other addresses, so that a process can
+    /// have both: that needs an array, a dict, another heap whose roots are described, or an object that is position-independent.
+    #[pyo3(signature = (name, other, copy, *, key = None, rebase = false))]
+    fn copy_to(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        other: &Bound<'_, Pool>,
+        copy: &str,
+        key: Option<&[u8]>,
+        rebase: bool,
+    ) -> PyResult<()> {
+        let (to, key) = (other.get().get(py, "copy")?, key.unwrap_or_default());
+        self.with(py, "copy", |pool| match rebase {
+            true => pool.copy_rebased(name, key, &to, copy, &mut |_, _| {}),
+            false => pool.copy_to(name, key, &to, copy, &mut |_, _| {}),
+        })
+    }
+
+    /// Moves an object that nobody has attached to another pool, with its identity and, without `rebase`, its addresses.
+    #[pyo3(signature = (name, other, *, key = None, rebase = false))]
+    fn move_to(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        other: &Bound<'_, Pool>,
+        key: Option<&[u8]>,
+        rebase: bool,
+    ) -> PyResult<()> {
+        let (to, key) = (other.get().get(py, "move")?, key.unwrap_or_default());
+        self.with(py, "move", |pool| match rebase {
+            true => pool.move_rebased(name, key, &to, &mut |_, _| {}),
+            false => pool.move_to(name, key, &to, &mut |_, _| {}),
+        })
+    }
+
+    /// Says whether nothing in an object that nobody has attached depends on its addresses. Nobody checks that.
+    #[pyo3(signature = (name, is_, *, key = None))]
+    fn set_position_independent(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        is_: bool,
+        key: Option<&[u8]>,
+    ) -> PyResult<()> {
+        self.with(py, "change", |pool| pool.set_position_independent(name, key.unwrap_or_default(), is_))
+    }
+
+    /// The key slots of a sealed object that are in use, whoever has it attached. Needs no seal key.
     fn _key_slots(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<Vec<Slot>> {
         let slots =
             self.with(py, "list the keys of", |pool| pool.key_slots(name, key.unwrap_or_default()))?;
@@ -298,19 +322,32 @@ impl Pool {
         Ok(Object::new(slf.clone().unbind(), name, held))
     }
 
-    /// Attaches what the last psync of an object left, for reading, whoever writes it now or later; of a snapshot, that.
+    /// Attaches what the last psync of an object left, for reading, whoever writes it now or later; of a snapshot, that. A sealed one by one of its seal keys.
     /// `Object.refresh` goes to the newest psync. Takes a free piece of the pool as large as the object.
-    #[pyo3(signature = (name, *, key = None))]
-    fn attach_snapshot(slf: &Bound<'_, Self>, name: &str, key: Option<&[u8]>) -> PyResult<Object> {
-        let key = key.unwrap_or_default();
-        let held = slf.get().with(slf.py(), "attach", |pool| pool.attach_snapshot_with_key(name, key))?;
+    #[pyo3(signature = (name, *, key = None, seal = None))]
+    fn attach_snapshot(
+        slf: &Bound<'_, Self>,
+        name: &str,
+        key: Option<&[u8]>,
+        seal: Option<&Bound<'_, SealKey>>,
+    ) -> PyResult<Object> {
+        let (key, seal) = (key.unwrap_or_default(), seal.map(|seal| &seal.get().key));
+        let held = slf.get().with(slf.py(), "attach", |pool| attach_beside(pool, name, key, seal))?;
         Ok(Object::new(slf.clone().unbind(), name, Held::Reader(held)))
     }
 
     /// As `attach_snapshot`, where the kernel likes: for arrays, which have no pointers.
-    fn _attach_anywhere(slf: &Bound<'_, Self>, name: &str, key: Option<&[u8]>) -> PyResult<Object> {
-        let key = key.unwrap_or_default();
-        let held = slf.get().with(slf.py(), "attach", |pool| pool.attach_snapshot_anywhere(name, key))?;
+    fn _attach_anywhere(
+        slf: &Bound<'_, Self>,
+        name: &str,
+        key: Option<&[u8]>,
+        seal: Option<&Bound<'_, SealKey>>,
+    ) -> PyResult<Object> {
+        let (key, seal) = (key.unwrap_or_default(), seal.map(|seal| &seal.get().key));
+        let held = slf.get().with(slf.py(), "attach", |pool| match seal {
+            Some(seal) => pool.attach_snapshot_sealed_anywhere(name, key, seal),
+            None => pool.attach_snapshot_anywhere(name, key),
+        })?;
         Ok(Object::new(slf.clone().unbind(), name, Held::Reader(held)))
     }
 
@@ -399,29 +436,4 @@ impl Pool {
             format!("<indelible.Pool {path}>")
         }
     }
-}
-
-fn fields<'py>(py: Python<'py>, stat: &Stat) -> PyResult<Bound<'py, PyDict>> {
-    let fields = PyDict::new(py);
-    fields.set_item("name", &stat.name)?;
-    fields.set_item("size", stat.size)?;
-    fields.set_item("address", stat.address)?;
-    fields.set_item("reach", stat.reach)?;
-    fields.set_item("state", stat.state.letter())?;
-    fields.set_item("holder", stat.holder)?;
-    fields.set_item("other_readers", stat.other_readers.clone())?;
-    fields.set_item("unseen_readers", stat.unseen_readers)?;
-    fields.set_item("needs_recovery", stat.needs_recovery)?;
-    fields.set_item("read_only", stat.read_only)?;
-    fields.set_item("sparse", stat.sparse)?;
-    fields.set_item("volatile", stat.volatile)?;
-    fields.set_item("gone", stat.gone)?;
-    fields.set_item("snapshot", stat.snapshot)?;
-    fields.set_item("shares", stat.shares)?;
-    fields.set_item("sealed", stat.sealed)?;
-    fields.set_item("own", stat.own)?;
-    fields.set_item("psyncs", stat.psyncs)?;
-    let created = stat.created.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
-    fields.set_item("created", created)?;
-    Ok(fields)
 }

@@ -1,12 +1,12 @@
 //! Keys of sealed objects.
 
 use crate::error::exception;
-use indelible::SlotInfo;
+use indelible::{CommandAnchor, FileAnchor, SlotInfo, TpmAnchor};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// A key that opens sealed objects. Its representation, errors and tracebacks have nothing of it; it cannot be pickled, and is overwritten when it
 /// goes. The str or bytes that it was made of stay in Python's memory: prefer a file.
@@ -14,6 +14,12 @@ use std::time::Duration;
 pub(crate) struct SealKey {
     pub(crate) key: indelible::SealKey,
     from: &'static str,
+}
+
+/// So many seconds.
+fn span(what: &str, seconds: f64) -> PyResult<Duration> {
+    let why = |_| PyValueError::new_err(format!("{what} is a number of seconds, not negative"));
+    Duration::try_from_secs_f64(seconds).map_err(why)
 }
 
 /// A failure of a file, as Python has them for its own.
@@ -63,8 +69,7 @@ impl SealKey {
     #[staticmethod]
     #[pyo3(signature = (command, *, timeout = 60.0))]
     fn command(py: Python<'_>, command: &str, timeout: f64) -> PyResult<Self> {
-        let why = |_| PyValueError::new_err("timeout is a number of seconds, not negative");
-        let timeout = Duration::try_from_secs_f64(timeout).map_err(why)?;
+        let timeout = span("timeout", timeout)?;
         SealKey::made(py, py.detach(|| indelible::SealKey::command(command, timeout)), "command")
     }
 
@@ -81,15 +86,66 @@ impl SealKey {
         SealKey::made(py, indelible::SealKey::tpm(path.as_deref()), "TPM")
     }
 
+    /// The same key with an object's anchor, outside of the pool, by which an older state of the object as a whole is told from the newest (`PoolBehind`): the file at the path `file`, which
+    /// those do not reach who may put back the pool; a `command` of the shell, which reads `get`, or `put` and a record, and answers with the record or `stored` within `timeout`
+    /// seconds; or a `file` anywhere with the index of a counter of the TPM 2.0 of this machine, or of the device or socket `tpm`. `interval`: seconds that psyncs go on without telling it,
+    /// 60, or with a TPM, which wears, 3600.
+    #[pyo3(signature = (file = None, *, command = None, timeout = 60.0, tpm_index = None, tpm = None, interval = None))]
+    fn anchored(
+        &self,
+        file: Option<PathBuf>,
+        command: Option<&str>,
+        timeout: f64,
+        tpm_index: Option<u32>,
+        tpm: Option<PathBuf>,
+        interval: Option<f64>,
+    ) -> PyResult<Self> {
+        let (key, every) =
+            (self.key.clone(), interval.map(|interval| span("interval", interval)).transpose()?);
+        let key = match (file, command, tpm_index) {
+            (Some(file), None, None) if tpm.is_none() => {
+                let anchor = FileAnchor::new(file);
+                key.anchored(every.map_or(anchor.clone(), |every| anchor.every(every)))
+            }
+            (None, Some(command), None) if tpm.is_none() => {
+                let anchor = CommandAnchor::new(command, span("timeout", timeout)?);
+                key.anchored(every.map_or(anchor.clone(), |every| anchor.every(every)))
+            }
+            (Some(file), None, Some(index)) => {
+                let anchor = TpmAnchor::new(file, index, tpm.as_deref());
+                key.anchored(every.map_or(anchor.clone(), |every| anchor.every(every)))
+            }
+            _ => {
+                let why = "an anchor is a file, a command, or a file with the index of a counter of a TPM";
+                return Err(PyValueError::new_err(why));
+            }
+        };
+        Ok(SealKey { key, from: self.from })
+    }
+
+    /// The same key: slots that are made with it are refused from `expires` on, a `datetime` with a time zone or seconds since 1970. A guard rail, which other software or a wrong clock gets around.
+    fn until(&self, expires: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let seconds = match expires.extract::<f64>() {
+            Ok(seconds) => seconds,
+            Err(_) if expires.getattr("tzinfo")?.is_none() => {
+                return Err(PyValueError::new_err("expires has no time zone"));
+            }
+            Err(_) => expires.call_method0("timestamp")?.extract::<f64>()?,
+        };
+        let expires = UNIX_EPOCH.checked_add(span("expires", seconds)?);
+        let expires = expires.ok_or_else(|| PyValueError::new_err("expires is too late for a clock"))?;
+        Ok(SealKey { key: self.key.clone().until(expires), from: self.from })
+    }
+
     fn __repr__(&self) -> String {
         format!("<indelible.SealKey, {}>", self.from)
     }
 }
 
-/// A slot of an object: number, kind, label, seconds since 1970, whether it is damaged.
-pub(crate) type Slot = (usize, String, String, u64, bool);
+/// A slot of an object: number, kind, label, seconds since 1970 at which it was made and expires, whether it is damaged.
+pub(crate) type Slot = (usize, String, String, u64, Option<u64>, bool);
 
 /// For Python.
 pub(crate) fn slot(info: SlotInfo) -> Slot {
-    (info.slot, info.kind_word(), info.label, info.created, info.damaged)
+    (info.slot, info.kind_word(), info.label, info.created, info.expires, info.damaged)
 }

@@ -371,3 +371,36 @@ def test_the_best_and_the_last_checkpoints_are_kept(tmp_path: Path) -> None:
         saved.load("step 0")
     saved.save("step 4", {"step": 44})
     assert saved.load() == {"step": 44}
+
+
+def test_objects_get_other_addresses(tmp_path: Path) -> None:
+    """Arrays and dicts, and bytes of which somebody says that they have no addresses in them."""
+    pool, other = (indelible.open(tmp_path / name, 32 * MIB) for name in ["one.pmo", "other.pmo"])
+    w, run = pool.array("w", 1000), pool.dict("run")
+    w[:], run["a"] = np.arange(1000), 1
+    pool.create("told", 4096, position_independent=True)
+    pool.create("untold", 4096)
+    indelible.psync(w, run)
+    said = [pool.stat(name).position_independent for name in ["w", "run", "told", "untold"]]
+    assert said == [True, False, True, False]
+    for name in ["told", "untold"]:
+        with pool.attach(name) as held:
+            with memoryview(held) as memory:
+                memory[:8] = pool.stat("told").address.to_bytes(8, "little")
+            indelible.psync(held)
+    pool.copy_to("w", pool, "w beside", rebase=True)
+    pool.copy_to("run", other, "run", rebase=True)
+    assert np.array_equal(pool.array("w beside"), np.arange(1000)) and w[5] == 5
+    assert dict(other.dict("run")) == {"a": 1}
+    pool.copy_to("told", pool, "told beside", rebase=True)
+    with pytest.raises(indelible.Error, match="position-independent") as refused:
+        pool.move_to("untold", other, rebase=True)
+    assert refused.value.kind == "Unsuitable"
+    pool.set_position_independent("untold", True)
+    pool.move_to("untold", other, rebase=True)
+    assert "untold" not in pool and other.stat("untold").position_independent
+    assert other.stat("untold").address != 0
+    pool.set_position_independent("told", False)
+    assert not pool.stat("told").position_independent
+    with pytest.raises(indelible.Exists):
+        pool.copy_to("w", pool, "told")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import datetime
 import json
 import pickle
 import subprocess
@@ -76,6 +77,8 @@ def test_nothing_is_read_without_a_key_that_opens_it(open_pool: Open, seal: Seal
         with pytest.raises(indelible.Sealed, match="it is sealed.*`seal`"):
             attach()
     wrong = SealKey.bytes(bytes(32))
+    with pytest.raises(indelible.WrongKey, match="opens none of its 1 key slots"):
+        pool.attach_snapshot("ledger", seal=wrong)
     for mode in ("r", "r+"):
         with pytest.raises(indelible.WrongKey, match="opens none of its 1 key slots") as refused:
             pool.attach("ledger", mode, seal=wrong)
@@ -189,3 +192,129 @@ def test_a_changed_page_is_an_error_that_names_it(
     with indelible.open(path) as pool, pytest.raises(indelible.Damaged, match="page 9, of its contents") as damaged:
         pool.array("array", seal=seal)
     assert damaged.value.object == "array"
+
+
+WRITER = """
+import sys
+import indelible
+pool = indelible.open("p.pmo")
+seal = indelible.SealKey.file("k")
+array, run = pool.array("array", seal=seal), pool.dict("run", seal=seal)
+for line in sys.stdin:
+    array[:] = int(line)
+    run["step"] = int(line)
+    indelible.psync(array, run)
+    print(line.strip(), flush=True)
+"""
+
+
+def test_sealed_objects_are_read_beside_the_process_that_writes_them(tmp_path: Path, seal: SealKey) -> None:
+    with indelible.open(tmp_path / "p.pmo", 16 * MIB) as pool:
+        pool.array("array", (50_000,), "u4", seal=seal)
+        pool.dict("run", seal=seal).close()
+    (tmp_path / "k").write_bytes(KEY)
+    writer = subprocess.Popen(
+        python(WRITER), cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+    assert writer.stdin is not None and writer.stdout is not None
+
+    def write(step: int) -> None:
+        assert writer.stdin is not None and writer.stdout is not None
+        writer.stdin.write(f"{step}\n")
+        assert writer.stdout.readline() == f"{step}\n"
+
+    write(1)
+    with indelible.open(tmp_path / "p.pmo") as pool:
+        array, run = pool.array("array", mode="r", seal=seal), pool.dict("run", "r", seal=seal)
+        assert array[0] == array[-1] == 1 and run["step"] == 1
+        write(2)
+        assert array[0] == array[-1] == 1 and run["step"] == 1
+        newer = array.refresh()
+        run.refresh()
+        assert newer[0] == newer[-1] == 2 and array[0] == 1 and run["step"] == 2
+        assert [slot.kind for slot in pool.key_slots("array")] == ["key file"]
+        run.close()
+        with pytest.raises(indelible.WrongKey):
+            pool.dict("run", "r", seal=SealKey.bytes(bytes(32)))
+        with pytest.raises(indelible.Held):
+            pool.array("array", mode="r", lock=True, seal=seal)
+        del array, newer
+    writer.stdin.close()
+    assert writer.wait(300) == 0
+
+
+def test_objects_get_other_sizes_and_keys_of_their_own(open_pool: Open, seal: SealKey) -> None:
+    pool = open_pool()
+    other = SealKey.bytes(bytes(range(32)))
+    pool.create("ledger", 10_000, seal=seal)
+    pool.create("plain", 10_000)
+    pool.resize("ledger", 20_000, seal=seal)
+    pool.resize("plain", 20_000)
+    assert pool.stat("ledger").size == pool.stat("plain").size == 20_000
+    with pytest.raises(indelible.Sealed, match="sealed"):
+        pool.resize("ledger", 5)
+    with pytest.raises(indelible.WrongKey):
+        pool.resize("ledger", 5, seal=other)
+    pool.add_key("ledger", other, seal=seal)
+    pool.reencrypt("ledger", [seal])
+    with pytest.raises(indelible.WrongKey):
+        pool.attach("ledger", seal=other)
+    with pytest.raises(indelible.Sealed, match="at least one key"):
+        pool.reencrypt("ledger", [])
+    pool.attach("ledger", seal=seal).close()
+
+
+def test_a_key_is_for_a_time(open_pool: Open, seal: SealKey) -> None:
+    pool = open_pool()
+    pool.create("ledger", 10_000, seal=seal, label="owner")
+    other = SealKey.bytes(bytes(range(32)))
+    past = datetime.datetime(2001, 9, 9, tzinfo=datetime.timezone.utc)
+    assert repr(other.until(past)) == repr(other)
+    pool.add_key("ledger", other.until(past), seal=seal, label="intern")
+    with pytest.raises(indelible.Sealed, match='"intern", which the seal key opens, expired at 2001-09-09'):
+        pool.attach("ledger", seal=other)
+    assert [slot.expires for slot in pool.key_slots("ledger")] == [None, int(past.timestamp())]
+    pool.add_key("ledger", other.until(1e12), seal=seal)
+    pool.attach("ledger", seal=other).close()
+    with pytest.raises(indelible.Sealed, match="last one that does not expire"):
+        pool.remove_key("ledger", 0, seal=other)
+    with pytest.raises(indelible.Sealed, match="does not expire"):
+        pool.create("x", 10_000, seal=seal.until(1e12))
+    for wrong in (-1, float("nan"), datetime.datetime(2001, 9, 9)):
+        with pytest.raises(ValueError, match="expires"):
+            seal.until(wrong)
+
+
+def test_an_older_state_is_told_from_the_newest_by_an_anchor(tmp_path: Path, seal: SealKey) -> None:
+    record, kept, path = tmp_path / "record", tmp_path / "kept", tmp_path / "p.pmo"
+    command = f"read -r what record; case $what in get) cat '{kept}' || true ;; put) echo \"$record\" >'{kept}'; echo stored ;; esac"
+    for anchored in (seal.anchored(record, interval=5), seal.anchored(command=command, timeout=100)):
+        path.unlink(missing_ok=True)
+        with indelible.open(path, 4 * MIB) as pool:
+            run = pool.dict("run", seal=anchored)
+            run["step"] = 1
+            run.psync()
+            run.close()
+            with pytest.raises(indelible.Sealed, match="it has an anchor"):
+                pool.attach("run", seal=seal)
+        older = path.read_bytes()
+        with indelible.open(path) as pool:
+            run = pool.dict("run", seal=anchored)
+            run["step"] = 2
+            run.psync()
+            run.close()
+        path.write_bytes(older)
+        with indelible.open(path) as pool:
+            with pytest.raises(indelible.PoolBehind, match="put back to an older state"):
+                pool.dict("run", seal=anchored)
+            pool.set_anchor("run", seal=anchored)
+            run = pool.dict("run", seal=anchored)
+            assert run["step"] == 1
+            run.close()
+            pool.set_anchor("run", seal=seal)
+            pool.attach("run", seal=seal).close()
+    for wrong in ({}, {"file": record, "command": command}, {"tpm_index": 7}, {"file": record, "tpm": "/dev/x"}):
+        with pytest.raises(ValueError, match="an anchor is a file"):
+            seal.anchored(**wrong)
+    with indelible.open(path) as pool, pytest.raises(indelible.Error, match="/nowhere/tpm"):
+        pool.set_anchor("run", seal=seal.anchored(record, tpm_index=0x01800042, tpm="/nowhere/tpm"))

@@ -14,13 +14,19 @@ pub(crate) fn random_id() -> Result<[u8; 16]> {
 /// Random bytes, a multiple of eight.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    #[cfg(feature = "replay")]
-    if replay::fill(&mut bytes) {
-        return Ok(bytes);
-    }
-    getrandom::fill(&mut bytes)
-        .map_err(|error| MediumError::Io(std::io::Error::other(format!("no random bytes: {error}"))))?;
+    fill(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Fills `bytes`, a multiple of eight, with random ones.
+pub(crate) fn fill(bytes: &mut [u8]) -> Result<()> {
+    #[cfg(feature = "replay")]
+    if replay::fill(bytes) {
+        return Ok(());
+    }
+    getrandom::fill(bytes)
+        .map_err(|error| MediumError::Io(std::io::Error::other(format!("no random bytes: {error}"))))?;
+    Ok(())
 }
 
 /// Seconds since 1970.

@@ -51,10 +51,24 @@ mutants! {
         UnknownUsed,
         /// A pool says that it is longer before its medium is.
         LengthAhead,
+        /// Of two superblock slots the one that is durable for certain is written over first.
+        SureSlotRisked,
         /// A pool that becomes longer takes bytes for zeros that the medium had behind it.
         SurplusIsZero,
         /// psync of several objects publishes one batch for each.
         SplitPsync,
+        /// A transaction is acknowledged before its batch is durable.
+        CommitNotAwaited,
+        /// Of transactions that become durable one after the other, the newest comes first.
+        CommitsReordered,
+        /// Of a line that several transactions of one batch changed, the oldest content is kept.
+        CommitOlderLine,
+        /// A transaction of several objects becomes durable object by object.
+        CommitApart,
+        /// After a durable write that failed, transactions go on as if it had not been tried.
+        CommitFailureForgotten,
+        /// An object is attached as one of another durability class.
+        ClassIgnored,
         /// A psync changes primaries that another process holds still.
         HoldIgnored,
         /// The checksum of a batch leaves its data out.
@@ -123,6 +137,8 @@ mutants! {
         LeakedSpace,
         /// An object that grows takes its new place before the copy is durable.
         EarlyExchange,
+        /// An object that moves while its memory is in use gives up the extent that the memory shows.
+        FormerFreed,
         /// The first change of a page that is the base's logs the lines that changed, and not the whole page.
         PageInPart,
         /// The first change of a page that is the base's is published before the rest of the page is durable.
@@ -173,6 +189,8 @@ mutants! {
         VersionRewound,
         /// Any state of a sealed object is one that its anchor was told.
         AnchorIgnored,
+        /// Any record is the newest by the counter of an anchor.
+        CountIgnored,
         /// Nonces follow from the place of a page.
         NonceReused,
         /// A reader of a sealed object goes on to a later psync with pages that it decrypted before, whose seals are others now.
@@ -197,6 +215,10 @@ mutants! {
         TailGap,
         /// A reader that follows takes psyncs that are not durable yet.
         TailUnproven,
+        /// A reader that follows does not ask whether the table has changed since it looked at it.
+        TableUnasked,
+        /// A reader that follows does not ask whether the lane has begun another generation.
+        LaneUnasked,
         /// A merge is real before the pages are durable where they were copied to.
         MergeUnproven,
         /// The process that writes an object is not told that the object's extent became a base.
@@ -241,6 +263,15 @@ mutants! {
         NoFence,
     }
 
+    /// Of transactions in the memory of a process: `crates/indelible/tests/transactions.rs` looks for them.
+    TRANSACTIONS {
+        /// The lines of a transaction are told as they were before it.
+        CommitLineBefore,
+        /// Anybody may load and store at the address of an object that is for transactions.
+        AddressOpen,
+        /// A transaction that changes nothing is acknowledged before what it read is durable.
+        ReadNotAwaited,
+    }
     /// Of the memory of objects, in the mapped half: `crates/indelible/tests/evicted.rs` looks for them.
     MEMORY {
         /// A cut drops pages once stores are let pass again.

@@ -13,6 +13,7 @@ mod crash_processes;
 mod crash_psync;
 mod crash_recovery;
 mod crash_table;
+mod expiry;
 mod faults;
 mod format;
 mod key_devices;

@@ -108,6 +108,36 @@ fn the_power_may_fail_at_any_time() {
     assert!(old > 100 && begun > 100 && done > 10);
 }
 
+/// A change of the medium fails, which may be seen all the same; the power fails in the upgrade that goes on.
+#[test]
+fn the_power_may_fail_after_an_operation_that_failed() {
+    let pools = old_pools();
+    for (name, disk, tear_unit) in [("waiting", true, TearUnit::Sector), ("settled", false, TearUnit::Word)] {
+        let pool = pools.iter().find(|pool| pool.name == name).unwrap();
+        for kind in [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier] {
+            for fault in [Fault::Io, Fault::Short, Fault::After] {
+                for nth in 0.. {
+                    let medium = medium(pool, SimConfig { disk, tear_unit, ..SimConfig::default() });
+                    let over = std::cell::Cell::new(false);
+                    let record = |medium: &SimMedium| {
+                        medium.fail_at(kind, nth, fault);
+                        let failed = upgrade(medium).is_err();
+                        over.set(!failed);
+                        medium.clear_faults();
+                        upgrade(medium).unwrap();
+                    };
+                    let limits = Limits { exhaustive: 3, singles: 3, random: 1, points: 12, seed: nth };
+                    for_each_crash(&medium, record, |image| end(&image.medium(), pool), &limits)
+                        .unwrap_or_else(|failure| panic!("{name}, {kind:?} {nth} {fault:?}: {failure}"));
+                    if over.get() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
 const CHANGES: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Reserve];
 const FAULTS: [Fault; 5] = [Fault::Io, Fault::Short, Fault::After, Fault::NoSpace, Fault::KillLate];
 

@@ -92,6 +92,9 @@ impl<H: Hook> Medium for Hooked<H> {
     fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
         self.under.reserve(offset, len)
     }
+    fn keep_near(&self, offset: u64, len: u64) {
+        self.under.keep_near(offset, len);
+    }
     fn extend(&self, len: u64) -> Result<Extended, ReserveError> {
         self.under.extend(len)
     }

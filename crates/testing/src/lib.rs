@@ -32,6 +32,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod codewords;
 mod crash;
 mod hooked;
 pub mod hostile;
@@ -43,7 +44,9 @@ pub mod scenario;
 pub mod sealed;
 mod seed;
 pub mod sim;
+mod tpm;
 
+pub use codewords::codewords;
 pub use crash::{CrashFailure, CrashReport, for_each_class, for_each_crash};
 pub use hooked::{BeforeRead, Hook, Hooked};
 pub use seed::Seeded;
@@ -51,6 +54,7 @@ pub use sim::{
     Choice, ClassLimits, ClassReport, CrashImage, CrashImages, Cut, Discard, Event, EventKind, Fault, Limits,
     OpKind, SMALL, SimConfig, SimMedium, TearUnit,
 };
+pub use tpm::EmulatedTpm;
 
 /// Says on the terminal that a test could not do its work here: past the test harness, which keeps what
 /// passing tests print to itself. Once in a process.

@@ -5,7 +5,7 @@ use indelible_store::format::seal::Shape;
 use indelible_store::format::{PAGE, pages_for};
 use indelible_store::seal::SealKey;
 use indelible_store::store::{Reader, SealedPages, Store, Unlocked, Writer};
-use indelible_store::table::{CreateOptions, Key, Located};
+use indelible_store::table::{Class, CreateOptions, Key, Located};
 use std::sync::Arc;
 
 /// The key of every sealed object.
@@ -25,12 +25,15 @@ pub fn unlock(store: &Arc<Store>, name: &str) -> Result<Unlocked> {
     store.unlock(name, Key::default(), &key())
 }
 
-/// Attaches an object for writing, sealed or not.
+/// Attaches an object for writing, sealed or not, of any class.
 pub fn writer(store: &Arc<Store>, name: &str) -> Result<Writer> {
     if store.find(name)?.is_sealed() {
         return store.attach_sealed_writer(name, Key::default(), &unlock(store, name)?);
     }
-    store.attach_writer(name, Key::default())
+    match Class::of(&store.find(name)?.entry) {
+        Some(Class::Transactional) => store.attach_transactional_writer(name, Key::default()),
+        _ => store.attach_writer(name, Key::default()),
+    }
 }
 
 /// Attaches an object for reading, sealed or not.

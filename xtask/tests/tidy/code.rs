@@ -1,6 +1,7 @@
 //! Unsafe code, commits, and constants of tests stay in their places.
 
-use crate::sources::sources;
+use crate::sources::{files, sources};
+use std::collections::BTreeMap;
 
 #[test]
 fn the_store_forbids_unsafe_and_knows_no_mmap() {
@@ -12,6 +13,41 @@ fn the_store_forbids_unsafe_and_knows_no_mmap() {
             assert!(!used, "{file} uses {word}");
         }
     }
+}
+
+/// Manifests that can ask for sealing without integrity.
+fn with_other_engines(manifests: &BTreeMap<String, String>) -> Vec<&str> {
+    let asks = |text: &str| text.lines().any(|line| !line.starts_with('#') && line.contains("engines"));
+    manifests.iter().filter(|(_, text)| asks(text)).map(|(file, _)| file.as_str()).collect()
+}
+
+#[test]
+fn nothing_but_the_benchmarks_seals_without_integrity() {
+    let mut manifests = files("crates", &["Cargo.toml"]);
+    for folder in ["bench", "evidence", "examples", "fuzz", "rig", "xtask"] {
+        manifests.extend(files(folder, &["Cargo.toml"]));
+    }
+    // The two that have the feature pass it on; the models have its name, as they compile the store's sources.
+    let known = [
+        "bench/Cargo.toml",
+        "crates/indelible/Cargo.toml",
+        "crates/models/Cargo.toml",
+        "crates/store/Cargo.toml",
+    ];
+    assert_eq!(with_other_engines(&manifests), known);
+    for file in &known[1..] {
+        assert!(!manifests[*file].contains("default = "), "{file}: a feature that is on by itself");
+    }
+}
+
+#[test]
+fn a_manifest_that_asks_for_other_engines_would_be_noticed() {
+    let manifest = |text: &str| BTreeMap::from([("a".to_owned(), text.to_owned())]);
+    assert_eq!(
+        with_other_engines(&manifest("indelible = { workspace = true, features = [\"engines\"] }")),
+        ["a"]
+    );
+    assert!(with_other_engines(&manifest("# engines\nindelible.workspace = true")).is_empty());
 }
 
 #[test]
@@ -42,6 +78,8 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "relative.rs",
         "heap/layout.rs",
         "heap/leaked.rs",
+        "heap/addresses.rs",
+        "heap/stray.rs",
         "heap/window.rs",
         "heap/span.rs",
         "heap/allocation_bytes.rs",
@@ -89,12 +127,22 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "collections/ordered_retain.rs",
         "collections/ordered_entry.rs",
         "collections/mutex.rs",
+        "transaction/cell.rs",
+        "transaction/attached.rs",
+        "transaction/object.rs",
+        "transaction/run.rs",
+        "transaction/space.rs",
     ];
     for (file, text) in sources("crates/indelible/src") {
         let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
         let uses = code.filter(|line| line.contains("unsafe {") || line.contains("unsafe impl")).count();
         let inner = file.trim_start_matches("crates/indelible/src/");
         assert!(uses == 0 || allowed.iter().any(|a| inner.starts_with(a)), "{file} has unsafe code");
+    }
+    for (file, text) in sources("crates/stm/src") {
+        let allowed = ["access", "commit", "memory", "transaction"];
+        let inner = file.trim_start_matches("crates/stm/src/").trim_end_matches(".rs");
+        assert!(allowed.contains(&inner) || !text.contains("unsafe {"), "{file} has unsafe code");
     }
     // Arguments from C are checked in `args`; the other modules pass them on.
     for (file, text) in sources("crates/capi/src") {
@@ -137,7 +185,9 @@ fn chosen_for_tests(text: &str) -> Vec<&str> {
 
 #[test]
 fn constants_are_the_same_in_every_build() {
-    for (file, text) in sources("crates/store/src").into_iter().chain(sources("crates/indelible/src")) {
+    for (file, text) in
+        ["store", "indelible", "stm"].into_iter().flat_map(|name| sources(&format!("crates/{name}/src")))
+    {
         // An interpreter places memory where it likes, and lacks facilities of the kernel.
         let of_the_machine =
             file.ends_with("operations/window.rs") || file.starts_with("crates/indelible/src/sys/");

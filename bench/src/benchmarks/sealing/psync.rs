@@ -1,6 +1,7 @@
 //! psync of one page of a sealed object, beside one that is not.
 
-use super::{key, options};
+use super::key;
+use super::place::Place;
 use crate::Result;
 use crate::environment::{Environment, Medium, discard};
 use crate::floor::UnsealFloor;
@@ -34,12 +35,12 @@ fn once(environment: &Environment, object: &mut Object, round: usize, len: usize
 
 pub fn on(
     environment: &Environment,
-    medium: Medium,
+    place: Place<'_>,
     floor: &UnsealFloor,
     section: &mut Section,
 ) -> Result<()> {
-    let path = environment.path(medium, "sealing-psync");
-    let pool = options(medium, PredictionDepth::Auto).force(true).format(path, 256 << 20)?;
+    let path = place.path(environment, "sealing-psync");
+    let pool = place.options(PredictionDepth::Auto).force(true).format(path, 256 << 20)?;
     pool.create_with("sealed", &CreateOptions::new(SIZE as u64).sealed(&key()?, "benchmark"))?;
     let mut sealed = pool.attach_sealed("sealed", b"", &key()?)?;
     let mut plain = pool.create_attached("plain", SIZE as u64)?;
@@ -47,7 +48,7 @@ pub fn on(
         object.as_mut_slice().fill(1);
         object.psync()?;
     }
-    let mut table = Table::new(format!("psync of one page on {}", medium.word()), &COLUMNS);
+    let mut table = Table::new(format!("psync of one page on {}", place.word()), &COLUMNS);
     for len in [64, PAGE] {
         let (mut ours, mut theirs) = (Samples::default(), Samples::default());
         let budget = environment.budget(Duration::from_secs(3), Duration::from_millis(300));
@@ -68,13 +69,15 @@ pub fn on(
             (ours.len() as u64).into(),
         ]);
         if len == PAGE {
-            section.goals.push(match medium {
+            section.goals.push(match place.medium {
                 Medium::Memory => {
-                    let what = "memory: psync of one page of a sealed object, over a plain one";
+                    let what =
+                        format!("{}: psync of one page of a sealed object, over a plain one", place.word());
                     Goal::at_most(what, Unit::Nanoseconds, 4000.0, over)
                 }
                 Medium::File => {
-                    let what = "SSD: psync of one page of a sealed object, to a plain one";
+                    let what =
+                        format!("{}: psync of one page of a sealed object, to a plain one", place.word());
                     Goal::at_most(what, Unit::Ratio, 1.15, ratio)
                 }
             });

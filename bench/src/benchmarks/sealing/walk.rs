@@ -1,6 +1,7 @@
 //! Going through a cold sealed object: a scan, a walk with work on each page, and touches at random.
 
-use super::{DEPTHS, key, options, word};
+use super::place::Place;
+use super::{DEPTHS, key, word};
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};
 use crate::floor::UnsealFloor;
@@ -9,7 +10,7 @@ use crate::pattern::{PAGE, Random};
 use crate::plot::Plot;
 use crate::stats::{Samples, Spread};
 use indelible::{CreateOptions, Pool, PredictionDepth, ReadObject};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const COLUMNS: [(&str, Unit); 10] = [
     ("depth", Unit::Text),
@@ -61,29 +62,41 @@ fn walk(bytes: &[u8], work: usize) -> f64 {
     begin.elapsed().as_nanos() as f64
 }
 
-pub fn on(
-    environment: &Environment,
-    medium: Medium,
-    floor: &UnsealFloor,
-    section: &mut Section,
-) -> Result<()> {
-    let size: usize = match (environment.smoke, environment.quick, medium) {
+/// Bytes of the object: on a slow medium as many as are read within a second, page by page.
+fn size(environment: &Environment, place: Place<'_>) -> usize {
+    let size: usize = match (environment.smoke, environment.quick, place.medium) {
         (true, ..) => 2 << 20,
         (_, true, _) => 64 << 20,
         (_, _, Medium::Memory) => 1 << 30,
         (_, _, Medium::File) => 256 << 20,
     };
-    let rounds = if environment.quick { 1 } else { 5 };
-    let (path, key) = (environment.path(medium, "sealing"), key()?);
+    let page = place.model.map(|model| model.speed.read + Duration::from_micros(20));
+    let most = page.map(|page| (1e9 / page.as_nanos() as f64) as usize * PAGE);
+    most.map_or(size, |most| size.min(most).next_multiple_of(1 << 20))
+}
+
+pub fn on(
+    environment: &Environment,
+    place: Place<'_>,
+    floor: &UnsealFloor,
+    section: &mut Section,
+) -> Result<()> {
+    let size = size(environment, place);
+    let rounds = match (environment.quick, place.model) {
+        (true, _) => 1,
+        (_, Some(_)) => 3,
+        (_, None) => 5,
+    };
+    let (path, key) = (place.path(environment, "sealing"), key()?);
     let room = size as u64 / 8 * 9 + (256 << 20);
-    let pool = options(medium, PredictionDepth::Auto).force(true).format(&path, room)?;
+    let pool = place.options(PredictionDepth::Auto).force(true).format(&path, room)?;
     pool.create_with("a", &CreateOptions::new(size as u64).sealed(&key, "benchmark"))?;
     fill(&pool, size)?;
     drop(pool);
     let open = |depth| -> Result<ReadObject> {
-        Ok(options(medium, depth).open(&path)?.attach_read_sealed("a", b"", &key)?)
+        Ok(place.options(depth).open(&path)?.attach_read_sealed("a", b"", &key)?)
     };
-    let bar = progress(rounds * DEPTHS.len(), &format!("sealing, {}", medium.word()));
+    let bar = progress(rounds * DEPTHS.len(), &format!("sealing, {}", place.word()));
     let pages = (size / PAGE) as f64;
     let (mut rows, mut present) = (DEPTHS.map(|_| Row::default()), Samples::default());
     for _ in 0..rounds {
@@ -110,7 +123,7 @@ pub fn on(
     let floor_rate = floor.bytes() as f64 / filled.as_secs_f64();
     let stall = |row: &Row| (row.walk.median() - present.median()).max(0.0);
     let hidden = |row: &Row| 1.0 - stall(row) / stall(&rows[0]);
-    let mut table = Table::new(format!("Going through a cold sealed object on {}", medium.word()), &COLUMNS);
+    let mut table = Table::new(format!("Going through a cold sealed object on {}", place.word()), &COLUMNS);
     for (depth, row) in DEPTHS.into_iter().zip(&rows) {
         let cell = |samples: &Samples| samples.spread().map_or(Cell::Empty, Spread::into);
         let window = match depth {
@@ -130,12 +143,12 @@ pub fn on(
             (row.walk.len() as u64).into(),
         ]);
     }
-    let file = format!("sealing-stall-{}", medium.short());
+    let file = format!("sealing-stall-{}", place.short());
     section.plots.push(Plot::of(&table, &file, "pages of a window", "stall, a page", &[]));
     section.tables.push(table);
     let best = rows.iter().map(hidden).fold(f64::NAN, f64::max);
     let scan = rows.iter().map(|row| row.scan.median() / floor_rate).fold(f64::NAN, f64::max);
-    let of = medium.word();
+    let of = place.word();
     section.goals.push(Goal::at_least(
         format!("{of}: stall hidden by the best depth"),
         Unit::Ratio,
@@ -148,7 +161,7 @@ pub fn on(
         0.80,
         scan,
     ));
-    touches(environment, medium, floor, section, &open(PredictionDepth::Pages(0))?)?;
+    touches(environment, place, floor, section, &open(PredictionDepth::Pages(0))?)?;
     Ok(std::fs::remove_file(&path)?)
 }
 
@@ -167,7 +180,7 @@ fn fill(pool: &Pool, size: usize) -> Result<()> {
 
 fn touches(
     environment: &Environment,
-    medium: Medium,
+    place: Place<'_>,
     floor: &UnsealFloor,
     section: &mut Section,
     object: &ReadObject,
@@ -188,7 +201,7 @@ fn touches(
     }
     let least = floor.touch(&chosen(floor.pages()))?;
     let ratio = touched.median() / least.median();
-    let mut table = Table::new(format!("First touches of a sealed object on {}", medium.word()), &TOUCHES);
+    let mut table = Table::new(format!("First touches of a sealed object on {}", place.word()), &TOUCHES);
     let cell = |samples: &Samples| samples.spread().map_or(Cell::Empty, Spread::into);
     table.row(vec![
         (touched.len() as u64).into(),
@@ -198,7 +211,7 @@ fn touches(
         floor.page().into(),
     ]);
     section.tables.push(table);
-    let what = format!("{}: first touch that nobody predicted, to its floor", medium.word());
+    let what = format!("{}: first touch that nobody predicted, to its floor", place.word());
     section.goals.push(Goal::at_most(what, Unit::Ratio, 1.2, ratio));
     Ok(())
 }

@@ -29,6 +29,11 @@ public:
     // The TPM 2.0 of this machine, or the device or socket of another one.
     static seal_key tpm(const char *path = nullptr) { return seal_key(pmo_seal_key_tpm(path)); }
 
+    // The same with an anchor of the object (struct pmo_anchor).
+    seal_key anchored(const pmo_anchor &anchor) const { return seal_key(pmo_seal_key_anchored(handle_, &anchor)); }
+    // The same; slots that are made with it are refused from then on, in seconds since 1970.
+    seal_key until(std::uint64_t seconds) const { return seal_key(pmo_seal_key_until(handle_, seconds)); }
+
     seal_key(seal_key &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
     seal_key &operator=(seal_key &&other) noexcept
     {
@@ -54,6 +59,7 @@ struct key_slot {
     unsigned slot;
     pmo_key_kind kind;
     std::uint64_t created;
+    std::uint64_t expires; // 0: never
     bool damaged;
     std::string label;
 };

@@ -58,6 +58,20 @@ fn sealed_objects_open_by_their_keys() {
 }
 
 #[test]
+fn sealed_objects_are_read_beside_writers_and_get_other_keys_sizes_and_anchors() {
+    let folder = folder();
+    let binary = folder.path().join("sealed-changes");
+    C.build(&program("sealed-changes.c"), &binary);
+    let mut command = run(&binary, &folder.path().join("pool.pmo"));
+    let state = tempfile::tempdir().unwrap();
+    let tpm = indelible_testing::EmulatedTpm::start(state.path(), "anchors in a TPM, from C");
+    if let Some(tpm) = &tpm {
+        command.arg(tpm.socket());
+    }
+    assert_eq!(succeed(&mut command), "done\n");
+}
+
+#[test]
 fn extensions_are_made_copied_and_freed_by_address() {
     let folder = folder();
     let binary = folder.path().join("extensions");

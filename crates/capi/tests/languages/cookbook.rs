@@ -45,7 +45,7 @@ fn the_page_on_sealed_objects_is_true_for_c_and_cpp() {
             ours += &format!("```{kind}\n{block}```\n");
         }
     }
-    assert_eq!(follow(&ours, folder.path(), &["c", "cpp"], &|_| unreachable!()), 4);
+    assert_eq!(follow(&ours, folder.path(), &["c", "cpp"], &|_| unreachable!()), 5);
 }
 
 #[test]

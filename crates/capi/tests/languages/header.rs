@@ -2,8 +2,9 @@
 
 use super::ground::{C, CPP, Compiler, folder, have, installed, source, succeed};
 use pmo::{
-    CODES, Collected, Converter, CreateOptions, Difference, Extension, Extensions, Field, HeapStats, KeySlot,
-    ObjectInfo, PoolInfo, PoolWith, Reset, Root, RootOptions, SnapshotOf, Stat, StrayPointer, Tie, Type,
+    AnchorOptions, CODES, Collected, Converter, CreateOptions, Difference, Extension, Extensions, Field,
+    HeapStats, KeySlot, ObjectInfo, PoolInfo, PoolWith, Reset, Root, RootOptions, SnapshotOf, Stat,
+    StrayPointer, Tie, Type,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
@@ -83,8 +84,10 @@ fn split_arguments(text: &str) -> Vec<String> {
 
 /// A type of C in the words of the Rust source, without blanks.
 fn rust(c: &str) -> String {
-    if c == "void *const *" {
-        return "*const*mutc_void".into();
+    match c {
+        "void *const *" => return "*const*mutc_void".into(),
+        "const pmo_seal_key *const *" => return "*const*constpmo_seal_key".into(),
+        _ => {}
     }
     let constant = c.starts_with("const ");
     let c = c.trim_start_matches("const ");
@@ -93,6 +96,7 @@ fn rust(c: &str) -> String {
             "int" => "c_int",
             "unsigned" => "c_uint",
             "size_t" => "usize",
+            "uint32_t" => "u32",
             "uint64_t" => "u64",
             "int64_t" => "i64",
             other => panic!("no word for {other:?}"),
@@ -105,6 +109,7 @@ fn rust(c: &str) -> String {
         "pmo_pool" => "pmo_pool",
         "pmo_seal_key" => "pmo_seal_key",
         "struct pmo_key_slot" => "KeySlot",
+        "struct pmo_anchor" => "AnchorOptions",
         "struct pmo_pool_info" => "PoolInfo",
         "struct pmo_pool_options" => "PoolWith",
         "struct pmo_stat" => "Stat",
@@ -224,8 +229,10 @@ fn structs_have_the_same_layout_on_both_sides() {
         "pmo_snapshot" SnapshotOf { "name" name, "snapshot" snapshot }
         "pmo_difference" Difference { "pages" pages, "older_size" older_size, "newer_size" newer_size }
         "pmo_tie" Tie { "name" name, "id" id, "deleted" deleted, "reserved" reserved }
-        "pmo_key_slot" KeySlot { "slot" slot, "kind" kind, "created" created, "damaged" damaged,
-            "reserved" reserved, "label" label }
+        "pmo_key_slot" KeySlot { "slot" slot, "kind" kind, "created" created, "expires" expires,
+            "damaged" damaged, "reserved" reserved, "label" label }
+        "pmo_anchor" AnchorOptions { "file" file, "command" command, "tpm" tpm, "tpm_index" tpm_index,
+            "reserved" reserved, "timeout" timeout, "interval" interval }
         "pmo_collected" Collected { "removed" removed, "copied" copied }
         "pmo_heap_stats" HeapStats { "bytes" bytes, "blocks" blocks, "block_bytes" block_bytes,
             "free_bytes" free_bytes, "largest_free" largest_free, "class_bytes" class_bytes,

@@ -16,8 +16,10 @@ fn a_list_of_c_and_its_copy_are_attached_at_once() {
     let (binary, pool) = (folder.path().join("rebase"), folder.path().join("pool.pmo"));
     C.build(&program("rebase.c"), &binary);
     assert_eq!(succeed(Command::new(&binary).arg(&pool).arg("make")), "done\n");
-    copy(&pool, "list").unwrap();
-    assert_eq!(succeed(Command::new(&binary).arg(&pool).arg("both")), "done\n");
+    let other = folder.path().join("other.pmo");
+    for step in [&["copy"][..], &["both"], &["bytes", other.to_str().unwrap()]] {
+        assert_eq!(succeed(Command::new(&binary).arg(&pool).args(step)), "done\n");
+    }
 }
 
 /// A map of C++ has pointers that no description names.

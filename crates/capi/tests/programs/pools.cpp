@@ -2,6 +2,7 @@
 #include "check.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 struct handler;
 template <> struct pmo::type_of<pmo::vector<handler>> : pmo::opaque<pmo::vector<handler>> {
@@ -215,6 +216,32 @@ static void audits(pmo::pool &pool)
     heap.psync();
 }
 
+// Bytes at other addresses, here and in another pool.
+static void other_addresses(pmo::pool &pool, const std::string &path)
+{
+    pmo::pool other = pmo::pool::format(path, 16 << 20);
+    pool.create("raw", 8192);
+    pmo::object raw = pool.attach("raw");
+    std::strcpy(static_cast<char *>(raw.data()), "bytes");
+    raw.psync();
+    CHECK(code([&] { pool.copy_to("raw", pool, "beside", true); }) == PMO_ERR_UNSUITABLE);
+    CHECK(code([&] { pool.set_position_independent("raw"); }) == PMO_ERR_HELD);
+    raw.detach();
+    pool.set_position_independent("raw");
+    raw = pool.attach("raw");
+    pool.copy_to("raw", pool, "beside", true);
+    pool.copy_to("raw", other, "there");
+    pool.move_to("beside", other, true);
+    pmo::object beside = other.attach_read("beside");
+    CHECK(beside.data() != raw.data() && !std::strcmp(static_cast<const char *>(beside.data()), "bytes"));
+    CHECK(code([&] { pool.stat("beside"); }) == PMO_ERR_NOT_FOUND);
+    CHECK(other.stat("there").address == pool.stat("raw").address);
+    raw.detach();
+    pool.set_position_independent("raw", false);
+    CHECK((pool.stat("raw").flags & PMO_STAT_POSITION_INDEPENDENT) == 0);
+    pool.destroy("raw");
+}
+
 int main(int, char **argv)
 {
     std::string path = argv[1];
@@ -225,5 +252,6 @@ int main(int, char **argv)
     backs(pool);
     audits(pool);
     chosen(path + ".chosen");
+    other_addresses(pool, path + ".other");
     std::cout << "done\n";
 }

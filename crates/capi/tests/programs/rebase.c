@@ -1,4 +1,5 @@
-/* A list whose pointers are described: rebase POOL make. And a copy of it at other addresses, beside it: rebase POOL both. */
+/* A list whose pointers are described: rebase POOL make. A copy of it at other addresses: rebase POOL copy. The two beside each other: rebase POOL both.
+ * Bytes of which nobody knows what they are, until somebody says so, and a move to another pool: rebase POOL bytes OTHER. */
 #include "check.h"
 
 #define LENGTH 500
@@ -55,6 +56,56 @@ static void holds(const char *object, size_t size)
     CHECK(!node);
 }
 
+static void told(uint64_t done, uint64_t all, void *context)
+{
+    CHECK(done <= all);
+    *(uint64_t *)context = all;
+}
+
+static void copy(pmo_pool *pool)
+{
+    uint64_t all = 0;
+    CHECK(pmo_copy_to(pool, "list", NULL, 0, pool, "copy", PMO_REBASE | 2, NULL, NULL) == -1 &&
+          pmo_errno() == PMO_ERR_ARGUMENT);
+    CHECK(pmo_copy_to(pool, "list", NULL, 0, pool, "copy", PMO_REBASE, told, &all) == 0 && all > 0);
+    CHECK(pmo_copy_to(pool, "list", NULL, 0, pool, "copy", PMO_REBASE, NULL, NULL) == -1 && pmo_errno() == PMO_ERR_EXISTS);
+}
+
+static uint32_t flags(pmo_pool *pool, const char *name)
+{
+    struct pmo_stat stat;
+    CHECK(pmo_stat(pool, name, &stat) == 0);
+    return stat.flags;
+}
+
+static void raw(pmo_pool *pool, pmo_pool *other)
+{
+    struct pmo_create_options options = {.size = 8192, .flags = PMO_STAT_POSITION_INDEPENDENT};
+    CHECK(pmo_create_with(pool, "told", &options) == 0 && pmo_create(pool, "untold", 8192) == 0);
+    CHECK(flags(pool, "told") == PMO_STAT_POSITION_INDEPENDENT && flags(pool, "untold") == 0);
+    const char *names[] = {"told", "untold"};
+    for (int n = 0; n < 2; n++) {
+        char *object = pmo_attach(pool, names[n], PMO_WRITE, NULL, 0);
+        CHECK(object && strcpy(object, "bytes") && pmo_psync(object) == 0);
+        CHECK(pmo_set_position_independent(pool, names[n], NULL, 0, 1) == -1 && pmo_errno() == PMO_ERR_HELD);
+        CHECK(pmo_detach(object) == 0);
+    }
+    CHECK(pmo_copy_to(pool, "told", NULL, 0, pool, "beside", PMO_REBASE, NULL, NULL) == 0);
+    CHECK(pmo_move_to(pool, "untold", NULL, 0, other, PMO_REBASE, NULL, NULL) == -1 && pmo_errno() == PMO_ERR_UNSUITABLE);
+    CHECK(strstr(pmo_error_message(), "position-independent"));
+    CHECK(pmo_set_position_independent(pool, "untold", NULL, 0, 2) == -1 && pmo_errno() == PMO_ERR_ARGUMENT);
+    CHECK(pmo_set_position_independent(pool, "untold", NULL, 0, 1) == 0);
+    CHECK(pmo_move_to(pool, "untold", NULL, 0, other, PMO_REBASE, NULL, NULL) == 0);
+    CHECK(pmo_move_to(pool, "untold", NULL, 0, other, 0, NULL, NULL) == -1 && pmo_errno() == PMO_ERR_NOT_FOUND);
+    CHECK(flags(other, "untold") == PMO_STAT_POSITION_INDEPENDENT);
+    char *one = pmo_attach(pool, "told", PMO_WRITE, NULL, 0), *two = pmo_attach(pool, "beside", PMO_READ, NULL, 0);
+    char *three = pmo_attach(other, "untold", PMO_READ, NULL, 0);
+    CHECK(one && two && three && one != two && !strcmp(two, "bytes") && !strcmp(three, "bytes"));
+    CHECK(pmo_detach(one) == 0 && pmo_detach(two) == 0 && pmo_detach(three) == 0);
+    CHECK(pmo_set_position_independent(pool, "told", NULL, 0, 0) == 0 && flags(pool, "told") == 0);
+    CHECK(pmo_copy_to(pool, "told", NULL, 0, other, "as it is", 0, NULL, NULL) == 0);
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc > 2);
@@ -62,6 +113,13 @@ int main(int argc, char **argv)
     CHECK(pool);
     if (!strcmp(argv[2], "make")) {
         make(pool);
+    } else if (!strcmp(argv[2], "copy")) {
+        copy(pool);
+    } else if (!strcmp(argv[2], "bytes")) {
+        pmo_pool *other = pmo_open_or_format(argv[3], 16 << 20, 0);
+        CHECK(other);
+        raw(pool, other);
+        CHECK(pmo_close(other) == 0);
     } else {
         char *one = pmo_attach(pool, "list", PMO_WRITE, NULL, 0), *two = pmo_attach(pool, "copy", PMO_WRITE, NULL, 0);
         CHECK(one && two && one != two && pmo_heap_open(one, 0) == 0 && pmo_heap_open(two, 0) == 0);

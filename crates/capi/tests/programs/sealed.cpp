@@ -71,6 +71,34 @@ int main(int, char **argv)
     CHECK(code([&] { pool.attach_sealed("guarded", key, "guard"); }) == PMO_ERR_WRONG_KEY);
     CHECK(pool.change_key("guarded", phrase, key, "third", "guard") == 1 && pool.key_slots("guarded", "guard")[0].label == "third");
 
+    // Other sizes, keys of its own, times, anchors.
+    pool.create_sealed("ledger", 5000, key);
+    pool.resize_sealed("ledger", 9000, key);
+    CHECK(pool.stat("ledger").size == 9000 && code([&] { pool.resize_sealed("ledger", 1, wrong); }) == PMO_ERR_WRONG_KEY);
+    CHECK(pool.add_key("ledger", key, phrase.until(2000000000)) == 1 && pool.key_slots("ledger")[1].expires == 2000000000);
+    CHECK(pool.key_slots("ledger")[0].expires == 0);
+    CHECK(code([&] { pool.reencrypt("ledger", {&phrase}); }) == PMO_ERR_SEALED);
+    pool.reencrypt("ledger", {&key});
+    CHECK(pool.key_slots("ledger").size() == 1 && code([&] { pool.attach_sealed("ledger", phrase); }) == PMO_ERR_WRONG_KEY);
+    const std::string record = path + ".anchor";
+    pmo_anchor anchor{};
+    anchor.file = record.c_str();
+    const pmo::seal_key anchored = key.anchored(anchor);
+    pool.set_anchor("ledger", anchored);
+    CHECK(code([&] { pool.attach_sealed("ledger", key); }) == PMO_ERR_SEALED);
+    pool.attach_sealed("ledger", anchored).detach();
+    {
+        std::ofstream(record) << "nothing";
+        CHECK(code([&] { pool.attach_sealed("ledger", anchored); }) == PMO_ERR_SEALED);
+    }
+    pool.set_anchor("ledger", key);
+    // Beside nobody: what the last psync left.
+    {
+        pmo::object snapshot = pool.attach_snapshot_sealed("ledger", key);
+        CHECK(!snapshot.refresh());
+    }
+    CHECK((pool.heap_snapshot_sealed("words", key).find<pmo::map<pmo::string, long>>("words")->size() == 1));
+
     // A key that was moved from is none.
     pmo::seal_key moved = std::move(key);
     CHECK(key.handle() == nullptr && code([&] { pool.attach_sealed("words", key); }) == PMO_ERR_ARGUMENT);

@@ -10,7 +10,8 @@ use crate::out::confirm;
 use crate::sealing::SealArgs;
 use crate::values::{pool, size};
 use clap::Args;
-use indelible::CreateOptions;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use indelible::{Class, CreateOptions};
 use std::path::PathBuf;
 
 /// Make an object, full of zeros
@@ -22,6 +23,7 @@ use std::path::PathBuf;
 Examples:
   pmo create data.pmo counters 4K
   pmo create data.pmo logs/2025 10G --sparse
+  pmo create data.pmo accounts 1M --class transactional
   PMO_KEY=secret pmo create data.pmo ledger 1M
   pmo create data.pmo shared 1M --read-key-file r.key --write-key-file w.key
 
@@ -49,9 +51,17 @@ pub struct Create {
     #[arg(long)]
     sparse: bool,
 
+    /// Its durability class: psync or transactional
+    #[arg(long, value_name = "CLASS", value_parser = class(), default_value = "psync")]
+    class: Class,
+
     /// For what is worth nothing once the machine was started anew: nobody can attach it then, and its name is free
     #[arg(long)]
     volatile: bool,
+
+    /// It will hold no pointers, and nothing else that depends on its addresses: it can get others (pmo cp --rebase)
+    #[arg(long)]
+    position_independent: bool,
 
     /// Encrypt all that is in the pool of it, by the seal key that is given
     #[arg(long)]
@@ -75,6 +85,12 @@ pub struct Create {
     seal: SealArgs,
 }
 
+/// Parses a durability class.
+pub fn class() -> impl TypedValueParser<Value = Class> {
+    PossibleValuesParser::new(Class::ALL.map(Class::name))
+        .map(|name| Class::ALL.into_iter().find(|class| class.name() == name).unwrap_or_default())
+}
+
 pub fn run(context: &Context, args: &Create) -> Result {
     let (read_key, write_key) = args.roles.read(&args.key.read()?)?;
     let pool = context.open(&args.pool)?;
@@ -82,7 +98,9 @@ pub fn run(context: &Context, args: &Create) -> Result {
         .read_key(&read_key)
         .write_key(&write_key)
         .sparse(args.sparse)
+        .class(args.class)
         .volatile(args.volatile)
+        .position_independent(args.position_independent)
         .read_only(args.read_only)
         .reach(args.reach);
     if args.sealed {

@@ -23,16 +23,17 @@ Examples:
   pmo create data.pmo ledger 1M --sealed --seal-key-file ledger.key
   pmo key list data.pmo ledger
   pmo key add data.pmo ledger --seal-key-file ledger.key --new-passphrase-file phrase --label alice
-  pmo key add data.pmo ledger --seal-key-file ledger.key --new-passphrase
+  pmo key add data.pmo ledger --seal-key-file ledger.key --new-passphrase --expires 30d
   pmo key add data.pmo ledger --seal-passphrase --new-key-command 'vault read -field=key kv/ledger'
   pmo key add data.pmo ledger --seal-key-file ledger.key --new-tpm --label 'this machine'
   pmo key change data.pmo ledger --seal-passphrase --new-passphrase
   pmo key remove data.pmo ledger 0 --seal-passphrase-file phrase
   pmo key rotate data.pmo ledger --seal-passphrase-file phrase
   pmo key anchor data.pmo ledger --seal-passphrase-file phrase --anchor /mnt/token/ledger
+  pmo key anchor data.pmo ledger --seal-passphrase-file phrase --anchor tpm:0x1800042:ledger.anchor
 
 JSON of list:
-  [{\"slot\":0,\"kind\":\"key file\",\"label\":\"\",\"created\":\"2025-01-01T00:00:00Z\",\"damaged\":false}]")]
+  [{\"slot\":0,\"kind\":\"key file\",\"label\":\"\",\"created\":\"2025-01-01T00:00:00Z\",\"expires\":null,\"expired\":false,\"damaged\":false}]")]
 pub struct Key {
     #[command(subcommand)]
     what: What,
@@ -103,14 +104,17 @@ struct Slot {
     kind: String,
     label: String,
     created: String,
+    expires: Option<String>,
+    expired: bool,
     damaged: bool,
 }
 
 impl Slot {
     fn of(info: SlotInfo) -> Slot {
         let kind = info.kind_word();
-        let created = time(UNIX_EPOCH + Duration::from_secs(info.created.min(1 << 40)));
-        Slot { slot: info.slot, kind, label: info.label, created, damaged: info.damaged }
+        let date = |seconds: u64| time(UNIX_EPOCH + Duration::from_secs(seconds.min(1 << 40)));
+        let (created, expires, expired) = (date(info.created), info.expires.map(date), info.has_expired());
+        Slot { slot: info.slot, kind, label: info.label, created, expires, expired, damaged: info.damaged }
     }
 }
 
@@ -131,12 +135,21 @@ fn list(context: &Context, ends: &Ends) -> Result {
     let slots = pool.key_slots(&ends.name, &key).map_err(|error| ends.explain(&pool, error))?;
     let slots: Vec<Slot> = slots.into_iter().map(Slot::of).collect();
     show(context.json, &slots, |slots, out| {
-        let heading = ["SLOT", "KIND", "CREATED", "LABEL"].map(str::to_owned).to_vec();
+        let heading = ["SLOT", "KIND", "CREATED", "EXPIRES", "LABEL"].map(str::to_owned).to_vec();
         let lines = slots.iter().map(|slot| {
-            let label = printable(&slot.label) + if slot.damaged { " (damaged)" } else { "" };
-            vec![slot.slot.to_string(), slot.kind.clone(), slot.created.clone(), label]
+            let state = match slot {
+                Slot { damaged: true, .. } => " (damaged)",
+                Slot { expired: true, .. } => " (expired)",
+                _ => "",
+            };
+            let expires = slot.expires.clone().unwrap_or_else(|| "-".to_owned());
+            let label = printable(&slot.label) + state;
+            vec![slot.slot.to_string(), slot.kind.clone(), slot.created.clone(), expires, label]
         });
-        out.table(&std::iter::once(heading).chain(lines).collect::<Vec<_>>(), &[true, false, false, false])
+        out.table(
+            &std::iter::once(heading).chain(lines).collect::<Vec<_>>(),
+            &[true, false, false, false, false],
+        )
     })
 }
 

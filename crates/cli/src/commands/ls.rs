@@ -1,7 +1,7 @@
 //! `pmo ls`: the objects of a pool, by name.
 
 use crate::bytes::human;
-use crate::commands::stat::{ObjectReport, flags};
+use crate::commands::stat::{ObjectReport, class, flags};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -87,6 +87,7 @@ enum Column {
     Reach,
     Created,
     Id,
+    Class,
     Flags,
 }
 
@@ -174,6 +175,7 @@ impl Column {
             Column::Reach => human(stat.reach),
             Column::Created => time(stat.created),
             Column::Id => hex(&stat.id),
+            Column::Class => class(stat),
             Column::Flags => flags(stat),
         }
     }

@@ -29,6 +29,7 @@ mod restore;
 mod rm;
 mod rollback;
 mod rotate;
+mod set;
 mod snapshot;
 mod stat;
 mod tie;
@@ -51,6 +52,7 @@ pub enum Command {
     Put(put::Put),
     Cat(cat::Cat),
     Resize(resize::Resize),
+    Set(set::Set),
     Cp(cp::Cp),
     Mv(mv::Mv),
     Snapshot(snapshot::Snapshot),
@@ -92,6 +94,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Put(args) => put::run(context, args),
         Command::Cat(args) => cat::run(context, args),
         Command::Resize(args) => resize::run(context, args),
+        Command::Set(args) => set::run(context, args),
         Command::Cp(args) => cp::run(context, args),
         Command::Mv(args) => mv::run(context, args),
         Command::Snapshot(args) => snapshot::run(context, args),

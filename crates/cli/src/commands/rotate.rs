@@ -102,15 +102,15 @@ pub fn anchor(context: &Context, args: &Anchor) -> Result {
     let named = args.seal.anchor();
     let seal = args.seal.required()?;
     if named.is_none() != args.none {
-        let help = "give --anchor FILE, or --none alone";
+        let help = "give --anchor, or --none alone";
         return Err(Failure::new(Exit::Usage, "it is not clear which anchor the object is to have", help));
     }
     let key = ends.key.read()?;
     let pool = context.open(&ends.pool)?;
     pool.set_anchor(&ends.name, &key, &seal).map_err(|error| ends.explain(&pool, error))?;
-    let text = named.as_ref().map(|path| path.display().to_string());
+    let text = named.as_ref().map(|name| name.display().to_string());
     confirm(context.json, &serde_json::json!({ "anchor": text }), |_, out| {
-        let has = text.as_ref().map_or("no anchor".to_owned(), |path| format!("its anchor in {path}"));
+        let has = text.as_ref().map_or("no anchor".to_owned(), |path| format!("the anchor {path}"));
         out.line(&format!("{} has {has} now", object(&ends.name)))
     })
 }

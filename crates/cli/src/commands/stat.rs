@@ -29,8 +29,8 @@ JSON of a pool:
 JSON of an object:
   {\"name\":\"counters\",\"id\":\"…\",\"state\":\"D\",\"holder\":null,\"needs_recovery\":false,\"size\":4096,
    \"extent\":4096,\"offset\":589824,\"address\":\"0x6a2b40000000\",\"reach\":65536,\"published\":4096,\"psyncs\":7,
-   \"read_only\":false,\"sparse\":false,\"volatile\":false,\"gone\":false,\"sealed\":false,\"snapshot\":false,
-   \"shares\":false,\"own\":4096,\"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}")]
+   \"class\":\"psync\",\"read_only\":false,\"sparse\":false,\"volatile\":false,\"gone\":false,\"sealed\":false,\"snapshot\":false,
+   \"position_independent\":false,\"shares\":false,\"own\":4096,\"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}")]
 pub struct Stat {
     /// The pool
     #[arg(value_parser = pool())]
@@ -78,12 +78,14 @@ pub struct ObjectReport {
     pub reach: u64,
     pub published: u64,
     pub psyncs: u64,
+    pub class: String,
     pub read_only: bool,
     pub sparse: bool,
     pub volatile: bool,
     pub gone: bool,
     pub sealed: bool,
     pub snapshot: bool,
+    pub position_independent: bool,
     pub shares: bool,
     pub own: u64,
     pub read_key: bool,
@@ -158,12 +160,14 @@ impl ObjectReport {
             reach: stat.reach,
             published: stat.published,
             psyncs: stat.psyncs,
+            class: class(stat),
             read_only: stat.read_only,
             sparse: stat.sparse,
             volatile: stat.volatile,
             gone: stat.gone,
             sealed: stat.sealed,
             snapshot: stat.snapshot,
+            position_independent: stat.position_independent,
             shares: stat.shares,
             own: stat.own,
             read_key: stat.read_key,
@@ -189,6 +193,7 @@ impl ObjectReport {
             (self.sparse && !self.shares, "sparse"),
             (self.shares, "shares pages"),
             (self.sealed, "sealed"),
+            (self.position_independent, "position-independent"),
             (self.volatile && !self.gone, "volatile"),
             (self.gone, "volatile, of an earlier boot: gone"),
             (self.read_key, "read key"),
@@ -215,6 +220,7 @@ impl ObjectReport {
             ("own", exactly(self.own)),
             ("address", format!("{}, can grow to {}", self.address, human(self.reach))),
             ("psyncs", format!("{}, up to byte {}", self.psyncs, self.published)),
+            ("class", self.class.clone()),
             ("flags", self.flags()),
             ("tied to", if ties.is_empty() { "-".to_owned() } else { ties.join(", ") }),
             ("created", self.created.clone()),
@@ -225,6 +231,11 @@ impl ObjectReport {
 /// The flags of an object in words.
 pub fn flags(stat: &ObjectStat) -> String {
     ObjectReport::of(stat).flags()
+}
+
+/// The durability class of an object in words.
+pub fn class(stat: &ObjectStat) -> String {
+    stat.class.map_or_else(|| "of a later release".to_owned(), |class| class.to_string())
 }
 
 /// A state in words.

@@ -123,6 +123,8 @@ pub(crate) struct Tracker {
     gated: bool,
     /// All of them: a page that was marked, but not found, stands still as well.
     closed: bool,
+    /// Found nothing: it only knows the range.
+    late: Option<Box<dyn Backend>>,
 }
 
 impl Tracker {
@@ -130,14 +132,8 @@ impl Tracker {
     pub(crate) fn new(params: TrackerParams) -> Result<Tracker, DirtyError> {
         let rung = params.rung;
         let backend = backend(&params).map_err(|source| DirtyError::Unavailable { rung, source })?;
-        Ok(Tracker {
-            rung,
-            backend,
-            marked: Marked::new(params.len / PAGE),
-            held: false,
-            gated: false,
-            closed: false,
-        })
+        let marked = Marked::new(params.len / PAGE);
+        Ok(Tracker { rung, backend, marked, held: false, gated: false, closed: false, late: None })
     }
 
     pub(crate) fn rung(&self) -> Rung {
@@ -184,6 +180,13 @@ impl Tracker {
     /// The set in which bytes are marked as dirty, by any thread and at any time.
     pub(crate) fn marks(&self) -> &Arc<DirtyLines> {
         &self.marked.lines
+    }
+
+    /// Takes the place of `former` on the same range, whose marks count as before.
+    ///
+    /// A thread that met a hold of the former one may come late to the handler, for which the range stays known.
+    pub(crate) fn replace(&mut self, former: Tracker) {
+        (self.marked, self.late) = (former.marked, Some(former.backend));
     }
 
     /// Takes the place of the tracker with this dirty-line set. Marks from before are forgotten.

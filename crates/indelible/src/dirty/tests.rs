@@ -86,7 +86,7 @@ impl Rig {
     /// As a shadow does it, on the rung that has need of it.
     fn renew(&mut self) {
         // SAFETY: no other thread stores, and the tests do not rely on what was stored.
-        unsafe { self.mapping.renew() }.unwrap();
+        unsafe { self.mapping.renew(0) }.unwrap();
         self.tracker.renewed().unwrap();
     }
 

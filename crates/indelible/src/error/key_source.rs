@@ -1,8 +1,8 @@
 //! Keys of sealed objects that cannot be had.
 
+use super::CommandError;
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Variable that names the folder of the credentials of a service.
 pub(crate) const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
@@ -18,19 +18,10 @@ pub(crate) enum KeySourceError {
     NoCredentials,
     #[error("{0:?} cannot be the name of a credential")]
     CredentialName(String),
-    #[error("the command {command:?} cannot be run: {error}")]
-    NotRun { command: String, error: io::Error },
-    #[error("the command {command:?} failed with {status}{}", said(stderr))]
-    Failed { command: String, status: String, stderr: String },
-    #[error("the command {command:?} had no end after {} s, and was killed{}", timeout.as_secs_f64(), said(stderr))]
-    TooSlow { command: String, timeout: Duration, stderr: String },
+    #[error(transparent)]
+    Command(#[from] CommandError),
     #[error("the TPM at {} cannot be opened: {error}", path.display())]
     Tpm { path: PathBuf, error: io::Error },
-}
-
-/// The standard error of a command, for people.
-fn said(stderr: &str) -> String {
-    if stderr.is_empty() { ", and said nothing".to_owned() } else { format!(", and said: {stderr}") }
 }
 
 impl KeySourceError {
@@ -38,7 +29,7 @@ impl KeySourceError {
     pub(crate) fn system(&self) -> Option<&io::Error> {
         match self {
             KeySourceError::File { error, .. }
-            | KeySourceError::NotRun { error, .. }
+            | KeySourceError::Command(CommandError::NotRun { error, .. })
             | KeySourceError::Tpm { error, .. } => Some(error),
             _ => None,
         }
@@ -56,11 +47,7 @@ impl KeySourceError {
                 "check that the machine has a TPM 2.0, enabled in its firmware, and that this user may use it (group tss)"
             }
             KeySourceError::CredentialName(_) => "give the name that the unit has it under, without a path",
-            KeySourceError::NotRun { .. }
-            | KeySourceError::Failed { .. }
-            | KeySourceError::TooSlow { .. } => {
-                "run the command by hand: its standard output has to be the key"
-            }
+            KeySourceError::Command(_) => "run the command by hand: its standard output has to be the key",
         }
     }
 }

@@ -49,6 +49,7 @@ pub(super) fn store_kind(error: &StoreError) -> ErrorKind {
         StoreError::NeedsRecovery => ErrorKind::NeedsRecovery,
         StoreError::Poisoned => ErrorKind::Poisoned,
         StoreError::DifferentPools => ErrorKind::DifferentPools,
+        StoreError::Class(_) => ErrorKind::ClassMismatch,
         StoreError::Seal(error) => seal_kind(error),
         StoreError::NotAnnounced { .. } | StoreError::OutOfTablePages => ErrorKind::Internal,
         _ => ErrorKind::Damaged,
@@ -122,7 +123,7 @@ fn seal_kind(error: &SealError) -> ErrorKind {
         SealError::Broken { .. } => ErrorKind::Damaged,
         SealError::Unknown { .. } => ErrorKind::Version,
         SealError::PoolBehind { .. } => ErrorKind::PoolBehind,
-        SealError::AnchorBehind { .. } => ErrorKind::AnchorBehind,
+        SealError::AnchorBehind { .. } | SealError::RecordBehind { .. } => ErrorKind::AnchorBehind,
         _ => ErrorKind::Sealed,
     }
 }

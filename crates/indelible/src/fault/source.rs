@@ -1,7 +1,7 @@
 //! The sources of the pages of filled ranges: the trait, and those that stand on a device.
 
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use indelible_store::medium::Device;
 use indelible_store::store::{LivePages, SealedPages};
@@ -9,8 +9,8 @@ use indelible_store::table::SharedLayers;
 
 use crate::sys::PAGE;
 
-/// Delay of a page from which on starting a thread does not matter.
-const SLOW: Duration = Duration::from_micros(100);
+/// Time that reading a page takes from which on starting a thread for it does not matter.
+pub(crate) const SLOW: Duration = Duration::from_micros(100);
 
 /// Why a source does not have a page.
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -101,31 +101,15 @@ impl PageSource for Sealed {
     }
 }
 
-/// A source on a modelled medium: each page takes so much longer.
-pub(crate) struct Modelled {
-    pub(crate) source: Arc<dyn PageSource>,
-    pub(crate) delay: Duration,
-}
+/// A source on a medium from which a page takes [`SLOW`] or longer.
+pub(crate) struct OnSlowMedium(pub(crate) Arc<dyn PageSource>);
 
-impl PageSource for Modelled {
+impl PageSource for OnSlowMedium {
     fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError> {
-        let begin = Instant::now();
-        self.source.read(first, bytes)?;
-        let pages = u32::try_from(bytes.len() / PAGE).unwrap_or(u32::MAX);
-        pass(begin, self.delay.saturating_mul(pages));
-        Ok(())
+        self.0.read(first, bytes)
     }
 
     fn is_slow(&self) -> bool {
-        self.delay >= SLOW || self.source.is_slow()
-    }
-}
-
-/// Returns when `delay` has passed since `begin`. The kernel wakes a sleeper late, so that the last of it is spun away.
-fn pass(begin: Instant, delay: Duration) {
-    const LATE: Duration = Duration::from_micros(200);
-    std::thread::sleep(delay.saturating_sub(begin.elapsed()).saturating_sub(LATE));
-    while begin.elapsed() < delay {
-        std::hint::spin_loop();
+        true
     }
 }

@@ -54,6 +54,7 @@ impl Heap {
 
     /// Takes a cut. The gate is open again before the durable write.
     fn cut(&self, others: &mut dyn Bystanders) -> Result<()> {
+        self.audited()?;
         let mut quiet = self.raw.quiet(self.object.patience()).map_err(|error| self.error("psync", error))?;
         self.object.psync_cut_gated(others, || quiet.open())
     }

@@ -290,6 +290,13 @@ impl Medium for MemoryMedium {
         Ok(())
     }
 
+    fn keep_near(&self, offset: u64, len: u64) {
+        if !self.read_only && self.at(offset, len).is_ok() && !self.mappings.newest().is_known(offset, len) {
+            // Without room for blocks, reads of holes go on as system calls.
+            let _ = self.reserve_pages(offset, len);
+        }
+    }
+
     fn extend(&self, len: u64) -> Result<Extended, ReserveError> {
         if self.read_only {
             return Err(MediumError::ReadOnly.into());

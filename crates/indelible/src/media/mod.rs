@@ -11,6 +11,8 @@ mod file;
 mod huge;
 mod mappings;
 mod memory;
+mod model;
+mod modelled;
 mod space;
 #[cfg(test)]
 mod tests;
@@ -27,6 +29,7 @@ pub(crate) use detect::open;
 pub(crate) use error::MediaError;
 pub(crate) use file::FileMedium;
 pub(crate) use memory::MemoryMedium;
+pub use model::{CacheModel, MediumModel, Traffic};
 
 use crate::sys::fork::ForkFd;
 use crate::sys::ofd;
@@ -116,6 +119,12 @@ impl Media {
             identity: None,
             claimed: Arc::default(),
         }
+    }
+
+    /// The same medium, as slow as the model says. It is no memory any more that could be reached around the model.
+    pub(crate) fn modelled(self, model: MediumModel) -> Media {
+        let device = Arc::new(modelled::ModelledMedium::new(self.device, model));
+        Media { device, memory: None, ..self }
     }
 
     pub(crate) fn kind(&self) -> MediaKind {

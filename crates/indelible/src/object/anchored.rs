@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! 1. The anchor is told of durable states only: those that the seals of this attachment are in.
-//! 2. It is told that the object was left while this process still has the object for itself.
+//! 2. Of an anchor with a counter, the record is in place ahead of the counter: a process that dies between the two leaves a record that counts one more.
+//! 3. It is told that the object was left while this process still has the object for itself.
 
 use crate::error::{AnchorError, Cause};
 use crate::pool::Anchor;
@@ -43,7 +44,7 @@ impl Anchored {
     ) -> Result<Option<Anchored>, Cause> {
         let Some(pages) = writer.sealed_pages() else { return Ok(None) };
         check(&pages, anchor)?;
-        Anchored::set(writer, anchor)
+        Anchored::start(writer, anchor, !pages.is_anchored())
     }
 
     /// As [`begin`](Anchored::begin), and takes the present state for the newest.
@@ -51,7 +52,19 @@ impl Anchored {
         writer: &mut Writer,
         anchor: Option<&Arc<dyn Anchor>>,
     ) -> Result<Option<Anchored>, Cause> {
+        Anchored::start(writer, anchor, true)
+    }
+
+    /// `first`: the anchor may not know the object.
+    fn start(
+        writer: &mut Writer,
+        anchor: Option<&Arc<dyn Anchor>>,
+        first: bool,
+    ) -> Result<Option<Anchored>, Cause> {
         let (Some(pages), Some(anchor)) = (writer.sealed_pages(), anchor) else { return Ok(None) };
+        if let Some(counter) = anchor.counter().filter(|_| first) {
+            counter.define().map_err(AnchorError::written)?;
+        }
         // The record comes first: an object that says that it has an anchor has a record there.
         let mut anchored = Anchored { anchor: anchor.clone(), pages, told: Instant::now() };
         anchored.tell(false)?;
@@ -61,8 +74,16 @@ impl Anchored {
 
     /// Tells the anchor of the present state.
     pub(super) fn tell(&mut self, left: bool) -> Result<(), Cause> {
-        let record = AnchorRecord { left, ..self.pages.state() };
+        let mut record = AnchorRecord { left, ..self.pages.state() };
+        let counter = self.anchor.counter();
+        if let Some(counter) = counter {
+            let next = counter.value().map_err(AnchorError::read)?.saturating_add(1);
+            record = self.pages.counted(record, next)?;
+        }
         self.anchor.write(&record.to_string()).map_err(AnchorError::written)?;
+        if let Some(counter) = counter {
+            counter.increment().map_err(AnchorError::written)?;
+        }
         self.told = Instant::now();
         Ok(())
     }
@@ -86,14 +107,52 @@ impl Anchored {
     }
 }
 
+/// What an anchor said at a moment.
+pub(super) struct Told {
+    record: AnchorRecord,
+    counter: Option<u64>,
+}
+
+/// Asks an anchor. `None`: it has no record.
+pub(super) fn ask(anchor: &dyn Anchor) -> Result<Option<Told>, Cause> {
+    let record = || -> Result<Option<AnchorRecord>, Cause> {
+        let record = anchor.read().map_err(AnchorError::read)?;
+        Ok(record.map(|record| AnchorRecord::parse(&record)).transpose()?)
+    };
+    let Some(counter) = anchor.counter() else {
+        return Ok(record()?.map(|record| Told { record, counter: None }));
+    };
+    loop {
+        let Some(before) = record()? else { return Ok(None) };
+        let value = counter.value().map_err(AnchorError::read)?;
+        // The object's writer may have told it of another state meanwhile.
+        if record()? == Some(before) {
+            return Ok(Some(Told { record: before, counter: Some(value) }));
+        }
+    }
+}
+
+/// The record that the anchor had, if it was the newest by its counter.
+fn proved(told: Option<&Told>, pages: &SealedPages) -> Result<Option<AnchorRecord>, Cause> {
+    let Some(Told { record, counter }) = told else { return Ok(None) };
+    match counter {
+        Some(value) if record.id == pages.state().id => pages.judge_count(record, *value)?,
+        None if record.count.is_some() => {
+            let why = "its record is that of an anchor with a counter: give the counter with it";
+            return Err(Cause::Store(SealError::BadAnchor { why }.into()));
+        }
+        _ => {}
+    }
+    Ok(Some(*record))
+}
+
 /// Refuses a state that is not the one that the anchor was told, or a later one.
 pub(super) fn check(pages: &SealedPages, anchor: Option<&Arc<dyn Anchor>>) -> Result<(), Cause> {
     let Some(anchor) = anchor else {
         let needed = || Cause::Store(SealError::AnchorNeeded.into());
         return if pages.is_anchored() { Err(needed()) } else { Ok(()) };
     };
-    let record = anchor.read().map_err(AnchorError::read)?;
-    let record = record.map(|record| AnchorRecord::parse(&record)).transpose()?;
+    let record = proved(ask(&**anchor)?.as_ref(), pages)?;
     Ok(AnchorRecord::judge(&pages.state(), pages.is_anchored(), record.as_ref())?)
 }
 
@@ -104,4 +163,25 @@ pub(super) fn check_reader(
     anchor: Option<&Arc<dyn Anchor>>,
 ) -> Result<(), Cause> {
     if anchor.is_none() && object.entry.has(FLAG_BASE) { Ok(()) } else { check(pages, anchor) }
+}
+
+/// As [`check_reader`], of a state that was had beside a writer, who may have gone on and told the anchor of it since. `before` is what the anchor said before: the state is not older than that.
+pub(super) fn check_beside(
+    object: &Located,
+    pages: &SealedPages,
+    anchor: Option<&Arc<dyn Anchor>>,
+    before: Option<&Told>,
+) -> Result<(), Cause> {
+    let (Some(anchor), Some(before)) = (anchor, proved(before, pages)?) else {
+        return check_reader(object, pages, anchor);
+    };
+    let (state, anchored) = (pages.state(), pages.is_anchored());
+    let after = proved(ask(&**anchor)?.as_ref(), pages)?;
+    if after != Some(before) {
+        AnchorRecord::judge(&state, anchored, Some(&AnchorRecord { left: false, ..before }))?;
+    }
+    if after.is_some_and(|after| after.version > state.version && after != before) {
+        return Ok(());
+    }
+    Ok(AnchorRecord::judge(&state, anchored, after.as_ref())?)
 }

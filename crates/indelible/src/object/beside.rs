@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use super::anchored;
+use super::anchored::{self, Told};
 use crate::error::Cause;
 use crate::pool::{Anchor, Inner as PoolInner, SealKey};
 use crate::shadow::Shadow;
@@ -60,9 +60,20 @@ impl Follows {
         self.opener.as_ref()?.owner.anchor.as_ref()
     }
 
-    /// Asks the anchor about what a reader of `object` shows.
-    pub(super) fn ask(&self, object: &Located, reader: &Reader) -> Result<(), Cause> {
-        reader.sealed_pages().map_or(Ok(()), |pages| anchored::check_reader(object, &pages, self.anchor()))
+    /// What the anchor says, if the object has one.
+    pub(super) fn told(&self) -> Result<Option<Told>, Cause> {
+        Ok(self.anchor().map(|anchor| anchored::ask(&**anchor)).transpose()?.flatten())
+    }
+
+    /// Asks the anchor about what a reader of `object` shows; `before` is what it said before the reader had that.
+    pub(super) fn judge(
+        &self,
+        object: &Located,
+        reader: &Reader,
+        before: Option<&Told>,
+    ) -> Result<(), Cause> {
+        let Some(pages) = reader.sealed_pages() else { return Ok(()) };
+        anchored::check_beside(object, &pages, self.anchor(), before)
     }
 
     /// Decrypts what a reader has, if it is sealed. After an error it has ended.

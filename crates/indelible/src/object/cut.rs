@@ -4,6 +4,7 @@ use super::together::cut_cores;
 use super::writer::Object;
 use crate::dirty::{Bystanders, Unknown};
 use crate::error::Result;
+use crate::events;
 
 impl Object {
     /// As [`psync`](Object::psync), while other threads may be storing to the object through pointers or
@@ -37,6 +38,8 @@ impl Object {
 
     fn cut(&self, gated: bool, others: &mut dyn Bystanders, fixed: impl FnOnce()) -> Result<()> {
         let cut = self.pool.alive().and_then(|()| cut_cores(&mut [&mut *self.core()], gated, others, fixed));
-        cut.map_err(|cause| self.error("psync", cause))
+        cut.map_err(|cause| self.error("psync", cause))?;
+        events::psynced(&self.name, || self.stats().logged_bytes);
+        Ok(())
     }
 }

@@ -8,6 +8,7 @@ mod compare;
 mod cut;
 mod engine;
 mod follow;
+mod growth;
 mod origin;
 mod prediction;
 mod prefault;
@@ -31,7 +32,7 @@ pub use stats::PsyncStats;
 pub use writer::{Object, psync_all};
 
 pub(crate) use attach::{attach_core, attach_reader};
-pub(crate) use beside::{Addresses, Follows};
+pub(crate) use beside::{Addresses, Follows, Opener};
 pub(crate) use engine::Core;
 pub(crate) use prefault::prefault;
 pub(crate) use reader::ReadCore;

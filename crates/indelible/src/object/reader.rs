@@ -110,16 +110,21 @@ impl ReadCore {
             None => Self::base_of_others(&pool, name, &mut follows)?,
         };
         if let Some((base, lines)) = others {
-            follows.ask(&object, &base)?;
+            follows.judge(&object, &base, None)?;
             let again = Follows::new(&follows.key, follows.addresses, follows.opener.clone());
             let mut found = ReadCore::following(pool.clone(), name, base, again)?;
             if found.lay_first(&lines) {
                 return Ok(found);
             }
         }
+        let told = follows.told()?;
         let reader = pool.patiently(|| Ok(pool.store.attach_snapshot(name, Key(&follows.key))?))?;
         let reader = follows.open(&pool, reader)?;
-        follows.ask(&object, &reader)?;
+        if let Err(refused) = follows.judge(&object, &reader, told.as_ref()) {
+            // A base that is left goes with the next one.
+            let _ = pool.store.end_snapshot(reader);
+            return Err(refused);
+        }
         ReadCore::following(pool, name, reader, follows)
     }
 

@@ -44,7 +44,7 @@ impl Pool {
     pub fn attach_sealed(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<Object> {
         let inner = self.inner();
         let result = self.unlock(name, key, seal).and_then(|unlocked| {
-            let core = attach_core(inner, name, key, Some(&unlocked))?;
+            let core = attach_core(inner, name, key, Some(&unlocked), false)?;
             Object::new(inner.clone(), name, core)
         });
         self.about("attach", name, result)
@@ -91,15 +91,15 @@ impl Pool {
         Ok(Opened { unlocked, anchor: seal.anchor.clone() })
     }
 
-    /// The key slots of a sealed object that are in use. No seal key is needed.
+    /// The key slots of a sealed object that are in use, whoever has it attached. No seal key is needed.
     ///
     /// # Errors
-    /// `NotFound`, `WrongKey`, `Held`; `Sealed`: it is not sealed.
+    /// `NotFound`, `WrongKey`; `Sealed`: it is not sealed; `Held`: a process changes them, and does not end.
     pub fn key_slots(&self, name: &str, key: &[u8]) -> Result<Vec<SlotInfo>> {
         let inner = self.inner();
-        let found = || inner.patiently(|| Ok(inner.store.key_page(name, Key(key))?));
+        let found = || inner.patiently(|| Ok(inner.store.key_slots(name, Key(key))?));
         let result = inner.alive().and_then(|()| found());
-        self.about("list the keys of", name, result.map(|page| page.slots()))
+        self.about("list the keys of", name, result)
     }
 
     /// Lets another seal key, `new`, open a sealed object, which nobody has attached; returns the number of its slot. `label` is for people.

@@ -60,7 +60,7 @@ fn psync_alone(writers: &mut [&mut Writer], tracked: &mut [&mut Tracked]) -> Res
     let source = Shadows(&parts);
     let staged = stage_all(psync, tracked, Some(&source))?;
     let result = commit(staged, tracked);
-    for (writer, tracked) in writers.iter().zip(tracked) {
+    for (writer, tracked) in writers.iter_mut().zip(tracked) {
         tracked.finish(writer, &result)?;
     }
     Ok(result?)

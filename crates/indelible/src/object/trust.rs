@@ -9,7 +9,8 @@
 use super::engine::Core;
 use super::origin::Trust;
 use super::writer::Object;
-use crate::error::{Cause, Result};
+use crate::error::{Cause, Result, TransactionError};
+use crate::pool::inside_transaction;
 
 impl Core {
     pub(super) fn begin_trust(&mut self) -> Result<(), Cause> {
@@ -34,6 +35,9 @@ impl Core {
     }
 
     pub(super) fn before_psync(&mut self) -> Result<(), Cause> {
+        if inside_transaction() {
+            return Err(TransactionError::Inside.into());
+        }
         match &mut self.writer {
             Some(writer) if self.trust == Trust::Foreign && writer.is_typed() => Ok(writer.set_typed(false)?),
             _ => Ok(()),

@@ -1,6 +1,6 @@
 //! How objects are created.
 
-use super::SealKey;
+use super::{Class, SealKey};
 use crate::sys::boot;
 use indelible_store::seal;
 use indelible_store::table::{self, Key};
@@ -14,6 +14,8 @@ pub struct CreateOptions {
     read_only: bool,
     sparse: bool,
     volatile: bool,
+    position_independent: bool,
+    class: Class,
     reach: u64,
     /// Keys that open it, with labels; none: it is not sealed.
     seals: Vec<(SealKey, String)>,
@@ -60,12 +62,29 @@ impl CreateOptions {
         self
     }
 
+    /// Durability class: how its stores become durable. By default plain stores do, at psync.
+    ///
+    /// An object that is [sealed](Self::sealed) or [sparse](Self::sparse) has no other class. A copy of an object has the class of that one.
+    #[must_use]
+    pub fn class(mut self, class: Class) -> Self {
+        self.class = class;
+        self
+    }
+
     /// An object for what is worth nothing once the machine was started anew, as scratch space or a cache. After that an attach fails with
     /// [`VolatileGone`](crate::ErrorKind::VolatileGone), and creating an object of the same name replaces it; it is also removed by
     /// [`Pool::collect`](crate::Pool::collect), and when its space is needed. Until then it is as durable as any other.
     #[must_use]
     pub fn volatile(mut self, volatile: bool) -> Self {
         self.volatile = volatile;
+        self
+    }
+
+    /// Nothing that is stored to the object will depend on its addresses: it has numbers, text, offsets, and no pointers. So it gets other addresses as it is
+    /// ([`Pool::copy_rebased`](crate::Pool::copy_rebased)), whatever is in it. Nobody checks that; of a heap with described roots nobody needs to say it.
+    #[must_use]
+    pub fn position_independent(mut self, is: bool) -> Self {
+        self.position_independent = is;
         self
     }
 
@@ -104,6 +123,8 @@ impl CreateOptions {
             write_key: Key(&self.write_key),
             read_only: self.read_only,
             sparse: self.sparse,
+            position_independent: self.position_independent,
+            class: self.class,
             volatile: self.volatile.then(boot::boot_id),
             reach: self.reach,
             window: 0,

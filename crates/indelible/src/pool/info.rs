@@ -1,11 +1,12 @@
 //! Description of a pool and its objects, for people.
 
-use super::{Inner, MediumKind, Pool};
+use super::{Class, Inner, MediumKind, Pool};
 use crate::error::Result;
 use crate::sys::boot;
 use indelible_store::error::Holder;
 use indelible_store::format::entry::{
-    Entry, FLAG_BASE, FLAG_DELETED, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SEALED, FLAG_SPARSE, FLAG_VOLATILE,
+    Entry, FLAG_BASE, FLAG_DELETED, FLAG_OVERLAY, FLAG_POSITION_INDEPENDENT, FLAG_READ_ONLY, FLAG_SEALED,
+    FLAG_SPARSE, FLAG_VOLATILE,
 };
 pub use indelible_store::store::{LaneUse, Logged};
 use indelible_store::store::{Status, StoreInfo};
@@ -83,6 +84,8 @@ pub struct Stat {
     pub holder_elsewhere: Option<u32>,
     /// Its last writer died; the next attach recovers it.
     pub needs_recovery: bool,
+    /// Its durability class; `None`: one that only a later release knows.
+    pub class: Option<Class>,
     /// Whether it refuses write attaches.
     pub read_only: bool,
     /// Whether space is claimed on first psync.
@@ -97,6 +100,8 @@ pub struct Stat {
     pub gone: bool,
     /// Whether it is a snapshot, or another base: nobody ever writes to it.
     pub snapshot: bool,
+    /// Whether nothing in it depends on its addresses, as somebody said ([`CreateOptions::position_independent`](crate::CreateOptions::position_independent)).
+    pub position_independent: bool,
     /// Whether pages that it did not change are those of a base, which it shares with others.
     pub shares: bool,
     /// Bytes of the pages that it has in the pool itself; all others it takes from its base. Of an object that shares nothing, its extent.
@@ -141,6 +146,7 @@ impl Stat {
             unseen_readers: status.others.unseen
                 + usize::from(status.state == 'R' && status.holder == Some(Holder::Unknown)),
             needs_recovery: status.needs_recovery,
+            class: Class::of(entry),
             read_only: entry.flags & FLAG_READ_ONLY != 0,
             sparse: entry.flags & FLAG_SPARSE != 0,
             deleted: entry.has(FLAG_DELETED),
@@ -148,6 +154,7 @@ impl Stat {
             volatile: entry.has(FLAG_VOLATILE),
             gone: entry.has(FLAG_VOLATILE) && entry.is_gone(&boot::boot_id()),
             snapshot: entry.has(FLAG_BASE),
+            position_independent: entry.has(FLAG_POSITION_INDEPENDENT),
             shares: entry.has(FLAG_OVERLAY),
             own: status.own,
             read_key: entry.read_key != [0; 16],

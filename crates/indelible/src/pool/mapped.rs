@@ -1,8 +1,9 @@
 //! How the objects of a pool come into memory: as mappings of its file, or filled by a source.
 
 use super::Inner;
+use crate::dirty::Advice;
 use crate::error::Cause;
-use crate::fault::{self, Layered, Live, Modelled, PageSource, Primary, Sealed};
+use crate::fault::{self, Layered, Live, OnSlowMedium, PageSource, Primary, SLOW, Sealed};
 use crate::media::MediaKind;
 use crate::shadow::{Params, Shadow, Source};
 use crate::sys::PAGE;
@@ -94,23 +95,26 @@ impl Inner {
         let device = self.media.device().clone();
         let secret = matches!(place, Place::Sealed(_));
         let source = match (place, self.media.mappable()) {
-            (Place::Sealed(pages), _) => Source::Pages(self.slowed(Arc::new(Sealed(pages)))),
+            (Place::Sealed(pages), _) => Source::Pages(self.on_medium(Arc::new(Sealed(pages)))),
             (Place::Extent | Place::Own(_), Some(fd)) if mapped => Source::PrivateFile { fd, offset },
             (Place::Mapped, Some(fd)) => Source::PrivateFile { fd, offset },
-            (Place::Own(pages) | Place::Live(pages), _) => Source::Pages(self.slowed(Arc::new(Live(pages)))),
+            (Place::Own(pages) | Place::Live(pages), _) => {
+                Source::Pages(self.on_medium(Arc::new(Live(pages))))
+            }
             (Place::Layers(layers), fd) => {
                 let patched = !writable && !copied && self.inherits_reads() && !self.settings.fills();
                 let over =
                     fd.filter(|_| patched).and_then(|fd| Some((fd, self.over_lowest(&layers, entry)?)));
-                let pages = self.slowed(Arc::new(Layered { device, layers }));
+                let pages = self.on_medium(Arc::new(Layered { device, layers }));
                 match over {
                     Some((fd, (offset, others))) => Source::Patched { fd, offset, pages, others },
                     None => Source::Pages(pages),
                 }
             }
-            _ => Source::Pages(self.slowed(Arc::new(Primary { device, offset }))),
+            _ => Source::Pages(self.on_medium(Arc::new(Primary { device, offset }))),
         };
         Params {
+            name: entry.name(),
             addr: Some(entry.address.get() as usize),
             len: entry.content_len() as usize,
             source,
@@ -128,11 +132,16 @@ impl Inner {
         }
     }
 
-    /// The source, on a modelled medium if one is asked for.
-    fn slowed(&self, source: Arc<dyn PageSource>) -> Arc<dyn PageSource> {
-        match self.settings.page_delay {
-            Some(delay) => Arc::new(Modelled { source, delay }),
-            None => source,
+    /// Decisions of trackers.
+    pub(crate) fn advice(&self) -> Advice {
+        self.settings.advice
+    }
+
+    /// The source, which says so if it stands on a slow medium.
+    fn on_medium(&self, source: Arc<dyn PageSource>) -> Arc<dyn PageSource> {
+        match self.settings.model {
+            Some(model) if model.page() >= SLOW => Arc::new(OnSlowMedium(source)),
+            _ => source,
         }
     }
 }

@@ -1,5 +1,9 @@
 //! Pools: open, format, and everything that concerns objects as a whole.
 
+mod anchor;
+mod attributes;
+mod class;
+mod command;
 mod copies;
 mod create_options;
 mod dirty;
@@ -13,16 +17,19 @@ mod registry;
 mod seal_key;
 mod seals;
 mod thin;
+mod transacting;
 mod transfer;
 mod wait;
 mod windows;
 
+pub use anchor::{Anchor, CommandAnchor, Counter, FileAnchor, TpmAnchor};
+pub use class::Class;
 pub use copies::{Collected, Difference};
 pub use create_options::CreateOptions;
 pub use info::{LaneUse, Logged, PoolInfo, Stat, State};
 pub use lifetimes::Tie;
 pub use options::{MediumKind, PoolOptions, Tracking};
-pub use seal_key::{Anchor, FileAnchor, SealKey};
+pub use seal_key::SealKey;
 pub use seals::BrokenPage;
 pub use thin::{BadKeep, Keep};
 
@@ -39,6 +46,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
+pub(crate) use transacting::{Inside, inside_transaction};
 pub(crate) use wait::patiently;
 
 /// An open pool. Clones are the same pool; opening a path again in one process gives the same, too.
@@ -75,6 +83,8 @@ pub(crate) struct Inner {
     generation: u32,
     /// State that several attachments of one object share, by its entry.
     shared: Mutex<HashMap<u64, Weak<dyn Any + Send + Sync>>>,
+    /// Its transactions in this process.
+    transactions: Mutex<Option<Weak<dyn Any + Send + Sync>>>,
 }
 
 impl Pool {
@@ -188,17 +198,6 @@ impl Pool {
         let result =
             inner.alive().and_then(|()| inner.patiently(|| Ok(inner.store.resize(name, Key(key), size)?)));
         self.about("resize", name, result.map(drop))
-    }
-
-    /// Gives an object that nobody has attached another name.
-    ///
-    /// # Errors
-    /// `NotFound`, `Exists`, `BadName`, `Held`, `WrongKey`.
-    pub fn rename(&self, name: &str, new: &str, key: &[u8]) -> Result<()> {
-        let inner = &self.inner;
-        let result =
-            inner.alive().and_then(|()| inner.patiently(|| Ok(inner.store.rename(name, new, Key(key))?)));
-        self.about("rename", name, result)
     }
 
     /// State, size, holder and so on of an object.
@@ -340,6 +339,7 @@ impl Inner {
             wait: wait::Wait::default(),
             generation: fork::generation(),
             shared: Mutex::default(),
+            transactions: Mutex::default(),
             lives: lives::Lives::default(),
         })
     }
@@ -357,7 +357,7 @@ impl PoolOptions {
 
     fn open_cause(&self, path: &Path) -> Result<Pool, Cause> {
         let access = if self.read_only { Access::ReadOnly } else { Access::ReadWrite };
-        let mut media = crate::media::open(path, &self.as_media(access))?;
+        let mut media = self.model(crate::media::open(path, &self.as_media(access))?);
         let settings = self.settings()?;
         let inner = patiently(self.wait.unwrap_or(Duration::ZERO), || {
             registry::share(&mut media, self.read_only, &settings, |media| {
@@ -386,7 +386,7 @@ impl PoolOptions {
     fn format_cause(&self, path: &Path, len: u64) -> Result<Pool, Cause> {
         let settings = self.settings()?;
         let zeroed = path.metadata().map_or(true, |metadata| metadata.is_file());
-        let mut media = self.create_media(path, len)?;
+        let mut media = self.model(self.create_media(path, len)?);
         media.claim(path, self.allow_remote)?;
         if !zeroed && !self.force {
             options::refuse_data(path, &media)?;
@@ -428,12 +428,14 @@ impl PoolOptions {
     pub fn on_device(&self, device: Arc<dyn indelible_store::medium::Device>, format: bool) -> Result<Pool> {
         let path = Path::new("(device)");
         let open = || -> Result<Pool, Cause> {
+            let media = self.model(Media::from_device(device.clone()));
+            let device = media.device().clone();
             let store = if format {
-                Store::format(device.clone(), identity(), &self.as_format(true, windows::known))?
+                Store::format(device, identity(), &self.as_format(true, windows::known))?
             } else {
-                Store::open(device.clone(), identity())?
+                Store::open(device, identity())?
             };
-            Ok(Pool { inner: Inner::new(path, Media::from_device(device.clone()), store, self.settings()?) })
+            Ok(Pool { inner: Inner::new(path, media, store, self.settings()?) })
         };
         open().map_err(|cause| Error::new(if format { "format" } else { "open" }, cause).pool(path))
     }

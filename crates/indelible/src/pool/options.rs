@@ -3,7 +3,7 @@
 use crate::dirty::{Advice, Rung};
 use crate::error::Cause;
 use crate::fault::{self, PredictionDepth, PredictionParams};
-use crate::media::{self, Access, Media, MediaKind, MediumChoice};
+use crate::media::{self, Access, Media, MediaKind, MediumChoice, MediumModel};
 use crate::sys::PAGE;
 use indelible_store::error::{Holder, StoreError};
 use indelible_store::format::LANES;
@@ -140,7 +140,7 @@ pub struct PoolOptions {
     pub(super) untrusted: bool,
     pub(super) inherit_reads: bool,
     pub(super) ahead_limit: Option<u64>,
-    pub(super) page_delay: Option<Duration>,
+    pub(super) model: Option<MediumModel>,
     pub(super) prediction: PredictionDepth,
     pub(super) measure_prediction: bool,
     pub(super) memory_limit: Option<u64>,
@@ -158,7 +158,7 @@ pub(super) struct Settings {
     pub(super) inherit_reads: bool,
     /// Pages of an object that may be filled before they are touched.
     pub(super) ahead_limit: usize,
-    pub(super) page_delay: Option<Duration>,
+    pub(super) model: Option<MediumModel>,
     pub(super) prediction: PredictionParams,
     /// Pages of a sealed object that may be in memory.
     pub(super) memory_limit: Option<usize>,
@@ -167,7 +167,7 @@ pub(super) struct Settings {
 impl Settings {
     /// Whether objects are filled where they could be mapped.
     pub(super) fn fills(&self) -> bool {
-        self.fault_in || self.page_delay.is_some()
+        self.fault_in || self.model.is_some()
     }
 }
 
@@ -254,13 +254,21 @@ impl PoolOptions {
         self
     }
 
-    /// Models a slower medium: each page that is filled takes so much longer, and all objects are filled. For measurements; not
-    /// part of the stable interface.
+    /// Models another medium, or a slower one: whatever is read and written takes the time that the model says, and all objects are filled. For
+    /// measurements; not part of the stable interface.
     #[doc(hidden)]
     #[must_use]
-    pub fn page_delay(mut self, delay: Duration) -> Self {
-        self.page_delay = Some(delay);
+    pub fn modelled(mut self, model: MediumModel) -> Self {
+        self.model = Some(model);
         self
+    }
+
+    /// The medium, modelled if that is asked for.
+    pub(super) fn model(&self, media: Media) -> Media {
+        match self.model {
+            Some(model) => media.modelled(model),
+            None => media,
+        }
     }
 
     /// Takes the pool's file for one that anybody may have written: heaps are read-only, or verified
@@ -343,7 +351,7 @@ impl PoolOptions {
             untrusted: self.untrusted,
             inherit_reads: self.inherit_reads,
             ahead_limit: self.ahead_limit.map_or(usize::MAX, |bytes| bytes as usize / PAGE),
-            page_delay: self.page_delay,
+            model: self.model,
             memory_limit: self.memory_limit.map(|bytes| bytes as usize / PAGE),
             prediction: PredictionParams { depth: self.prediction, measured: self.measure_prediction },
         })

@@ -10,7 +10,7 @@ use indelible_store::format::entry::FLAG_BASE;
 use indelible_store::table::Key;
 use std::collections::HashSet;
 use std::str::FromStr;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A retention policy: how many snapshots of which age are kept. Its text is a list of ages, each with a period: `24h:1h,7d:1d` keeps of
 /// those of the last 24 hours one for each hour, of the older ones of the last 7 days one for each day, and no others. The units are `s`,
@@ -89,6 +89,12 @@ fn seconds(text: &str) -> Result<u64, &'static str> {
 type Moment = (u64, u64);
 
 impl Keep {
+    /// A time span as a policy has it: `30d`, say. `None`: it is none.
+    #[must_use]
+    pub fn span(text: &str) -> Option<Duration> {
+        seconds(text).ok().map(Duration::from_secs)
+    }
+
     /// The same, with ages counted back from this time, and not from that of the call.
     #[must_use]
     pub fn at(mut self, now: SystemTime) -> Self {

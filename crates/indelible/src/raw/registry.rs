@@ -14,7 +14,7 @@
 use super::{Audit, Permission};
 use crate::error::{Cause, Error, Limit, Result};
 use crate::heap::{Extent, Growable, RawHeap};
-use crate::object::{Addresses, Core, Follows, ReadCore, attach_core, attach_reader, prefault};
+use crate::object::{Addresses, Core, Follows, Opener, ReadCore, attach_core, attach_reader, prefault};
 use crate::pool::{Pool, SealKey, Tracking};
 use crate::sys::fork;
 use std::collections::BTreeMap;
@@ -144,9 +144,9 @@ impl Growable for Attachment {
         self.len()
     }
 
-    fn grow_in_place(&self, size: usize) -> std::result::Result<(), Limit> {
+    fn grow(&self, size: usize) -> std::result::Result<(), Limit> {
         let Some(mut core) = self.core() else { return Err(Limit::from(&Cause::ForReading)) };
-        let result = core.grow_in_place(size as u64);
+        let result = core.grow_beside(size as u64);
         self.len.store(core.size(), Ordering::Release);
         result.map_err(|cause| Limit::from(&cause))
     }
@@ -193,7 +193,7 @@ fn attach_any(
     let unlocked = seal.map(|seal| pool.unlock(name, key, seal)).transpose().map_err(failed)?;
     let (base, len, mapping) = match permission {
         Permission::Write => {
-            let mut core = attach_core(inner, name, key, unlocked.as_ref()).map_err(failed)?;
+            let mut core = attach_core(inner, name, key, unlocked.as_ref(), false).map_err(failed)?;
             core.lend_bytes();
             let base = core.shadow().map_err(failed)?.base();
             (base, core.size(), Mapping::Writer(Box::new(Mutex::new(core))))
@@ -213,11 +213,22 @@ fn attach_any(
 /// # Errors
 /// As for [`Pool::attach_snapshot`].
 pub fn attach_snapshot(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8>> {
+    attach_beside(pool, name, Follows::new(key, Addresses::Own, None))
+}
+
+/// As [`attach_snapshot`], of a sealed object.
+///
+/// # Errors
+/// As for [`Pool::attach_snapshot_sealed`].
+pub fn attach_snapshot_sealed(pool: &Pool, name: &str, key: &[u8], seal: &SealKey) -> Result<NonNull<u8>> {
+    attach_beside(pool, name, Follows::new(key, Addresses::Own, Some(Opener::from(seal))))
+}
+
+fn attach_beside(pool: &Pool, name: &str, follows: Follows) -> Result<NonNull<u8>> {
     let failed = |cause: Cause| Error::new("attach", cause).pool(pool.path()).object(name);
     let inner = pool.inner();
     inner.alive().map_err(failed)?;
-    let core =
-        ReadCore::beside(inner.clone(), name, Follows::new(key, Addresses::Own, None)).map_err(failed)?;
+    let core = ReadCore::beside(inner.clone(), name, follows).map_err(failed)?;
     let base = NonNull::new(core.base().cast_mut()).unwrap_or(NonNull::dangling());
     Ok(enter(name, base, core.len(), Mapping::Beside(Box::new(Mutex::new(core)))))
 }
@@ -315,14 +326,6 @@ pub(super) fn find(operation: &'static str, address: usize) -> Result<Arc<Attach
         }
         _ => Err(Error::new(operation, Cause::NotAttached(address))),
     }
-}
-
-/// Ranges and names of all attached objects.
-pub(super) fn attachments() -> Vec<(Range<u64>, String)> {
-    let all = ATTACHED.read().unwrap_or_else(PoisonError::into_inner);
-    let range =
-        |attachment: &Attachment| attachment.start() as u64..(attachment.start() + attachment.len()) as u64;
-    all.values().map(|slot| (range(&slot.attachment), slot.attachment.name.clone())).collect()
 }
 
 /// An attached object.

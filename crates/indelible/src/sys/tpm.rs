@@ -1,7 +1,9 @@
 //! A TPM 2.0: the kernel's resource manager, or the socket of an emulator. Commands and answers are those of TCG's TPM 2.0 Library, parts 2 and 3.
 //!
 //! Here is only what sealing a secret takes: a storage key, which follows from the TPM's own seed, and an object under it that has the
-//! secret. Nothing stays in the TPM: the object is a blob, of which that TPM alone makes the secret again.
+//! secret. Nothing stays in the TPM: the object is a blob, of which that TPM alone makes the secret again. Counters, which stay, are in `counter`.
+
+mod counter;
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -63,6 +65,16 @@ pub(crate) enum TpmError {
     Disabled,
     #[error("was not started by the firmware")]
     NotStarted,
+    #[error("has no counter {0:#x}: it was cleared since, or is another machine's")]
+    NoCounter(u32),
+    #[error(
+        "has something else than a counter of eight bytes without a password at {0:#x}: take another index"
+    )]
+    NotACounter(u32),
+    #[error("has no memory for another counter: remove an index that nobody needs (`tpm2_nvundefine`)")]
+    Full,
+    #[error("limits how often it is written: try again later")]
+    Worn,
     #[error("refuses the command {command:#x} with {code:#x}")]
     Refused { command: u32, code: u32 },
 }
@@ -147,7 +159,7 @@ impl Tpm {
         handles: &[u32],
         parameters: &[u8],
     ) -> Result<Zeroizing<Vec<u8>>, TpmError> {
-        let handles: Vec<u8> = handles.iter().flat_map(|handle| handle.to_be_bytes()).collect();
+        let handles = handles.iter().flat_map(|handle| handle.to_be_bytes()).collect::<Vec<u8>>();
         let body = Zeroizing::new([&handles[..], &PASSWORD, parameters].concat());
         self.exchange(SESSIONS, command, &body)
     }
@@ -201,6 +213,8 @@ fn refusal(command: u32, code: u32) -> TpmError {
         0x8e | 0xa2 => TpmError::Owned,
         0x85 => TpmError::Disabled,
         0x100 => TpmError::NotStarted,
+        0x14b => TpmError::Full,
+        0x920 => TpmError::Worn,
         _ => TpmError::Refused { command, code },
     }
 }
@@ -257,11 +271,11 @@ pub(crate) fn path(given: Option<&Path>) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// A TPM that answers each command with the next of these.
-    fn answering(answers: &[&[u8]]) -> (Tpm, UnixStream) {
+    pub(super) fn answering(answers: &[&[u8]]) -> (Tpm, UnixStream) {
         let (ours, mut its) = UnixStream::pair().unwrap();
         for answer in answers {
             its.write_all(answer).unwrap();
@@ -305,6 +319,8 @@ mod tests {
             (0x9a2, "password of its owner"),
             (0x185, "disabled"),
             (0x100, "not started"),
+            (0x14b, "no memory"),
+            (0x920, "how often it is written"),
             (0x902, "0x902"),
         ] {
             let found = answering(&[&code(number)]).0.unseal(&[1; 200]).unwrap_err().to_string();

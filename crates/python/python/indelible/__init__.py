@@ -15,6 +15,8 @@ from ._array import Array
 from ._checkpoints import Checkpoints
 from ._dict import Dict
 from ._errors import (
+    ClassMismatch,
+    AnchorBehind,
     Closed,
     Damaged,
     Error,
@@ -27,6 +29,7 @@ from ._errors import (
     NoSpace,
     NotFound,
     Poisoned,
+    PoolBehind,
     PoolExists,
     ReadOnly,
     Sealed,
@@ -44,8 +47,10 @@ from ._record import Field, Struct
 from ._table import Collected, Difference, KeySlot, Stat, Tie
 
 __all__ = [
+    "AnchorBehind",
     "Array",
     "Checkpoints",
+    "ClassMismatch",
     "Closed",
     "Collected",
     "Damaged",
@@ -65,6 +70,7 @@ __all__ = [
     "Object",
     "Poisoned",
     "Pool",
+    "PoolBehind",
     "PoolExists",
     "ReadOnly",
     "SealKey",

@@ -152,6 +152,10 @@ class TooManyTies(Error, ValueError):
     """The object is tied to as many others as one can be."""
 
 
+class ClassMismatch(Error, ValueError):
+    """The object is, or would be, of a durability class that does not fit."""
+
+
 class ReadOnly(Error, PermissionError):
     """The pool or object may only be read."""
 
@@ -172,6 +176,14 @@ class Sealed(Error, PermissionError):
     """The object is sealed, and needs a seal key, or the key cannot be used or had, or sealed objects have no such operation."""
 
     number = errno.EACCES
+
+
+class PoolBehind(Error, ValueError):
+    """A sealed object is in an older state than its anchor was told: it was put back."""
+
+
+class AnchorBehind(Error, ValueError):
+    """A sealed object was changed without its anchor, or the anchor was put back to an older state."""
 
 
 class NoSpace(Error, OSError):

@@ -1,6 +1,7 @@
 """The native half."""
 
 import builtins
+import datetime
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,7 +10,21 @@ from typing import Any, Literal, Self, TypedDict, final
 
 from typing_extensions import Buffer, disjoint_base
 
-__all__ = ["Block", "Dict", "DictIterator", "Object", "Pool", "SealKey", "__version__", "mkpmo", "pmo", "psync_all"]
+__all__ = [
+    "Block",
+    "Dict",
+    "DictIterator",
+    "Object",
+    "Pool",
+    "SealKey",
+    "__version__",
+    "_reencrypt",
+    "_resize",
+    "_set_anchor",
+    "mkpmo",
+    "pmo",
+    "psync_all",
+]
 
 __version__: str
 
@@ -28,6 +43,7 @@ class _Stat(TypedDict):
     volatile: bool
     gone: bool
     snapshot: bool
+    position_independent: bool
     shares: bool
     sealed: bool
     own: int
@@ -75,10 +91,13 @@ class Pool:
         sparse: bool = False,
         reach: int = 0,
         volatile: bool = False,
+        position_independent: bool = False,
         seal: SealKey | None = None,
         label: str = "",
     ) -> None: ...
-    def _key_slots(self, name: str, key: bytes | None) -> list[tuple[int, str, str, int, bool]]: ...
+    def _key_slots(self, name: str, key: bytes | None) -> list[
+        tuple[int, str, str, int, int | None, bool]
+    ]: ...
     def add_key(
         self, name: str, new: SealKey, *, seal: SealKey, key: bytes | None = None, label: str = ""
     ) -> int: ...
@@ -95,6 +114,11 @@ class Pool:
     def _ties(self, name: str) -> list[tuple[str, bool]]: ...
     def grow(self, size: int) -> int: ...
     def rename(self, name: str, new: str, *, key: bytes | None = None) -> None: ...
+    def copy_to(
+        self, name: str, other: Pool, copy: str, *, key: bytes | None = None, rebase: bool = False
+    ) -> None: ...
+    def move_to(self, name: str, other: Pool, *, key: bytes | None = None, rebase: bool = False) -> None: ...
+    def set_position_independent(self, name: str, is_: bool, *, key: bytes | None = None) -> None: ...
     def attach(
         self,
         name: str,
@@ -103,8 +127,8 @@ class Pool:
         key: bytes | None = None,
         seal: SealKey | None = None,
     ) -> Object: ...
-    def attach_snapshot(self, name: str, *, key: bytes | None = None) -> Object: ...
-    def _attach_anywhere(self, name: str, key: bytes | None) -> Object: ...
+    def attach_snapshot(self, name: str, *, key: bytes | None = None, seal: SealKey | None = None) -> Object: ...
+    def _attach_anywhere(self, name: str, key: bytes | None, seal: SealKey | None) -> Object: ...
     def _snapshot(self, of: list[tuple[str, str]], key: bytes | None) -> None: ...
     def create_from(
         self,
@@ -144,6 +168,17 @@ class SealKey:
     def credential(name: str) -> SealKey: ...
     @staticmethod
     def tpm(path: str | os.PathLike[str] | None = None) -> SealKey: ...
+    def anchored(
+        self,
+        file: str | os.PathLike[str] | None = None,
+        *,
+        command: str | None = None,
+        timeout: float = 60.0,
+        tpm_index: int | None = None,
+        tpm: str | os.PathLike[str] | None = None,
+        interval: float | None = None,
+    ) -> SealKey: ...
+    def until(self, expires: datetime.datetime | float) -> SealKey: ...
 
 @final
 class Object(Buffer):
@@ -258,5 +293,8 @@ class Dict:
     def _blocks(self) -> tuple[list[int], int]: ...
 
 def psync_all(objects: Iterable[Object | Dict], *, cut: bool = False) -> None: ...
+def _resize(pool: Pool, name: str, size: int, key: bytes | None, seal: SealKey | None) -> None: ...
+def _reencrypt(pool: Pool, name: str, seals: list[SealKey], key: bytes | None) -> None: ...
+def _set_anchor(pool: Pool, name: str, seal: SealKey, key: bytes | None) -> None: ...
 def pmo(arguments: list[str]) -> int: ...
 def mkpmo(arguments: list[str]) -> int: ...

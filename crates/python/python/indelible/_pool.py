@@ -6,7 +6,7 @@ import builtins
 import logging
 import operator
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Literal, TypeVar, overload
 
@@ -15,7 +15,7 @@ from ._array import Array
 from ._checkpoints import Checkpoints
 from ._dict import Dict
 from ._errors import Gone, Held, Mismatch, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
-from ._indelible import Object, SealKey, psync_all
+from ._indelible import Object, SealKey, _reencrypt, _resize, _set_anchor, psync_all
 from ._layout import MAGIC, Layout, Order, layout
 from ._table import Collected, Difference, KeySlot, Stat, Tie
 
@@ -55,7 +55,7 @@ class Pool(_indelible.Pool):
             stat = self.stat(name)
             mode: Literal["r", "r+"] = "r" if stat.snapshot or stat.read_only else "r+"
             # A snapshot beside its object, which may have the addresses.
-            obj = self._attach_anywhere(name, None) if stat.snapshot else self.attach(name, mode)
+            obj = self._attach_anywhere(name, None, None) if stat.snapshot else self.attach(name, mode)
             with memoryview(obj) as memory:
                 begin = bytes(memory[:8])
             if begin == HEAP:
@@ -120,7 +120,7 @@ class Pool(_indelible.Pool):
         the pool as large as the object; without one, or with `lock`, the object is locked instead: nobody can store to it as
         long as the array is there. What this process stores to itself, it reads as it is.
 
-        With `seal`, the object is a sealed one, which that key opens; it is always locked for reading.
+        With `seal`, the object is a sealed one, which that key opens.
         """
         _check(mode, lock)
         with _registry.attaching():
@@ -132,7 +132,8 @@ class Pool(_indelible.Pool):
             if mode == "w+" or self._is_missing(name, volatile):
                 wanted = _wanted(name, shape, dtype, order)
                 size, anew = _array.size_for(wanted), mode == "w+"
-                self._make(name, size, anew, key=key, sparse=sparse, volatile=volatile, seal=seal)
+                how = {"sparse": sparse, "volatile": volatile, "position_independent": True}
+                self._make(name, size, anew, key=key, seal=seal, **how)
             obj = self.attach(name, key=key, seal=seal)
             try:
                 if obj.psyncs == 0 and _array.is_blank(obj):
@@ -163,12 +164,11 @@ class Pool(_indelible.Pool):
 
         def newest() -> Object:
             if not isinstance(known, Object):
-                return self._attach_anywhere(name, key)
+                return self._attach_anywhere(name, key, seal)
             newer = known._newer()
             return known if newer is None else newer
 
-        locks = lock or seal is not None
-        obj = self._reading(name, locks, newest, lambda: self.attach(name, "r", key=key, seal=seal))
+        obj = self._reading(name, lock, newest, lambda: self.attach(name, "r", key=key, seal=seal))
         try:
             if _array.is_blank(obj):
                 raise NotFound(
@@ -208,9 +208,8 @@ class Pool(_indelible.Pool):
             if shared is not None:
                 return shared
             if mode == "r":
-                locks = lock or seal is not None
                 return self._reading(
-                    name, locks, lambda: Dict(self, name, "r", key), lambda: Dict(self, name, "lock", key, seal)
+                    name, lock, lambda: Dict(self, name, "r", key, seal), lambda: Dict(self, name, "lock", key, seal)
                 )
             if mode == "w+" or self._is_missing(name, volatile):
                 self._make(name, max(size, _LEAST), mode == "w+", key=key, volatile=volatile, seal=seal)
@@ -312,8 +311,25 @@ class Pool(_indelible.Pool):
         return [Tie(*tie) for tie in self._ties(name)]
 
     def key_slots(self, name: str, *, key: bytes | None = None) -> builtins.list[KeySlot]:
-        """The keys that open a sealed object; needs none of them."""
+        """The keys that open a sealed object, whoever has it attached; needs none of them."""
         return [KeySlot(*slot) for slot in self._key_slots(name, key)]
+
+    def resize(self, name: str, size: int, *, key: bytes | None = None, seal: SealKey | None = None) -> None:
+        """Gives an object that nobody has attached another size; a sealed one by one of its seal keys."""
+        _resize(self, name, size, key, seal)
+
+    def reencrypt(self, name: str, seals: Iterable[SealKey], *, key: bytes | None = None) -> None:
+        """Seals all of a sealed object, which nobody has attached, anew, by a new key, which `seals` open, each in its slot; all other slots go, so that
+        nobody who had another key reads what is psynced from then on. The first of them opens the object. It needs its space once more meanwhile; a
+        crash leaves the former key or the new one, and all of the object.
+        """
+        _reencrypt(self, name, list(seals), key)
+
+    def set_anchor(self, name: str, *, seal: SealKey, key: bytes | None = None) -> None:
+        """Takes the present state of a sealed object, which nobody has attached, for the newest, whatever the anchor of `seal` was told: for a state that was
+        put back on purpose, an anchor that was lost, or another anchor. If `seal` has no anchor, the object has none from then on.
+        """
+        _set_anchor(self, name, seal, key)
 
     def collect(self) -> Collected:
         """Merges what objects rest on and nothing else needs, and removes deleted objects that nobody has any more, volatile ones of an
@@ -351,25 +367,24 @@ class Pool(_indelible.Pool):
         *,
         key: bytes | None,
         seal: SealKey | None,
-        sparse: bool = False,
-        volatile: bool = False,
+        **how: bool,
     ) -> None:
         """Creates an object. With `anew`, in the place of one that there may be, which stays if that fails."""
         if not anew or name not in self:
-            self.create(name, size, key=key, sparse=sparse, volatile=volatile, seal=seal)
+            self.create(name, size, key=key, seal=seal, **how)
             return
         made = name + "~new"
         if made in self:
             # A process died in the middle of this.
             self.remove(made, key=key)
         try:
-            self.create(made, size, key=key, sparse=sparse, volatile=volatile, seal=seal)
+            self.create(made, size, key=key, seal=seal, **how)
         except (NoRoom, NoSpace):
             # There may be room when the old one is gone.
             if size > self.stat(name).size:
                 raise
             self.remove(name, key=key)
-            self.create(name, size, key=key, sparse=sparse, volatile=volatile, seal=seal)
+            self.create(name, size, key=key, seal=seal, **how)
             return
         try:
             self.remove(name, key=key)

@@ -35,6 +35,8 @@ class Stat:
     """That has happened: nobody can attach it, and a new object takes its place."""
     snapshot: bool
     """A snapshot: nobody ever stores to it."""
+    position_independent: bool
+    """Nothing in it depends on its addresses, as somebody said."""
     shares: bool
     """Pages that it did not change are those of a snapshot or copy, too."""
     sealed: bool
@@ -76,6 +78,8 @@ class KeySlot:
     label: str
     created: int
     """Seconds since 1970."""
+    expires: int | None
+    """Seconds since 1970 from which on it is refused; None: never."""
     damaged: bool
 
 

@@ -1,7 +1,7 @@
 //! Attaching an object with a dict, and its version.
 
 use super::table::{PythonDict, ROOT, VERSION_1};
-use crate::held::{Held, attach_to_read, attach_to_store};
+use crate::held::{Held, attach_beside, attach_to_read, attach_to_store};
 use indelible::collections::RootTypes;
 use indelible::{Error, ErrorKind, Heap, ReadHeap, SealKey, TypeInfo};
 
@@ -33,7 +33,7 @@ pub(super) fn attach(
 ) -> Result<Held, Error> {
     let for_reading = match access {
         Access::Write => None,
-        Access::Beside => Some(pool.attach_snapshot_with_key(name, key)?),
+        Access::Beside => Some(attach_beside(pool, name, key, seal)?),
         Access::Locked => Some(attach_to_read(pool, name, key, seal)?),
     };
     if let Some(object) = for_reading {

@@ -1,5 +1,7 @@
 //! Errors of sealed objects. None of them has a key, or a part of one.
 
+use super::date_time;
+
 /// Why a sealed object cannot be used, or not in this way.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -16,11 +18,26 @@ pub enum SealError {
         /// Slots in use.
         slots: usize,
     },
+    /// The slot that the key opens has expired.
+    #[error(
+        "key slot {slot}, labelled {label:?}, which the seal key opens, expired at {}: ask somebody with another key to add one",
+        date_time(*at)
+    )]
+    Expired {
+        /// Its number, from 0.
+        slot: usize,
+        /// Its label.
+        label: String,
+        /// Seconds since 1970.
+        at: u64,
+    },
     /// Not possible with sealed objects.
-    #[error("it is sealed, and this release has no {what} for sealed objects: nothing happened")]
+    #[error("it is sealed, and sealed objects have no {what}: nothing happened; {instead}")]
     Refused {
         /// Name of the operation, as a noun.
         what: &'static str,
+        /// Advice.
+        instead: &'static str,
     },
     /// Two objects whose seals cannot be compared.
     #[error(
@@ -98,6 +115,16 @@ pub enum SealError {
         pool: u64,
         /// State that the anchor was told.
         anchor: u64,
+    },
+    /// The record of the anchor is not the newest by the anchor's counter.
+    #[error(
+        "its anchor has record {record}, and the counter of the anchor is at {counter}: the record was put back to an older one, or the counter is another one"
+    )]
+    RecordBehind {
+        /// Number of the record.
+        record: u64,
+        /// Value of the counter.
+        counter: u64,
     },
     /// The anchor cannot be used.
     #[error("the anchor cannot be used: {why}")]

@@ -58,6 +58,12 @@ pub const FLAG_TIED: u32 = 512;
 pub const FLAG_SEALED: u32 = 1024;
 /// The object is in the list of another one, or was.
 pub const FLAG_TARGET: u32 = 0x1_0000;
+/// Nothing in the object depends on its addresses, says somebody who has its key: it may get others as it is.
+pub const FLAG_POSITION_INDEPENDENT: u32 = 0x2_0000;
+/// Class: plain stores, durable at psync.
+pub const CLASS_PSYNC: u8 = 0;
+/// Class: stores in transactions alone, durable at each commit.
+pub const CLASS_TRANSACTIONAL: u8 = 1;
 /// Objects that one can be tied to.
 pub const TIES_MAX: u64 = 4096;
 /// Every flag that is defined; check warns of others.
@@ -72,7 +78,8 @@ pub const FLAGS: u32 = FLAG_READ_ONLY
     | FLAG_VOLATILE
     | FLAG_TIED
     | FLAG_SEALED
-    | FLAG_TARGET;
+    | FLAG_TARGET
+    | FLAG_POSITION_INDEPENDENT;
 /// Flags that software may use the object without knowing; an object with another unknown one is refused.
 pub const OPTIONAL_FLAGS: u32 = 0xffff_0000;
 
@@ -84,7 +91,7 @@ pub struct Entry {
     pub magic: U32,
     /// D, R or W.
     pub state: u8,
-    /// Durability class: 0, psync.
+    /// Durability class: [`CLASS_PSYNC`], [`CLASS_TRANSACTIONAL`].
     pub class: u8,
     /// Retention model: 0, none stated.
     pub retention: u8,
@@ -287,7 +294,7 @@ impl Entry {
     #[must_use]
     pub fn unknown(&self) -> Option<Unknown> {
         let flags = self.flags.get() & !(FLAGS | OPTIONAL_FLAGS);
-        if self.class != 0 {
+        if self.class > CLASS_TRANSACTIONAL {
             Some(Unknown::Class(self.class))
         } else if self.retention != 0 {
             Some(Unknown::Retention(self.retention))

@@ -108,8 +108,10 @@ pub struct KeySlot {
     pub tag: [u8; 16],
     /// UTF-8, for people, then zeros.
     pub label: [u8; 56],
+    /// Seconds since 1970 from which on it is not to be used; zero: never.
+    pub expires: U64,
     /// Zero.
-    pub reserved2: [u8; 64],
+    pub reserved2: [u8; 56],
 }
 
 /// A key slot that has a part of the blob of another one.

@@ -15,5 +15,5 @@ pub use generation::Witnesses;
 pub use log::LaneLog;
 pub use mend::mend;
 pub(crate) use mend::wrong_bit;
-pub use scan::{BatchView, scan};
+pub use scan::{BatchView, scan, scan_beside};
 pub use source::{BatchSource, Done};

@@ -64,16 +64,18 @@ struct Reader<'m> {
     piece: usize,
     /// Bytes that the next read takes at least: a lane in use is mostly short, often empty.
     ahead: usize,
+    /// Log2 of how much more that is after each read.
+    growth: u32,
     /// The body verified last: where it is, and the sums of its pieces if it is longer than the window.
     body: std::ops::Range<u64>,
     sums: Vec<u64>,
 }
 
 impl<'m> Reader<'m> {
-    fn new(medium: &'m dyn Medium, seed: u64, end: u64) -> Self {
+    fn new(medium: &'m dyn Medium, seed: u64, end: u64, growth: u32) -> Self {
         let (window, sums) = (Vec::new(), Vec::new());
-        let piece = medium.transfers().scan();
-        Reader { medium, seed, end, start: 0, filled: 0, window, piece, ahead: 64, body: 0..0, sums }
+        let (piece, ahead) = (medium.transfers().scan(), LINE as usize);
+        Reader { medium, seed, end, start: 0, filled: 0, window, piece, ahead, growth, body: 0..0, sums }
     }
 
     fn has(&self, offset: u64, len: usize) -> bool {
@@ -97,7 +99,7 @@ impl<'m> Reader<'m> {
     fn peek(&mut self, offset: u64, len: usize) -> Result<&[u8]> {
         if !self.has(offset, len) {
             let want = self.ahead.max(len) as u64;
-            self.ahead = (self.ahead << 8).min(self.piece);
+            self.ahead = (self.ahead << self.growth).min(self.piece);
             self.load(offset, want.min(self.end - offset) as usize)?;
         }
         Ok(self.window(offset, len))
@@ -148,8 +150,27 @@ pub fn scan(
     log: &mut LaneLog,
     visit: &mut dyn FnMut(&mut BatchView<'_, '_>) -> Result<()>,
 ) -> Result<()> {
-    let end = log.offset + log.len;
-    let mut reader = Reader::new(medium, seed, end);
+    visit_all(Reader::new(medium, seed, log.offset + log.len, 8), log, visit)
+}
+
+/// As [`scan`], beside the lane's writer. Of memory it reads the batches and the line behind them, and nothing further on: that would take
+/// lines to this processor which the writer is about to write.
+pub fn scan_beside(
+    medium: &dyn Medium,
+    seed: u64,
+    log: &mut LaneLog,
+    visit: &mut dyn FnMut(&mut BatchView<'_, '_>) -> Result<()>,
+) -> Result<()> {
+    let growth = if medium.capabilities().byte_addressable { 0 } else { 8 };
+    visit_all(Reader::new(medium, seed, log.offset + log.len, growth), log, visit)
+}
+
+fn visit_all(
+    mut reader: Reader<'_>,
+    log: &mut LaneLog,
+    visit: &mut dyn FnMut(&mut BatchView<'_, '_>) -> Result<()>,
+) -> Result<()> {
+    let (medium, seed, end) = (reader.medium, reader.seed, reader.end);
     let (mut sections, mut runs) = (Vec::new(), Vec::new());
     while log.fits(LINE) {
         let at = log.position();

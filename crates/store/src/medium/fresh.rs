@@ -84,6 +84,15 @@ pub fn write_fresh(medium: &dyn Medium, offset: u64, bytes: &[u8]) -> Result<(),
     if medium.unwritten(offset, len)?.is_empty() { Ok(()) } else { Err(not_kept(offset).into()) }
 }
 
+/// The error for what was redone beside the process that writes the object, and is lost: zeroing the blocks would show it zeros.
+pub(crate) fn not_kept_beside(offset: u64) -> Fatal {
+    let what = format!(
+        "the file system does not keep what is written at {offset} since a write there failed; that is mended once no process has the \
+         object for writing and one attaches it: have its writer attach it anew, which its next psync, or checkpoint, asks for, too"
+    );
+    Fatal(MediumError::Io(io::Error::other(what)))
+}
+
 /// The error for a write that was made anew, and is lost again.
 pub(crate) fn not_kept(offset: u64) -> Fatal {
     let what =

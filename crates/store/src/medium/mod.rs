@@ -33,8 +33,8 @@ mod write_combiner;
 
 pub use capabilities::Capabilities;
 pub use error::{FORMATTED, Fatal, MediumError, ReserveError};
-pub(crate) use fresh::not_kept;
 pub use fresh::{clear_fresh, clear_rest, write_fresh, zero_fresh};
+pub(crate) use fresh::{not_kept, not_kept_beside};
 pub(crate) use latch::{Epoch, FaultLatch};
 pub use lock::{LockKey, LockMode, Locks};
 pub use lock_table::{LockTable, Others};
@@ -141,6 +141,9 @@ pub trait Medium: Send + Sync {
     fn extend(&self, _len: u64) -> Result<Extended, ReserveError> {
         Ok(Extended { len: self.len(), zeros_from: self.len() })
     }
+
+    /// Prepares for many short reads of the range, which is never discarded: they need no system call from now on, if the medium can do that.
+    fn keep_near(&self, _offset: u64, _len: u64) {}
 
     /// Makes the bytes durable that a read of the range returns, whoever wrote them: also if a
     /// barrier of their writer failed. Nobody writes to the range meanwhile. Errors are those of

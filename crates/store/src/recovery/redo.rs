@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::format::PAGE;
 use crate::format::lane::Directory;
 use crate::lane::{BatchView, LaneLog, damaged, scan};
-use crate::medium::{Medium, Runs, WriteCombiner, not_kept};
+use crate::medium::{Medium, Runs, WriteCombiner, not_kept, not_kept_beside};
 use crate::mutant::Mutant;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -54,7 +54,7 @@ impl Redo<'_> {
         match lost.first() {
             None => return Ok(bytes),
             // Zeros would be seen, too.
-            Some(pages) if self.seen => return Err(not_kept(pages.start).into()),
+            Some(pages) if self.seen => return Err(not_kept_beside(pages.start).into()),
             Some(_) => {}
         }
         for pages in &lost {

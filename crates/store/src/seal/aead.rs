@@ -1,20 +1,22 @@
 //! Seals: a page is encrypted, a node is authenticated, each under the object's key and a nonce of its own.
 
 use super::PageBytes;
+use super::cipher::{self, Nonce, Tag};
 use super::key::ObjectKey;
-use super::secret::scrub_stack;
-use crate::entropy::random;
+use crate::entropy::fill;
 use crate::error::Result;
 use crate::format::PAGE;
 use crate::format::seal::{Header, Seal};
 use crate::mutant::Mutant;
-use chacha20poly1305::aead::{AeadInPlace, KeyInit};
-use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
 /// Bytes that are authenticated with each page: what it is, whose, and where.
 const PLACE: usize = 48;
+
+/// Bytes of a proof that a text was made with the object's key: a nonce and a tag.
+pub(super) const PROOF: usize = 40;
+const NONCE: usize = 24;
 
 /// The role of a page.
 #[derive(Clone, Copy)]
@@ -52,30 +54,28 @@ impl Sealer {
         Sealer { key: key.clone(), id }
     }
 
-    /// Uses the cipher, which has copies of the key as long as that takes.
-    fn with<R>(&self, f: impl FnOnce(&XChaCha20Poly1305) -> R) -> R {
-        let done = with_cipher(self.key.0.key(), f);
-        scrub_stack();
-        done
-    }
-
     /// Encrypts page `index` of the contents, and returns its seal.
-    pub(super) fn seal(&self, index: u64, version: u64, bytes: &mut PageBytes) -> Result<Seal> {
-        let nonce = nonce(index)?;
+    pub(super) fn seal(
+        &self,
+        index: u64,
+        version: u64,
+        bytes: &mut PageBytes,
+        nonces: &mut Nonces,
+    ) -> Result<Seal> {
         let place = place(&self.id, Role::Granule, index, version);
-        let tag =
-            self.with(|cipher| cipher.encrypt_in_place_detached(XNonce::from_slice(&nonce), &place, bytes));
-        Ok(made(nonce, version, tag.unwrap_or_default().into()))
+        let nonce = nonces.next(index)?;
+        let tag = cipher::encrypt(self.key.0.key(), &nonce, &place, bytes);
+        Ok(made(nonce, version, tag))
     }
 
     /// Decrypts page `index` of the contents; `false`: it does not match its seal, and what the bytes are is of no account.
     pub(super) fn open(&self, index: u64, seal: &Seal, bytes: &mut PageBytes) -> bool {
         let place = place(&self.id, Role::Granule, index, seal.version.get());
-        let nonce = XNonce::from_slice(&seal.nonce);
         if Mutant::TagUnchecked.is_on() {
-            return self.with(|cipher| cipher.encrypt_in_place_detached(nonce, &place, bytes).is_ok());
+            cipher::encrypt(self.key.0.key(), &seal.nonce, &place, bytes);
+            return true;
         }
-        self.with(|cipher| cipher.decrypt_in_place_detached(nonce, &place, bytes, (&seal.tag).into()).is_ok())
+        cipher::decrypt(self.key.0.key(), &seal.nonce, &place, bytes, &seal.tag)
     }
 
     /// The seal of a node. That of the root authenticates the header, too.
@@ -85,10 +85,11 @@ impl Sealer {
         version: u64,
         header: Option<&Header>,
         bytes: &PageBytes,
+        nonces: &mut Nonces,
     ) -> Result<Seal> {
-        let nonce = nonce(index ^ u64::from(level) << 60)?;
-        let tag = self.authenticate((level, index), version, header, bytes, &nonce);
-        Ok(made(nonce, version, tag))
+        let nonce = nonces.next(index ^ u64::from(level) << 60)?;
+        let all = node(&self.id, (level, index), version, header, bytes);
+        Ok(made(nonce, version, cipher::encrypt(self.key.0.key(), &nonce, &all, &mut [])))
     }
 
     /// Whether a node is what was sealed.
@@ -100,33 +101,31 @@ impl Sealer {
         bytes: &PageBytes,
     ) -> bool {
         let all = node(&self.id, at, seal.version.get(), header, bytes);
-        let (nonce, mut nothing) = (XNonce::from_slice(&seal.nonce), []);
-        let tag = (&seal.tag).into();
-        let is_it =
-            self.with(|cipher| cipher.decrypt_in_place_detached(nonce, &all, &mut nothing, tag).is_ok());
+        let is_it = cipher::decrypt(self.key.0.key(), &seal.nonce, &all, &mut [], &seal.tag);
         is_it || Mutant::TagUnchecked.is_on()
     }
 
-    fn authenticate(
-        &self,
-        at: (u32, u64),
-        version: u64,
-        header: Option<&Header>,
-        bytes: &PageBytes,
-        nonce: &[u8; 24],
-    ) -> [u8; 16] {
-        let all = node(&self.id, at, version, header, bytes);
-        // It fails for texts that are too long alone.
-        let nonce = XNonce::from_slice(nonce);
-        let tag = self.with(|cipher| cipher.encrypt_in_place_detached(nonce, &all, &mut []));
-        tag.unwrap_or_default().into()
+    /// A proof that a text, an anchor's record, was made with the object's key.
+    pub(super) fn prove(&self, text: &str) -> Result<[u8; PROOF]> {
+        let (nonce, mut proof) = (Nonces::default().next(0)?, [0; PROOF]);
+        let tag = cipher::encrypt(self.key.0.key(), &nonce, &self.anchored(text), &mut []);
+        proof[..NONCE].copy_from_slice(&nonce);
+        proof[NONCE..].copy_from_slice(&tag);
+        Ok(proof)
     }
-}
 
-/// Apart from its caller, so that what it leaves is below the caller's frame.
-#[inline(never)]
-pub(super) fn with_cipher<R>(key: &[u8; 32], f: impl FnOnce(&XChaCha20Poly1305) -> R) -> R {
-    f(&XChaCha20Poly1305::new(key.into()))
+    /// Whether a proof is one of this text.
+    pub(super) fn is_proof(&self, text: &str, proof: &[u8; PROOF]) -> bool {
+        let (mut nonce, mut tag) = (Nonce::default(), Tag::default());
+        nonce.copy_from_slice(&proof[..NONCE]);
+        tag.copy_from_slice(&proof[NONCE..]);
+        cipher::decrypt(self.key.0.key(), &nonce, &self.anchored(text), &mut [], &tag)
+    }
+
+    /// The bytes by which an anchor's record is authenticated.
+    fn anchored(&self, text: &str) -> Vec<u8> {
+        [b"anchor\0\0", &self.id[..], text.as_bytes()].concat()
+    }
 }
 
 /// The bytes by which a node is authenticated.
@@ -144,16 +143,36 @@ fn node(
     all
 }
 
-/// A nonce that was never used. `place` is of no account.
-fn nonce(place: u64) -> Result<[u8; 24]> {
-    if Mutant::NonceReused.is_on() {
-        let mut nonce = [0; 24];
-        nonce[..8].copy_from_slice(&place.to_le_bytes());
-        return Ok(nonce);
-    }
-    random()
+/// Nonces that were never used, asked for some at a time: a call of the system takes as long as one for many. Those that are left over are given up.
+#[derive(Default)]
+pub(super) struct Nonces {
+    left: Vec<Nonce>,
+    /// How many were asked for the last time.
+    last: usize,
 }
 
-fn made(nonce: [u8; 24], version: u64, tag: [u8; 16]) -> Seal {
+impl Nonces {
+    /// Most that are asked for at a time.
+    const MOST: usize = 64;
+
+    /// The next one. `place` is of no account.
+    fn next(&mut self, place: u64) -> Result<Nonce> {
+        if Mutant::NonceReused.is_on() {
+            let mut nonce = [0; 24];
+            nonce[..8].copy_from_slice(&place.to_le_bytes());
+            return Ok(nonce);
+        }
+        if self.left.is_empty() {
+            // As many as a page of an object of three levels takes, and more the more were needed.
+            self.last = (self.last * 4).clamp(4, Nonces::MOST);
+            let mut nonces = [[0; 24]; Nonces::MOST];
+            fill(nonces[..self.last].as_flattened_mut())?;
+            self.left.extend(&nonces[..self.last]);
+        }
+        Ok(self.left.pop().unwrap_or_default())
+    }
+}
+
+fn made(nonce: Nonce, version: u64, tag: Tag) -> Seal {
     Seal { nonce, tag, version: U64::new(version), reserved: [0; 16] }
 }

@@ -2,7 +2,11 @@
 //!
 //! The root's version is compared: it is authenticated, and no change of the object takes it back. While a process writes the object the anchor may be behind, by the psyncs
 //! since it was last told; once the object is left it is exact.
+//!
+//! An anchor may have a counter that never goes back. Its records are counted then, and proved by the object's key, so that they may lie anywhere: an older record has an older
+//! number than the counter, and nobody without the key makes one with a newer number.
 
+use super::aead::PROOF;
 use crate::error::{Result, SealError};
 use crate::mutant::Mutant;
 use std::fmt::Write;
@@ -20,15 +24,32 @@ pub struct AnchorRecord {
     pub tag: [u8; 16],
     /// Whether the object was left in this state. If not, a process wrote it on, and may have died.
     pub left: bool,
+    /// Its place among the records that an anchor with a counter was given.
+    pub count: Option<Count>,
+}
+
+/// The place of a record among those of an anchor with a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// The counter's value once the record is in place.
+    pub value: u64,
+    /// Made with the object's key, of the record and the value.
+    pub proof: [u8; PROOF],
 }
 
 impl std::fmt::Display for AnchorRecord {
-    /// One line: `indelible-anchor 1`, seal ID, version, tag, and `left` or `open`.
+    /// One line: `indelible-anchor 1`, seal ID, version, tag, and `left` or `open`; counted `indelible-anchor 2`, the same, the count and its proof.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let state = if self.left { "left" } else { "open" };
-        write!(f, "{MAGIC} 1 {} {} {} {state}", hex(&self.id), self.version, hex(&self.tag))
+        match &self.count {
+            None => write!(f, "{MAGIC} 1 {}", self.state()),
+            Some(count) => write!(f, "{MAGIC} 2 {} {}", self.counted(count.value), hex(&count.proof)),
+        }
     }
 }
+
+/// The numbers of fields of the two kinds of records.
+const PLAIN: usize = 6;
+const COUNTED: usize = 8;
 
 impl AnchorRecord {
     /// Reads the line. Blanks at its end do not count.
@@ -36,15 +57,56 @@ impl AnchorRecord {
     /// # Errors
     /// `BadAnchor`: it is none.
     pub fn parse(line: &str) -> Result<AnchorRecord> {
-        let bad = || SealError::BadAnchor { why: "it has no record of this release" };
+        AnchorRecord::read(line)
+            .ok_or(SealError::BadAnchor { why: "it has no record of this release" }.into())
+    }
+
+    fn read(line: &str) -> Option<AnchorRecord> {
         let fields: Vec<&str> = line.trim_end().split(' ').collect();
-        let [magic, number, id, version, tag, state] = fields[..] else { return Err(bad().into()) };
-        if (magic, number) != (MAGIC, "1") || !["left", "open"].contains(&state) {
-            return Err(bad().into());
+        let [magic, number, id, version, tag, state, ref count @ ..] = fields[..] else { return None };
+        let left = match state {
+            "left" => true,
+            "open" => false,
+            _ => return None,
+        };
+        let count = match (magic, number, fields.len(), count) {
+            (MAGIC, "1", PLAIN, _) => None,
+            (MAGIC, "2", COUNTED, [value, proof]) => {
+                Some(Count { value: value.parse().ok()?, proof: unhex(proof)? })
+            }
+            _ => return None,
+        };
+        Some(AnchorRecord { id: unhex(id)?, version: version.parse().ok()?, tag: unhex(tag)?, left, count })
+    }
+
+    /// The state in words.
+    fn state(&self) -> String {
+        let state = if self.left { "left" } else { "open" };
+        format!("{} {} {} {state}", hex(&self.id), self.version, hex(&self.tag))
+    }
+
+    /// The bytes of which the proof of a count is made.
+    pub(super) fn counted(&self, value: u64) -> String {
+        format!("{} {value}", self.state())
+    }
+
+    /// Refuses a record that is not the newest by the counter of its anchor, which is at `counter`. `is_proof` says whether a proof was made with the object's key, of a text.
+    pub(super) fn judge_count(
+        &self,
+        counter: u64,
+        is_proof: impl FnOnce(&str, &[u8; PROOF]) -> bool,
+    ) -> Result<()> {
+        let bad = |why| Err(SealError::BadAnchor { why }.into());
+        let Some(count) = &self.count else { return bad("its record was made without its counter") };
+        if !is_proof(&self.counted(count.value), &count.proof) {
+            return bad("its record was not made with the object's key");
         }
-        let version = version.parse().map_err(|_| bad())?;
-        let bytes = |text: &str| unhex(text).ok_or_else(bad);
-        Ok(AnchorRecord { id: bytes(id)?, version, tag: bytes(tag)?, left: state == "left" })
+        // The record is in place ahead of the counter: of two records one at most counts as much as the counter.
+        let next = counter.saturating_add(1);
+        if ![counter, next].contains(&count.value) && !Mutant::CountIgnored.is_on() {
+            return Err(SealError::RecordBehind { record: count.value, counter }.into());
+        }
+        Ok(())
     }
 
     /// Refuses a state of the pool that is not the one that the anchor was told, or a later one. `anchored`: whether the object says that it has an anchor.
@@ -72,6 +134,7 @@ impl AnchorRecord {
     }
 }
 
+/// Two digits for each byte.
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -79,9 +142,17 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn unhex(text: &str) -> Option<[u8; 16]> {
-    let plain = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    plain.then(|| u128::from_str_radix(text, 16).ok()).flatten().map(u128::to_be_bytes)
+fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let mut bytes = [0; N];
+    if pairs.len() != N || !rest.is_empty() {
+        return None;
+    }
+    let digit = |digit: u8| char::from(digit).to_digit(16);
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        *byte = (digit(*high)? << 4 | digit(*low)?) as u8;
+    }
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -89,7 +160,9 @@ mod tests {
     use super::*;
     use crate::error::StoreError;
 
-    const RECORD: AnchorRecord = AnchorRecord { id: [0xab; 16], version: 17, tag: [3; 16], left: true };
+    const RECORD: AnchorRecord =
+        AnchorRecord { id: [0xab; 16], version: 17, tag: [3; 16], left: true, count: None };
+    const COUNT: Count = Count { value: 5, proof: [0xc4; PROOF] };
 
     #[test]
     fn records_are_read_as_they_are_written_and_others_are_refused() {
@@ -98,9 +171,19 @@ mod tests {
         assert_eq!(AnchorRecord::parse(&format!("{text}\n")).unwrap(), RECORD);
         let open = AnchorRecord { left: false, ..RECORD };
         assert_eq!(AnchorRecord::parse(&open.to_string()).unwrap(), open);
+        let counted = AnchorRecord { count: Some(COUNT), ..RECORD };
+        let line = counted.to_string();
+        assert_eq!(line, format!("{} 5 {}", text.replace(" 1 ", " 2 "), "c4".repeat(PROOF)));
+        assert!(line.len() <= 250, "{}", line.len());
+        assert_eq!(AnchorRecord::parse(&line).unwrap(), counted);
         let others = [
             "",
             "x",
+            &line.replace(" 2 ", " 1 "),
+            &line[..line.len() - 1],
+            &line[..line.len() - 2],
+            &format!("{line} x"),
+            &format!("{text} 5"),
             &text[..text.len() - 1],
             &text.replace(" 1 ", " 2 "),
             &text.replace("17", "-1"),
@@ -132,5 +215,24 @@ mod tests {
         assert!(AnchorRecord::judge(&RECORD, true, Some(&other)).is_err());
         assert!(AnchorRecord::judge(&RECORD, true, None).is_err());
         assert!(AnchorRecord::judge(&RECORD, false, None).is_ok());
+    }
+
+    #[test]
+    fn a_counted_record_is_refused_that_is_not_the_newest_or_has_no_proof() {
+        let counted = AnchorRecord { count: Some(COUNT), ..RECORD };
+        let judge = |record: &AnchorRecord, counter, proved| match record.judge_count(counter, |_, _| proved)
+        {
+            Ok(()) => None,
+            Err(StoreError::Seal(error)) => Some(error),
+            Err(error) => panic!("{error}"),
+        };
+        assert_eq!(judge(&counted, 5, true), None);
+        // A process died between the record and the counter.
+        assert_eq!(judge(&counted, 4, true), None);
+        for counter in [0, 3, 6, u64::MAX] {
+            assert_eq!(judge(&counted, counter, true), Some(SealError::RecordBehind { record: 5, counter }));
+        }
+        assert!(matches!(judge(&counted, 5, false), Some(SealError::BadAnchor { .. })));
+        assert!(matches!(judge(&RECORD, 5, true), Some(SealError::BadAnchor { .. })));
     }
 }

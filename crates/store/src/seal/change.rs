@@ -1,6 +1,7 @@
 //! The change of a sealed object by one batch: new ciphertext, new seals up to the root. The tree takes it once the batch is durable.
 
 use super::PageBytes;
+use super::aead::Nonces;
 use super::tree::{ReadPage, Tree};
 use crate::error::Result;
 use crate::format::seal::{ARITY, Header, ROOT, Seal, Shape};
@@ -24,6 +25,7 @@ pub struct Change {
     /// The header from then on, and the places by it, if it changes.
     pub(super) header: Option<(Header, Shape)>,
     root: Option<Seal>,
+    nonces: Nonces,
 }
 
 impl Change {
@@ -68,9 +70,9 @@ impl Change {
         let version = tree.seal(0, page, read)?.version.get() + 1;
         let sealer = tree.sealer.clone();
         let seal = if Mutant::LanePlain.is_on() {
-            sealer.seal(page, version, &mut bytes.clone())?
+            sealer.seal(page, version, &mut bytes.clone(), &mut self.nonces)?
         } else {
-            sealer.seal(page, version, bytes)?
+            sealer.seal(page, version, bytes, &mut self.nonces)?
         };
         self.put(tree, 0, page, &seal, read)
     }
@@ -93,7 +95,8 @@ impl Change {
                 let old = if of_root { tree.root } else { tree.seal(level + 1, index, read)? };
                 let header = is_top.then_some(&header);
                 let Some((bytes, lines)) = self.nodes.get(&(level, index)) else { continue };
-                let seal = sealer.seal_node((level, index), old.version.get() + 1, header, bytes)?;
+                let version = old.version.get() + 1;
+                let seal = sealer.seal_node((level, index), version, header, bytes, &mut self.nonces)?;
                 put_lines(shape.page(level, index), bytes, *lines, put);
                 if is_top {
                     self.root = Some(seal);

@@ -38,7 +38,11 @@ impl Default for Cost {
 
 /// A key as its owner has it. It is overwritten when it is dropped, and no error or debug output shows it.
 #[derive(Clone)]
-pub struct SealKey(pub(super) Owned);
+pub struct SealKey {
+    pub(super) owned: Owned,
+    /// Seconds since 1970 at which slots expire that are made with it; 0: never.
+    pub(super) expires: u64,
+}
 
 /// The kinds of keys.
 #[derive(Clone)]
@@ -53,7 +57,7 @@ pub(super) enum Owned {
 
 impl std::fmt::Debug for SealKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self.0 {
+        f.write_str(match self.owned {
             Owned::File(_) => "SealKey(key file)",
             Owned::Passphrase(..) => "SealKey(passphrase)",
             Owned::Device(_) => "SealKey(TPM)",
@@ -62,6 +66,16 @@ impl std::fmt::Debug for SealKey {
 }
 
 impl SealKey {
+    fn of(owned: Owned) -> SealKey {
+        SealKey { owned, expires: 0 }
+    }
+
+    /// The same; slots that are made with it are refused from then on, in seconds since 1970. A guard rail: the slot is as it was for those who have other software, or another clock.
+    #[must_use]
+    pub fn until(self, seconds: u64) -> SealKey {
+        SealKey { expires: seconds.max(1), ..self }
+    }
+
     /// The contents of a key file: 32 random bytes or more.
     ///
     /// # Errors
@@ -75,7 +89,7 @@ impl SealKey {
         if secret.len() > LONGEST {
             return Err(SealError::BadKey { why: "a key file has at most 1 MiB" }.into());
         }
-        Ok(SealKey(Owned::File(Arc::new(Secret::take(&mut secret)))))
+        Ok(SealKey::of(Owned::File(Arc::new(Secret::take(&mut secret)))))
     }
 
     /// A passphrase.
@@ -96,18 +110,18 @@ impl SealKey {
             return Err(SealError::BadKey { why: "the passphrase is empty" }.into());
         }
         check(cost)?;
-        Ok(SealKey(Owned::Passphrase(Arc::new(Secret::take(&mut secret)), cost)))
+        Ok(SealKey::of(Owned::Passphrase(Arc::new(Secret::take(&mut secret)), cost)))
     }
 
     /// A device that keeps secrets: it opens the slots that were made with it.
     #[must_use]
     pub fn device(device: Arc<dyn SecretDevice>) -> SealKey {
-        SealKey(Owned::Device(device))
+        SealKey::of(Owned::Device(device))
     }
 
     /// The key that opens a slot with this salt; `cost` and `blob` are the slot's.
     pub(super) fn derive(&self, salt: &[u8; 32], cost: Cost, blob: &[u8]) -> Result<Secret> {
-        let derived = match &self.0 {
+        let derived = match &self.owned {
             Owned::File(secret) => Ok(digest(b"indelible key file 1", salt, secret)),
             Owned::Passphrase(secret, _) => stretch(secret, salt, cost),
             Owned::Device(device) => {
@@ -122,7 +136,7 @@ impl SealKey {
 
     /// A blob with a new secret, for a new slot; empty unless the key is a device.
     pub(super) fn new_blob(&self) -> Result<Vec<u8>> {
-        let Owned::Device(device) = &self.0 else { return Ok(Vec::new()) };
+        let Owned::Device(device) = &self.owned else { return Ok(Vec::new()) };
         let secret = Zeroizing::new(random::<SECRET>()?);
         device.seal(&secret).map_err(|what| SealError::Device { what }.into())
     }

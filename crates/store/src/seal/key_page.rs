@@ -1,8 +1,9 @@
 //! The key page: the header, the root's seal, and the key slots, each of which has the object's key for one owner.
 
 use super::PageBytes;
-use super::aead::{Sealer, with_cipher};
+use super::aead::{Nonces, Sealer};
 use super::blobs;
+use super::cipher;
 use super::key::{Cost, ObjectKey, Owned, SealKey};
 use super::secret::{Secret, scrub_stack_deep};
 use super::slots::{self, is_intact, sum};
@@ -13,14 +14,15 @@ use crate::format::seal::{
     SLOT_PASSPHRASE, SLOT_TPM, SLOTS, SUITE, Seal, Shape, VERSION,
 };
 use crate::format::{LINE, PAGE, pages_for};
-use chacha20poly1305::XNonce;
-use chacha20poly1305::aead::AeadInPlace;
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// Refusal of a size.
 pub(super) const TOO_LONG: &str = "a sealed object has from 1 byte to 64 TiB";
+/// Refusal of slots all of which expire.
+pub(super) const NO_LASTING_KEY: SealError =
+    SealError::BadKey { why: "a sealed object has at least one key that does not expire" };
 /// The error of a key page that is not the object's.
 pub(super) const NO_KEY_PAGE: SealError =
     SealError::Broken { page: KEY_PAGE, what: "of its extent, its key page" };
@@ -43,11 +45,24 @@ pub struct SlotInfo {
     pub created: u64,
     /// For people.
     pub label: String,
+    /// Seconds since 1970 from which on it is refused; `None`: never.
+    pub expires: Option<u64>,
     /// Whether it is damaged.
     pub damaged: bool,
 }
 
 impl SlotInfo {
+    /// Whether it is refused by now.
+    #[must_use]
+    pub fn has_expired(&self) -> bool {
+        self.expires.is_some_and(|expires| now() >= expires)
+    }
+
+    /// Whether its key opens the object for good.
+    pub(super) fn lasts(&self) -> bool {
+        !self.damaged && self.kind != SLOT_EMPTY && self.expires.is_none()
+    }
+
     /// The kind in words.
     #[must_use]
     pub fn kind_word(&self) -> String {
@@ -64,7 +79,7 @@ impl KeyPage {
     /// That of a new object of `size` bytes, all zeros, which `keys` open, with the object's key.
     ///
     /// # Errors
-    /// `BadKey`: no key at all, or one that cannot be used. `NoSlot`: too many. No random numbers.
+    /// `BadKey`: no key at all, none that does not expire, or one that cannot be used. `NoSlot`: too many. No random numbers.
     pub fn new(size: u64, keys: &[(&SealKey, &str)]) -> Result<(KeyPage, ObjectKey)> {
         if keys.is_empty() {
             return Err(SealError::BadKey { why: "a sealed object has at least one key" }.into());
@@ -81,12 +96,13 @@ impl KeyPage {
             ..Header::new_zeroed()
         };
         let shape = Shape::of(pages_for(size)).ok_or(SealError::BadKey { why: TOO_LONG })?;
-        let root =
-            Sealer::new(&key, id).seal_node((shape.top(), 0), 1, Some(&header), &[0; PAGE as usize])?;
+        let (top, blank, nonces) = ((shape.top(), 0), [0; PAGE as usize], &mut Nonces::default());
+        let root = Sealer::new(&key, id).seal_node(top, 1, Some(&header), &blank, nonces)?;
         let mut page = KeyPage::of(header, &root);
         for (owner, label) in keys {
             page.add(&key, owner, label)?;
         }
+        page.expect_lasting()?;
         Ok((page, key))
     }
 
@@ -174,6 +190,7 @@ impl KeyPage {
                     kind: found.kind.get(),
                     created: found.created.get(),
                     label: String::from_utf8_lossy(label).into_owned(),
+                    expires: Some(found.expires.get()).filter(|expires| *expires != 0),
                     damaged: !is_intact(&found) || lacks_blob(),
                 }
             })
@@ -183,14 +200,14 @@ impl KeyPage {
     /// The object's key, by an owner's. Tries the slots of its kind; of passphrases each takes the time that it asks for.
     ///
     /// # Errors
-    /// `WrongKey`. `Broken`: a slot that may be the owner's is damaged, and no other opens. `BadKey`. `Device`: it gives the secret of no slot.
+    /// `WrongKey`. `Expired`: the one that it opens. `Broken`: a slot that may be the owner's is damaged, and no other opens. `BadKey`. `Device`: it gives the secret of no slot.
     pub fn open(&self, owner: &SealKey) -> Result<ObjectKey> {
         self.open_slot(owner).map(|(_, key)| key)
     }
 
     /// As [`open`](KeyPage::open), with the slot that opens.
     pub(super) fn open_slot(&self, owner: &SealKey) -> Result<(SlotInfo, ObjectKey)> {
-        let (slots, mut damaged, mut refused) = (self.slots(), false, None);
+        let (slots, mut damaged, mut refused, mut expired) = (self.slots(), false, None, None);
         for info in &slots {
             let slot = self.slot(info.slot);
             // Its kind, too, may be what is damaged.
@@ -213,16 +230,17 @@ impl KeyPage {
             };
             let mut key = Secret::zeros(slot.wrapped.len());
             key.copy_from_slice(&slot.wrapped);
-            let (bound, nonce) = (bound(&self.header.id, &slot), XNonce::from_slice(&slot.nonce));
-            let opened = with_cipher(derived.key(), |cipher| {
-                cipher.decrypt_in_place_detached(nonce, &bound, &mut key, (&slot.tag).into()).is_ok()
-            });
+            let bound = bound(&self.header.id, &slot);
+            let opened = cipher::decrypt(derived.key(), &slot.nonce, &bound, &mut key, &slot.tag);
             scrub_stack_deep();
-            if opened {
+            if opened && info.has_expired() {
+                let (slot, label, at) = (info.slot, info.label.clone(), slot.expires.get());
+                expired = Some(SealError::Expired { slot, label, at }.into());
+            } else if opened {
                 return Ok((info.clone(), ObjectKey(Arc::new(key))));
             }
         }
-        Err(match (refused, damaged) {
+        Err(match (expired.or(refused), damaged) {
             (Some(refused), _) => refused,
             (None, true) => {
                 SealError::Broken { page: KEY_PAGE, what: "of its extent, a key slot in its key page" }.into()
@@ -236,11 +254,17 @@ impl KeyPage {
     /// # Errors
     /// `NoSlot`; `BadKey`; `Device`. No random numbers.
     pub fn add(&mut self, key: &ObjectKey, owner: &SealKey, label: &str) -> Result<usize> {
-        self.add_first(key, owner, label, 0)
+        self.add_first(key, owner, (label, owner.expires), 0)
     }
 
-    /// Takes slot `first`, if it is free, else another one.
-    fn add_first(&mut self, key: &ObjectKey, owner: &SealKey, label: &str, first: usize) -> Result<usize> {
+    /// Takes slot `first`, if it is free, else another one, for a label and a time at which it expires.
+    pub(super) fn add_first(
+        &mut self,
+        key: &ObjectKey,
+        owner: &SealKey,
+        (label, expires): (&str, u64),
+        first: usize,
+    ) -> Result<usize> {
         let is_free = |slot: &usize| self.slot(*slot).as_bytes().iter().all(|byte| *byte == 0);
         let others = (0..SLOT_COUNT).filter(|slot| *slot != first);
         let free: Vec<usize> = std::iter::once(first).chain(others).filter(is_free).collect();
@@ -252,7 +276,7 @@ impl KeyPage {
         let mut slot = KeySlot::new_zeroed();
         slot.kind = U16::new(kind(owner));
         let mut cost = Cost::default();
-        if let Owned::Passphrase(_, its) = &owner.0 {
+        if let Owned::Passphrase(_, its) = &owner.owned {
             cost = *its;
             (slot.memory, slot.passes, slot.lanes) =
                 (U32::new(cost.memory), U32::new(cost.passes), U32::new(cost.lanes));
@@ -261,47 +285,53 @@ impl KeyPage {
             return Err(SealError::BadKey { why: "its label has more than 56 bytes" }.into());
         };
         room.copy_from_slice(label.as_bytes());
-        slot.created = U64::new(now());
+        (slot.created, slot.expires) = (U64::new(now()), U64::new(expires));
         (slot.salt, slot.nonce) = (random()?, random()?);
         let derived = owner.derive(&slot.salt, cost, &blob)?;
         let bound = bound(&self.header.id, &slot);
         let mut wrapped = Secret::zeros(slot.wrapped.len());
         wrapped.copy_from_slice(key.0.key());
-        let tag = with_cipher(derived.key(), |cipher| {
-            let nonce = XNonce::from_slice(&slot.nonce);
-            cipher.encrypt_in_place_detached(nonce, &bound, &mut wrapped).unwrap_or_default()
-        });
+        slot.tag = cipher::encrypt(derived.key(), &slot.nonce, &bound, &mut wrapped);
         scrub_stack_deep();
         slot.wrapped.copy_from_slice(&wrapped);
-        slot.tag = tag.into();
         slot.checksum = U64::new(sum(&slot));
         self.put(*first, &slot);
         blobs::write(&mut self.bytes, *first, &rest[..parts], &blob);
         Ok(*first)
     }
 
-    /// Exchanges the key of an owner for a new one; returns the number of its slot. `label`: a new one, or that of the old slot.
+    /// Exchanges the key of an owner for a new one; returns the number of its slot. `label`: a new one, or that of the old slot, which also says when it expires unless `new` does.
     ///
     /// # Errors
-    /// Those of [`open`](KeyPage::open) and [`add`](KeyPage::add). The page is of no use then.
+    /// Those of [`open`](KeyPage::open) and [`add`](KeyPage::add); `BadKey`: no other slot lasts, and the new one expires. The page is of no use then.
     pub fn exchange(&mut self, owner: &SealKey, new: &SealKey, label: Option<&str>) -> Result<usize> {
         let (before, key) = self.open_slot(owner)?;
         self.empty(before.slot);
-        self.add_first(&key, new, label.unwrap_or(&before.label), before.slot)
+        let expires = if new.expires == 0 { before.expires.unwrap_or(0) } else { new.expires };
+        let slot = self.add_first(&key, new, (label.unwrap_or(&before.label), expires), before.slot)?;
+        self.expect_lasting()?;
+        Ok(slot)
+    }
+
+    /// Refuses a page without a slot that lasts: some day no software of ours would open the object.
+    fn expect_lasting(&self) -> Result<()> {
+        if self.slots().iter().any(SlotInfo::lasts) { Ok(()) } else { Err(NO_LASTING_KEY.into()) }
     }
 
     /// Empties a slot. An owner who had its key may have kept the object's.
     ///
     /// # Errors
-    /// `BadSlot`: it is empty, or the last one that is intact.
+    /// `BadSlot`: it is empty, or the last one that is intact, or that does not expire.
     pub fn remove(&mut self, slot: usize) -> Result<()> {
         let slots = self.slots();
         let bad = |why| Err(SealError::BadSlot { slot, why }.into());
-        if !slots.iter().any(|info| info.slot == slot) {
-            return bad("is empty");
-        }
-        if !slots.iter().any(|info| info.slot != slot && !info.damaged && info.kind != SLOT_EMPTY) {
+        let Some(goes) = slots.iter().find(|info| info.slot == slot) else { return bad("is empty") };
+        let mut stay = slots.iter().filter(|info| info.slot != slot);
+        if !stay.clone().any(|info| !info.damaged && info.kind != SLOT_EMPTY) {
             return bad("is the last one: nobody could open the object any more");
+        }
+        if goes.lasts() && !stay.any(SlotInfo::lasts) {
+            return bad("is the last one that does not expire: add a key that does not, first");
         }
         self.empty(slot);
         Ok(())
@@ -317,7 +347,7 @@ impl KeyPage {
 
 /// The kind of the slots that a key opens.
 fn kind(owner: &SealKey) -> u16 {
-    match owner.0 {
+    match owner.owned {
         Owned::File(_) => SLOT_KEY_FILE,
         Owned::Passphrase(..) => SLOT_PASSPHRASE,
         Owned::Device(_) => SLOT_TPM,

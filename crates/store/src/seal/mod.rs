@@ -14,6 +14,7 @@ mod aead;
 mod anchor;
 mod blobs;
 mod change;
+mod cipher;
 mod device;
 mod differences;
 mod key;
@@ -24,13 +25,16 @@ mod secret;
 mod slots;
 mod tree;
 
-pub use anchor::AnchorRecord;
+pub use anchor::{AnchorRecord, Count};
 pub use change::Change;
+#[cfg(feature = "engines")]
+pub use cipher::choice::{Engine, choose};
 pub use device::{SECRET, SecretDevice};
 pub use differences::Outline;
 pub use key::{Cost, ObjectKey, SealKey};
 pub use key_page::{KeyPage, SlotInfo};
 pub use rotation::PutPage;
+pub(crate) use secret::PlainPage;
 pub use secret::{Keeper, KeptBytes, keep_secrets_in};
 pub(crate) use tree::broken;
 pub use tree::{Opener, Tree};

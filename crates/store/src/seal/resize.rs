@@ -4,6 +4,7 @@
 //! authenticates says which of the two it is, not the entry in the table.
 
 use super::key_page::TOO_LONG;
+use super::secret::PlainPage;
 use super::tree::ReadPage;
 use super::{Change, PageBytes, Tree};
 use crate::error::{Result, SealError};
@@ -11,7 +12,6 @@ use crate::format::seal::{ARITY, FLAG_ANCHORED, Header, Shape};
 use crate::format::{LINE, PAGE, pages_for};
 use crate::mutant::Mutant;
 use zerocopy::little_endian::{U32, U64};
-use zeroize::Zeroizing;
 
 impl Change {
     /// Gives the object another size. Bytes that lay behind its end, or do so now, are gone. Returns the page of the contents that this changes,
@@ -60,7 +60,7 @@ impl Change {
         if from == 0 {
             return Ok(None);
         }
-        let mut bytes = Zeroizing::new([0; PAGE as usize]);
+        let mut bytes = PlainPage::new();
         tree.page(page, &mut bytes, read)?;
         if bytes[from..].iter().all(|byte| *byte == 0) {
             return Ok(None);

@@ -4,17 +4,17 @@
 //! has the former key that it is the former one.
 
 use super::PageBytes;
-use super::aead::Sealer;
+use super::aead::{Nonces, Sealer};
 use super::key::{ObjectKey, SealKey};
-use super::key_page::{KeyPage, SlotInfo};
+use super::key_page::{KeyPage, NO_LASTING_KEY, SlotInfo};
+use super::secret::PlainPage;
 use super::tree::{ReadPage, Tree};
-use crate::error::{Result, SealError};
+use crate::error::Result;
 use crate::format::seal::{ARITY, Header, Seal};
 use crate::format::{LINE, PAGE};
 use crate::mutant::Mutant;
 use std::collections::BTreeMap;
 use zerocopy::little_endian::U64;
-use zeroize::Zeroizing;
 
 /// Takes a page of the object as it is from then on.
 pub type PutPage<'p> = &'p mut dyn FnMut(u64, &PageBytes) -> Result<()>;
@@ -38,7 +38,7 @@ impl Tree {
     /// are not handed out. Returns the tree as it is once all of that is the object.
     ///
     /// # Errors
-    /// `Broken`; those of `read` and `put`. `BadKey`: no owner at all. `WrongKey`: one opens no slot. No random numbers.
+    /// `Broken`; those of `read` and `put`. `BadKey`: no owner at all, or none whose slot does not expire. `WrongKey`: one opens no slot. No random numbers.
     pub fn rotate(
         &mut self,
         key_page: &KeyPage,
@@ -48,14 +48,15 @@ impl Tree {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Tree> {
         let slots = key_page.opened_by(owners)?;
-        if slots.is_empty() {
-            return Err(SealError::BadKey { why: "a sealed object has at least one key" }.into());
+        if !slots.iter().any(|(slot, _)| slot.lasts()) {
+            return Err(NO_LASTING_KEY.into());
         }
         let key =
             if Mutant::KeyKept.is_on() { key_page.open(owners[slots[0].1])? } else { ObjectKey::new()? };
         let rotations = U64::new(self.header.rotations.get().saturating_add(1));
         let header = Header { rotations, ..self.header };
-        let mut rotation = Rotation { sealer: Sealer::new(&key, header.id), nodes: BTreeMap::new() };
+        let (sealer, nonces) = (Sealer::new(&key, header.id), Nonces::default());
+        let mut rotation = Rotation { sealer, nonces, nodes: BTreeMap::new() };
         let all = self.shape.content();
         for leaf in 0..self.shape.nodes(0) {
             if self.has(0, leaf, read)? {
@@ -66,7 +67,7 @@ impl Tree {
         let root = rotation.finish(self, &header, read, put)?;
         let mut page = KeyPage::of(header, &root);
         for (slot, owner) in slots {
-            page.add(&key, owners[owner], &slot.label)?;
+            page.add_first(&key, owners[owner], (&slot.label, slot.expires.unwrap_or(0)), 0)?;
         }
         put(self.shape.key_page(), page.bytes())?;
         Ok(Tree { sealer: rotation.sealer.into(), shape: self.shape, header, root, nodes: BTreeMap::new() })
@@ -76,6 +77,7 @@ impl Tree {
 /// The object as it is going to be.
 struct Rotation {
     sealer: Sealer,
+    nonces: Nonces,
     /// Nodes above the leaves, and seals of those that are written.
     nodes: BTreeMap<(u32, u64), Box<PageBytes>>,
 }
@@ -84,14 +86,14 @@ impl Rotation {
     /// Seals a leaf and its pages.
     fn leaf(&mut self, tree: &mut Tree, leaf: u64, read: ReadPage<'_>, put: PutPage<'_>) -> Result<()> {
         let mut seals = Box::new([0; PAGE as usize]);
-        let mut bytes = Zeroizing::new([0; PAGE as usize]);
+        let mut bytes = PlainPage::new();
         for page in leaf * ARITY..((leaf + 1) * ARITY).min(tree.shape.content()) {
             let old = tree.seal(0, page, read)?;
             if old.is_absent() {
                 continue;
             }
             tree.page(page, &mut bytes, read)?;
-            let seal = self.sealer.seal(page, old.version.get() + 1, &mut bytes)?;
+            let seal = self.sealer.seal(page, old.version.get() + 1, &mut bytes, &mut self.nonces)?;
             put(tree.shape.content_page(page), &bytes)?;
             place(&mut seals, page, &seal);
         }
@@ -104,7 +106,7 @@ impl Rotation {
         let Some(bytes) = self.nodes.remove(&at) else { return Ok(()) };
         let (level, index) = at;
         let version = tree.seal(level + 1, index, read)?.version.get() + 1;
-        let seal = self.sealer.seal_node(at, version, None, &bytes)?;
+        let seal = self.sealer.seal_node(at, version, None, &bytes, &mut self.nonces)?;
         put(tree.shape.page(level, index), &bytes)?;
         let above = self.nodes.entry((level + 1, index / ARITY));
         place(above.or_insert_with(|| Box::new([0; PAGE as usize])), index, &seal);
@@ -130,7 +132,7 @@ impl Rotation {
         let bytes = self.nodes.remove(&(top, 0)).unwrap_or_else(|| Box::new([0; PAGE as usize]));
         put(tree.shape.page(top, 0), &bytes)?;
         let version = if Mutant::VersionRewound.is_on() { 1 } else { tree.version() + 1 };
-        self.sealer.seal_node((top, 0), version, Some(header), &bytes)
+        self.sealer.seal_node((top, 0), version, Some(header), &bytes, &mut self.nonces)
     }
 }
 

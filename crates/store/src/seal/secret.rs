@@ -1,5 +1,7 @@
 //! Memory of keys: overwritten when it is given up, and kept out of core dumps and swap as far as whoever maps memory can.
 
+use super::PageBytes;
+use crate::format::PAGE;
 use std::ops::{Deref, DerefMut};
 use std::sync::OnceLock;
 use zeroize::{Zeroize, Zeroizing};
@@ -69,6 +71,37 @@ impl Deref for Secret {
 impl DerefMut for Secret {
     fn deref_mut(&mut self) -> &mut [u8] {
         self.0.bytes_mut()
+    }
+}
+
+/// A page of plaintext, which is overwritten when it is dropped: at once, where [`Zeroizing`] goes byte by byte, for a microsecond.
+pub(crate) struct PlainPage(PageBytes);
+
+impl PlainPage {
+    /// Zeros.
+    pub(crate) fn new() -> PlainPage {
+        PlainPage([0; PAGE as usize])
+    }
+}
+
+impl Deref for PlainPage {
+    type Target = PageBytes;
+
+    fn deref(&self) -> &PageBytes {
+        &self.0
+    }
+}
+
+impl DerefMut for PlainPage {
+    fn deref_mut(&mut self) -> &mut PageBytes {
+        &mut self.0
+    }
+}
+
+impl Drop for PlainPage {
+    fn drop(&mut self) {
+        self.0.fill(0);
+        std::hint::black_box(&mut self.0);
     }
 }
 

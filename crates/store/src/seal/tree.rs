@@ -5,7 +5,7 @@
 
 use super::PageBytes;
 use super::aead::Sealer;
-use super::anchor::AnchorRecord;
+use super::anchor::{AnchorRecord, Count};
 use super::key::ObjectKey;
 use super::key_page::{KeyPage, NO_KEY_PAGE};
 use crate::error::{Result, SealError, StoreError};
@@ -102,7 +102,25 @@ impl Tree {
     /// The state that it is in, for an anchor.
     #[must_use]
     pub fn state(&self) -> AnchorRecord {
-        AnchorRecord { id: self.header.id, version: self.version(), tag: self.root.tag, left: false }
+        let (id, version, tag) = (self.header.id, self.version(), self.root.tag);
+        AnchorRecord { id, version, tag, left: false, count: None }
+    }
+
+    /// The record with its place among those of an anchor with a counter.
+    ///
+    /// # Errors
+    /// No random numbers.
+    pub fn counted(&self, record: AnchorRecord, value: u64) -> Result<AnchorRecord> {
+        let proof = self.sealer.prove(&record.counted(value))?;
+        Ok(AnchorRecord { count: Some(Count { value, proof }), ..record })
+    }
+
+    /// Refuses a record that is not the newest by the counter of its anchor, which is at `counter`.
+    ///
+    /// # Errors
+    /// `RecordBehind`; `BadAnchor`: it is not counted, or nobody with the object's key made it.
+    pub fn judge_count(&self, record: &AnchorRecord, counter: u64) -> Result<()> {
+        record.judge_count(counter, |text, proof| self.sealer.is_proof(text, proof))
     }
 
     /// How often the root was sealed.

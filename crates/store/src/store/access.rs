@@ -15,16 +15,18 @@
 
 use crate::commit;
 use crate::error::{Holder, Result, StoreError};
-use crate::format::batch::kind;
-use crate::format::{TABLE_LANE, TABLE_LANE_LEN};
+use crate::format::batch::{Header, kind};
+use crate::format::{LINE, TABLE_LANE, TABLE_LANE_LEN};
 use crate::lane::scan;
 use crate::lane::{Batch, LaneLog};
-use crate::medium::{Device, Epoch, Fatal, FaultLatch, LockKey, LockMode, Medium, MediumError, Overlay};
+use crate::medium::{
+    Device, Epoch, Fatal, FaultLatch, LockKey, LockMode, Medium, MediumError, Overlay, read_struct,
+};
 use crate::mutant::Mutant;
 use crate::recovery::catch_up;
 use crate::space::{Nodes, TableTransaction};
 use crate::store::locks::{Deadline, Patience, lock, lock_table};
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex, Ordering, fence};
 use std::sync::Arc;
 
 /// This process's knowledge of the table lane.
@@ -158,24 +160,44 @@ impl Table {
         changed.map(after)
     }
 
-    /// Runs `look` on the table as it is; in a read-only store more than once, if the table changes meanwhile.
+    /// Runs `look` on the table as it is, and returns where the table's lane ended; in a read-only store more than once, if the table changes
+    /// meanwhile.
     pub(in crate::store) fn view<R>(
         &self,
         mut look: impl FnMut(&TableTransaction<'_>) -> Result<R>,
-    ) -> Result<R> {
+    ) -> Result<(R, LaneLog)> {
         if self.read_only {
             return unlocked(&*self.device, self.seed, Deadline::after(self.patience.get()), || {
                 let overlay = Overlay::new(self.device.clone());
                 let mut log = read_table_log(&overlay, self.seed)?;
                 catch_up(&overlay, self.seed, &mut log, false)?;
-                look(&TableTransaction::begin(&overlay, self.seed, self.len)?)
+                Ok((look(&TableTransaction::begin(&overlay, self.seed, self.len)?)?, log))
             });
         }
         let mut held = self.hold_table()?;
-        let Known { epoch, .. } = held.catch_up()?;
-        trusted(&epoch, || {
+        let Known { epoch, log } = held.catch_up()?;
+        let seen = trusted(&epoch, || {
             look(&TableTransaction::begin(&epoch, self.seed, self.len)?.with_nodes(&held.state.nodes))
-        })
+        })?;
+        Ok((seen, log))
+    }
+
+    /// Whether the table is for certain as it was when its lane ended in `end`. The table is not locked, and nothing is asked of the system if the pool
+    /// is memory. `false` on media whose reads count only once the system was asked (invariant 7).
+    pub(in crate::store) fn is_still_at(&self, end: &LaneLog) -> Result<bool> {
+        if self.device.capabilities().writes_back_later || !end.fits(LINE) {
+            return Ok(false);
+        }
+        if Mutant::TableUnasked.is_on() {
+            return Ok(true);
+        }
+        self.device.keep_near(end.offset, end.len);
+        // The caller's reads stay before these, and the next batch, which no later generation has, before the generation.
+        fence(Ordering::Acquire);
+        let next: Header = read_struct(&*self.device, end.position())?;
+        fence(Ordering::Acquire);
+        let published = next.verify(self.seed, end.generation, end.sequence, end.len - end.tail);
+        Ok(!published && end.is_current(&*self.device, self.seed)?)
     }
 
     fn hold_table(&self) -> Result<Held<'_>> {

@@ -7,11 +7,12 @@
 //! - `lanes`: a lane that this process has: its states, group commit, checkpoints, pages kept in memory
 //! - `pool`: an open pool; which lane an object gets; space for objects
 //! - `attachment`: attach, psync, direct writes, grow, detach
+//! - `transactions`: commits that become batches in the order of their numbers
 //! - `operations`: format, create, rename, resize, destroy, list, and views for tools
 //! - `check`, `repair`
 //! - `upgrade`: pools of an earlier format
 //!
-//! Lock order, outermost first: an object (kernel lock, never waited for) → a lane's apply lock → a writer lane's state → an
+//! Lock order, outermost first: the objects of transactions → an object (kernel lock, never waited for) → a lane's apply lock → a writer lane's state → an
 //! object's page cache → the table (mutex in the process, then the kernel lock) → the lane locks, the object
 //! locks, the kept lanes. Under the table neither an apply lock nor the kernel lock of a lane is waited for: they are tried.
 //!
@@ -27,6 +28,7 @@ mod locks;
 mod operations;
 mod pool;
 mod repair;
+mod transactions;
 mod upgrade;
 
 pub use attachment::{
@@ -41,4 +43,5 @@ pub use operations::{
 };
 pub use pool::{Identity, Store, SuperblockSlot};
 pub use repair::{RepairAction, RepairOptions};
+pub use transactions::{ChangedLine, Commits};
 pub use upgrade::Upgraded;

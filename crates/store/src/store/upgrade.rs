@@ -23,12 +23,12 @@ use crate::format::{DATA, PAGE, VERSION, v1};
 use crate::medium::{Device, LockKey, LockMode, Medium, Overlay, read_struct};
 use crate::store::check::Severity;
 use crate::store::locks::{Deadline, lock_table};
-use crate::store::pool::{Identity, Store, why_unusable};
+use crate::store::pool::{Identity, Store, why_unusable, write_superblocks};
 use crate::store::repair::lanes_are_free;
 use std::sync::Arc;
 use std::time::Duration;
-use zerocopy::IntoBytes;
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, IntoBytes};
 
 /// How long another process may hold the table.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -94,7 +94,8 @@ fn go_on(
             put_superblock(&**device, superblock, 0)?;
             return Ok(Upgraded { from: VERSION, ..upgraded });
         }
-        Found::Begun(superblock) => superblock,
+        // Of a slot whose write failed that is seen, and not known to be durable: from here on nothing may be found that is of format 1.
+        Found::Begun(superblock) => put_superblock(&**device, superblock, FEATURE_UPGRADING)?,
         Found::Old(old) => {
             let drained = drain::drain(device, identity, &old, progress)?;
             (upgraded.objects, upgraded.recovered) = (drained.objects, drained.recovered);
@@ -160,19 +161,11 @@ fn found(medium: &dyn Medium) -> Result<Option<Found>> {
 fn put_superblock(medium: &dyn Medium, mut superblock: Superblock, features: u32) -> Result<Superblock> {
     superblock.features = U32::new(features);
     superblock.set_release();
-    // The slot that is in force comes last.
-    let sequence_at = |slot: u64| -> Result<u64> {
-        let found: Superblock = read_struct(medium, slot)?;
-        Ok(found.sequence.get())
-    };
-    let first_is_newer = sequence_at(SLOTS[0])? == superblock.sequence.get();
-    let order = if first_is_newer { [SLOTS[1], SLOTS[0]] } else { SLOTS };
-    for slot in order {
-        superblock.sequence = U64::new(superblock.sequence.get() + 1);
-        superblock = superblock.sealed();
-        medium.write_durable(slot, superblock.as_bytes())?;
-    }
-    Ok(superblock)
+    write_superblocks(medium, superblock, |slot| match slot.fault {
+        None | Some(SlotFault::Upgrading) => true,
+        Some(_) => v1::Superblock::read_from_prefix(slot.superblock.as_bytes())
+            .is_ok_and(|(old, _)| old.verify(medium.len())),
+    })
 }
 
 /// Fails if a check of the pool, seen through `superblock`, finds an error.

@@ -2,6 +2,7 @@
 
 mod bases;
 mod bitmap;
+mod class;
 mod hidden;
 mod lanes;
 mod layers;
@@ -13,6 +14,7 @@ mod slots;
 mod ties;
 
 pub(crate) use bitmap::{Bitmap, Writes};
+pub use class::Class;
 pub use lanes::{directory, directory_slot, put_directory};
 pub use layers::{Layers, Lowest, SharedLayers, read_pages};
 pub use names::check_name;

@@ -4,6 +4,7 @@
 //! 1. A used slot is in both the name tree and the ID tree; a free slot is in the free list.
 //! 2. Its extent and its address range belong to it alone.
 
+use super::class::Class;
 use super::names::check_name;
 use crate::error::{Part, Result, StoreError};
 use crate::format::entry::{self, Entry, FLAG_FOREIGN, FLAG_HIDDEN, PROGRESS, Progress};
@@ -61,6 +62,10 @@ pub struct CreateOptions<'a> {
     pub read_only: bool,
     /// Claim space when it is first written.
     pub sparse: bool,
+    /// Nothing in it will depend on its addresses.
+    pub position_independent: bool,
+    /// Its durability class.
+    pub class: Class,
     /// The boot of the machine in which the contents hold; `None`: they outlast it.
     pub volatile: Option<[u8; 16]>,
     /// Address space to keep for growth, in bytes; 0: as much as the pool has, while addresses are plenty.
@@ -246,8 +251,10 @@ impl TableTransaction<'_> {
         entry.magic = U32::new(entry::MAGIC);
         entry.set(entry::FLAG_READ_ONLY, how.read_only);
         entry.set(entry::FLAG_SPARSE, how.sparse);
+        entry.set(entry::FLAG_POSITION_INDEPENDENT, how.position_independent);
         entry.set(entry::FLAG_HIDDEN, hidden);
         entry.set(entry::FLAG_SEALED, sealed.is_some());
+        how.class.give(&mut entry)?;
         entry.hold_in(how.volatile);
         entry.id = id;
         entry.size = U64::new(how.size);

@@ -8,7 +8,7 @@ use indelible_store::format::{PAGE, TABLE_LANE, TABLE_LANE_LEN};
 use indelible_store::lane::{LaneLog, scan};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{Snapshot, contents, snapshot};
-use indelible_testing::{Choice, CrashImage, Limits, SimMedium, for_each_crash};
+use indelible_testing::{Choice, CrashImage, Fault, Limits, OpKind, SimMedium, for_each_crash};
 
 const KEY: Key<'static> = Key(&[]);
 const LIMITS: Limits = Limits { exhaustive: 3, singles: 1, random: 2, points: 12, seed: 3 };
@@ -47,6 +47,19 @@ fn used(medium: &SimMedium, expected: &Snapshot, lost: &[&str]) -> Result<(), St
 }
 
 fn die(name: &str, damaged: &SimMedium, expected: &Snapshot, lost: &[&str], drop: bool) {
+    let repair = |medium: &SimMedium| std::mem::drop(try_repair(medium, drop));
+    die_in(name, damaged, expected, lost, drop, (&LIMITS, &repair));
+}
+
+/// As [`die`], in whatever is done.
+fn die_in(
+    name: &str,
+    damaged: &SimMedium,
+    expected: &Snapshot,
+    lost: &[&str],
+    drop: bool,
+    (limits, done): (&Limits, &dyn Fn(&SimMedium)),
+) {
     damaged.settle();
     let judge = |image: &CrashImage| {
         used(&image.medium(), expected, lost).map_err(|error| format!("used at once: {error}"))?;
@@ -68,8 +81,7 @@ fn die(name: &str, damaged: &SimMedium, expected: &Snapshot, lost: &[&str], drop
         same(&found, &left).map_err(|error| format!("repaired again: {error}"))?;
         used(&medium, &left, &[]).map_err(|error| format!("repaired again and used: {error}"))
     };
-    for_each_crash(damaged, |medium| std::mem::drop(try_repair(medium, drop)), judge, &LIMITS)
-        .unwrap_or_else(|failure| panic!("{name}: {failure}"));
+    for_each_crash(damaged, done, judge, limits).unwrap_or_else(|failure| panic!("{name}: {failure}"));
 }
 
 fn drop_name(state: &mut Snapshot, name: &str) {
@@ -84,6 +96,36 @@ fn a_repair_that_dies_shows_no_object_what_it_did_not_psync() {
         let damaged = copy(&medium);
         damage(&damaged, &map);
         die(name, &damaged, &expected, &[], false);
+    }
+}
+
+/// What a repair changes may be seen although it failed; the power fails when it is run again.
+#[test]
+fn a_repair_that_failed_and_dies_when_it_is_run_again_loses_nothing() {
+    let (medium, expected) = settled(6);
+    let map = map(&medium);
+    for ((name, damage), first) in BEARABLE.iter().zip((0..4).cycle()) {
+        for kind in [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier] {
+            for fault in [Fault::Io, Fault::After] {
+                for nth in (first..).step_by(4) {
+                    let damaged = copy(&medium);
+                    damage(&damaged, &map);
+                    let ended = std::cell::Cell::new(false);
+                    let repair = |medium: &SimMedium| {
+                        medium.fail_at(kind, nth, fault);
+                        ended.set(try_repair(medium, false).is_ok());
+                        medium.clear_faults();
+                        try_repair(medium, false).unwrap();
+                    };
+                    let limits = Limits { exhaustive: 2, singles: 2, random: 1, points: 4, seed: nth };
+                    let name = format!("{name}, {kind:?} {nth} {fault:?}");
+                    die_in(&name, &damaged, &expected, &[], false, (&limits, &repair));
+                    if ended.get() {
+                        break;
+                    }
+                }
+            }
+        }
     }
 }
 

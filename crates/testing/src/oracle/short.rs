@@ -1,7 +1,7 @@
 //! Programs so short that every image they may leave can be judged.
 
 use super::{Program, Start, Step};
-use crate::sim::OpKind;
+use crate::sim::{Fault, OpKind};
 
 /// Each with its name and the pool it starts from.
 #[must_use]
@@ -30,6 +30,23 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
                 (0, attach(3)),
                 (0, store(3, 59_000, 200, 1)),
                 (0, psync(&[0, 3])),
+            ]),
+        ),
+        (
+            "longer, after a superblock that could not be written",
+            Start::Used,
+            Program(vec![
+                (
+                    0,
+                    S::FailIn {
+                        step: Box::new(S::Lengthen),
+                        kind: OpKind::WriteDurable,
+                        nth: 1,
+                        fault: Fault::After,
+                        lasts: false,
+                    },
+                ),
+                (1, S::Lengthen),
             ]),
         ),
         (

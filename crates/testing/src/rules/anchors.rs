@@ -8,7 +8,7 @@ use crate::sealed;
 use crate::sim::{SimConfig, SimMedium};
 use indelible_store::error::{Result, SealError, StoreError};
 use indelible_store::format::PAGE;
-use indelible_store::seal::AnchorRecord;
+use indelible_store::seal::{AnchorRecord, Count};
 use indelible_store::store::Writer;
 use std::cell::RefCell;
 
@@ -84,6 +84,33 @@ pub(super) fn no_change_takes_an_object_back_behind_its_anchor() -> Verdict {
         states.push(now);
     }
     Ok(())
+}
+
+/// An anchor's record that was put back is told from the newest by the anchor's counter, wherever the record is, and one that was made without the key is refused.
+pub(super) fn a_counted_record_is_not_put_back() -> Verdict {
+    let medium = prepared(CONFIG).map_err(text)?;
+    let a = sealed::writer(&open(&medium, 2), "a").map_err(text)?;
+    let pages = a.sealed_pages().expect("it is sealed");
+    let counted = |value| pages.counted(pages.state(), value).map_err(text);
+    let (older, newer) = (counted(7)?, counted(9)?);
+    pages.judge_count(&newer, 9).map_err(text)?;
+    pages.judge_count(&newer, 8).map_err(text)?;
+    for counter in [9, 8, 5] {
+        match pages.judge_count(&older, counter) {
+            Err(StoreError::Seal(SealError::RecordBehind { .. })) => {}
+            found => return Err(format!("record 7 of a counter at {counter}: {found:?}")),
+        }
+    }
+    let forged = |record: AnchorRecord| match pages.judge_count(&record, 9) {
+        Err(StoreError::Seal(SealError::BadAnchor { .. })) => Ok(()),
+        found => Err(format!("{record}: {found:?}")),
+    };
+    let count = newer.count.expect("it is counted");
+    forged(AnchorRecord { count: None, ..newer })?;
+    forged(AnchorRecord { version: newer.version + 1, ..newer })?;
+    forged(AnchorRecord { left: true, ..newer })?;
+    forged(AnchorRecord { count: Some(Count { value: 9, ..older.count.expect("it is counted") }), ..older })?;
+    forged(AnchorRecord { count: Some(Count { proof: [0; 40], ..count }), ..newer })
 }
 
 /// A power cut leaves no state that is older than the one that the anchor was told after a change.

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A reader that follows by the writer's log: what it shows.
-struct Following<'a> {
+pub(super) struct Following<'a> {
     store: &'a Arc<Store>,
     reader: Option<Reader>,
     shown: Vec<u8>,
@@ -25,7 +25,7 @@ struct Following<'a> {
 }
 
 impl<'a> Following<'a> {
-    fn begin(store: &'a Arc<Store>) -> Result<Following<'a>> {
+    pub(super) fn begin(store: &'a Arc<Store>) -> Result<Following<'a>> {
         let mut following = Following { store, reader: None, shown: Vec::new(), bases: 0 };
         following.attach()?;
         Ok(following)
@@ -77,14 +77,14 @@ impl<'a> Following<'a> {
     }
 
     /// As [`follow`](Self::follow), and takes a base where the log does not tell.
-    fn look(&mut self) -> Result<&[u8]> {
+    pub(super) fn look(&mut self) -> Result<&[u8]> {
         if !self.follow() {
             self.attach()?;
         }
         Ok(&self.shown)
     }
 
-    fn expect(&mut self, what: &str, expected: &[u8]) -> Verdict {
+    pub(super) fn expect(&mut self, what: &str, expected: &[u8]) -> Verdict {
         match self.look().map_err(text)? == expected {
             true => Ok(()),
             false => Err(format!("{what}: the reader shows something else than the last psync left")),

@@ -1,9 +1,10 @@
 //! Pools that become longer.
 
 use super::{CONFIG, KEY, LIMITS, Verdict, create, of, open};
-use crate::pool::{check_tiling, contents, psync};
+use crate::crash::for_each_crash;
+use crate::pool::{check_tiling, contents, process, psync};
 use crate::scenario::{crash_everywhere, formatted};
-use crate::sim::{SimConfig, SimMedium, TearUnit};
+use crate::sim::{CrashImage, Fault, OpKind, SimConfig, SimMedium, TearUnit};
 use indelible_store::error::{Result, StoreError};
 use indelible_store::medium::Medium;
 use indelible_store::store::Store;
@@ -43,6 +44,38 @@ pub(super) fn a_full_pool_on_a_disk_becomes_longer() -> Verdict {
 
 pub(super) fn a_full_pool_in_memory_becomes_longer() -> Verdict {
     becomes_longer(MEMORY)
+}
+
+/// A superblock slot could not be written, which is seen all the same; the power fails in the next attempt.
+fn becomes_longer_after_a_failure(config: SimConfig) -> Verdict {
+    for (fault, nth) in [Fault::Io, Fault::Short, Fault::After]
+        .into_iter()
+        .flat_map(|fault| [(fault, 0), (fault, 1), (fault, 2)])
+    {
+        let medium = full(config);
+        let record = |medium: &SimMedium| {
+            medium.fail_at(OpKind::WriteDurable, nth, fault);
+            let failed = open(medium, 2).lengthen(2 * MIB);
+            medium.clear_faults();
+            let again = open(medium, 3).lengthen(2 * MIB);
+            assert!(failed.is_err() && again.is_ok(), "{failed:?}, {again:?}");
+        };
+        let judge = |image: &CrashImage| {
+            let store = Store::open(Arc::new(image.medium().handle()), process(4)).map_err(text)?;
+            store.lengthen(3 * MIB).map(drop).map_err(text)
+        };
+        for_each_crash(&medium, record, judge, &LIMITS)
+            .map_err(|failure| format!("{fault:?}, {nth}: {failure}"))?;
+    }
+    Ok(())
+}
+
+pub(super) fn a_pool_on_a_disk_becomes_longer_after_a_failure() -> Verdict {
+    becomes_longer_after_a_failure(SimConfig { tear_unit: TearUnit::Word, ..CONFIG })
+}
+
+pub(super) fn a_pool_in_memory_becomes_longer_after_a_failure() -> Verdict {
+    becomes_longer_after_a_failure(MEMORY)
 }
 
 fn text(error: StoreError) -> String {

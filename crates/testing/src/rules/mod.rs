@@ -14,11 +14,14 @@ mod dropped;
 mod dying;
 pub mod errors;
 mod following;
+mod in_use;
 mod joined;
 mod lanes;
 mod later;
 mod length;
 mod lives;
+mod looking;
+mod lost;
 mod moved;
 mod reading;
 mod recovery;
@@ -31,6 +34,7 @@ mod sealing;
 mod still;
 mod table;
 mod ties;
+mod transactions;
 mod united;
 
 pub use dropped::whenever_pages_are_dropped;
@@ -111,6 +115,8 @@ rule_tests! {
     table::destroyed_space_not_zeroed => NoZeroing;
     length::a_full_pool_on_a_disk_becomes_longer => LengthAhead;
     length::a_full_pool_in_memory_becomes_longer => LengthAhead;
+    length::a_pool_on_a_disk_becomes_longer_after_a_failure => SureSlotRisked;
+    length::a_pool_in_memory_becomes_longer_after_a_failure => SureSlotRisked;
     length::bytes_behind_a_pool_are_in_no_object => SurplusIsZero;
     length::bytes_behind_a_pool_are_in_no_sparse_object => SurplusIsZero;
     reading::nodes_kept_although_another_process_changed_them => NodesKept;
@@ -157,6 +163,9 @@ rule_tests! {
     following::a_base_that_absorbs_is_its_makers_in_memory => BaseSharedEarly;
     following::no_reader_sees_a_psync_of_a_disk_early => TailUnproven;
     following::no_reader_sees_a_psync_of_memory_early => TailUnproven;
+    looking::psyncs_between_the_reads_of_a_look_are_seen => LaneUnasked;
+    looking::changes_of_the_object_between_the_reads_of_a_look_are_seen => TableUnasked;
+    looking::a_look_without_news_costs_few_reads => LaneUnasked | TableUnasked;
     chains::the_chain_of_destroyed_snapshots_stays_short => AbsorbedUnclaimed;
     chains::the_chain_below_readers_stays_short => AbsorbedUnclaimed | RevisionKept;
     beside::whoever_makes_a_snapshot_may_die => BaseBehind | RevisionKept;
@@ -200,8 +209,11 @@ rule_tests! {
     sealed_sizes::an_attached_sealed_object_grows_whole => SizeApart;
     sealed_sizes::a_process_that_resizes_a_sealed_object_may_die => CutKept | CutEarly;
     anchors::a_complete_older_state_is_behind_its_anchor => AnchorIgnored;
+    anchors::a_counted_record_is_not_put_back => CountIgnored;
     anchors::no_change_takes_an_object_back_behind_its_anchor => AnchorIgnored | VersionRewound;
     anchors::an_anchor_is_not_ahead_after_a_power_cut => VersionRewound;
+    in_use::what_memory_shows_stays_when_an_object_moves => FormerFreed;
+    in_use::an_extent_that_memory_shows_is_taken => FormerFreed;
     rotation::a_rotation_is_whole_after_a_power_cut => EarlyExchange;
     rotation::the_former_key_reads_nothing => KeyKept;
     rotation::a_slot_that_is_put_back_opens_nothing => KeyKept;
@@ -211,8 +223,21 @@ rule_tests! {
     blocks::space_that_failed_once_is_zeroed_before_its_use => SpaceUnproven;
     blocks::space_that_was_never_used_is_zeroed_before_its_use => SpaceUnproven;
     blocks::recycled_blocks_keep_what_is_written => SpaceUnproven;
+    lost::blocks_that_are_lost_beneath_a_writer_are_mended_when_it_attaches => RedoUnproven;
     blocks::the_last_page_of_a_failed_direct_write_keeps_what_is_written => ClearedInPart;
     blocks::the_first_page_of_a_failed_direct_write_keeps_what_is_written => ClearedInPart;
+    transactions::commits_are_a_prefix_after_a_power_cut =>
+        CommitNotAwaited | CommitsReordered | CommitOlderLine | CommitApart;
+    transactions::commits_in_memory_are_a_prefix_after_a_power_cut =>
+        CommitNotAwaited | CommitsReordered | CommitOlderLine | CommitApart;
+    transactions::random_commits_are_a_prefix_after_a_power_cut =>
+        CommitNotAwaited | CommitsReordered | CommitOlderLine | CommitApart;
+    transactions::whoever_commits_may_die => CommitNotAwaited | CommitsReordered | CommitApart;
+    transactions::large_commits_get_room_first => CommitNotAwaited;
+    transactions::nothing_is_acknowledged_after_a_failure => CommitFailureForgotten;
+    transactions::nothing_is_committed_after_a_failure => CommitFailureForgotten;
+    transactions::an_object_is_attached_by_its_class => ClassIgnored;
+    transactions::a_class_is_given_to_detached_objects_alone => ClassIgnored;
     errors::an_error_told_to_one_lane_poisons_the_table_lane => FaultOfOneWrite;
     errors::an_error_told_to_one_lane_poisons_every_other => FaultOfOneWrite;
     errors::a_direct_write_without_proof_is_not_published => OpenDirectPublished;

@@ -12,6 +12,7 @@ use crate::error::{Cause, Error, Result};
 use crate::pool::Pool;
 use image::Image;
 use indelible_store::format::PAGE;
+use indelible_store::format::entry::FLAG_POSITION_INDEPENDENT;
 use indelible_store::store::{Attributes, Revived};
 
 /// First bytes of an array of the package for Python (crates/python/FORMAT.md), whose elements are never addresses; behind them is its version.
@@ -21,7 +22,8 @@ impl Pool {
     /// As [`copy_to`](Pool::copy_to), but the copy gets addresses of its own in the other pool, which may be this one, and the pointers in it are changed
     /// accordingly: a process can have both attached.
     ///
-    /// All pointers have to be known: the object is one that was never psynced, an array of the package for Python, or a heap whose roots are all described, with
+    /// All pointers have to be known: the object is one that was never psynced, one that is [position-independent](crate::CreateOptions::position_independent), an
+    /// array of the package for Python, or a heap whose roots are all described, with
     /// all that they lead to ([`collections`](crate::collections), structs whose pointers have `#[persist(target)]`). A
     /// program that keeps an address in any other form than that of a pointer has to leave the object where it is.
     ///
@@ -81,7 +83,7 @@ impl Pool {
     pub fn rebase(kept: &Attributes, revived: &Revived) -> Result<()> {
         let end = kept.end().min(revived.extent_len());
         let distance = revived.address().wrapping_sub(kept.address);
-        if end == 0 || distance == 0 {
+        if end == 0 || distance == 0 || kept.flags & FLAG_POSITION_INDEPENDENT != 0 {
             return Ok(());
         }
         shift(kept, revived, end, distance).map_err(|cause| Error::new("rebase", cause).object(&kept.name))
@@ -99,7 +101,9 @@ fn shift(kept: &Attributes, revived: &Revived, end: u64, distance: u64) -> Resul
         return Ok(());
     }
     if first[..8] != MAGIC.to_le_bytes() {
-        let why = "it holds no heap, and nothing says where its pointers are".to_owned();
+        let why =
+            "it holds no heap, and nothing says where its pointers are, or that it is position-independent"
+                .to_owned();
         return Err(HeapError::Pinned { why }.into());
     }
     let links = pointers::find(&image, kept.address, kept.size)?;

@@ -1,19 +1,17 @@
 //! Keys of sealed objects, and the places that they come from. No key is an argument of a program, and none is in an error.
 
-mod anchor;
-mod command;
 mod memory;
 mod source;
 mod tpm;
 
-pub use anchor::{Anchor, FileAnchor};
-
+use super::anchor::Anchor;
+use super::command;
 use crate::error::{Cause, Error, KeySourceError, Result};
 use indelible_store::seal::{self, Cost};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A key that opens sealed objects ([`CreateOptions::sealed`](crate::CreateOptions::sealed)). It is overwritten when it is dropped, and neither
 /// errors nor debug output show it.
@@ -82,6 +80,16 @@ impl SealKey {
         SealKey { anchor: Some(Arc::new(anchor)), ..self }
     }
 
+    /// The same key: slots that are made with it are refused from `expires` on, with their label and date. An object has at least one key that does not expire.
+    ///
+    /// This is a guard rail, as no clock is part of what encrypts: software that does not ask, or a clock that is wrong, opens the slot for good. Against an owner who is to read nothing
+    /// any more, remove the slot and [give the object another key](crate::Pool::reencrypt).
+    #[must_use]
+    pub fn until(self, expires: SystemTime) -> SealKey {
+        let seconds = expires.duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs());
+        SealKey { key: self.key.until(seconds), ..self }
+    }
+
     /// The credential `name` that systemd gave to this service (`LoadCredential=`, `LoadCredentialEncrypted=`): the file of that name in the folder
     /// that the environment variable `CREDENTIALS_DIRECTORY` names. It opens the same slots as a key file of the same bytes.
     ///
@@ -97,7 +105,7 @@ impl SealKey {
     /// # Errors
     /// `Sealed`: it cannot be started, fails, takes longer, or writes too little or too much. The error has its standard error, never its output.
     pub fn command(command: &str, timeout: Duration) -> Result<SealKey> {
-        SealKey::file(had(command::output(command, timeout))?)
+        SealKey::file(had(command::output(command, "", timeout).map_err(KeySourceError::from))?)
     }
 
     /// The TPM 2.0 of this machine, `/dev/tpmrm0`, or a device or a socket at another path. A slot that is made with it has a random secret, sealed under the storage

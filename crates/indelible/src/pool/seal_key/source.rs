@@ -1,13 +1,11 @@
 //! Files that have keys.
 
 use crate::error::{CREDENTIALS, KeySourceError};
+use crate::pool::command::LIMIT;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
-
-/// Most bytes that a source may give; a key has at most one less.
-pub(super) const LIMIT: usize = (1 << 20) + 1;
 
 /// Reads a key. At most one byte more than a key may have.
 pub(super) fn contents(path: &Path) -> Result<Vec<u8>, KeySourceError> {

@@ -1,5 +1,6 @@
 //! Attach and detach, as far as the medium is concerned: locks, recovery, the entry, a lane.
 
+use super::class::expect_class;
 use super::sealed_pages::{SealedPages, Unlocked, expect_key};
 use super::tail::{Followed, Tail};
 use super::writer::Writer;
@@ -16,7 +17,7 @@ use crate::store::locks::ObjectLock;
 use crate::store::pool::LaneSearch;
 use crate::store::pool::Store;
 use crate::sync::Mutex;
-use crate::table::{CreateOptions, Key, Layers, Located};
+use crate::table::{Class, CreateOptions, Key, Layers, Located};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zerocopy::little_endian::U32;
@@ -97,8 +98,8 @@ impl Store {
     pub fn follow(&self, reader: &mut Reader) -> Followed {
         let Some(tail) = &mut reader.tail else { return Followed::Newest };
         // The caller's next step says what went wrong, or does better.
-        let Ok(Some((log, shown, lines))) = self.read_tail(tail) else { return Followed::Lost };
-        let newer = shown != tail.shown();
+        let Ok(Some((found, lines))) = self.read_tail(tail) else { return Followed::Lost };
+        let newer = found.shown() != tail.shown();
         let lines = match &reader.sealed {
             Some(sealed) if newer => match sealed.lay(&reader.object, &lines) {
                 Ok(Some(plain)) => plain,
@@ -106,7 +107,7 @@ impl Store {
             },
             _ => lines,
         };
-        tail.advance((log, shown));
+        *tail = found;
         if newer { Followed::Newer(lines) } else { Followed::Newest }
     }
 
@@ -114,7 +115,7 @@ impl Store {
     #[must_use]
     pub fn is_newest(&self, reader: &Reader) -> bool {
         let Some(tail) = reader.tail else { return true };
-        matches!(self.read_tail(&tail), Ok(Some((_, shown, _))) if shown == tail.shown())
+        matches!(self.read_tail(&tail), Ok(Some((found, _))) if found.shown() == tail.shown())
     }
 
     fn open_for_reading(
@@ -168,7 +169,10 @@ impl Store {
 
     /// Attaches `name` for writing: recovers first if the last writer died.
     pub fn attach_writer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
-        self.attach_any_writer(name, key, &|object| expect_key(object, None))
+        self.attach_any_writer(name, key, &|object| {
+            expect_key(object, None)?;
+            expect_class(object, Class::Psync)
+        })
     }
 
     /// As [`attach_writer`](Store::attach_writer), of the object as it is in the pool: of a sealed one it has ciphertext.
@@ -186,13 +190,16 @@ impl Store {
         key: Key<'_>,
         unlocked: &Unlocked,
     ) -> Result<Writer> {
-        let mut writer = self.attach_any_writer(name, key, &|object| expect_key(object, Some(unlocked)))?;
+        let mut writer = self.attach_any_writer(name, key, &|object| {
+            expect_class(object, Class::Psync)?;
+            expect_key(object, Some(unlocked))
+        })?;
         writer.unseal(unlocked)?;
         writer.finish_resize()?;
         Ok(writer)
     }
 
-    fn attach_any_writer(
+    pub(super) fn attach_any_writer(
         self: &Arc<Self>,
         name: &str,
         key: Key<'_>,
@@ -220,6 +227,7 @@ impl Store {
         self.with_way_made(name, || {
             self.bind_writer(|table, search| {
                 let object = table.create(name, id, now, &self.with_window(how))?;
+                expect_class(&object, Class::Psync)?;
                 self.prepare_extent(table, &object, 0)?;
                 self.begin_writing(table, object, search)
             })
@@ -301,6 +309,7 @@ impl Store {
             page_cache: page_cache_for(&*self.device),
             layers: Arc::new(Mutex::new(layers)),
             based,
+            former: Vec::new(),
             backed: Vec::new(),
             sealed: None,
             heading: None,

@@ -35,7 +35,7 @@ impl Writer {
         if self.based {
             return Err(StoreError::HasBase);
         }
-        expect_plain(&self.object, "direct writes")?;
+        expect_plain(&self.object, "direct writes", "psync them")?;
         self.dissolve_page_cache(&changing)?;
         self.direct = Direct::Open;
         // As long as that is announced, nobody makes the extent a base.

@@ -3,8 +3,10 @@
 mod attach;
 mod binding;
 mod ciphertext;
+mod class;
 mod cover;
 mod direct;
+mod former;
 mod grow;
 mod live;
 mod primary;

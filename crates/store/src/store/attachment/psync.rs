@@ -43,6 +43,20 @@ impl Writer {
         self.lane.timed.store(timed, std::sync::atomic::Ordering::Relaxed);
     }
 
+    /// Bytes that a batch may have at most in the object's lane as it is.
+    pub(in crate::store) fn lane_capacity(&self) -> u64 {
+        self.lane.capacity()
+    }
+
+    /// Gives the object's lane room for a batch of so many bytes.
+    ///
+    /// # Errors
+    /// `NoRoom`: nothing happened. `HeldStill`; those of the table.
+    pub(in crate::store) fn make_room(&mut self, bytes: u64) -> Result<()> {
+        let changing = self.change()?;
+        if bytes > self.lane.capacity() { self.enlarge_lane(&changing, bytes) } else { Ok(()) }
+    }
+
     /// Checkpoints the object's lane: psynced data is durable in place, the lane is empty.
     pub fn checkpoint(&self) -> Result<()> {
         self.lane.checkpoint()

@@ -4,24 +4,28 @@
 //! of the one that is. That one is redone, checkpointed and recovered as any other. Page caches hold ciphertext: plaintext is read anew.
 
 use super::attach::Reader;
-use super::sealed_pages::{Heading, SealedPages, Unlocked, expect_key};
+use super::sealed_pages::{Heading, SealedPages, Sealing, Unlocked, expect_key};
 use super::staged::Changes;
 use super::tail::Lines;
 use super::writer::Writer;
 use crate::error::{Result, SealError, StoreError};
 use crate::format::batch::kind;
-use crate::format::seal::{KEY_PAGE, ROOT};
+use crate::format::seal::{KEY_PAGE, ROOT, SLOTS};
 use crate::format::{LINE, PAGE};
 use crate::lane::Batch;
 use crate::medium::Medium;
 use crate::mutant::Mutant;
-use crate::seal::{Change, KeyPage, ObjectKey, SealKey};
+use crate::seal::{Change, KeyPage, ObjectKey, SealKey, SlotInfo};
 use crate::store::pool::Store;
 use crate::sync::Mutex;
 use crate::table::{Key, Layers, read_pages};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
+
+/// Time within which somebody who changes slots has done so: longer than a page takes to be written.
+const SLOTS_CHANGED: Duration = Duration::from_millis(200);
 
 impl Store {
     /// The key page of a sealed object, recovered.
@@ -30,6 +34,51 @@ impl Store {
     /// `NotFound`, `WrongKey`, `Held`; `NotSealed`; `Broken` or `Unknown` of the page.
     pub fn key_page(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<KeyPage> {
         self.attach_raw_reader(name, key)?.key_page()
+    }
+
+    /// The key slots of a sealed object, recovered, or as they are published if a process writes it: that does not change them while it has the object for more than that.
+    ///
+    /// # Errors
+    /// As for [`key_page`](Store::key_page), but `Held`: somebody changes them and does not end.
+    pub fn key_slots(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Vec<SlotInfo>> {
+        let mut begun = None;
+        loop {
+            let held = match self.key_page(name, key) {
+                Err(held @ StoreError::Held { .. }) => held,
+                found => return Ok(found?.slots()),
+            };
+            let last = begun.get_or_insert_with(Instant::now).elapsed() >= SLOTS_CHANGED;
+            match self.published_slots(name, key)? {
+                Some(slots) if last || slots.iter().all(|slot| !slot.damaged) => return Ok(slots),
+                None if last => return Err(held),
+                // Of one that is being changed, too.
+                _ => self.device.pause(Duration::from_millis(1)),
+            }
+        }
+    }
+
+    /// The key slots that the pool has. `None`: its key page changes just now.
+    fn published_slots(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Option<Vec<SlotInfo>>> {
+        self.view(|table| {
+            let object = self.usable(table, name)?;
+            if !object.opens_for_reading(key) {
+                return Err(StoreError::WrongKey);
+            }
+            if !object.is_sealed() {
+                return Err(SealError::NotSealed.into());
+            }
+            let read = || {
+                let mut bytes = Box::new([0; PAGE as usize]);
+                table.read_object(&object, KEY_PAGE * PAGE, &mut bytes[..])?;
+                Ok::<_, StoreError>(bytes)
+            };
+            let (first, second) = (read()?, read()?);
+            // Each psync changes the root, which says nothing of slots.
+            if first[..ROOT] != second[..ROOT] || first[SLOTS..] != second[SLOTS..] {
+                return Ok(None);
+            }
+            Ok(Some(KeyPage::read(second, object.entry.pages.get())?.slots()))
+        })
     }
 
     /// The key of a sealed object, by that of an owner. Takes the time that deriving a key from a passphrase takes; nothing is locked meanwhile.
@@ -138,10 +187,10 @@ impl Writer {
     /// has by then.
     pub(super) fn collect_sealed(
         &mut self,
-        sealed: &SealedPages,
+        sealed: &Arc<SealedPages>,
         changes: &mut dyn Changes,
         batch: &mut Batch,
-    ) -> Result<(u64, Change)> {
+    ) -> Result<(u64, Sealing)> {
         let mut plain = Batch::secret();
         plain.begin(kind::PSYNC, self.object.offset, self.object.entry.binding.get());
         let mut primary = self.primary();
@@ -161,19 +210,22 @@ impl Writer {
             }
         });
         plain.wipe();
-        done.map(|change| (if change.is_empty() { 0 } else { self.object.entry.extent_len() }, change))
+        done.map(|change| {
+            let end = if change.is_empty() { 0 } else { self.object.entry.extent_len() };
+            (end, Sealing::new(sealed.clone(), change))
+        })
     }
 
     /// The batch with this change is durable.
-    pub(super) fn accept_seals(&self, change: Change) -> Result<()> {
-        let Some(sealed) = &self.sealed else { return Ok(()) };
+    pub(super) fn accept_seals(&self, sealing: Sealing) -> Result<()> {
+        let change = sealing.change();
         if let Some(root) = change.root().filter(|_| Mutant::RootApart.is_on()) {
             self.lane.medium().write(self.key_page_offset() + ROOT as u64, root.as_bytes())?;
         }
         if let Some(header) = change.header().filter(|_| Mutant::SizeApart.is_on()) {
             self.lane.medium().write(self.key_page_offset(), header.as_bytes())?;
         }
-        sealed.accept(change);
+        sealing.accept();
         Ok(())
     }
 

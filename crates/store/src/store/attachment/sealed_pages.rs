@@ -18,7 +18,7 @@ use crate::lane::Batch;
 use crate::medium::Device;
 use crate::mutant::Mutant;
 use crate::seal::{
-    AnchorRecord, Change, KeyPage, ObjectKey, Opener, PageBytes, PutPage, SealKey, Tree, broken,
+    AnchorRecord, Change, KeyPage, ObjectKey, Opener, PageBytes, PlainPage, PutPage, SealKey, Tree, broken,
 };
 use crate::store::lanes::PageCache;
 use crate::store::locks::lock;
@@ -29,7 +29,6 @@ use std::collections::btree_map::Entry;
 use std::mem::swap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use zeroize::Zeroizing;
 
 /// Longest time in which a batch that is durable is applied: a page of it that does not verify until then never does.
 const APPLIED: Duration = Duration::from_secs(10);
@@ -80,7 +79,7 @@ pub struct SealedPages {
 
 struct Seals {
     tree: Tree,
-    /// Pages of a batch that was sealed last. From when it is durable until the tree has its seals, the pool has the one state of a page, and the
+    /// Pages of a batch that was sealed, until it is durable or given up. From when it is durable until the tree has its seals, the pool has the one state of a page, and the
     /// tree the seal of the other.
     under_way: BTreeMap<u64, Seal>,
     /// Whether the object may have left its extent, which others may have, and is not known yet where it went.
@@ -96,6 +95,36 @@ struct Found {
     /// Its place in the extent.
     at: u64,
     moving: bool,
+}
+
+/// A change that is collected and not durable yet. Dropped, its psync was given up, and no page is under way any more.
+pub(super) struct Sealing {
+    pages: Arc<SealedPages>,
+    change: Change,
+}
+
+impl Sealing {
+    pub(super) fn new(pages: Arc<SealedPages>, change: Change) -> Sealing {
+        Sealing { pages, change }
+    }
+
+    /// The change.
+    pub(super) fn change(&self) -> &Change {
+        &self.change
+    }
+
+    /// The batch with it is durable.
+    pub(super) fn accept(mut self) {
+        let mut seals = lock(&self.pages.seals);
+        std::mem::take(&mut self.change).accept(&mut seals.tree);
+        seals.under_way.clear();
+    }
+}
+
+impl Drop for Sealing {
+    fn drop(&mut self) {
+        lock(&self.pages.seals).under_way.clear();
+    }
 }
 
 /// The object may move until this is dropped.
@@ -129,13 +158,6 @@ impl SealedPages {
 
     pub(super) fn key_page(&self, object: &Located) -> Result<KeyPage> {
         self.pages.key_page(object)
-    }
-
-    /// The batch with this change is durable.
-    pub(super) fn accept(&self, change: Change) {
-        let mut seals = lock(&self.seals);
-        change.accept(&mut seals.tree);
-        seals.under_way.clear();
     }
 
     /// The object may move: pages that do not verify are read again until it has.
@@ -176,6 +198,22 @@ impl SealedPages {
     #[must_use]
     pub fn state(&self) -> AnchorRecord {
         lock(&self.seals).tree.state()
+    }
+
+    /// See [`Tree::counted`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn counted(&self, record: AnchorRecord, value: u64) -> Result<AnchorRecord> {
+        lock(&self.seals).tree.counted(record, value)
+    }
+
+    /// See [`Tree::judge_count`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn judge_count(&self, record: &AnchorRecord, counter: u64) -> Result<()> {
+        lock(&self.seals).tree.judge_count(record, counter)
     }
 
     /// Whether it says that it has an anchor.
@@ -293,7 +331,7 @@ impl SealedPages {
     /// # Errors
     /// As for [`read`](SealedPages::read).
     pub fn verify(&self, page: u64) -> Result<()> {
-        self.read(page, &mut Zeroizing::new([0; PAGE as usize]))
+        self.read(page, &mut PlainPage::new())
     }
 
     /// Reads whole pages from `first` on.
@@ -315,7 +353,7 @@ impl SealedPages {
         }
         let mut change = Change::default();
         let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
-        let mut bytes = Zeroizing::new([0; PAGE as usize]);
+        let mut bytes = PlainPage::new();
         for (page, lines) in lines {
             // In parts: the rest is as it was.
             if lines.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() < PAGE as usize {
@@ -408,7 +446,7 @@ fn changes(
 ) -> Result<Lines> {
     let pages = newer.changed_since(older, read)?;
     let mut lines = Lines::of_pages(pages.len());
-    let mut bytes = Zeroizing::new([0; PAGE as usize]);
+    let mut bytes = PlainPage::new();
     for page in pages {
         newer.page(page, &mut bytes, read)?;
         lines.add(0, page * PAGE, &bytes[..]);
@@ -436,6 +474,6 @@ pub(super) fn expect_key(object: &Located, unlocked: Option<&Unlocked>) -> Resul
 }
 
 /// Refuses what is not possible with sealed objects.
-pub(super) fn expect_plain(object: &Located, what: &'static str) -> Result<()> {
-    if object.is_sealed() { Err(SealError::Refused { what }.into()) } else { Ok(()) }
+pub(super) fn expect_plain(object: &Located, what: &'static str, instead: &'static str) -> Result<()> {
+    if object.is_sealed() { Err(SealError::Refused { what, instead }.into()) } else { Ok(()) }
 }

@@ -2,6 +2,7 @@
 
 use super::cover::{Covered, cover, needs_cover};
 use super::primary::Primary;
+use super::sealed_pages::Sealing;
 use super::writer::Writer;
 use super::writers::{Psync, Writers};
 use super::written::Direct;
@@ -12,14 +13,13 @@ use crate::lane::{Batch, BatchSource};
 use crate::medium::Medium;
 use crate::mutant::Mutant;
 use crate::recovery::Standing;
-use crate::seal::Change;
 use crate::store::lanes::{Advance, Changing};
 use crate::store::locks::lock;
 
 /// Pages that become objects' own, by entry.
 type Claims = Vec<(u64, Covered)>;
 /// Changes of sealed objects, by entry.
-type Seals = Vec<(u64, Change)>;
+type Seals = Vec<(u64, Sealing)>;
 
 /// An object's part of a psync: fills `batch` with the lines that changed.
 pub trait Changes {
@@ -133,8 +133,8 @@ impl Writer {
         let (before, first) = (batch.data_len(), batch.runs());
         batch.begin(kind::PSYNC, self.object.offset, self.object.entry.binding.get());
         let end = if let Some(sealed) = self.sealed.clone() {
-            let (end, change) = self.collect_sealed(&sealed, changes, batch)?;
-            seals.push((self.object.offset, change));
+            let (end, sealing) = self.collect_sealed(&sealed, changes, batch)?;
+            seals.push((self.object.offset, sealing));
             end
         } else {
             let mut primary = self.primary();
@@ -172,6 +172,7 @@ impl Staged<'_, '_> {
     /// As for [`Writer::psync`].
     pub fn commit(mut self) -> Result<()> {
         let result = self.publish();
+        self.sealed.clear();
         if let Some((writers, _)) = self.writers {
             writers.first.scratch = Some(self.batch);
         }
@@ -202,9 +203,9 @@ impl Staged<'_, '_> {
             first.lane.medium().barrier()?;
         }
         first.lane.commit(changing, batch, advances, *source)?;
-        for (slot, change) in sealed.drain(..) {
+        for (slot, sealing) in sealed.drain(..) {
             if let Some(writer) = writers.iter().find(|writer| writer.object.offset == slot) {
-                writer.accept_seals(change)?;
+                writer.accept_seals(sealing)?;
             }
         }
         for writer in writers.iter_mut() {

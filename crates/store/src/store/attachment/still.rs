@@ -49,7 +49,8 @@ impl Store {
     /// The object, if a process that lives has it attached for writing.
     fn written(&self, name: &str, key: Key<'_>) -> Result<Option<Located>> {
         let object = self.view(|table| table.object(name))?;
-        expect_plain(&object, "reading beside its writer")?;
+        let instead = "attach what its last psync left, by a seal key";
+        expect_plain(&object, "reading beside their writer without a seal key", instead)?;
         if !object.opens_for_reading(key) {
             return Err(StoreError::WrongKey);
         }

@@ -11,17 +11,21 @@
 //! 3. Lines are handed over only if the table, read after the lane, says that the object lies where it did: another
 //!    extent, size or base is published before psyncs rely on it.
 //! 4. Nothing is handed over of a writer that died: recovery decides about its last psync.
+//! 5. The table is looked at in full, under its lock, unless its lane ends where it ended at the last such look. Then the object lies where it did, no
+//!    attach has come between, and progress counts no psync that was not in the log, as long as the lane is in the same generation.
 //!
-//! Cost: the batches since the last call, and a view of the table. Memory: the lines, [`MOST`] bytes.
+//! Cost: the batches since the last call, and a view of the table if that, or the lane's generation, has changed. Without one a look in memory is loads,
+//! and asks the system for the file's length, and if there are psyncs whether their writer lives. Memory: the lines, [`MOST`] bytes.
 
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::format::PAGE;
 use crate::format::batch::{Section, kind};
 use crate::format::entry::{Entry, FLAG_HIDDEN, FLAG_OVERLAY};
-use crate::lane::{BatchView, LaneLog, scan};
+use crate::lane::{BatchView, LaneLog, scan_beside};
 use crate::mutant::Mutant;
 use crate::space::TableTransaction;
 use crate::store::pool::Store;
+use crate::sync::{Ordering, fence};
 use crate::table::{Located, directory};
 use zeroize::Zeroizing;
 
@@ -39,7 +43,12 @@ pub(in crate::store) struct Tail {
     shown: u64,
     /// Behind the batches that were read; `None`: no writer had the object.
     log: Option<LaneLog>,
+    /// End of the table's lane when the table was last looked at (invariant 5); `None`: it was not.
+    seen: Option<LaneLog>,
 }
+
+/// Of what a look found: the tail that shows it, and the lines that lead there.
+pub(super) type Found = (Tail, Lines);
 
 /// Outcome of a look at the lane.
 pub enum Followed {
@@ -176,8 +185,10 @@ impl Ahead<'_> {
         let (mut seen, mut deadline) = (None, store.apply_locks.deadline());
         loop {
             let mut log = self.go_back();
-            scan(&*store.device, store.seed, &mut log, &mut |batch| self.batch(batch))?;
-            if Mutant::TailUnproven.is_on() || !store.apply_locks.is_changing(lane)? {
+            scan_beside(&*store.device, store.seed, &mut log, &mut |batch| self.batch(batch))?;
+            // Its word is on a line that the writer changes in each psync.
+            let any = !self.unproven.is_empty();
+            if any && (Mutant::TailUnproven.is_on() || !store.apply_locks.is_changing(lane)?) {
                 self.prove(u64::MAX);
             }
             let seen = *seen.get_or_insert(log.sequence);
@@ -217,12 +228,7 @@ impl Tail {
             true => lane_log(store, table, object.entry.lane.get())?,
             false => None,
         };
-        Ok(Tail { object: *object, shown, log })
-    }
-
-    /// Shows what this position stands for from now on.
-    pub(super) fn advance(&mut self, (log, shown): (Option<LaneLog>, u64)) {
-        (self.log, self.shown) = (log, shown);
+        Ok(Tail { object: *object, shown, log, seen: None })
     }
 
     pub(super) fn shown(&self) -> u64 {
@@ -253,14 +259,22 @@ fn lane_log(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Op
 }
 
 impl Store {
-    /// The position behind what is durable, psyncs, and their lines. `None`: there is a gap, or the object lies elsewhere.
-    pub(super) fn read_tail(&self, tail: &Tail) -> Result<Option<(Option<LaneLog>, u64, Lines)>> {
+    /// The tail behind what is durable, and the lines of those psyncs. `None`: there is a gap, or the object lies elsewhere.
+    pub(super) fn read_tail(&self, tail: &Tail) -> Result<Option<Found>> {
+        match self.read_tail_once(tail) {
+            // The system has told that pages of the file were lost, maybe others': what is read from now on counts.
+            Err(StoreError::Failed(_)) => self.read_tail_once(tail),
+            read => read,
+        }
+    }
+
+    fn read_tail_once(&self, tail: &Tail) -> Result<Option<Found>> {
         let (slot, lane) = (tail.object.offset, tail.object.entry.lane.get());
         // Batches that lead behind what the medium is known to have end the log.
         self.device.verify()?;
         // The log of its lane before the first batch, if the object lies where it did, and the psyncs that checkpoints have hidden.
         let look = || {
-            self.view(|table| {
+            self.view_as_of(|table| {
                 let now = table.entry(slot)?;
                 let Some(there) = tail.is_there(&now).then_some(&now) else { return Ok(None) };
                 let start = if tail.log.is_some() { lane_log(self, table, lane)? } else { None };
@@ -268,27 +282,63 @@ impl Store {
             })
         };
         let Some(log) = tail.log else {
+            if self.is_seen(tail)? {
+                return Ok(Some((*tail, Lines::default())));
+            }
             // A writer may have come and gone since.
+            let (found, seen) = look()?;
             let same = |(_, psyncs): &(_, u64)| *psyncs == tail.shown;
-            return Ok(look()?.filter(same).map(|_| (None, tail.shown, Lines::default())));
+            return Ok(found.filter(same).map(|_| (Tail { seen: Some(seen), ..*tail }, Lines::default())));
         };
+        if tail.seen.is_some() {
+            self.device.keep_near(log.offset, log.len);
+        }
         let proven = Cut { log, shown: tail.shown, runs: 0, bytes: 0 };
         let (entry, shown) = (&tail.object.entry, tail.shown);
         let mut ahead =
             Ahead { entry, slot, lines: Lines::default(), proven, unproven: Vec::new(), shown, lost: false };
         for _ in 0..GENERATIONS {
             ahead.read(self)?;
-            let Some((Some(start), hidden)) = look()?.filter(|_| !ahead.lost) else { return Ok(None) };
+            if ahead.lost {
+                return Ok(None);
+            }
+            if ahead.proven.log.is_of_generation(&log) && self.is_seen(tail)? && self.is_generation(&log) {
+                let same = ahead.proven.log == log;
+                return if same {
+                    Ok(Some((*tail, Lines::default())))
+                } else {
+                    self.found(tail, ahead, tail.seen)
+                };
+            }
+            let (Some((Some(start), hidden)), seen) = look()? else { return Ok(None) };
             if ahead.proven.log.is_of_generation(&start) {
-                let log = ahead.go_back();
-                if hidden > ahead.shown && !Mutant::TailGap.is_on() {
+                if hidden > ahead.proven.shown && !Mutant::TailGap.is_on() {
                     return Ok(None);
                 }
-                // Only recovery tells whether the last psync of a writer that died took place.
-                return Ok(self.is_taken(lane)?.then_some((Some(log), ahead.shown, ahead.lines)));
+                return self.found(tail, ahead, Some(seen));
             }
             ahead.begin(start);
         }
         Ok(None)
+    }
+
+    fn found(&self, tail: &Tail, mut ahead: Ahead<'_>, seen: Option<LaneLog>) -> Result<Option<Found>> {
+        let log = Some(ahead.go_back());
+        let found = Tail { shown: ahead.shown, log, seen, ..*tail };
+        // Only recovery tells whether the last psync of a writer that died took place.
+        Ok(self.is_taken(tail.object.entry.lane.get())?.then_some((found, ahead.lines)))
+    }
+
+    /// Whether the table is as it was when this tail's reader looked at it.
+    fn is_seen(&self, tail: &Tail) -> Result<bool> {
+        tail.seen.map_or(Ok(false), |seen| self.is_table_still_at(&seen))
+    }
+
+    /// Whether the lane is for certain in the generation of `log`, asked after its batches were read.
+    fn is_generation(&self, log: &LaneLog) -> bool {
+        fence(Ordering::Acquire);
+        // The directory states that of the log, or a lower one.
+        let now = || LaneLog::read(&*self.device, self.seed, log.offset, log.len, log.generation);
+        Mutant::LaneUnasked.is_on() || now().is_ok_and(|now| now.is_of_generation(log))
     }
 }

@@ -11,8 +11,7 @@ use crate::format::superblock::{SlotFault, Superblock};
 use crate::format::{MAX_POOL, PAGE};
 use crate::medium::Medium;
 use crate::mutant::Mutant;
-use crate::store::pool::{Store, faults, in_force, superblocks, why_unusable};
-use zerocopy::IntoBytes;
+use crate::store::pool::{Store, faults, in_force, superblocks, why_unusable, write_superblocks};
 use zerocopy::little_endian::U64;
 
 impl Store {
@@ -59,7 +58,7 @@ fn expect_at_most(len: u64, max: u64, limit: &'static str) -> Result<()> {
 
 /// Has both superblock slots say this length, durably, one after the other.
 fn lengthen_superblocks(medium: &dyn Medium, len: u64) -> Result<()> {
-    let mut slots = superblocks(medium)?;
+    let slots = superblocks(medium)?;
     let faults = faults(&slots);
     // A slot that other software may have written is left as it is.
     let damaged =
@@ -67,13 +66,6 @@ fn lengthen_superblocks(medium: &dyn Medium, len: u64) -> Result<()> {
     if !faults.iter().all(|(fault, _)| damaged(fault)) {
         return Err(why_unusable(&faults, medium.len()));
     }
-    let in_force = in_force(&slots, medium.len())?;
-    // The one that is not in force first: until it is whole the other serves.
-    slots.sort_by_key(|slot| (slot.fault.is_none(), slot.superblock.sequence.get()));
-    for (slot, step) in slots.iter().zip(1..) {
-        let sequence = U64::new(in_force.sequence.get() + step);
-        let longer = Superblock { sequence, length: U64::new(len), ..in_force };
-        medium.write_durable(slot.offset, longer.sealed().as_bytes())?;
-    }
-    Ok(())
+    let longer = Superblock { length: U64::new(len), ..in_force(&slots, medium.len())? };
+    write_superblocks(medium, longer, |slot| slot.fault.is_none()).map(drop)
 }

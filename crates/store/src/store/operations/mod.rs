@@ -2,6 +2,7 @@
 
 mod absorb;
 mod boundary;
+mod class;
 mod copies;
 mod diff;
 mod following;

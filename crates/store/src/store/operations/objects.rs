@@ -2,7 +2,7 @@
 
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
-use crate::format::entry::FLAG_HIDDEN;
+use crate::format::entry::{FLAG_HIDDEN, FLAG_POSITION_INDEPENDENT};
 use crate::format::root::TreeId;
 use crate::medium::LockMode;
 use crate::mutant::Mutant;
@@ -90,6 +90,25 @@ impl Store {
             object.entry.set_name(new);
             table.insert(TreeId::Names, (table.name_hash(new), object.offset), object.offset)?;
             table.put_entry(&object)
+        })
+    }
+
+    /// Says whether anything in an object that nobody has attached depends on its addresses.
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKey`, `Held`.
+    pub fn set_position_independent(self: &Arc<Self>, name: &str, key: Key<'_>, is: bool) -> Result<()> {
+        self.unless_held_still(|| {
+            self.update(|table| {
+                let mut object = table.object(name)?;
+                if !object.opens_for_writing(key) {
+                    return Err(StoreError::WrongKey);
+                }
+                // A process that writes it has the entry in memory.
+                let _object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
+                object.entry.set(FLAG_POSITION_INDEPENDENT, is);
+                table.put_entry(&object)
+            })
         })
     }
 

@@ -167,7 +167,8 @@ impl Store {
     pub fn adopt_elsewhere(self: &Arc<Self>, kept: &Attributes, shared: Option<u64>) -> Result<Revived> {
         if kept.is_sealed() {
             // Pointers are changed in what they lie in.
-            return Err(SealError::Refused { what: "rebase" }.into());
+            let instead = "copy or move it as it is, and have it and its copy attached by two processes, or one after the other";
+            return Err(SealError::Refused { what: "rebase", instead }.into());
         }
         let mut entry = kept.entry();
         let boot = entry.has(FLAG_VOLATILE).then_some(self.identity.boot);

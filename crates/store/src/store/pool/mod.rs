@@ -7,7 +7,7 @@ mod superblocks;
 pub(in crate::store) use extents::KEEP;
 pub(in crate::store) use lanes::LaneSearch;
 pub use superblocks::SuperblockSlot;
-pub(in crate::store) use superblocks::{faults, in_force, superblocks, why_unusable};
+pub(in crate::store) use superblocks::{faults, in_force, superblocks, why_unusable, write_superblocks};
 
 use crate::error::{Result, StoreError};
 use crate::format::superblock::{SLOTS, Superblock};
@@ -166,7 +166,20 @@ impl Store {
         &self,
         look: impl FnMut(&TableTransaction<'_>) -> Result<R>,
     ) -> Result<R> {
+        self.view_as_of(look).map(|(seen, _)| seen)
+    }
+
+    /// As [`view`](Store::view), and says where the table's lane ended.
+    pub(in crate::store) fn view_as_of<R>(
+        &self,
+        look: impl FnMut(&TableTransaction<'_>) -> Result<R>,
+    ) -> Result<(R, LaneLog)> {
         self.table.view(look).map_err(|error| self.unless_formatted(error))
+    }
+
+    /// Whether the table is for certain as it was when its lane ended there, asked without its lock.
+    pub(in crate::store) fn is_table_still_at(&self, end: &LaneLog) -> Result<bool> {
+        self.table.is_still_at(end)
     }
 
     /// Whether the medium has this pool still, and not another one that was formatted over it.

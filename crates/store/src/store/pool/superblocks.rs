@@ -1,10 +1,16 @@
 //! The two slots of the superblock, and the one that is in force.
+//!
+//! Invariant: at any instant one of the slots is durable as it was written. Of a slot whose durable write failed nobody knows that, although its bytes
+//! are seen, and it is the newest one then. So the newest is written first whenever both are.
 
 use crate::error::{Part, Result, StoreError};
 use crate::format::VERSION;
 use crate::format::superblock::{SLOTS, SlotFault, Superblock};
 use crate::medium::{Medium, read_struct};
-use zerocopy::FromZeros;
+use crate::mutant::Mutant;
+use std::cmp::Reverse;
+use zerocopy::little_endian::U64;
+use zerocopy::{FromZeros, IntoBytes};
 
 /// A superblock slot as it lies on the medium.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +46,26 @@ pub(in crate::store) fn in_force(slots: &[SuperblockSlot; 2], medium: u64) -> Re
     let sound = slots.iter().filter(|slot| slot.fault.is_none()).map(|slot| slot.superblock);
     let newest = sound.max_by_key(|superblock| superblock.sequence.get());
     newest.ok_or_else(|| why_unusable(&faults(slots), medium))
+}
+
+/// Writes both slots, durably and one after the other; returns the superblock as it was written last. `superblock` has the number of the one in force;
+/// `is_usable`: the slot can take its place. That which cannot comes first, else the newest, and the other one serves until it is whole.
+pub(in crate::store) fn write_superblocks(
+    medium: &dyn Medium,
+    mut superblock: Superblock,
+    is_usable: impl Fn(&SuperblockSlot) -> bool,
+) -> Result<Superblock> {
+    let mut slots = superblocks(medium)?;
+    slots.sort_by_key(|slot| (is_usable(slot), Reverse(slot.superblock.sequence.get())));
+    if Mutant::SureSlotRisked.is_on() {
+        slots.sort_by_key(|slot| (is_usable(slot), slot.superblock.sequence.get()));
+    }
+    for slot in slots {
+        superblock.sequence = U64::new(superblock.sequence.get() + 1);
+        superblock = superblock.sealed();
+        medium.write_durable(slot.offset, superblock.as_bytes())?;
+    }
+    Ok(superblock)
 }
 
 /// The most telling of the faults of both slots.

@@ -1,36 +1,41 @@
-//! Keys that a command writes.
+//! Commands of the shell, which have a time limit and standard output that is small, and may be a secret.
 
-use super::source::LIMIT;
-use crate::error::KeySourceError;
+use crate::error::CommandError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
+/// Most bytes that its output has: those of the longest key, and one more.
+pub(super) const LIMIT: usize = (1 << 20) + 1;
 /// Bytes of its standard error that an error has.
 const STDERR: usize = 2000;
 
 /// A command that runs, and what it has written.
 struct Running {
     child: Child,
-    key: Zeroizing<Vec<u8>>,
+    output: Zeroizing<Vec<u8>>,
     stderr: Vec<u8>,
     deadline: Instant,
 }
 
-/// Runs the command, and returns what it writes to its standard output.
-pub(super) fn output(command: &str, timeout: Duration) -> Result<Vec<u8>, KeySourceError> {
-    let not_run = |error| KeySourceError::NotRun { command: command.to_owned(), error };
+/// Runs the command, which has `input` on its standard input, and returns what it writes to its standard output.
+///
+/// # Errors
+/// Those of the command. A longer output than [`LIMIT`] is cut there.
+pub(super) fn output(command: &str, input: &str, timeout: Duration) -> Result<Vec<u8>, CommandError> {
+    let not_run = |error| CommandError::NotRun { command: command.to_owned(), error };
     let mut shell = Command::new("/bin/sh");
-    shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = shell.spawn().map_err(not_run)?;
+    shell.arg("-c").arg(command).stdin(stdin(input).map_err(not_run)?);
+    let child = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(not_run)?;
+    drop(shell);
     // As large as it can get: a buffer that grows leaves copies behind.
-    let key = Zeroizing::new(Vec::with_capacity(LIMIT));
-    let mut running = Running { child, key, stderr: Vec::new(), deadline: Instant::now() + timeout };
+    let output = Zeroizing::new(Vec::with_capacity(LIMIT));
+    let mut running = Running { child, output, stderr: Vec::new(), deadline: Instant::now() + timeout };
     let ended = running.collect().and_then(|done| Ok(done && running.ends()?));
     if !matches!(ended, Ok(true)) {
         // It may have ended meanwhile.
@@ -40,15 +45,26 @@ pub(super) fn output(command: &str, timeout: Duration) -> Result<Vec<u8>, KeySou
     let stderr = String::from_utf8_lossy(&running.stderr).trim().to_owned();
     let command = command.to_owned();
     match ended {
-        Err(error) => Err(KeySourceError::NotRun { command, error }),
-        Ok(false) => Err(KeySourceError::TooSlow { command, timeout, stderr }),
+        Err(error) => Err(CommandError::NotRun { command, error }),
+        Ok(false) => Err(CommandError::TooSlow { command, timeout, stderr }),
         // Killed by a pipe that nobody reads any more: its length is what is wrong.
-        Ok(true) if running.key.len() == LIMIT => Ok(std::mem::take(&mut running.key)),
+        Ok(true) if running.output.len() == LIMIT => Ok(std::mem::take(&mut running.output)),
         Ok(true) if !status.success() => {
-            Err(KeySourceError::Failed { command, status: status.to_string(), stderr })
+            Err(CommandError::Failed { command, status: status.to_string(), stderr })
         }
-        Ok(true) => Ok(std::mem::take(&mut running.key)),
+        Ok(true) => Ok(std::mem::take(&mut running.output)),
     }
+}
+
+/// A standard input that has this, at most some hundred bytes.
+fn stdin(input: &str) -> io::Result<Stdio> {
+    if input.is_empty() {
+        return Ok(Stdio::null());
+    }
+    // A pipe takes it at once, and its reader is still here, so that no signal comes of a command that does not read.
+    let (reader, mut writer) = io::pipe()?;
+    writer.write_all(input.as_bytes())?;
+    Ok(reader.into())
 }
 
 impl Running {
@@ -62,9 +78,9 @@ impl Running {
             let (begin, end) = (ready.first() == Some(&true), ready.last() == Some(&true));
             if let Some(pipe) = out.as_ref().filter(|_| begin) {
                 let got = read(pipe, &mut *buffer)?;
-                let room = LIMIT - self.key.len();
-                self.key.extend_from_slice(&buffer[..got.min(room)]);
-                if got == 0 || self.key.len() == LIMIT {
+                let room = LIMIT - self.output.len();
+                self.output.extend_from_slice(&buffer[..got.min(room)]);
+                if got == 0 || self.output.len() == LIMIT {
                     out = None;
                 }
             }

@@ -1,32 +1,10 @@
-//! Anchors: something outside of the pool that keeps a number, by which an older state of a sealed object is told from the newest.
+//! Anchors in files.
 
+use super::{Anchor, INTERVAL};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Keeps a record of a sealed object where an attacker who has the pool does not get. The record is a line of text of at most 200 bytes, and is no secret.
-///
-/// An object is attached with its anchor by a key that has one ([`SealKey::anchored`](crate::SealKey::anchored)).
-pub trait Anchor: std::fmt::Debug + Send + Sync {
-    /// The newest record; `None`: there was none yet.
-    ///
-    /// # Errors
-    /// It cannot be told. The object is not attached.
-    fn read(&self) -> io::Result<Option<String>>;
-
-    /// Replaces the record: durable on return.
-    ///
-    /// # Errors
-    /// It may be the new one or the former one.
-    fn write(&self, record: &str) -> io::Result<()>;
-
-    /// How long psyncs may go on without a new record. An older state from within that time, and from within the same attachment, is not told from the newest if the process
-    /// dies.
-    fn interval(&self) -> Duration {
-        Duration::from_secs(60)
-    }
-}
 
 /// An anchor in a file: on another disk, a share of another machine, a token. It must be out of reach of those who can put back the pool.
 #[derive(Clone, Debug)]
@@ -39,7 +17,7 @@ impl FileAnchor {
     /// The file at `path`, which the first attach makes.
     #[must_use]
     pub fn new(path: impl AsRef<Path>) -> FileAnchor {
-        FileAnchor { path: path.as_ref().to_owned(), interval: Duration::from_secs(60) }
+        FileAnchor { path: path.as_ref().to_owned(), interval: INTERVAL }
     }
 
     /// The same with another [interval](Anchor::interval); zero: each psync.

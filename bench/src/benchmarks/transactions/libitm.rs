@@ -1,0 +1,38 @@
+//! GCC's libitm, with the same loads: a program in C, compiled for this run.
+
+use super::loads::Load;
+use crate::Result;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The method of libitm that is compared with: versioned locks for many, write-through.
+pub const METHOD: &str = "ml_wt";
+/// Note in place of figures.
+pub const MISSING: &str = "There is no GCC with -fgnu-tm, or no libitm: on Debian, the package gcc has both.";
+
+/// The program.
+pub struct Libitm(PathBuf);
+
+impl Libitm {
+    /// Compiles the program in a folder. `None`: the machine has no compiler, or no library, for it.
+    pub fn compile(folder: &Path) -> Result<Option<Libitm>> {
+        let (source, program) = (folder.join("libitm.c"), folder.join("libitm"));
+        std::fs::write(&source, include_str!("libitm.c"))?;
+        let arguments = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-fgnu-tm", "-pthread", "-o"];
+        let compiled = Command::new("gcc").args(arguments).args([&program, &source]).output();
+        Ok(compiled.is_ok_and(|output| output.status.success()).then_some(Libitm(program)))
+    }
+
+    /// As [`run`](super::loads::run).
+    pub fn run(&self, load: Load, threads: usize, rounds: usize, lines: usize) -> Result<(f64, u64)> {
+        let numbers = [load as usize, threads, rounds, lines].map(|number| number.to_string());
+        let output = Command::new(&self.0).args(numbers).env("ITM_DEFAULT_METHOD", METHOD).output()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let words: Vec<&str> = text.split_whitespace().collect();
+        match words[..] {
+            [nanoseconds, sum] if output.status.success() => Ok((nanoseconds.parse()?, sum.parse()?)),
+            _ => Err(format!("libitm: {}: {text}{}", output.status, String::from_utf8_lossy(&output.stderr))
+                .into()),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! `pmo set`: properties of an object that can change.
+
+use crate::alike;
+use crate::commands::create::class;
+use crate::commands::stat::ObjectReport;
+use crate::context::Context;
+use crate::failure::{Result, object};
+use crate::keys::KeyArgs;
+use crate::out::confirm;
+use crate::values::pool;
+use clap::{Args, ValueEnum};
+use indelible::Class;
+use std::path::PathBuf;
+
+/// Change what an object is, while nobody has it attached
+///
+/// A position-independent object holds no pointers, and nothing else that depends on its addresses. So it gets other addresses as it is, by `--rebase` of cp, mv, restore
+/// and clone, where an object of which nothing tells its pointers is refused. Nobody checks that. Heaps with described roots and arrays of Python do not need it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pmo set data.pmo accounts --class transactional
+  pmo set data.pmo accounts --class psync
+  pmo set data.pmo samples --position-independent yes
+  pmo cp data.pmo samples trial --rebase     both can be attached by one process
+
+Classes: psync, plain stores that become durable at psync; transactional, stores in transactions alone, each of which is durable
+when it is committed. The bytes stay. An object that is sealed or sparse is of class psync.
+
+JSON: the object, as `pmo stat` has it")]
+#[group(id = "property", required = true, multiple = true, args = ["class", "position_independent"])]
+pub struct Set {
+    /// The pool
+    #[arg(value_parser = pool())]
+    pool: PathBuf,
+
+    /// Name of the object
+    name: String,
+
+    /// Its durability class: psync or transactional
+    #[arg(long, value_name = "CLASS", value_parser = class())]
+    class: Option<Class>,
+
+    /// Whether nothing in it depends on its addresses
+    #[arg(long, value_name = "yes|no")]
+    position_independent: Option<YesNo>,
+
+    #[command(flatten)]
+    key: KeyArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum YesNo {
+    Yes,
+    No,
+}
+
+pub fn run(context: &Context, args: &Set) -> Result {
+    let key = args.key.read()?;
+    let pool = context.open(&args.pool)?;
+    let explained = |error| alike::explain(&pool, &args.name, error);
+    let mut is = Vec::new();
+    if let Some(class) = args.class {
+        pool.set_class(&args.name, &key, class).map_err(explained)?;
+        is.push(class.to_string());
+    }
+    if let Some(said) = args.position_independent {
+        let free = said == YesNo::Yes;
+        pool.set_position_independent(&args.name, &key, free).map_err(explained)?;
+        is.push(if free { "position-independent" } else { "taken to depend on its addresses" }.to_owned());
+    }
+    let report = ObjectReport::of(&pool.stat(&args.name)?);
+    confirm(context.json, &report, |_, out| {
+        out.line(&format!("{} is {}", object(&args.name), is.join(", and ")))
+    })
+}

@@ -1,0 +1,37 @@
+//! Durability classes of objects.
+
+use crate::common::{self, Rig};
+
+#[test]
+fn the_page_of_the_cookbook_is_true() {
+    let commands = common::run_page(include_str!("../../../docs/cookbook/transactions.md"));
+    assert!(commands > 7, "{commands}");
+}
+
+#[test]
+fn s1_16_a_class_is_shown_and_changed() {
+    let rig = Rig::new();
+    rig.pmo(["create"], ["a", "4K", "--class", "transactional"]).fine();
+    rig.pmo(["create"], ["b", "4K"]).fine();
+    rig.pmo(["create"], ["c", "4K", "--class", "eventual"]).fails(2, "transactional");
+    rig.pmo(["create"], ["c", "4K", "--class", "transactional", "--sparse"]).fails(2, "it is sparse");
+    let class = |name: &str| rig.pmo(["stat"], [name, "--json"]).fine().json()["class"].clone();
+    assert_eq!((class("a"), class("b")), ("transactional".into(), "psync".into()));
+    let listed = rig.pmo(["ls"], ["--columns", "name,class", "--no-header"]).fine().out;
+    let rows: Vec<Vec<&str>> = listed.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows, [["a", "transactional"], ["b", "psync"]]);
+    rig.feed("put", ["a"], b"x").fails(2, "it is transactional");
+    let held = rig.hold("b", true);
+    rig.pmo(["set"], ["b", "--class", "transactional"]).fails(4, "as writer");
+    held.release();
+    rig.pmo(["set"], ["absent", "--class", "psync"]).fails(5, "no such object");
+    let run = rig.pmo(["set"], ["b", "--class", "transactional"]).fine();
+    assert_eq!(run.out, "object \"b\" is transactional\n");
+    let json = rig.pmo(["set"], ["b", "--class", "psync", "--json"]).fine().json();
+    assert_eq!((&json["name"], &json["class"]), (&"b".into(), &"psync".into()));
+    rig.feed("put", ["b"], b"x").fine();
+    assert_eq!(rig.pmo(["check"], [""; 0]).code, Some(0));
+    rig.pmo(["snapshot"], ["a", "--as", "then"]).fine();
+    assert_eq!(class("then"), "transactional", "a copy has the class of its original");
+    rig.pmo(["set"], ["then", "--class", "psync"]).fails(6, "read-only");
+}

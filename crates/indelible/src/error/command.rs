@@ -1,0 +1,20 @@
+//! Commands of the shell that do not give what they were run for.
+
+use std::io;
+use std::time::Duration;
+
+/// See the module. No text of it has what the command wrote to its standard output.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CommandError {
+    #[error("the command {command:?} cannot be run: {error}")]
+    NotRun { command: String, error: io::Error },
+    #[error("the command {command:?} failed with {status}{}", said(stderr))]
+    Failed { command: String, status: String, stderr: String },
+    #[error("the command {command:?} had no end after {} s, and was killed{}", timeout.as_secs_f64(), said(stderr))]
+    TooSlow { command: String, timeout: Duration, stderr: String },
+}
+
+/// The standard error of a command, for people.
+fn said(stderr: &str) -> String {
+    if stderr.is_empty() { ", and said nothing".to_owned() } else { format!(", and said: {stderr}") }
+}

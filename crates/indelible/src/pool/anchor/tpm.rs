@@ -1,0 +1,84 @@
+//! Anchors with a counter of a TPM 2.0.
+
+use super::{Anchor, Counter, FileAnchor};
+use crate::sys::tpm::{self, Tpm, TpmError, named};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// An hour. The memory of a TPM bears some hundred thousand writes: eleven years of them.
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// An anchor in a file, with a counter in a TPM 2.0 that nobody takes back: the file may lie beside the pool.
+///
+/// The counter is a non-volatile index of the TPM, of eight bytes, which the first attach defines in the owner's hierarchy, without a password, and which belongs to one object. It rises
+/// at each attach for writing, checkpoint and detach, and at a psync once an hour. Who may use the TPM can let it rise as well, or remove it: then the object is not
+/// attached until [`Pool::set_anchor`](crate::Pool::set_anchor), and no older state of it is either.
+#[derive(Clone, Debug)]
+pub struct TpmAnchor {
+    record: FileAnchor,
+    counter: TpmCounter,
+}
+
+impl TpmAnchor {
+    /// The record is in the file at `path`, the counter at this index of the TPM, from `0x0100_0000` to `0x01ff_ffff`: the owner's are those from `0x0180_0000` to `0x01bf_ffff`, and
+    /// `tpm2_getcap handles-nv-index` lists those in use. `device`: the TPM's, or the socket of one; that of the machine, `/dev/tpmrm0`, unless it is given.
+    #[must_use]
+    pub fn new(path: impl AsRef<Path>, index: u32, device: Option<&Path>) -> TpmAnchor {
+        let counter = TpmCounter { device: tpm::path(device), index };
+        TpmAnchor { record: FileAnchor::new(path).every(HOUR), counter }
+    }
+
+    /// The same with another [interval](Anchor::interval). Each record is a write to the TPM's memory, which wears: zero, each psync, wears it out within hours.
+    #[must_use]
+    pub fn every(self, interval: Duration) -> TpmAnchor {
+        TpmAnchor { record: self.record.every(interval), ..self }
+    }
+}
+
+impl Anchor for TpmAnchor {
+    fn read(&self) -> io::Result<Option<String>> {
+        self.record.read()
+    }
+
+    fn write(&self, record: &str) -> io::Result<()> {
+        self.record.write(record)
+    }
+
+    fn interval(&self) -> Duration {
+        self.record.interval()
+    }
+
+    fn counter(&self) -> Option<&dyn Counter> {
+        Some(&self.counter)
+    }
+}
+
+/// A counter of a TPM.
+#[derive(Clone, Debug)]
+struct TpmCounter {
+    device: PathBuf,
+    index: u32,
+}
+
+impl TpmCounter {
+    /// The TPM is opened for each use: others need it, too.
+    fn with<R>(&self, f: impl FnOnce(&mut Tpm, u32) -> Result<R, TpmError>) -> io::Result<R> {
+        let done = Tpm::open(&self.device).map_err(TpmError::Io).and_then(|mut tpm| f(&mut tpm, self.index));
+        done.map_err(|error| io::Error::other(named(&self.device, &error)))
+    }
+}
+
+impl Counter for TpmCounter {
+    fn define(&self) -> io::Result<()> {
+        self.with(Tpm::define_counter)
+    }
+
+    fn value(&self) -> io::Result<u64> {
+        self.with(Tpm::counter)
+    }
+
+    fn increment(&self) -> io::Result<()> {
+        self.with(Tpm::increment)
+    }
+}

@@ -1,0 +1,37 @@
+//! The durability class of objects.
+
+use super::Pool;
+use crate::error::Result;
+pub use indelible_store::table::Class;
+use indelible_store::table::Key;
+
+impl Pool {
+    /// Gives an object that nobody has attached another durability class. Its bytes stay.
+    ///
+    /// ```
+    /// use indelible::{Class, ErrorKind, Pool};
+    ///
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("example.pmo");
+    /// let pool = Pool::format(&path, 16 << 20)?;
+    /// let mut accounts = pool.create_attached("accounts", 4096)?;
+    /// accounts.root_mut::<[u64; 8]>()?.fill(100); // plain stores, as long as its class allows them
+    /// accounts.psync()?;
+    /// accounts.detach()?;
+    /// pool.set_class("accounts", b"", Class::Transactional)?;
+    /// assert_eq!(pool.attach("accounts").unwrap_err().kind(), ErrorKind::ClassMismatch);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `ClassMismatch`: an object that is sealed or sparse has no other class. `Held`, `NotFound`, `WrongKey`; `ObjectReadOnly` for a
+    /// snapshot. Nothing happened.
+    pub fn set_class(&self, name: &str, key: &[u8], class: Class) -> Result<()> {
+        let inner = &self.inner;
+        let set = || Ok(inner.store.set_class(name, Key(key), class)?);
+        let result = inner.alive().and_then(|()| inner.patiently(set));
+        self.about("set the class of", name, result)
+    }
+}

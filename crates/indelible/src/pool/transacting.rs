@@ -1,0 +1,41 @@
+//! The transactions of a pool, and whether one runs on this thread: calls that wait for a medium, or that a second run of its closure would repeat, are refused meanwhile.
+
+use super::Inner;
+use std::any::Any;
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::{MutexGuard, PoisonError, Weak};
+
+impl Inner {
+    /// The place of the pool's transactions in this process.
+    pub(crate) fn transactions(&self) -> MutexGuard<'_, Option<Weak<dyn Any + Send + Sync>>> {
+        self.transactions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a transaction runs on this thread.
+#[inline]
+pub(crate) fn inside_transaction() -> bool {
+    INSIDE.get()
+}
+
+/// One does, until this is dropped. There is one at a time.
+#[derive(Debug)]
+pub(crate) struct Inside(PhantomData<*const ()>);
+
+impl Inside {
+    pub(crate) fn begin() -> Inside {
+        INSIDE.set(true);
+        Inside(PhantomData)
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(false);
+    }
+}

@@ -1,0 +1,26 @@
+//! Transactions on objects of the class [`Transactional`](crate::Class::Transactional): each is durable when it is committed, as a whole.
+//!
+//! A transaction is a producer of batches as a psync is (docs/decisions/0046-transactions.md). `indelible-stm` runs closures as transactions and gives their
+//! commits numbers; [`space`] tells the store the lines of each commit, whole, by [`Commits`](indelible_store::store::Commits), and waits for them to be durable when nothing is
+//! locked any more. The memory of an object ([`attached`]) is mapped where the kernel likes, for transactions alone: nothing is at its own
+//! address but pages that nobody may touch.
+//!
+//! Called by programs. Imports nothing of heaps or collections.
+//!
+//! Invariants:
+//! 1. Cells of a view are stored to by transactions of the one [`Stm`](indelible_stm::Stm) of its pool in this process, and by nothing else, as long as it is attached; all other bytes
+//!    stay as they are.
+//! 2. A view is there as long as its [`TxObject`] is, and a transaction borrows the objects that it uses: a cell in the range of one of them stays until it
+//!    has ended.
+//! 3. References to what lies in a view are of one type, the object's `T`, and to atomics there are none.
+
+mod attached;
+mod cell;
+mod object;
+mod run;
+mod space;
+
+pub use attached::Transactional;
+pub use cell::TxCell;
+pub use object::TxObject;
+pub use run::{Tx, transaction};

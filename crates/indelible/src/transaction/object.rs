@@ -1,0 +1,180 @@
+//! An object whose stores are those of transactions.
+
+#![allow(unsafe_code)]
+
+use super::attached::{Attached, Transactional, private};
+use super::run::{Tx, transaction};
+use crate::error::{Error, Result, TransactionError};
+use crate::plain::{Plain, placed};
+use crate::pool::{Pool, inside_transaction};
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+/// An object of the class [`Transactional`](crate::Class::Transactional), attached: a `T` in which transactions alone change anything, by its
+/// [`TxCell`](crate::TxCell)s.
+///
+/// Any number of threads use it at once. When [`transaction`](TxObject::transaction) returns, what it changed is durable, whatever happens; a transaction that failed, or whose
+/// process died in it, left nothing.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("bank.pmo");
+/// use indelible::{Class, CreateOptions, Plain, Pool, TxCell};
+///
+/// #[derive(Plain)]
+/// #[repr(C)]
+/// struct Bank {
+///     balances: [TxCell<u64>; 64],
+/// }
+///
+/// let pool = Pool::format(&path, 16 << 20)?;
+/// pool.create_with("bank", &CreateOptions::new(4096).class(Class::Transactional))?;
+/// let bank = pool.attach_transactional::<Bank>("bank")?;
+/// bank.transaction(|tx| tx.write(&bank.balances[0], 100))?; // durable
+///
+/// let moved = bank.transaction(|tx| {
+///     let from = tx.read(&bank.balances[0])?;
+///     let Some(left) = from.checked_sub(30) else { return Ok(false) };
+///     tx.write(&bank.balances[0], left)?;
+///     let to = tx.read(&bank.balances[1])?;
+///     tx.write(&bank.balances[1], to + 30)?;
+///     Ok::<_, indelible::Error>(true)
+/// })?;
+/// assert!(moved);
+/// # assert_eq!(bank.transaction(|tx| tx.read(&bank.balances[1]))?, 30);
+/// # Ok(()) }
+/// ```
+///
+/// At the object's own address, where pointers of other programs lead, nothing can be loaded or stored meanwhile: an access there is a SIGSEGV
+/// (S1.16). While a transaction uses the object it cannot be detached:
+///
+/// ```compile_fail,E0505
+/// # fn example(bank: indelible::TxObject<indelible::TxCell<u64>>) -> indelible::Result<()> {
+/// bank.transaction(|tx| {
+///     bank.detach()?; // error: `bank` is borrowed
+///     tx.write(&bank, 1)
+/// })
+/// # }
+/// ```
+/// Atomics, which need no transaction, do not compile:
+/// ```compile_fail,E0080
+/// # fn example(pool: &indelible::Pool) -> indelible::Result<()> {
+/// let hits = pool.attach_transactional::<[std::sync::atomic::AtomicU64; 8]>("hits")?;
+/// # Ok(()) }
+/// ```
+pub struct TxObject<T> {
+    attached: Attached,
+    root: PhantomData<T>,
+}
+
+// SAFETY: references to the `T` are shared among threads, whose values are those of any thread; transactions take care of its cells.
+unsafe impl<T: Sync> Send for TxObject<T> {}
+// SAFETY: as for `Send`.
+unsafe impl<T: Sync> Sync for TxObject<T> {}
+
+impl Pool {
+    /// Attaches an object of the class `transactional`. If the last process that had it died, it is recovered first, to a state that all of its
+    /// acknowledged transactions left. The object begins with a `T`; a new one is all zeros.
+    ///
+    /// # Errors
+    /// `ClassMismatch` for an object of another class, `BadSize` if it is smaller than a `T`; `NotFound`, `Held`, `ObjectReadOnly`, `WrongKey`,
+    /// `AddressTaken`, `ReadOnly`, `Busy`; `Poisoned` while objects are attached whose transactions failed.
+    pub fn attach_transactional<T: Plain>(&self, name: &str) -> Result<TxObject<T>> {
+        self.attach_transactional_with_key(name, b"")
+    }
+
+    /// As [`attach_transactional`](Pool::attach_transactional), for an object with a key.
+    ///
+    /// # Errors
+    /// As for [`attach_transactional`](Pool::attach_transactional).
+    pub fn attach_transactional_with_key<T: Plain>(&self, name: &str, key: &[u8]) -> Result<TxObject<T>> {
+        const {
+            placed::<T>();
+            assert!(!T::ATOMICS, "atomics change without a transaction: use TxCell");
+        };
+        let inner = self.inner();
+        let result = inner.alive().and_then(|()| Attached::new(inner, name, key, size_of::<T>()));
+        Ok(TxObject { attached: self.about("attach", name, result)?, root: PhantomData })
+    }
+}
+
+impl<T: Plain> TxObject<T> {
+    /// The value that the object begins with.
+    #[must_use]
+    pub fn root(&self) -> &T {
+        // SAFETY: large enough, aligned to a page, any bit pattern is a T, and mapped as long as `self` is; no atomics, and transactions
+        // alone change its cells (1, 3).
+        unsafe { &*self.attached.base().cast::<T>() }
+    }
+
+    /// Name of the object.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.attached.name()
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.attached.size()
+    }
+
+    /// Runs a transaction on this object alone: see [`transaction`](crate::transaction()).
+    ///
+    /// # Errors
+    /// As for [`transaction`](crate::transaction()).
+    pub fn transaction<R, E: From<Error>>(
+        &self,
+        body: impl FnMut(&mut Tx<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        transaction(&[self], body)
+    }
+
+    /// Returns when all transactions of this process in the pool are durable that have changed something until now. Those that returned already are.
+    ///
+    /// # Errors
+    /// `InTransaction`; `Poisoned` if one of them failed.
+    pub fn psync(&self) -> Result<()> {
+        let attached = &self.attached;
+        let result = attached.pool.alive().and_then(|()| match inside_transaction() {
+            true => Err(TransactionError::Inside.into()),
+            false => Ok(attached.space.commits().flush()?),
+        });
+        result.map_err(|cause| attached.error("psync", cause))
+    }
+
+    /// Detaches.
+    ///
+    /// # Errors
+    /// All transactions that returned are safe in any case; after an error the next attach recovers them.
+    pub fn detach(mut self) -> Result<()> {
+        let result = self.attached.end();
+        result.map_err(|cause| self.attached.error("detach", cause))
+    }
+}
+
+impl<T: Plain> Deref for TxObject<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.root()
+    }
+}
+
+impl<T> std::fmt::Debug for TxObject<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TxObject")
+            .field("name", &self.attached.name())
+            .field("len", &self.attached.size())
+            .finish()
+    }
+}
+
+impl<T> private::Part for TxObject<T> {
+    fn attached(&self) -> &Attached {
+        &self.attached
+    }
+}
+
+impl<T> Transactional for TxObject<T> {}

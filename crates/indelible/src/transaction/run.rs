@@ -1,0 +1,328 @@
+//! Running closures as transactions.
+
+#![allow(unsafe_code)]
+
+use super::attached::{Attached, Transactional};
+use super::cell::TxCell;
+use super::space::{Durable, Space};
+use crate::error::{Cause, Error, Result, TransactionError};
+use crate::plain::Plain;
+use crate::pool::{self, Inside};
+use crate::sys::fork;
+use indelible_stm::{BeginError, CommitError, Conflict, Direct, Transaction};
+use indelible_store::error::StoreError;
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::sync::{Arc, Weak};
+
+/// The part that a thread takes in the transactions of a pool.
+type Thread = indelible_stm::Thread<Direct, Durable>;
+
+/// A running transaction: see [`transaction`].
+///
+/// It shows all cells as of one moment, with its own changes, and nobody else sees these before it commits.
+pub struct Tx<'t> {
+    running: Transaction<'t, 'static, Direct, Durable>,
+    objects: &'t [&'t dyn Transactional],
+    /// Of the object that was used last.
+    range: Range<usize>,
+    /// The process that runs it.
+    generation: u32,
+    /// It has met another one: whatever the closure returns, it is run again.
+    conflicted: bool,
+}
+
+/// Runs `body` as a transaction on these objects of one pool: all that it changes becomes durable as one step, before this returns, or nothing does.
+///
+/// It runs beside others as if they came one after the other. If it meets another one, `body` is run again, so that it does nothing that cannot be done again; the error that a
+/// call on the transaction returns then is to be passed on, with `?`. Any other error that it returns, and a panic, undo it. A function that takes
+/// the `Tx` is a part of the transaction.
+///
+/// Everything that it read is durable as well when this returns, also if it changed nothing.
+///
+/// ```
+/// # fn main() -> Result<(), indelible::Error> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+/// # let how = indelible::CreateOptions::new(4096).class(indelible::Class::Transactional);
+/// # pool.create_with("stock", &how)?;
+/// # pool.create_with("orders", &how)?;
+/// use indelible::{TxCell, transaction};
+///
+/// let stock = pool.attach_transactional::<TxCell<u64>>("stock")?;
+/// let orders = pool.attach_transactional::<[TxCell<u64>; 100]>("orders")?;
+/// transaction(&[&stock, &orders], |tx| {
+///     tx.write(&stock, 7)?;
+///     tx.write(&orders[3], 1)
+/// })?;
+/// # assert_eq!(transaction(&[&stock, &orders], |tx| tx.read(&stock))?, 7);
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// What `body` returned; nothing of the transaction is left. Of its own, converted:
+/// - `InTransaction`: one runs on this thread. Pass that one on instead. `DifferentPools`, `Forked`.
+/// - `NoRoom`: it changes more than the pool has room for in its log. Nothing of it is left.
+/// - `Poisoned`, `Io`, `Gone`, `NoSpace`, `Busy`: it could not be made durable, and no transaction in this pool can be from now on. Detach all transactional objects of the pool, and attach
+///   them again: all that was acknowledged is there; this one as a whole or, unless the medium failed, not at all.
+pub fn transaction<R, E: From<Error>>(
+    objects: &[&dyn Transactional],
+    mut body: impl FnMut(&mut Tx<'_>) -> Result<R, E>,
+) -> Result<R, E> {
+    let first = first_of(objects)?;
+    let mut member = Member::of(&first.space);
+    loop {
+        if let Err(cause) = check(first) {
+            return Err(first.error("begin a transaction on", cause).into());
+        }
+        let thread = member.thread.get_or_insert_with(|| first.space.stm.thread());
+        match attempt(thread, first, objects, &mut body) {
+            Attempt::Done(value) => return Ok(value),
+            Attempt::Failed(error) => return Err(error),
+            Attempt::Again => {}
+            Attempt::Short(bytes) => {
+                let room = first.space.commits().make_room(bytes);
+                room.map_err(|error| first.error("commit a transaction on", error))?;
+            }
+        }
+    }
+}
+
+/// The first object, which has the pool and the memory of all.
+fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<&'o Attached> {
+    let Some(first) = objects.first().map(|object| object.attached()) else {
+        return Err(Error::new("begin a transaction", TransactionError::NoObject));
+    };
+    let apart = objects.iter().any(|object| !Arc::ptr_eq(&object.attached().space, &first.space));
+    if apart {
+        return Err(first.error("begin a transaction on", StoreError::DifferentPools));
+    }
+    if pool::inside_transaction() {
+        return Err(first.error("begin a transaction on", TransactionError::Inside));
+    }
+    Ok(first)
+}
+
+fn check(first: &Attached) -> Result<(), Cause> {
+    first.pool.alive()?;
+    Ok(first.space.commits().check()?)
+}
+
+/// How a try ended.
+enum Attempt<R, E> {
+    Done(R),
+    Failed(E),
+    Again,
+    /// The lane has no room for what it changes, which takes so many bytes: nothing of it is left.
+    Short(u64),
+}
+
+fn attempt<R, E: From<Error>>(
+    thread: &mut Thread,
+    first: &Attached,
+    objects: &[&dyn Transactional],
+    body: &mut impl FnMut(&mut Tx<'_>) -> Result<R, E>,
+) -> Attempt<R, E> {
+    let failed = |cause: Cause| Attempt::Failed(first.error("commit a transaction on", cause).into());
+    match thread.begin() {
+        Ok(()) => {}
+        Err(BeginError::Forked) => return failed(Cause::Forked),
+        Err(BeginError::Nested) => return failed(TransactionError::Inside.into()),
+    }
+    let mut ends = Ends { thread, again: Some(false) };
+    let inside = Inside::begin();
+    let Some(running) = ends.thread.running() else { return Attempt::Again };
+    let generation = fork::generation();
+    let mut tx = Tx { running, objects, range: first.range(), generation, conflicted: false };
+    let result = body(&mut tx);
+    if tx.conflicted {
+        ends.again = Some(true);
+        return Attempt::Again;
+    }
+    let value = match result {
+        Ok(value) => value,
+        Err(error) => return Attempt::Failed(error),
+    };
+    let shortage = first.space.shortage(tx.running.writes());
+    if fork::is_stale(generation) {
+        return failed(Cause::Forked);
+    }
+    if shortage > 0 {
+        return Attempt::Short(shortage);
+    }
+    // Actions on commit come after it.
+    drop(inside);
+    ends.again = None;
+    match ends.thread.commit() {
+        Ok(_) => Attempt::Done(value),
+        Err(CommitError::Conflict(_)) => Attempt::Again,
+        Err(CommitError::Refused(error) | CommitError::Unacknowledged(error)) => failed(error.into()),
+        Err(CommitError::Forked) => failed(Cause::Forked),
+    }
+}
+
+/// Aborts a transaction that has not ended otherwise, also if its closure panicked.
+struct Ends<'a> {
+    thread: &'a mut Thread,
+    /// Whether it is run again; `None`: it has ended.
+    again: Option<bool>,
+}
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        if let Some(again) = self.again {
+            self.thread.abort(again);
+        }
+    }
+}
+
+thread_local! {
+    /// The part that the thread takes in the transactions of each pool.
+    static THREADS: RefCell<Vec<(Weak<Space>, Thread)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The thread's part, which is put back when this is dropped: a transaction that begins meanwhile, when one is committed, has its own.
+struct Member {
+    space: Weak<Space>,
+    thread: Option<Thread>,
+}
+
+impl Member {
+    fn of(space: &Arc<Space>) -> Member {
+        let weak = Arc::downgrade(space);
+        let kept = THREADS.try_with(|threads| {
+            let mut threads = threads.borrow_mut();
+            let own = threads.iter().position(|(space, _)| space.ptr_eq(&weak));
+            if own.is_none() {
+                threads.retain(|(space, _)| space.strong_count() > 0);
+            }
+            own.map(|own| threads.swap_remove(own).1)
+        });
+        // While the thread ends there is no place to keep it.
+        let thread = kept.ok().flatten().unwrap_or_else(|| space.stm.thread());
+        Member { space: weak, thread: Some(thread) }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            let _ = THREADS.try_with(|threads| threads.borrow_mut().push((self.space.clone(), thread)));
+        }
+    }
+}
+
+impl Tx<'_> {
+    /// The value of a cell, as of the transaction's moment.
+    ///
+    /// # Errors
+    /// `Conflict`: to be passed on. `NotAttached`: the cell lies in no object of the transaction.
+    #[inline]
+    pub fn read<T: Plain + Copy>(&mut self, cell: &TxCell<T>) -> Result<T> {
+        let from = self.own(cell)?;
+        let mut value = MaybeUninit::<T>::zeroed();
+        // SAFETY: the bytes of a value that is zeroed.
+        let bytes =
+            unsafe { std::slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
+        // SAFETY: whole words of a cell in an object of the transaction, which it has borrowed (2), and that transactions alone change (1).
+        let read = unsafe {
+            match <&mut [u8; 8]>::try_from(&mut *bytes) {
+                Ok(word) => self.running.load(from.cast::<u64>()).map(|bits| *word = bits.to_ne_bytes()),
+                Err(_) => self.running.load_bytes(from.cast(), bytes),
+            }
+        };
+        self.step(read)?;
+        // SAFETY: every bit pattern is a T.
+        Ok(unsafe { value.assume_init() })
+    }
+
+    /// Changes a cell, if the transaction commits.
+    ///
+    /// # Errors
+    /// As for [`read`](Tx::read).
+    #[inline]
+    pub fn write<T: Plain + Copy>(&mut self, cell: &TxCell<T>, value: T) -> Result<()> {
+        let to = self.own(cell)?;
+        // SAFETY: the bytes of a `Plain` value, which has no padding.
+        let bytes = unsafe { std::slice::from_raw_parts((&raw const value).cast::<u8>(), size_of::<T>()) };
+        // SAFETY: as for `read`; the memory is mapped for storing.
+        let written = unsafe {
+            match <[u8; 8]>::try_from(bytes) {
+                Ok(word) => self.running.store(to.cast::<u64>(), u64::from_ne_bytes(word)),
+                Err(_) => self.running.store_bytes(to.cast(), bytes),
+            }
+        };
+        self.step(written)
+    }
+
+    /// Changes a cell to what `change` makes of its value.
+    ///
+    /// # Errors
+    /// As for [`read`](Tx::read).
+    #[inline]
+    pub fn update<T: Plain + Copy>(&mut self, cell: &TxCell<T>, change: impl FnOnce(T) -> T) -> Result<()> {
+        let value = self.read(cell)?;
+        self.write(cell, change(value))
+    }
+
+    /// Has something done once the transaction is durable, in the order of these calls; a try that does not commit drops it.
+    pub fn on_commit(&mut self, action: impl FnOnce() + 'static) {
+        self.running.on_commit(Box::new(action));
+    }
+
+    /// Has something done if this try of the transaction does not commit, for whatever reason, the last call first.
+    pub fn on_abort(&mut self, action: impl FnOnce() + 'static) {
+        self.running.on_abort(Box::new(action));
+    }
+
+    /// Has the transaction run again, alone in its pool, unless it is so already: it meets no other then. For one that takes long, or must not be run often.
+    ///
+    /// # Errors
+    /// `Conflict`: to be passed on.
+    pub fn alone(&mut self) -> Result<()> {
+        if self.running.is_alone() {
+            return Ok(());
+        }
+        let conflict = self.running.restart_alone();
+        self.step(Err(conflict))
+    }
+
+    /// The cell's address, if it lies in an object of the transaction.
+    #[inline]
+    fn own<T: Plain + Copy>(&mut self, cell: &TxCell<T>) -> Result<*mut T> {
+        let () = TxCell::<T>::LAYOUT;
+        let address = cell.address();
+        let within = |range: &Range<usize>| {
+            let start = address.addr();
+            range.start <= start && start + size_of::<T>() <= range.end
+        };
+        if !within(&self.range) {
+            let mut ranges = self.objects.iter().map(|object| object.attached().range());
+            self.range = ranges.find(within).ok_or_else(|| refused(TransactionError::Elsewhere))?;
+        }
+        if fork::is_stale(self.generation) {
+            return Err(refused(Cause::Forked));
+        }
+        Ok(address)
+    }
+
+    #[inline]
+    fn step<T>(&mut self, done: Result<T, Conflict>) -> Result<T> {
+        done.map_err(|Conflict { .. }| {
+            self.conflicted = true;
+            refused(TransactionError::Conflict)
+        })
+    }
+}
+
+#[cold]
+fn refused(cause: impl Into<Cause>) -> Error {
+    Error::new("use a cell in a transaction", cause)
+}
+
+impl std::fmt::Debug for Tx<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tx").field("objects", &self.objects.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,60 @@
+//! Threads whose transactions become durable in the order of their numbers.
+
+use crate::commits::{attach, begin_on_disk, recovered, spawn};
+use crate::error::StoreError;
+use crate::store::{ChangedLine, Commits};
+use std::sync::Arc;
+
+/// Two threads commit, each to an object of its own, under the numbers 1 and 2, and tell and wait in any order. `WRITES`: the durable
+/// writes that succeed; all of them if there are more than it takes.
+fn two_commits<const WRITES: u32>() {
+    spawn(|| {
+        let (medium, disk, store) = begin_on_disk();
+        let (a, b) = (attach(&store, "a"), attach(&store, "b"));
+        let slots = [a.object().offset, b.object().offset];
+        let commits = Arc::new(Commits::default());
+        commits.join(a).unwrap();
+        commits.join(b).unwrap();
+        if WRITES < 2 {
+            disk.fail_after(WRITES);
+        }
+        let commit = move |commits: &Commits, number: u64| {
+            let object = slots[number as usize - 1];
+            let line = ChangedLine { object, offset: 64, bytes: [number as u8; 64] };
+            match commits.tell(number, vec![line]) {
+                Ok(()) => commits.wait(number),
+                Err(error) => {
+                    commits.skip(number);
+                    Err(error)
+                }
+            }
+        };
+        let others = commits.clone();
+        let thread = spawn(move || commit(&others, 2).is_ok());
+        let first = commit(&commits, 1).is_ok();
+        let done = [first, thread.join().unwrap()];
+        let failed = done.contains(&false);
+        assert_eq!(failed, matches!(commits.check(), Err(StoreError::Poisoned)));
+        assert!(failed || commits.flush().is_ok());
+        assert!(WRITES > 0 || failed);
+        std::mem::forget(commits);
+        // A write that fails leaves nothing here. What is there is a prefix, and has what was acknowledged.
+        let found = [recovered(&medium, "a", 1) == 1, recovered(&medium, "b", 1) == 2];
+        assert_eq!(found, done);
+        assert!(found[0] || !found[1], "the second is there without the first");
+    })
+    .join()
+    .unwrap();
+}
+
+pub(crate) fn acknowledged_transactions_are_durable() {
+    two_commits::<2>();
+}
+
+pub(crate) fn none_is_acknowledged_after_a_failure() {
+    two_commits::<0>();
+}
+
+pub(crate) fn the_first_may_be_there_without_the_second() {
+    two_commits::<1>();
+}

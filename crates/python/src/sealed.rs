@@ -1,0 +1,46 @@
+//! Changes of sealed objects that nobody has attached: `indelible.Pool` has them as methods.
+
+use crate::pool::Pool;
+use crate::seal_key::SealKey;
+use pyo3::prelude::*;
+
+/// See `Pool.resize`.
+#[pyfunction]
+pub(crate) fn _resize(
+    pool: &Bound<'_, Pool>,
+    name: &str,
+    size: u64,
+    key: Option<&[u8]>,
+    seal: Option<&Bound<'_, SealKey>>,
+) -> PyResult<()> {
+    let (key, seal) = (key.unwrap_or_default(), seal.map(|seal| &seal.get().key));
+    pool.get().with(pool.py(), "resize", |pool| match seal {
+        Some(seal) => pool.resize_sealed(name, size, key, seal),
+        None => pool.resize(name, size, key),
+    })
+}
+
+/// See `Pool.reencrypt`.
+#[pyfunction]
+pub(crate) fn _reencrypt(
+    pool: &Bound<'_, Pool>,
+    name: &str,
+    seals: Vec<Bound<'_, SealKey>>,
+    key: Option<&[u8]>,
+) -> PyResult<()> {
+    let seals: Vec<&indelible::SealKey> = seals.iter().map(|seal| &seal.get().key).collect();
+    let key = key.unwrap_or_default();
+    pool.get().with(pool.py(), "give another key to", |pool| pool.reencrypt(name, key, &seals, |_, _| {}))
+}
+
+/// See `Pool.set_anchor`.
+#[pyfunction]
+pub(crate) fn _set_anchor(
+    pool: &Bound<'_, Pool>,
+    name: &str,
+    seal: &Bound<'_, SealKey>,
+    key: Option<&[u8]>,
+) -> PyResult<()> {
+    let (key, seal) = (key.unwrap_or_default(), &seal.get().key);
+    pool.get().with(pool.py(), "set the anchor of", |pool| pool.set_anchor(name, key, seal))
+}

@@ -1,0 +1,206 @@
+//! Reading and changing words in a transaction.
+//!
+//! A word is read between two looks at its stripe. It belongs to the snapshot, else the snapshot is made
+//! a later one in which all that was read before is still so; or the transaction is doomed. So no
+//! transaction ever sees two states of memory at once (opacity). A line that is changed is owned from then on, and the change waits
+//! in the write set.
+//!
+//! # Invariants
+//!
+//! 1. The caller of an unsafe function here promises of the bytes what [`Memory`] asks of words: they are there until the transaction
+//!    has ended, together with the rest of their words.
+//! 2. A line in the write set has only bytes that the caller stored to.
+
+use super::descriptor::Descriptor;
+use super::error::Conflict;
+use super::memory::Memory;
+use super::sink::Sink;
+use super::stripes::{LINE, State};
+use super::sync::{Ordering, fence};
+use super::write_set::{Entry, NONE, bits};
+
+/// Bytes of a word.
+pub(crate) const WORD: usize = 8;
+
+/// The bytes `from..to` of a word, as a mask.
+#[inline]
+const fn mask(from: usize, to: usize) -> u8 {
+    ((1_u16 << to) - (1_u16 << from)) as u8
+}
+
+impl<M: Memory, S: Sink> Descriptor<M, S> {
+    /// The word at this address, a multiple of 8.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 1.
+    #[inline]
+    pub(crate) unsafe fn load_word(&mut self, address: usize) -> Result<u64, Conflict> {
+        let stripe = self.stm.stripes.of(address);
+        loop {
+            let seen = self.stm.stripes.look(stripe);
+            if self.covers(seen) {
+                // SAFETY: the caller's promise (1).
+                let value = unsafe { self.stm.memory.load(address) };
+                fence(Ordering::Acquire);
+                if !self.stm.stripes.is_still(stripe, seen) {
+                    continue;
+                }
+                self.note_read(stripe, seen);
+                return Ok(value);
+            }
+            if seen.is_owner(self.number) {
+                // SAFETY: the caller's promise (1).
+                return Ok(unsafe { self.load_owned(address, seen.line()) });
+            }
+            if seen.is_owned() { self.wait_for(stripe)? } else { self.extend()? }
+        }
+    }
+
+    /// Remembers that a stripe was read, but for one that was read just before.
+    #[inline]
+    fn note_read(&mut self, stripe: usize, seen: State) {
+        let read = (stripe as u32, seen);
+        if self.reads.last() != Some(&read) {
+            self.reads.push(read);
+        }
+    }
+
+    /// A word on a stripe that the transaction owns.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 1.
+    unsafe fn load_owned(&self, address: usize, newest: u32) -> u64 {
+        let line = self.writes.find(newest, address & !(LINE - 1)).map(|at| &self.writes.lines[at]);
+        let word = address % LINE / WORD;
+        let (own, changed) = line.map_or((0, 0), |line| (line.words[word], line.changed(word)));
+        if changed == u8::MAX {
+            return own;
+        }
+        // SAFETY: the caller's promise (1).
+        let below = unsafe { self.stm.memory.load(address) };
+        below & !bits(changed) | own
+    }
+
+    /// Changes the bytes `mask` of the word at this address, a multiple of 8.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 1, and the word may be stored to.
+    #[inline]
+    pub(crate) unsafe fn store_word(&mut self, address: usize, value: u64, mask: u8) -> Result<(), Conflict> {
+        let line = self.line(address & !(LINE - 1))?;
+        self.writes.lines[line].set(address % LINE / WORD, value, mask);
+        Ok(())
+    }
+
+    /// The line at this address in the write set; the transaction owns its stripe.
+    #[inline]
+    fn line(&mut self, address: usize) -> Result<usize, Conflict> {
+        let stripe = self.stm.stripes.of(address);
+        loop {
+            let seen = self.stm.stripes.look(stripe);
+            if seen.is_owner(self.number) {
+                if let Some(at) = self.writes.find(seen.line(), address) {
+                    return Ok(at);
+                }
+                let at = self.add_line(address, stripe, None, seen.line());
+                self.stm.stripes.rename(stripe, State::owned(self.number, at as u32));
+                return Ok(at);
+            }
+            if self.covers(seen) {
+                let own = State::owned(self.number, self.writes.lines.len() as u32);
+                if self.stm.stripes.take(stripe, seen, own) {
+                    return Ok(self.add_line(address, stripe, Some(seen), NONE));
+                }
+                continue;
+            }
+            if seen.is_owned() { self.wait_for(stripe)? } else { self.extend()? }
+        }
+    }
+
+    fn add_line(&mut self, address: usize, stripe: usize, before: Option<State>, next: u32) -> usize {
+        self.writes.lines.push(Entry { address, mask: 0, words: [0; 8], stripe, before, next });
+        self.writes.lines.len() - 1
+    }
+
+    /// `size` bytes, at most 8, at any address, in the lowest bytes of the result.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 1.
+    #[inline]
+    pub(crate) unsafe fn load_bits(&mut self, address: usize, size: usize) -> Result<u64, Conflict> {
+        let at = address % WORD;
+        if at + size <= WORD {
+            // SAFETY: the caller's promise (1).
+            return Ok(unsafe { self.load_word(address - at) }? >> (8 * at));
+        }
+        // SAFETY: the caller's promise, for both words (1).
+        let (low, high) = unsafe { (self.load_word(address - at)?, self.load_word(address - at + WORD)?) };
+        Ok(low >> (8 * at) | high << (8 * (WORD - at)))
+    }
+
+    /// Changes `size` bytes, at most 8, at any address to the lowest ones of `value`.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 1, and the bytes may be stored to.
+    #[inline]
+    pub(crate) unsafe fn store_bits(
+        &mut self,
+        address: usize,
+        size: usize,
+        value: u64,
+    ) -> Result<(), Conflict> {
+        let at = address % WORD;
+        let inside = (at + size).min(WORD);
+        // SAFETY: the caller's promise (1).
+        unsafe { self.store_word(address - at, value << (8 * at), mask(at, inside)) }?;
+        if at + size > WORD {
+            let high = value >> (8 * (WORD - at));
+            // SAFETY: the caller's promise, for the second word (1).
+            unsafe { self.store_word(address - at + WORD, high, mask(0, at + size - WORD)) }?;
+        }
+        Ok(())
+    }
+
+    /// Fills `into` with the bytes at this address.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 1.
+    pub(crate) unsafe fn load_bytes(&mut self, address: usize, into: &mut [u8]) -> Result<(), Conflict> {
+        let mut done = 0;
+        while done < into.len() {
+            let (at, rest) = ((address + done) % WORD, into.len() - done);
+            let count = rest.min(WORD - at);
+            // SAFETY: the caller's promise (1).
+            let word = unsafe { self.load_word(address + done - at) }?;
+            into[done..done + count].copy_from_slice(&word.to_le_bytes()[at..at + count]);
+            done += count;
+        }
+        Ok(())
+    }
+
+    /// Changes the bytes at this address.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 1, and the bytes may be stored to.
+    pub(crate) unsafe fn store_bytes(&mut self, address: usize, bytes: &[u8]) -> Result<(), Conflict> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let (at, rest) = ((address + done) % WORD, bytes.len() - done);
+            let count = rest.min(WORD - at);
+            let mut word = [0; WORD];
+            word[at..at + count].copy_from_slice(&bytes[done..done + count]);
+            let (value, mask) = (u64::from_le_bytes(word), mask(at, at + count));
+            // SAFETY: the caller's promise (1).
+            unsafe { self.store_word(address + done - at, value, mask) }?;
+            done += count;
+        }
+        Ok(())
+    }
+}

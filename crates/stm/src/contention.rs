@@ -1,0 +1,58 @@
+//! The behaviour of a thread after a conflict: it waits a random time, longer each time, and at last asks to be alone.
+
+use super::sync::{spin_loop, yield_now};
+
+/// Conflicts of a transaction after which it runs alone.
+const ALONE_AFTER: u32 = 16;
+/// Conflicts after which it gives its processor away while it waits: the other may need that to get on.
+const YIELD_AFTER: u32 = 2;
+
+/// The conflicts of one transaction.
+#[derive(Debug)]
+pub(crate) struct Contention {
+    conflicts: u32,
+    random: u64,
+}
+
+impl Contention {
+    /// `seed` tells threads apart, so that they do not wait in step.
+    pub(crate) fn new(seed: u64) -> Self {
+        Contention { conflicts: 0, random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1 }
+    }
+
+    /// The transaction is over.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        self.conflicts = 0;
+    }
+
+    /// Whether the next try has to be alone.
+    #[inline]
+    pub(crate) fn wants_alone(&self) -> bool {
+        self.conflicts >= ALONE_AFTER
+    }
+
+    /// The next try is to be alone.
+    pub(crate) fn ask_alone(&mut self) {
+        self.conflicts = ALONE_AFTER;
+    }
+
+    /// After a conflict: waits.
+    #[cold]
+    pub(crate) fn back_off(&mut self) {
+        self.conflicts += 1;
+        if self.wants_alone() {
+            return;
+        }
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let longest = 16_u64 << self.conflicts.min(8);
+        for _ in 0..self.random % longest {
+            spin_loop();
+        }
+        if self.conflicts > YIELD_AFTER {
+            yield_now();
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! A thread's transaction: what it has read and changed, and the snapshot in which all of that is so.
+
+use super::actions::Actions;
+use super::contention::Contention;
+use super::error::{BeginError, Conflict};
+use super::gate::{ForkedChild, Seat};
+use super::memory::Memory;
+use super::mutant::Mutant;
+use super::sink::Sink;
+use super::stm::Stm;
+use super::stripes::State;
+use super::sync::{SPINS, spin_loop, thread_local};
+use super::write_set::WriteSet;
+use std::cell::Cell;
+use std::sync::Arc;
+
+thread_local! {
+    /// Whether this thread is in a transaction, of whatever memory.
+    // loom's macro knows no constants.
+    #[allow(clippy::missing_const_for_thread_local)]
+    static IN_TRANSACTION: Cell<bool> = Cell::new(false);
+}
+
+/// How far a transaction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Idle,
+    Running,
+    /// It has met another one, and owns nothing any more.
+    Doomed,
+    /// It has its sequence number, which is to be told to the sink.
+    Sequenced(u64),
+    /// It is committed; its changes are on their way to memory.
+    Storing(u64),
+}
+
+/// A transaction of one thread after the other, with what the thread keeps in between.
+pub(crate) struct Descriptor<M: Memory, S: Sink> {
+    pub(crate) stm: Arc<Stm<M, S>>,
+    seat: Arc<Seat>,
+    pub(crate) number: u32,
+    /// Stripes whose state is below this one are free, and as of the snapshot; there are none for a transaction that is doomed or over.
+    limit: State,
+    pub(crate) snapshot: u64,
+    /// Stripes that were read, as they were then.
+    pub(crate) reads: Vec<(u32, State)>,
+    pub(crate) writes: WriteSet,
+    pub(crate) phase: Phase,
+    pub(crate) alone: bool,
+    pub(crate) actions: Actions,
+    pub(crate) contention: Contention,
+    pub(crate) own: S::Own,
+}
+
+impl<M: Memory, S: Sink> Descriptor<M, S> {
+    pub(crate) fn new(stm: Arc<Stm<M, S>>) -> Self {
+        let (seat, number) = stm.gate.seat();
+        Descriptor {
+            stm,
+            seat,
+            number,
+            limit: State::free(0),
+            snapshot: 0,
+            reads: Vec::new(),
+            writes: WriteSet::default(),
+            phase: Phase::Idle,
+            alone: false,
+            actions: Actions::default(),
+            contention: Contention::new(u64::from(number) + 1),
+            own: S::Own::default(),
+        }
+    }
+
+    /// Begins a transaction, or has the thread alone for what is no transaction of this kind.
+    pub(crate) fn begin(&mut self) -> Result<(), BeginError> {
+        if self.phase != Phase::Idle || IN_TRANSACTION.with(Cell::get) {
+            return Err(BeginError::Nested);
+        }
+        self.alone = self.contention.wants_alone();
+        let entered = match self.alone {
+            true => self.stm.gate.close(),
+            false => self.stm.gate.enter(&self.seat, self.stm.clock.now()),
+        };
+        entered.map_err(|ForkedChild| BeginError::Forked)?;
+        IN_TRANSACTION.with(|inside| inside.set(true));
+        self.take_snapshot(self.stm.clock.now());
+        self.phase = Phase::Running;
+        Ok(())
+    }
+
+    #[inline]
+    fn take_snapshot(&mut self, now: u64) {
+        self.snapshot = now;
+        self.limit = State::free(now + 1);
+    }
+
+    /// The thread is in no transaction any more. It owns no stripe.
+    #[inline]
+    pub(crate) fn leave(&mut self) {
+        self.phase = Phase::Idle;
+        self.limit = State::free(0);
+        self.reads.clear();
+        self.writes.lines.clear();
+        if self.alone {
+            self.alone = false;
+            self.stm.gate.open();
+        } else {
+            self.seat.leave();
+        }
+        // A thread that ends has no such variable any more, and begins nothing.
+        let _ = IN_TRANSACTION.try_with(|inside| inside.set(false));
+    }
+
+    /// Whether a stripe is free, and as of the snapshot.
+    #[inline]
+    pub(crate) fn covers(&self, state: State) -> bool {
+        state < self.limit
+    }
+
+    /// Makes the snapshot a later one, if all that was read is still so.
+    #[cold]
+    pub(crate) fn extend(&mut self) -> Result<(), Conflict> {
+        if self.phase != Phase::Running {
+            return Err(Conflict);
+        }
+        let now = self.stm.clock.now();
+        if !self.is_valid() && !self.stm.broken.is(Mutant::DoomedGoesOn) {
+            return Err(self.doom());
+        }
+        self.take_snapshot(now);
+        if !self.alone {
+            self.seat.advance(now);
+        }
+        Ok(())
+    }
+
+    /// Whether all that was read is still so.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.reads.iter().all(|&(stripe, seen)| {
+            let state = self.stm.stripes.look(stripe as usize);
+            state == seen || state.is_owner(self.number) && self.writes.before(state.line()) == Some(seen)
+        })
+    }
+
+    /// Waits a short time for the owner of a stripe.
+    #[cold]
+    pub(crate) fn wait_for(&mut self, stripe: usize) -> Result<(), Conflict> {
+        for _ in 0..SPINS {
+            if !self.stm.stripes.look(stripe).is_owned() {
+                return Ok(());
+            }
+            spin_loop();
+        }
+        Err(self.doom())
+    }
+
+    /// The transaction cannot commit: gives back all that it owns, and reads and stores nothing from now on.
+    #[cold]
+    pub(crate) fn doom(&mut self) -> Conflict {
+        self.give_back();
+        self.limit = State::free(0);
+        self.phase = Phase::Doomed;
+        Conflict
+    }
+
+    /// Has the stripes as they were; forgets the changes.
+    fn give_back(&mut self) {
+        for line in &self.writes.lines {
+            if let Some(before) = line.before {
+                self.stm.stripes.release(line.stripe, before);
+            }
+        }
+        self.writes.lines.clear();
+    }
+
+    /// Ends a transaction without effect, wherever it is; one that is committed already ends as such.
+    pub(crate) fn abort(&mut self) {
+        match self.phase {
+            Phase::Idle => return,
+            Phase::Running | Phase::Doomed => {}
+            Phase::Sequenced(sequence) => self.stm.sink.skipped(&mut self.own, sequence),
+            Phase::Storing(sequence) => {
+                self.release(sequence);
+                self.leave();
+                return self.actions.forget();
+            }
+        }
+        self.give_back();
+        self.leave();
+        self.actions.aborted();
+    }
+
+    /// Gives the stripes back as changed by this commit.
+    #[inline]
+    pub(crate) fn release(&self, sequence: u64) {
+        for line in &self.writes.lines {
+            if line.before.is_some() {
+                self.stm.stripes.release(line.stripe, State::free(sequence));
+            }
+        }
+    }
+}
+
+impl<M: Memory, S: Sink> Drop for Descriptor<M, S> {
+    fn drop(&mut self) {
+        self.abort();
+        self.stm.gate.vacate(self.number);
+    }
+}

@@ -1,0 +1,143 @@
+//! Errors of a word and its check word, as what they do to the two sums that are zero in an undamaged word.
+//!
+//! A word W = A‖B and its check word E = C‖D have 32 columns of four bits, one of each half. The sum of halves,
+//! F = A ⊕ B ⊕ C ⊕ D, has a one for each column with an odd number of wrong bits. The sum S = CRC(W) ⊕ D is that of what the wrong
+//! bits add to it, for each bit its *share*; bits of C have none.
+
+use super::crc::portable;
+
+/// A half of W or E.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Half {
+    A,
+    B,
+    C,
+    D,
+}
+
+pub(crate) const HALVES: [Half; 4] = [Half::A, Half::B, Half::C, Half::D];
+
+/// The bit of a column in W‖E, 128 bits.
+#[inline]
+pub(crate) const fn bit(half: Half, column: u32) -> u128 {
+    1 << (column
+        + match half {
+            Half::A => 96,
+            Half::B => 64,
+            Half::C => 32,
+            Half::D => 0,
+        })
+}
+
+/// What that bit adds to S, if it is wrong.
+#[inline]
+pub(crate) const fn share(half: Half, column: u32) -> u32 {
+    match half {
+        Half::A => portable(1 << (column + 32)),
+        Half::B => portable(1 << column),
+        Half::C => 0,
+        Half::D => 1 << column,
+    }
+}
+
+/// Shares of all bits, by column and half.
+pub(crate) const SHARES: [[u32; 4]; 32] = {
+    let mut shares = [[0; 4]; 32];
+    let mut at = 0;
+    while at < 128 {
+        let (column, half) = (at / 4, at % 4);
+        shares[column][half] = share(HALVES[half], column as u32);
+        at += 1;
+    }
+    shares
+};
+
+/// Two wrong bits of one column, which cancel out in F; or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pair {
+    /// What they add to S.
+    pub(crate) share: u32,
+    /// The bits.
+    pub(crate) bits: u128,
+}
+
+/// None, and the six pairs of each column.
+pub(crate) const PAIRS: [Pair; 193] = {
+    let mut pairs = [Pair { share: 0, bits: 0 }; 193];
+    let (mut at, mut column) = (1, 0);
+    while column < 32 {
+        let mut first = 0;
+        while first < 4 {
+            let mut second = first + 1;
+            while second < 4 {
+                let shares = SHARES[column as usize];
+                pairs[at] = Pair {
+                    share: shares[first] ^ shares[second],
+                    bits: bit(HALVES[first], column) | bit(HALVES[second], column),
+                };
+                at += 1;
+                second += 1;
+            }
+            first += 1;
+        }
+        column += 1;
+    }
+    pairs
+};
+
+/// Places of a table in which pairs are found by what they add to S.
+const PLACES: usize = 1024;
+/// Whose upper bits are the place to begin at.
+const FACTOR: u32 = 0x9e37_79b1;
+
+const fn place(share: u32) -> usize {
+    (share.wrapping_mul(FACTOR) >> 22) as usize
+}
+
+/// Numbers of pairs, plus one; 0 for none.
+static TABLE: [u8; PLACES] = {
+    let mut table = [0; PLACES];
+    let mut number = 0;
+    while number < PAIRS.len() {
+        let mut at = place(PAIRS[number].share);
+        while table[at] != 0 {
+            at = (at + 1) % PLACES;
+        }
+        table[at] = number as u8 + 1;
+        number += 1;
+    }
+    table
+};
+
+static BY_NUMBER: [Pair; 193] = PAIRS;
+
+/// The pair, or none, that adds this to S. No two add the same.
+#[inline]
+pub(crate) fn pair_of(share: u32) -> Option<Pair> {
+    let mut at = place(share);
+    loop {
+        let number = TABLE[at];
+        if number == 0 {
+            return None;
+        }
+        let pair = BY_NUMBER[usize::from(number) - 1];
+        if pair.share == share {
+            return Some(pair);
+        }
+        at = (at + 1) % PLACES;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_found_by_what_they_add() {
+        for pair in PAIRS {
+            assert_eq!(pair_of(pair.share), Some(pair));
+            assert!(pair.bits.count_ones() == 2 || pair == Pair::default());
+        }
+        assert_eq!((0..1_000_000).filter(|share| pair_of(*share).is_some()).count(), 21);
+    }
+}

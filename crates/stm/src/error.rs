@@ -1,0 +1,75 @@
+//! Why transactions do not commit.
+
+/// The transaction has met another one, and nothing that it goes on to do has an effect: it is to return, and to be
+/// run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the transaction has met another one; return this error from the closure, which is run again")]
+#[non_exhaustive]
+pub struct Conflict;
+
+/// How a closure says that its transaction is not to commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Abort<E> {
+    /// It has to be run again.
+    Conflict(Conflict),
+    /// The program wants it undone.
+    Cancel(E),
+}
+
+impl<E> From<Conflict> for Abort<E> {
+    fn from(conflict: Conflict) -> Self {
+        Abort::Conflict(conflict)
+    }
+}
+
+/// Why a transaction could not begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BeginError {
+    /// The thread is in a transaction: pass that one on instead.
+    #[error(
+        "a transaction runs on this thread already; use it, by passing it to the function that needs one"
+    )]
+    Nested,
+    /// The process is a child of the one whose memory this is.
+    #[error(
+        "this process was forked from the one that has the transactional memory; attach the objects anew"
+    )]
+    Forked,
+}
+
+/// Why a step to commit failed. `R` is the sink's error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommitError<R> {
+    /// It is aborted, and can be run again.
+    #[error(transparent)]
+    Conflict(#[from] Conflict),
+    /// The sink refused it: it is aborted.
+    #[error("the commit was refused, and nothing of the transaction is left")]
+    Refused(#[source] R),
+    /// It is committed in memory; whether it is durable nobody knows.
+    #[error("the transaction is committed in memory, and may not be durable")]
+    Unacknowledged(#[source] R),
+    /// The process was forked while the transaction ran: it is aborted in the child.
+    #[error("this process was forked in the middle of a transaction, which goes on in its parent alone")]
+    Forked,
+}
+
+/// Why a transaction did not take place. `E` is the closure's own error, `R` the sink's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error<E, R> {
+    /// The closure cancelled it.
+    #[error("the transaction was cancelled, and nothing of it is left")]
+    Cancelled(#[source] E),
+    /// It did not begin.
+    #[error(transparent)]
+    Begin(#[from] BeginError),
+    /// The sink refused it: nothing of it is left.
+    #[error("the commit was refused, and nothing of the transaction is left")]
+    Refused(#[source] R),
+    /// It is committed in memory; whether it is durable nobody knows.
+    #[error("the transaction is committed in memory, and may not be durable")]
+    Unacknowledged(#[source] R),
+    /// The process was forked while the transaction ran: it is aborted in the child.
+    #[error("this process was forked in the middle of a transaction, which goes on in its parent alone")]
+    Forked,
+}

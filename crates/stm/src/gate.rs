@@ -1,0 +1,179 @@
+//! Which transactions run, and how one thread gets to be alone.
+//!
+//! A thread announces a transaction in its seat and then looks at the gate; a thread that wants to be alone closes the
+//! gate and then looks at the seats. Both are sequentially consistent, so that one of the two sees the other.
+
+use super::sync::total::AtomicU64;
+use super::sync::{Condvar, Mutex, MutexGuard, Ordering, SPINS, spin_loop, yield_now};
+use std::sync::{Arc, PoisonError};
+
+/// The gate lets transactions begin.
+const OPEN: u64 = 0;
+/// One thread is alone, or waits for the others to end.
+const CLOSED: u64 = 1;
+/// This process is the child of a fork: nothing begins here any more.
+const FORKED: u64 = 2;
+
+/// This process is a child of the one that made the memory: transactions end here without effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ForkedChild;
+
+/// A thread's announcement of its transaction: 0 for none, else one more than a lower bound of its snapshot.
+#[repr(align(128))]
+#[derive(Debug)]
+pub(crate) struct Seat(AtomicU64);
+
+impl Seat {
+    fn free() -> Arc<Seat> {
+        Arc::new(Seat(AtomicU64::new(0)))
+    }
+
+    /// Says that the snapshot is a later one now.
+    pub(crate) fn advance(&self, snapshot: u64) {
+        self.0.store(snapshot + 1, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn leave(&self) {
+        self.0.store(0, Ordering::Release);
+    }
+
+    /// Waits until what it says is `done`.
+    fn wait(&self, done: impl Fn(u64) -> bool) {
+        let mut rounds = 0;
+        while !done(self.0.load(Ordering::SeqCst)) {
+            rounds += 1;
+            if rounds < SPINS {
+                spin_loop();
+            } else {
+                yield_now();
+            }
+        }
+    }
+}
+
+/// The seats of all threads; the number of a seat is its owner's in the stripes.
+#[derive(Debug, Default)]
+struct Seats {
+    all: Vec<Option<Arc<Seat>>>,
+}
+
+/// The gate.
+#[repr(align(128))]
+#[derive(Debug)]
+pub(crate) struct Gate {
+    state: AtomicU64,
+    /// Whether a thread has the right to be alone.
+    taken: Mutex<bool>,
+    given_back: Condvar,
+    seats: Mutex<Seats>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        Gate {
+            state: AtomicU64::new(OPEN),
+            taken: Mutex::new(false),
+            given_back: Condvar::new(),
+            seats: Mutex::new(Seats::default()),
+        }
+    }
+
+    /// A seat for a thread, and its number. In a child of a fork nobody else knows of it: locks may be held for ever there.
+    pub(crate) fn seat(&self) -> (Arc<Seat>, u32) {
+        let seat = Seat::free();
+        if self.is_forked() {
+            return (seat, 0);
+        }
+        let mut seats = lock(&self.seats);
+        let number = seats.all.iter().position(Option::is_none).unwrap_or(seats.all.len());
+        if number == seats.all.len() {
+            seats.all.push(None);
+        }
+        seats.all[number] = Some(seat.clone());
+        (seat, u32::try_from(number).expect("fewer threads than numbers"))
+    }
+
+    /// The thread with this seat has ended.
+    pub(crate) fn vacate(&self, number: u32) {
+        if !self.is_forked() {
+            lock(&self.seats).all[number as usize] = None;
+        }
+    }
+
+    /// Announces a transaction whose snapshot will be `now` or later; waits for a thread that is alone.
+    #[inline]
+    pub(crate) fn enter(&self, seat: &Seat, now: u64) -> Result<(), ForkedChild> {
+        loop {
+            seat.0.store(now + 1, Ordering::SeqCst);
+            let state = self.state.load(Ordering::SeqCst);
+            if state == OPEN {
+                return Ok(());
+            }
+            seat.leave();
+            if state == FORKED {
+                return Err(ForkedChild);
+            }
+            drop(self.wait_for_right());
+        }
+    }
+
+    /// Waits until no thread has the right to be alone.
+    #[cold]
+    fn wait_for_right(&self) -> MutexGuard<'_, bool> {
+        let mut taken = lock(&self.taken);
+        while *taken {
+            taken = self.given_back.wait(taken).unwrap_or_else(PoisonError::into_inner);
+        }
+        taken
+    }
+
+    /// Waits until no other transaction runs; none begins until [`Gate::open`]. The caller runs none.
+    #[cold]
+    pub(crate) fn close(&self) -> Result<(), ForkedChild> {
+        if self.is_forked() {
+            return Err(ForkedChild);
+        }
+        *self.wait_for_right() = true;
+        self.state.store(CLOSED, Ordering::SeqCst);
+        self.wait_for_all(|said| said == 0);
+        Ok(())
+    }
+
+    /// Ends what [`Gate::close`] began.
+    #[cold]
+    pub(crate) fn open(&self) {
+        if self.is_forked() {
+            return;
+        }
+        self.state.store(OPEN, Ordering::SeqCst);
+        *lock(&self.taken) = false;
+        self.given_back.notify_all();
+    }
+
+    /// Waits until no transaction runs whose snapshot is before `sequence`.
+    pub(crate) fn quiesce(&self, sequence: u64) {
+        self.wait_for_all(|said| said == 0 || said > sequence);
+    }
+
+    /// Waits until each seat has said something that is `done`. Seats are taken and vacated meanwhile, also by transactions
+    /// that are waited for.
+    fn wait_for_all(&self, done: impl Fn(u64) -> bool) {
+        let seats: Vec<Arc<Seat>> = lock(&self.seats).all.iter().flatten().cloned().collect();
+        seats.iter().for_each(|seat| seat.wait(&done));
+    }
+
+    /// This process is the child of a fork. One atomic store.
+    pub(crate) fn fork(&self) {
+        self.state.store(FORKED, Ordering::SeqCst);
+    }
+
+    #[inline]
+    pub(crate) fn is_forked(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == FORKED
+    }
+}

@@ -1,0 +1,63 @@
+//! A software transactional memory in which commits are told to a sink, in the order in which they serialise.
+//!
+//! Threads run closures as transactions; each sees memory as of one moment, with its own changes, and changes it at one moment or not at
+//! all. The unit of conflicts is the cache line. Changes wait in the transaction until it commits; then its [`Sink`] gets them, line by
+//! line and with a sequence number, before they are stored to memory and before others see them. Without a sink
+//! ([`Volatile`]) it is a transactional memory as such.
+//!
+//! ```
+//! use indelible_stm::{Abort, Direct, Stm, TxWord, Volatile};
+//!
+//! let (from, to) = (TxWord::new(10), TxWord::new(0));
+//! let stm = Stm::new(Direct, Volatile);
+//! let mut thread = stm.thread();
+//! let result = thread.atomically(|tx| {
+//!     let money = tx.get(&from)?;
+//!     let left = money.checked_sub(3).ok_or(Abort::Cancel("not enough"))?;
+//!     tx.set(&from, left)?;
+//!     let before = tx.get(&to)?;
+//!     tx.set(&to, before + 3)?;
+//!     Ok(())
+//! });
+//! assert!(result.is_ok());
+//! assert_eq!((from.into_inner(), to.into_inner()), (7, 3));
+//! ```
+//!
+//! The algorithm is that of word-based, time-based transactional memories with write-back and ownership from the first
+//! store, after "Time-Based Software Transactional Memory" (Felber, Fetzer, Marlier, Riegel, 2010), with one stripe for a line.
+#![deny(unsafe_code)]
+
+#[allow(unsafe_code)]
+mod access;
+mod actions;
+mod clock;
+#[allow(unsafe_code)]
+mod commit;
+mod contention;
+mod descriptor;
+pub mod ecc;
+mod error;
+mod gate;
+#[allow(unsafe_code)]
+mod memory;
+mod mutant;
+mod sink;
+mod stm;
+mod stripes;
+mod sync;
+mod thread;
+#[allow(unsafe_code)]
+mod transaction;
+mod word;
+mod write_set;
+
+pub use error::{Abort, BeginError, CommitError, Conflict, Error};
+pub use memory::{Direct, Memory};
+#[cfg(feature = "mutants")]
+pub use mutant::Mutant;
+pub use sink::{Receipt, Sink, Volatile};
+pub use stm::Stm;
+pub use thread::{Alone, Thread};
+pub use transaction::{Transaction, TxWord};
+pub use word::Number;
+pub use write_set::{Line, WriteSet};

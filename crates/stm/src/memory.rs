@@ -1,0 +1,66 @@
+//! Where the words of a transaction are, and the one implementation that takes addresses as they are.
+//!
+//! # Invariants
+//!
+//! 1. An address that reaches a [`Memory`] is that of an aligned word which the caller of an unsafe function of
+//!    [`Transaction`](crate::Transaction) promised to be valid until the transaction has ended, or of a
+//!    [`TxWord`](crate::TxWord) that outlives it.
+//! 2. All accesses of such a word while transactions run are these: relaxed atomics of the whole word. So there is no data
+//!    race and no mixture of sizes; the order comes from stripes and clock.
+//! 3. The provenance of an address was exposed where it became a number.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Gives access to words by their addresses: as they are ([`Direct`]), or at another place, such as a second mapping.
+///
+/// # Safety
+///
+/// `load` and `store` are relaxed atomic operations on one word for each address, which nothing else shares; a
+/// word has what was last stored to it. Neither panics.
+pub unsafe trait Memory: Send + Sync {
+    /// The word at this address, a multiple of 8.
+    ///
+    /// # Safety
+    ///
+    /// The word is there, and nobody accesses it meanwhile but by transactions of the same [`Stm`](crate::Stm).
+    unsafe fn load(&self, address: usize) -> u64;
+
+    /// Stores the bits of `value` that are set in `bits`. Nobody else stores to the word meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// As for `load`; and the word may be stored to.
+    unsafe fn store(&self, address: usize, value: u64, bits: u64);
+}
+
+/// The memory of the process: each word is where its address says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Direct;
+
+impl Direct {
+    /// # Safety
+    ///
+    /// As for [`Memory::load`].
+    #[inline]
+    unsafe fn word<'a>(address: usize) -> &'a AtomicU64 {
+        // SAFETY: the word is there and aligned (1), accessed as an atomic alone (2), and its provenance is exposed (3).
+        unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(address)) }
+    }
+}
+
+// SAFETY: relaxed loads and stores of the word itself; the owner of its stripe alone stores.
+unsafe impl Memory for Direct {
+    #[inline]
+    unsafe fn load(&self, address: usize) -> u64 {
+        // SAFETY: the caller's promise.
+        unsafe { Direct::word(address) }.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    unsafe fn store(&self, address: usize, value: u64, bits: u64) {
+        // SAFETY: the caller's promise.
+        let word = unsafe { Direct::word(address) };
+        let kept = if bits == u64::MAX { 0 } else { word.load(Ordering::Relaxed) & !bits };
+        word.store(kept | value & bits, Ordering::Relaxed);
+    }
+}

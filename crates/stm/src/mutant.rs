@@ -1,0 +1,49 @@
+//! Rules broken on request, to prove that the tests see them. Without the feature `mutants`, which nothing but tests uses,
+//! none is ever on and the compiler drops the places that ask.
+
+/// One rule, broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutant {
+    /// A transaction commits whether or not what it read is still so.
+    Unvalidated,
+    /// A stripe is released before the changes of its lines are in memory.
+    ReleasedFirst,
+    /// Commits do not advance the clock.
+    ClockStopped,
+    /// A transaction that sees a line newer than its snapshot goes on with what it read before.
+    DoomedGoesOn,
+    /// Of several words that a damaged one may have been the first is taken.
+    FirstCandidate,
+}
+
+#[cfg(feature = "mutants")]
+impl Mutant {
+    /// All of them.
+    #[must_use]
+    pub fn all() -> [Mutant; 5] {
+        [
+            Mutant::Unvalidated,
+            Mutant::ReleasedFirst,
+            Mutant::ClockStopped,
+            Mutant::DoomedGoesOn,
+            Mutant::FirstCandidate,
+        ]
+    }
+}
+
+/// The rule that an [`Stm`](crate::Stm) breaks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Broken(#[cfg(feature = "mutants")] pub(crate) Option<Mutant>);
+
+impl Broken {
+    #[inline]
+    pub(crate) fn is(self, mutant: Mutant) -> bool {
+        #[cfg(feature = "mutants")]
+        return self.0 == Some(mutant);
+        #[cfg(not(feature = "mutants"))]
+        {
+            let _ = mutant;
+            false
+        }
+    }
+}

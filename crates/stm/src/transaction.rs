@@ -1,0 +1,187 @@
+//! A running transaction, as programs see it.
+
+use super::access::WORD;
+use super::descriptor::Descriptor;
+use super::error::Conflict;
+use super::memory::{Direct, Memory};
+use super::sink::Sink;
+use super::word::Number;
+use super::write_set::WriteSet;
+use std::marker::PhantomData;
+use std::sync::atomic::AtomicU64;
+
+/// A word that only transactions change.
+///
+/// ```compile_fail
+/// # let mut thread = indelible_stm::Stm::new(indelible_stm::Direct, indelible_stm::Volatile).thread();
+/// thread.atomically(|tx| {
+///     let gone_too_early = indelible_stm::TxWord::new(0);
+///     tx.set(&gone_too_early, 1)?;
+///     Ok::<_, indelible_stm::Abort<()>>(())
+/// });
+/// ```
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct TxWord(AtomicU64);
+
+impl TxWord {
+    /// A word with this value.
+    #[must_use]
+    pub fn new(value: u64) -> Self {
+        TxWord(AtomicU64::new(value))
+    }
+
+    /// The value, while no transaction can have the word.
+    #[must_use]
+    pub fn into_inner(self) -> u64 {
+        self.0.into_inner()
+    }
+
+    fn address(&self) -> usize {
+        (&raw const self.0).expose_provenance()
+    }
+}
+
+/// A running transaction of a thread.
+///
+/// It shows memory as of one moment, with its own changes; others see these once it commits, and never
+/// otherwise. An operation that returns [`Conflict`] has doomed it: pass the error on, so that it is run again. A function that takes a transaction
+/// is a part of it (nesting is flattened).
+///
+/// `'env` is the time for which what it changes is borrowed: longer than it runs.
+pub struct Transaction<'t, 'env, M: Memory, S: Sink> {
+    pub(crate) descriptor: &'t mut Descriptor<M, S>,
+    pub(crate) env: PhantomData<&'env mut &'env ()>,
+}
+
+impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
+    pub(crate) fn new(descriptor: &'t mut Descriptor<M, S>) -> Self {
+        Transaction { descriptor, env: PhantomData }
+    }
+
+    /// Reads a number at any alignment.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`].
+    ///
+    /// # Safety
+    ///
+    /// The memory has the aligned words of 8 bytes in which the number lies. They stay there until the transaction has ended, and meanwhile
+    /// all accesses to any byte of them are by transactions of the same [`Stm`](crate::Stm).
+    #[inline]
+    pub unsafe fn load<T: Number>(&mut self, from: *const T) -> Result<T, Conflict> {
+        // SAFETY: the caller's promise.
+        unsafe { self.descriptor.load_bits(from.expose_provenance(), size_of::<T>()) }.map(T::from_bits)
+    }
+
+    /// Stores a number at any alignment, if the transaction commits.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`].
+    ///
+    /// # Safety
+    ///
+    /// As for `load`, and the bytes may be stored to.
+    #[inline]
+    pub unsafe fn store<T: Number>(&mut self, to: *mut T, value: T) -> Result<(), Conflict> {
+        // SAFETY: the caller's promise.
+        unsafe { self.descriptor.store_bits(to.expose_provenance(), size_of::<T>(), value.to_bits()) }
+    }
+
+    /// Reads bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`]: part of `into` may have been filled.
+    ///
+    /// # Safety
+    ///
+    /// As for `load`. `into` is no such memory.
+    pub unsafe fn load_bytes(&mut self, from: *const u8, into: &mut [u8]) -> Result<(), Conflict> {
+        // SAFETY: the caller's promise.
+        unsafe { self.descriptor.load_bytes(from.expose_provenance(), into) }
+    }
+
+    /// Stores bytes, if the transaction commits.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`].
+    ///
+    /// # Safety
+    ///
+    /// As for `store`. `bytes` are no such memory.
+    pub unsafe fn store_bytes(&mut self, to: *mut u8, bytes: &[u8]) -> Result<(), Conflict> {
+        // SAFETY: the caller's promise.
+        unsafe { self.descriptor.store_bytes(to.expose_provenance(), bytes) }
+    }
+
+    /// Has something done once the transaction is committed and acknowledged; in the order of these calls, outside of the
+    /// transaction. A try that does not commit drops it.
+    pub fn on_commit(&mut self, action: Box<dyn FnOnce()>) {
+        self.descriptor.actions.on_commit(action);
+    }
+
+    /// Has something done if this try of the transaction does not commit, for whatever reason, a conflict among them; the
+    /// last call first, outside of the transaction.
+    pub fn on_abort(&mut self, action: Box<dyn FnOnce()>) {
+        self.descriptor.actions.on_abort(action);
+    }
+
+    /// Dooms the transaction; its next try runs alone, and meets no other.
+    pub fn restart_alone(&mut self) -> Conflict {
+        self.descriptor.contention.ask_alone();
+        self.descriptor.doom()
+    }
+
+    /// Whether no other transaction runs, so that this one meets none.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.descriptor.alone
+    }
+
+    /// All that it has changed so far; nothing if it is doomed.
+    #[must_use]
+    pub fn writes(&self) -> &WriteSet {
+        &self.descriptor.writes
+    }
+
+    /// The last commit that it may have seen.
+    #[must_use]
+    pub fn snapshot(&self) -> u64 {
+        self.descriptor.snapshot
+    }
+
+    /// The sink's state of this thread.
+    pub fn own(&mut self) -> &mut S::Own {
+        &mut self.descriptor.own
+    }
+}
+
+impl<'env, S: Sink> Transaction<'_, 'env, Direct, S> {
+    /// The value of a word.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`].
+    #[inline]
+    pub fn get(&mut self, word: &TxWord) -> Result<u64, Conflict> {
+        // SAFETY: the word is borrowed, and only transactions access it.
+        unsafe { self.descriptor.load_word(word.address()) }
+    }
+
+    /// Changes the value of a word, if the transaction commits.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`].
+    #[inline]
+    pub fn set(&mut self, word: &'env TxWord, value: u64) -> Result<(), Conflict> {
+        // SAFETY: the word is borrowed for longer than the transaction runs, and only transactions access it.
+        unsafe { self.descriptor.store_word(word.address(), value, u8::MAX) }
+    }
+}
+
+const _: () = assert!(size_of::<TxWord>() == WORD);

@@ -1,0 +1,10 @@
+//! The tests of the transactional memory, one program.
+
+mod contract;
+mod detectors;
+mod ecc;
+mod history;
+mod model;
+#[cfg(feature = "mutants")]
+mod mutants;
+mod support;

@@ -1,0 +1,267 @@
+//! Transactions of this process in one pool that become durable in the order of their numbers, several in one batch.
+//!
+//! Whoever runs the transactions gives each commit a number while nobody else can change its lines, tells it here, and waits for it when they can:
+//! one of those who wait makes all durable that were told, by one psync of the objects that changed; the others share it.
+//!
+//! Invariants:
+//! 1. One thread at a time publishes, and what it publishes comes next: see the queue. So, of what is durable, no commit is missing
+//!    that comes before one that is there, whatever objects they change.
+//! 2. A number is acknowledged only when all commits up to it are durable: a transaction that read what another one wrote waits for that one as well.
+//! 3. After a publication that failed nothing is published or acknowledged any more: what is in memory is ahead of what is durable, and stays so.
+//! 4. `writers` is locked before nothing but what a psync locks; `state` is not locked meanwhile.
+
+use super::queue::{ChangedLine, Group, Lines, Queue, pages, weight};
+use crate::error::{Result, StoreError};
+use crate::format::LINE;
+use crate::lane::Batch;
+use crate::mutant::Mutant;
+use crate::store::attachment::{Changes, Psync, Writer, stage};
+use crate::store::locks::lock;
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
+use std::collections::BTreeMap;
+
+#[derive(Debug)]
+struct State {
+    queue: Queue,
+    /// A thread is publishing.
+    leading: bool,
+    /// See invariant 3.
+    failed: bool,
+    /// Threads that wait for `changed`.
+    waiting: usize,
+}
+
+/// See the module.
+pub struct Commits {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// The objects, by the offset of their entry; all on one lane.
+    writers: Mutex<BTreeMap<u64, Writer>>,
+    /// Bytes that a batch may have at most in the lane as it is.
+    capacity: AtomicU64,
+    /// How many objects there are.
+    objects: AtomicUsize,
+    /// Whether one of them may rest on a base.
+    based: AtomicBool,
+}
+
+impl Default for Commits {
+    fn default() -> Self {
+        let state = State { queue: Queue::new(), leading: false, failed: false, waiting: 0 };
+        Commits {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            writers: Mutex::default(),
+            capacity: AtomicU64::new(0),
+            objects: AtomicUsize::new(0),
+            based: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Commits {
+    /// Takes an object in, and brings it to the lane of the others.
+    ///
+    /// # Errors
+    /// `DifferentPools`, `HeldStill`; `Poisoned`, also after a publication that failed; those of the table: the object is detached.
+    pub fn join(&self, writer: Writer) -> Result<()> {
+        self.check()?;
+        let mut writers = lock(&self.writers);
+        let slot = writer.object().offset;
+        writers.insert(slot, writer);
+        let united = Psync::begin(writers.values_mut()).map(drop);
+        if let Err(error) = united {
+            writers.remove(&slot);
+            return Err(error);
+        }
+        self.measure(&writers);
+        Ok(())
+    }
+
+    /// Lets an object go, once all commits that were told are durable, or cannot be; no transaction changes it any more. `None`: it is not here.
+    pub fn leave(&self, object: u64) -> (Option<Writer>, Result<()>) {
+        let flushed = self.flush();
+        let mut writers = lock(&self.writers);
+        (writers.remove(&object), flushed)
+    }
+
+    /// What the lane is like, for those who ask without a lock.
+    fn measure(&self, writers: &BTreeMap<u64, Writer>) {
+        let capacity = writers.values().map(Writer::lane_capacity).min().unwrap_or(0);
+        self.capacity.store(capacity, Ordering::Relaxed);
+        self.objects.store(writers.len(), Ordering::Relaxed);
+        self.based.store(writers.values().any(Writer::has_base), Ordering::Relaxed);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Whether transactions may still become durable.
+    ///
+    /// # Errors
+    /// `Poisoned`: a publication failed.
+    pub fn check(&self) -> Result<()> {
+        if self.state().failed { Err(StoreError::Poisoned) } else { Ok(()) }
+    }
+
+    /// Bytes that the lane is short of for a commit that changes so many lines, `places`, given by object and offset: 0 if it has room.
+    #[must_use]
+    pub fn shortage<I: Iterator<Item = (u64, u64)>>(&self, lines: usize, places: impl FnOnce() -> I) -> u64 {
+        let needed = self.weigh(lines, places);
+        if needed > self.capacity.load(Ordering::Relaxed) { needed } else { 0 }
+    }
+
+    fn weigh<I: Iterator<Item = (u64, u64)>>(&self, lines: usize, places: impl FnOnce() -> I) -> u64 {
+        let pages = if self.based.load(Ordering::Relaxed) { pages(places()) } else { 0 };
+        weight(lines, self.objects.load(Ordering::Relaxed), pages)
+    }
+
+    /// Gives the lane room for a commit of so many bytes.
+    ///
+    /// # Errors
+    /// `NoRoom`: nothing happened. `HeldStill`; those of the table.
+    pub fn make_room(&self, bytes: u64) -> Result<()> {
+        let mut writers = lock(&self.writers);
+        if let Some(writer) = writers.values_mut().next() {
+            writer.make_room(bytes)?;
+        }
+        self.measure(&writers);
+        Ok(())
+    }
+
+    /// Tells of the commit of this number, whose lines nobody else can change meanwhile. All numbers from 1 on are told once, in any order.
+    ///
+    /// # Errors
+    /// `Poisoned`: it is not told; the number is to be [skipped](Self::skip).
+    pub fn tell(&self, sequence: u64, lines: Vec<ChangedLine>) -> Result<()> {
+        let weight = self.weigh(lines.len(), || lines.iter().map(|line| (line.object, line.offset)));
+        let mut state = self.state();
+        if state.failed && !Mutant::CommitFailureForgotten.is_on() {
+            return Err(StoreError::Poisoned);
+        }
+        state.queue.tell(sequence, lines, weight);
+        self.notify(&state);
+        Ok(())
+    }
+
+    /// Tells that nothing is committed under this number.
+    pub fn skip(&self, sequence: u64) {
+        let mut state = self.state();
+        state.queue.tell(sequence, Vec::new(), 0);
+        self.notify(&state);
+    }
+
+    /// Wakes those who wait, unless one of them publishes and will wake the others.
+    fn notify(&self, state: &State) {
+        if state.waiting > 0 && !state.leading {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Returns when all commits up to this number are durable.
+    ///
+    /// # Errors
+    /// To the thread that published, why that failed; to the others `Poisoned`. See invariant 3: of a failure of the medium the next attach tells whether
+    /// the commits are there, of any other that they are not.
+    pub fn wait(&self, sequence: u64) -> Result<()> {
+        let mut state = self.state();
+        loop {
+            if state.queue.is_durable(sequence) || Mutant::CommitNotAwaited.is_on() {
+                return Ok(());
+            }
+            if state.failed {
+                return Err(StoreError::Poisoned);
+            }
+            let room = self.capacity.load(Ordering::Relaxed);
+            state = match if state.leading { None } else { state.queue.take(room) } {
+                Some(group) => self.lead(state, &group)?,
+                None => {
+                    state.waiting += 1;
+                    let mut state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+                    state.waiting -= 1;
+                    state
+                }
+            };
+        }
+    }
+
+    /// Makes everything durable that was told.
+    ///
+    /// # Errors
+    /// As for [`wait`](Self::wait).
+    pub fn flush(&self) -> Result<()> {
+        let last = self.state().queue.last();
+        self.wait(last)
+    }
+
+    fn lead<'a>(&'a self, mut state: MutexGuard<'a, State>, group: &Group) -> Result<MutexGuard<'a, State>> {
+        state.leading = true;
+        drop(state);
+        let mut lead = Lead { commits: self, failed: true };
+        let result = self.publish(group);
+        lead.failed = result.is_err() && !Mutant::CommitFailureForgotten.is_on();
+        drop(lead);
+        result?;
+        Ok(self.state())
+    }
+
+    fn publish(&self, group: &Group) -> Result<()> {
+        let mut writers = lock(&self.writers);
+        if Mutant::CommitsReordered.is_on()
+            && let Some(newest) = group.newest()
+        {
+            publish(&mut writers, &newest.lines())?;
+        }
+        let lines = group.lines();
+        if Mutant::CommitApart.is_on() {
+            for (object, lines) in lines {
+                publish(&mut writers, &BTreeMap::from([(object, lines)]))?;
+            }
+        } else {
+            publish(&mut writers, &lines)?;
+        }
+        self.measure(&writers);
+        Ok(())
+    }
+}
+
+/// Makes these lines durable as one step.
+fn publish(writers: &mut BTreeMap<u64, Writer>, lines: &BTreeMap<u64, Lines<'_>>) -> Result<()> {
+    if lines.keys().any(|object| !writers.contains_key(object)) {
+        return Err(StoreError::NotFound);
+    }
+    let mut parts: Vec<_> = writers
+        .iter_mut()
+        .filter_map(|(object, writer)| {
+            let lines = lines.get(object)?;
+            let changes = move |primary: u64, batch: &mut Batch| {
+                lines.iter().for_each(|(offset, bytes)| batch.copy_lines(primary + offset, &bytes[..]));
+                Ok(lines.last_key_value().map_or(0, |(offset, _)| offset + LINE))
+            };
+            Some((writer, changes))
+        })
+        .collect();
+    let parts = parts.iter_mut().map(|(writer, changes)| (&mut **writer, changes as &mut dyn Changes));
+    stage(parts, None)?.commit()
+}
+
+/// The thread that publishes. However it ends, others go on.
+struct Lead<'a> {
+    commits: &'a Commits,
+    failed: bool,
+}
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        let mut state = self.commits.state();
+        state.leading = false;
+        state.failed |= self.failed;
+        if !self.failed {
+            state.queue.made_durable();
+        }
+        if state.waiting > 0 {
+            self.commits.changed.notify_all();
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Commits on their way to the lane. No locks and no waiting here: `Commits` brings both.
+//!
+//! Invariants:
+//! 1. Every number from `next` on is told at most once, and none below; those below `durable` are durable, those from there to `next` are
+//!    being made durable.
+//! 2. A group has the commits of successive numbers from `next` on, with none left out: what is durable is a prefix of all commits.
+
+use crate::format::batch::{Run, Section};
+use crate::format::{LINE, PAGE};
+use crate::mutant::Mutant;
+use std::collections::BTreeMap;
+
+/// A line of an object that a transaction changed, as it is after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChangedLine {
+    /// Offset of the object's entry in the pool.
+    pub object: u64,
+    /// Its place in the object, in bytes: a multiple of the line.
+    pub offset: u64,
+    /// All of it.
+    pub bytes: [u8; LINE as usize],
+}
+
+/// Bytes of lane that a commit of so many lines takes at most, which lie in so many objects at most, and in so many pages that a base may have.
+pub(super) fn weight(lines: usize, objects: usize, pages: usize) -> u64 {
+    /// A line, and the run that it may be.
+    const ONE: u64 = LINE + size_of::<Run>() as u64;
+    /// Lines of a page that a base has, and those of the bitmap that say that it is the object's own.
+    const WHOLE: u64 = (PAGE / LINE + 2) * ONE;
+    let sections = lines.min(objects) as u64 * size_of::<Section>() as u64;
+    // The header, and the end of sections and runs up to a line.
+    lines as u64 * ONE + pages as u64 * WHOLE + sections + 2 * LINE
+}
+
+/// How many pages these places lie in, given by object and offset.
+pub(super) fn pages(places: impl Iterator<Item = (u64, u64)>) -> usize {
+    let mut pages: Vec<_> = places.map(|(object, offset)| (object, offset / PAGE)).collect();
+    pages.sort_unstable();
+    pages.dedup();
+    pages.len()
+}
+
+/// A commit that was told.
+#[derive(Debug)]
+struct Told {
+    lines: Vec<ChangedLine>,
+    weight: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Queue {
+    told: BTreeMap<u64, Told>,
+    next: u64,
+    durable: u64,
+}
+
+impl Queue {
+    /// Numbers begin at 1.
+    pub(super) fn new() -> Self {
+        Queue { told: BTreeMap::new(), next: 1, durable: 1 }
+    }
+
+    /// Whether all commits up to this number are durable.
+    pub(super) fn is_durable(&self, sequence: u64) -> bool {
+        sequence < self.durable
+    }
+
+    /// The largest number below which everything was told.
+    pub(super) fn last(&self) -> u64 {
+        let run = (self.next..).zip(self.told.keys()).take_while(|(expected, told)| expected == *told);
+        self.next - 1 + run.count() as u64
+    }
+
+    /// Tells of a commit; one without lines needs no room.
+    pub(super) fn tell(&mut self, sequence: u64, lines: Vec<ChangedLine>, weight: u64) {
+        debug_assert!(
+            sequence >= self.next && !self.told.contains_key(&sequence),
+            "number {sequence}, again"
+        );
+        self.told.insert(sequence, Told { lines, weight });
+    }
+
+    /// Takes the commits that come next, at least one and no more than `room` bytes; `None`: the next number was not told.
+    pub(super) fn take(&mut self, room: u64) -> Option<Group> {
+        let (mut group, mut used) = (Vec::new(), 0_u64);
+        while let Some(told) = self.told.get(&self.next) {
+            used = used.saturating_add(told.weight);
+            if used > room && !group.is_empty() {
+                break;
+            }
+            group.extend(self.told.remove(&self.next).map(|told| told.lines));
+            self.next += 1;
+        }
+        (!group.is_empty()).then_some(Group(group))
+    }
+
+    /// All that were taken are durable.
+    pub(super) fn made_durable(&mut self) {
+        self.durable = self.next;
+    }
+}
+
+/// Lines of one object, by offset.
+pub(super) type Lines<'a> = BTreeMap<u64, &'a [u8; LINE as usize]>;
+
+/// Commits that become durable as one batch, in their order.
+#[derive(Debug)]
+pub(super) struct Group(Vec<Vec<ChangedLine>>);
+
+impl Group {
+    /// The newest content of each line, by object.
+    pub(super) fn lines(&self) -> BTreeMap<u64, Lines<'_>> {
+        let mut all: BTreeMap<u64, Lines<'_>> = BTreeMap::new();
+        for line in self.0.iter().flatten() {
+            let lines = all.entry(line.object).or_default();
+            if Mutant::CommitOlderLine.is_on() {
+                lines.entry(line.offset).or_insert(&line.bytes);
+            } else {
+                lines.insert(line.offset, &line.bytes);
+            }
+        }
+        all
+    }
+
+    /// The last one alone, if there are more.
+    pub(super) fn newest(&self) -> Option<Group> {
+        self.0
+            .split_last()
+            .filter(|(_, others)| !others.is_empty())
+            .map(|(last, _)| Group(vec![last.clone()]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(object: u64, offset: u64, value: u8) -> ChangedLine {
+        ChangedLine { object, offset, bytes: [value; LINE as usize] }
+    }
+
+    #[test]
+    fn a_group_is_what_comes_next_without_a_gap() {
+        let mut queue = Queue::new();
+        queue.tell(2, vec![line(1, 0, 2)], 10);
+        assert!(
+            queue.take(100).is_none() && queue.last() == 0 && queue.is_durable(0) && !queue.is_durable(1)
+        );
+        queue.tell(4, vec![line(1, 0, 4)], 10);
+        queue.tell(1, vec![line(1, 0, 1), line(2, 64, 1)], 10);
+        assert_eq!(queue.last(), 2);
+        let group = queue.take(100).unwrap();
+        let lines = group.lines();
+        assert_eq!((lines[&1][&0][0], lines[&2][&64][0], lines.len()), (2, 1, 2), "the newest of each line");
+        assert!(!queue.is_durable(1) && queue.take(100).is_none());
+        queue.made_durable();
+        assert!(queue.is_durable(2) && !queue.is_durable(3));
+        queue.tell(3, Vec::new(), 0);
+        assert_eq!((queue.last(), queue.take(100).unwrap().lines().len()), (4, 1));
+    }
+
+    #[test]
+    fn a_group_has_room_or_is_one_commit() {
+        let mut queue = Queue::new();
+        for number in 1..=4 {
+            queue.tell(number, vec![line(number, 0, 0)], if number == 3 { 1000 } else { 40 });
+        }
+        let mut take = || queue.take(100).map(|group| group.lines().into_keys().collect::<Vec<_>>());
+        assert_eq!((take(), take(), take(), take()), (Some(vec![1, 2]), Some(vec![3]), Some(vec![4]), None));
+    }
+
+    #[test]
+    fn a_page_of_a_base_weighs_as_a_whole() {
+        let places = [(1, 0), (2, 0), (1, 64), (1, 4096)];
+        assert_eq!(pages(places.into_iter()), 3);
+        let own = weight(4, 2, 0);
+        assert_eq!(own, 4 * 80 + 2 * size_of::<Section>() as u64 + 2 * 64);
+        assert_eq!(weight(4, 2, 3) - own, 3 * 66 * 80);
+        assert_eq!(weight(1, 5, 0), 80 + size_of::<Section>() as u64 + 2 * 64, "no more objects than lines");
+    }
+}
