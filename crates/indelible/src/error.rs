@@ -321,6 +321,10 @@ impl Error {
                     "detach and attach again, which recovers every psync that was acknowledged; the kernel log (dmesg) \
                      has the device's errors"
                 }
+                false if self.raw_os_error() == Some(libc::ENOSPC) => {
+                    "free space on the file system, which may need it for each store; then detach and attach again, which recovers \
+                     every psync that was acknowledged; a pool that is opened for reading only needs no space"
+                }
                 false => "detach and attach again, which recovers every psync that was acknowledged",
             };
         }

@@ -93,12 +93,12 @@ pub use maintenance::{
 };
 #[doc(hidden)]
 pub use media::{CacheModel, MediumModel, Traffic};
-pub use object::{Object, PsyncStats, ReadObject, Shared, psync_all};
+pub use object::{Beside, Bystanders, Object, PsyncStats, ReadObject, Shared, psync_all};
 pub use plain::Plain;
 pub use pool::{
     Anchor, BadKeep, BrokenPage, Class, Collected, CommandAnchor, Counter, CreateOptions, Difference,
-    FileAnchor, Keep, LaneUse, List, MediumKind, Pool, PoolInfo, PoolOptions, SealKey, Stat, State, Tie,
-    TpmAnchor, Tracking,
+    FileAnchor, Keep, LaneUse, List, Logged, MediumKind, Pool, PoolInfo, PoolOptions, SealKey, Stat, State,
+    Tie, TpmAnchor, Tracking,
 };
 pub use relative::Relative;
 pub use transaction::{Transactional, Tx, TxCell, TxObject, transaction};

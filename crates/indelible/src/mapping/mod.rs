@@ -254,6 +254,11 @@ impl Mapping {
         done
     }
 
+    /// Whether it holds plaintext of a sealed object.
+    pub(crate) fn is_secret(&self) -> bool {
+        self.secret
+    }
+
     /// Keeps what it holds, anonymous memory, out of core dumps, and has it overwritten before it is unmapped. It stays out of swap if this
     /// process may lock so much memory.
     ///

@@ -5,6 +5,7 @@ mod attach;
 mod batch_source;
 mod beside;
 mod compare;
+mod cut;
 mod engine;
 mod follow;
 mod growth;
@@ -24,6 +25,7 @@ mod tracked;
 mod trust;
 mod writer;
 
+pub use crate::dirty::{Beside, Bystanders};
 pub use reader::ReadObject;
 pub use shared::Shared;
 pub use stats::PsyncStats;

@@ -5,7 +5,7 @@
 use super::engine::Core;
 use super::origin::Trust;
 use super::stats::PsyncStats;
-use super::together::{cut_cores, psync_cores};
+use super::together::psync_cores;
 use crate::dirty::DirtyLines;
 use crate::error::{Cause, Error, Result};
 use crate::events;
@@ -243,29 +243,6 @@ impl Object {
     pub fn psync(&mut self) -> Result<()> {
         let done = self.pool.alive().and_then(|()| self.core_mut().psync());
         done.map_err(|cause| self.error("psync", cause))?;
-        events::psynced(&self.name, || self.stats().logged_bytes);
-        Ok(())
-    }
-
-    /// As [`psync`](Object::psync), while other threads may be storing to the object through pointers or
-    /// atomics: a consistent cut. Their stores wait while it is taken, or belong to the next psync. A
-    /// system call that writes into the object at that moment fails with `EFAULT`.
-    ///
-    /// # Errors
-    /// As for [`psync`](Object::psync).
-    pub fn psync_cut(&self) -> Result<()> {
-        self.cut(false, || {})
-    }
-
-    /// As [`psync_cut`](Object::psync_cut), with a gate closed that keeps all out who store under locks of the object's heap. Calls `fixed`
-    /// when the content is fixed, before the durable write.
-    pub(crate) fn psync_cut_gated(&self, fixed: impl FnOnce()) -> Result<()> {
-        self.cut(true, fixed)
-    }
-
-    fn cut(&self, gated: bool, fixed: impl FnOnce()) -> Result<()> {
-        let cut = self.pool.alive().and_then(|()| cut_cores(&mut [&mut *self.core()], gated, fixed));
-        cut.map_err(|cause| self.error("psync", cause))?;
         events::psynced(&self.name, || self.stats().logged_bytes);
         Ok(())
     }

@@ -34,7 +34,7 @@ pub(crate) use lines::{
     all_changed, copy_bytes, copy_lines, copy_page, each_run, lines_changed, lines_changed_among,
 };
 
-use crate::dirty::{Advice, DirtyLines, PageRange, Rung, Tracker, TrackerParams, WatchedBy};
+use crate::dirty::{Advice, Cut, DirtyLines, PageRange, Rung, Tracker, TrackerParams, WatchedBy};
 use crate::fault::{self, PageSource, PredictionParams, ServeParams, Served};
 use crate::mapping::Mapping;
 use crate::sys::PAGE;
@@ -275,10 +275,11 @@ impl Shadow {
         Ok(())
     }
 
-    /// The first byte of a page, which must be one of the object's.
+    /// The first byte of a page, which must be one of the object's; during a cut, of its copy, if there is one.
     pub(crate) fn page_bytes(&self, page: u64) -> *const u8 {
         debug_assert!(page < (self.len() / PAGE) as u64);
-        self.base().as_ptr().wrapping_add(page as usize * PAGE)
+        let copied = self.tracker.as_ref().and_then(|tracker| tracker.copy_of(page));
+        copied.unwrap_or_else(|| self.base().as_ptr().wrapping_add(page as usize * PAGE))
     }
 
     /// See [`Tracker::collect`]. A read-only shadow has nothing dirty. Once a page could not be read,
@@ -336,8 +337,15 @@ impl Shadow {
     }
 
     /// See [`Tracker::hold`].
-    pub(crate) fn hold(&mut self, gated: bool) -> Result<(), ShadowError> {
-        self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.hold(gated)?))
+    pub(crate) fn hold(&mut self, gated: bool, cut: Cut<'_>) -> Result<(), ShadowError> {
+        let cut = match cut {
+            // Clean pages are dropped, which nobody may be storing to.
+            _ if self.limit().is_some() => Cut::Closed,
+            // Copies would have to be kept secret, too.
+            Cut::Copied(_) if self.mapping.is_secret() => Cut::Frozen,
+            cut => cut,
+        };
+        self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.hold(gated, cut)?))
     }
 
     /// See [`Tracker::release`].
