@@ -59,6 +59,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
                 "--strict",
                 "python/indelible",
                 "bench/dicts.py",
+                "bench/cuts.py",
                 "../../examples/python/simulation.py",
             ],
         )?;

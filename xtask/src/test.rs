@@ -43,6 +43,10 @@ const REST: &[Step] = &[
         let test = ["test", "-p", "indelible-store", "--features", "engines", "--lib", "seal::cipher"];
         done(step("engines of sealing", &test))
     }),
+    Step::new("optional features", 60, || {
+        let test = ["test", "-p", "indelible", "--features", "serde,tracing", "--test", "features"];
+        done(step("features", &test))
+    }),
     Step::new("ten thousand histories of types", 20, || {
         let test =
             ["test", "--workspace", "--test", "retention", "--", "--ignored", "ten_thousand_generated"];

@@ -56,10 +56,14 @@ impl Context {
     }
 
     /// Opens a pool to attach one of its objects for reading: writable if it can be, so that a writer
-    /// that died is recovered.
+    /// that died is recovered. It cannot where a copy-on-write file system is full: there each store needs new space.
     pub fn open_to_read(&self, path: &Path) -> Result<Pool> {
-        match self.options.open(path) {
-            Err(error) if error.kind() == ErrorKind::ReadOnly => self.look(path),
+        const NO_SPACE: Option<i32> = Some(28);
+        // The first look makes sure that the newest change of the table is durable, which is a store.
+        match self.options.open(path).and_then(|pool| pool.info().map(|_| pool)) {
+            Err(error) if error.kind() == ErrorKind::ReadOnly || error.raw_os_error() == NO_SPACE => {
+                self.look(path)
+            }
             done => Ok(done?),
         }
     }

@@ -215,3 +215,38 @@ fn a_full_file_system() {
         _ => skipped("full file system: no mount namespace to be had"),
     }
 }
+
+/// On btrfs each store to a file needs new space. There is none, and readers need none: what a pool has is looked at and read, also after its writer
+/// died before the file system was full; a writer is told.
+#[test]
+fn a_read_attach_on_a_full_copy_on_write_file_system_needs_no_space() {
+    let rig = Rig::empty();
+    let image = rig.path("image");
+    std::fs::File::create(&image).and_then(|file| file.set_len(128 << 20)).expect("an image");
+    let made = Command::new("mkfs.btrfs").args(["--quiet", "--mixed"]).arg(&image).output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        return skipped("a full copy-on-write file system: mkfs.btrfs (package btrfs-progs)");
+    }
+    let script = format!(
+        "
+        mount -t btrfs -o loop '{}' /mnt || exit 99
+        \"$0\" format /mnt/p --size 16M >/dev/null || exit 98
+        echo psynced | \"$0\" put /mnt/p a --create >/dev/null || exit 97
+        for size in 1M 64K 4K 1K; do dd if=/dev/zero of=/mnt/fill-$size bs=$size 2>/dev/null; sync; done
+        dd if=/dev/zero of=/mnt/more bs=4K count=1 2>/dev/null && test $(stat -c %s /mnt/more) -gt 0 && exit 96
+        \"$0\" ls /mnt/p >/dev/null || exit 95
+        \"$0\" check /mnt/p >/dev/null || exit 94
+        test \"$(\"$0\" cat /mnt/p a)\" = psynced || exit 93
+        \"$0\" attach-check /mnt/p a >/dev/null || exit 92
+        echo more | \"$0\" put /mnt/p a 2>&1",
+        image.display()
+    );
+    match in_own_namespace(&script) {
+        Some(run) if run.code != Some(99) => {
+            assert!(run.code == Some(1) && run.out.contains("free space on the file system"), "{run:?}");
+        }
+        _ => skipped(
+            "a full copy-on-write file system: no mount namespace with loop devices and btrfs to be had",
+        ),
+    }
+}

@@ -2,6 +2,7 @@
 
 use crate::common::{PMO, Rig, Run, skipped};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
@@ -234,6 +235,47 @@ fn format_finds_what_others_have_on_a_device() {
     assert!(Command::new("losetup").args(["--detach", &node]).status().is_ok_and(|status| status.success()));
 }
 
+/// Fails unless the text keeps the rules of OpenMetrics that concern such text: each family in one piece, described first, no sample
+/// twice, counters that end in `_total`, labels and numbers that can be read, and an end.
+fn open_metrics(text: &str) {
+    let (mut families, mut samples, mut family) = (BTreeSet::new(), BTreeSet::new(), (String::new(), ""));
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        assert!(lines.peek().is_some() == (line != "# EOF"), "{line}");
+        if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) {
+            assert!(families.insert(name), "{name} comes twice");
+            assert!(["gauge", "counter"].contains(&kind) && !name.ends_with("_total"), "{line}");
+            assert!(lines.next().is_some_and(|help| help.starts_with(&format!("# HELP {name} "))), "{line}");
+            family = (name.to_owned(), kind);
+            continue;
+        }
+        if line == "# EOF" {
+            continue;
+        }
+        let (sample, value) = line.rsplit_once(' ').expect("a figure");
+        let (name, labels) = sample.split_once('{').expect("labels");
+        let suffix = if family.1 == "counter" { "_total" } else { "" };
+        assert_eq!(name, format!("{}{suffix}", family.0));
+        assert!(value.parse::<f64>().is_ok_and(f64::is_finite), "{line}");
+        assert!(samples.insert(sample), "{sample} comes twice");
+        let mut rest = labels.strip_suffix('}').expect("an end of the labels");
+        while !rest.is_empty() {
+            let (label, value) = rest.split_once("=\"").expect("a label");
+            assert!(
+                label.trim_start_matches(',').chars().all(|c| c.is_ascii_lowercase() || c == '_'),
+                "{line}"
+            );
+            let mut escaped = false;
+            let end = value.find(|c| {
+                let ends = c == '"' && !escaped;
+                escaped = c == '\\' && !escaped;
+                ends
+            });
+            rest = &value[end.expect("an end of the value") + 1..];
+        }
+    }
+}
+
 #[test]
 fn metrics_are_text_that_monitoring_reads() {
     let rig = Rig::new();
@@ -258,7 +300,8 @@ fn metrics_are_text_that_monitoring_reads() {
     // Each family is described before its figures, and stands in one piece.
     let families: Vec<_> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
-    assert_eq!(families.len(), 11);
+    assert_eq!(families.len(), 14);
+    open_metrics(&text);
     let only = rig.pmo(["metrics"], ["oth*"]).fine().out;
     assert!(only.contains("other") && !only.contains("a\\\"b"));
     held.release();

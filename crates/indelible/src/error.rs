@@ -180,7 +180,7 @@ impl From<&Cause> for Limit {
     fn from(cause: &Cause) -> Self {
         match cause {
             Cause::Store(StoreError::NoAddresses { .. }) => Limit::Reach,
-            Cause::Store(StoreError::NoRoom { .. }) => Limit::Behind,
+            Cause::Store(StoreError::NoRoom { .. }) => Limit::Room,
             Cause::Store(StoreError::NoSpace) => Limit::Space,
             other => Limit::Other(other.to_string()),
         }
@@ -306,7 +306,9 @@ impl Error {
             Cause::Store(StoreError::Medium(MediumError::Gone { what: FORMATTED })) => {
                 return "open the pool again; the objects that it had are gone";
             }
-            Cause::Copy(_) => return "use one of them at a time, or each in a process of its own",
+            Cause::Copy(_) => {
+                return "use one of them at a time, or each in a process of its own; `pmo clone` copies a pool to one with an ID of its own";
+            }
             _ => {}
         }
         if let Some(remedy) = kinds::seal_remedy(&self.0.cause) {
@@ -318,6 +320,10 @@ impl Error {
                 true => {
                     "detach and attach again, which recovers every psync that was acknowledged; the kernel log (dmesg) \
                      has the device's errors"
+                }
+                false if self.raw_os_error() == Some(libc::ENOSPC) => {
+                    "free space on the file system, which may need it for each store; then detach and attach again, which recovers \
+                     every psync that was acknowledged; a pool that is opened for reading only needs no space"
                 }
                 false => "detach and attach again, which recovers every psync that was acknowledged",
             };

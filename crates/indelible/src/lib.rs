@@ -33,6 +33,9 @@
 //! Structures that grow (text, vectors, maps, in each other) are in [`collections`], and are found again by
 //! name and type.
 //!
+//! Features, none by default: `serde` has collections serialise, and deserialises into heaps (`collections::InHeap`); `tracing` has attaches,
+//! recoveries, psyncs, growth and failures be events of the crate `tracing`.
+//!
 //! How the promises are kept is in the repository's ARCHITECTURE.md; SAFETY.md argues which parts are `unsafe` and why the rest is
 //! sound.
 
@@ -49,6 +52,7 @@ pub mod collections;
 mod dirty;
 mod doctor;
 mod error;
+mod events;
 mod fault;
 pub mod heap;
 mod maintenance;
@@ -74,6 +78,7 @@ pub use collections::Persist;
 pub use doctor::{Doctor, Facility, doctor};
 pub use error::{Error, ErrorKind, Result};
 pub use fault::{PredictionDepth, PredictionStats};
+pub use heap::stray::{Audit, Outside, StrayPointer};
 pub use heap::{Heap, HeapOptions, ReadHeap, Root, Ticket, TypeInfo};
 pub use indelible_derive::{Composite, Persist, Plain, StableHash};
 pub use indelible_store::seal::{Cost, SlotInfo};
@@ -88,12 +93,12 @@ pub use maintenance::{
 };
 #[doc(hidden)]
 pub use media::{CacheModel, MediumModel, Traffic};
-pub use object::{Object, PsyncStats, ReadObject, Shared, psync_all};
+pub use object::{Beside, Bystanders, Object, PsyncStats, ReadObject, Shared, psync_all};
 pub use plain::Plain;
 pub use pool::{
     Anchor, BadKeep, BrokenPage, Class, Collected, CommandAnchor, Counter, CreateOptions, Difference,
-    FileAnchor, Keep, LaneUse, List, MediumKind, Pool, PoolInfo, PoolOptions, SealKey, Stat, State, Tie,
-    TpmAnchor, Tracking,
+    FileAnchor, Keep, LaneUse, List, Logged, MediumKind, Pool, PoolInfo, PoolOptions, SealKey, Stat, State,
+    Tie, TpmAnchor, Tracking,
 };
 pub use relative::Relative;
 pub use transaction::{Transactional, Tx, TxCell, TxObject, transaction};

@@ -356,7 +356,7 @@ fn the_heap_grows_with_its_object_where_that_is_allowed() {
 }
 
 #[test]
-fn reserve_moves_an_object_that_cannot_grow_where_it_stands() {
+fn reserve_makes_room_whatever_lies_behind_the_object() {
     let world = world();
     let pool = world.format();
     let create = indelible::CreateOptions::new(MIB as u64).reach(32 * MIB as u64);
@@ -366,7 +366,6 @@ fn reserve_moves_an_object_that_cannot_grow_where_it_stands() {
     let mut heap = Heap::format_with(object(), HeapOptions::new().grow(true)).unwrap();
     let block = heap.calloc(1, 100 * KIB).unwrap();
     let old = (heap.base(), heap.size());
-    assert_eq!(kind(heap.malloc(2 * MIB)), ErrorKind::HeapFull);
     heap.reserve(2 * MIB).unwrap();
     assert_eq!(heap.base(), old.0, "growth keeps the address");
     assert!(heap.size() > old.1);

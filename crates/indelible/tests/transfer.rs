@@ -197,3 +197,28 @@ fn a_heap_that_moves_is_the_heap_that_it_was() {
         heap.psync().unwrap();
     });
 }
+
+/// Both have the same ID and the same addresses: objects of one would be taken for the other's.
+#[test]
+fn a_copy_of_a_pool_beside_its_original_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let [original, copy] = ["original.pmo", "copy.pmo"].map(|name| dir.path().join(name));
+    let pool = Pool::format(&original, 16 << 20).unwrap();
+    let mut object = pool.create_attached("a", 4096).unwrap();
+    *object.root_mut::<u64>().unwrap() = 1;
+    object.psync().unwrap();
+    object.detach().unwrap();
+    std::fs::copy(&original, &copy).unwrap();
+    let error = Pool::open(&copy).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsuitable);
+    for part in ["a copy of pool", original.to_str().unwrap(), "one of them at a time", "`pmo clone`"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    // The other way round, and one after the other.
+    drop(pool);
+    let pool = Pool::open(&copy).unwrap();
+    assert_eq!(Pool::open(&original).unwrap_err().kind(), ErrorKind::Unsuitable);
+    *pool.attach("a").unwrap().root_mut::<u64>().unwrap() = 2;
+    drop(pool);
+    assert_eq!(*Pool::open(&original).unwrap().attach("a").unwrap().root::<u64>().unwrap(), 1);
+}

@@ -12,6 +12,7 @@
 //! Locks: the lock is awaited without the GIL, and a thread that has it never waits for the GIL. Several are taken in
 //! the order of addresses (`psync`).
 
+use crate::bystanders::{Running, Stopped};
 use crate::error::{closed, exception, forked, in_use, read_only};
 use crate::guard::guarded;
 use crate::held::Held;
@@ -29,6 +30,8 @@ pub(crate) struct Attachment {
     views: AtomicUsize,
     /// To be detached with the last view, and not used any more.
     closing: AtomicBool,
+    /// Stores did not cease in the last cut, though this thread had the GIL.
+    restless: AtomicBool,
     pub(crate) name: String,
     address: AtomicUsize,
     /// That made it: `process::generation`.
@@ -42,6 +45,7 @@ impl Attachment {
             held: Mutex::new(Some(held)),
             views: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
+            restless: AtomicBool::new(false),
             name: name.to_owned(),
             process: process::generation(),
         }
@@ -249,9 +253,25 @@ impl Attachment {
         }
     }
 
-    /// Makes everything stored durable.
+    /// Makes everything stored durable; as a `cut` beside threads that store, without the GIL unless they store all the time.
     pub(crate) fn psync(&self, py: Python<'_>, cut: bool) -> PyResult<()> {
-        self.with(py, "psync", |held| held.psync(cut))
+        if !cut {
+            return self.with(py, "psync", Held::psync);
+        }
+        let mut running = Running::default();
+        let done = self.with(py, "psync", |held| held.psync_cut(&mut running));
+        if !running.gave_up {
+            return done;
+        }
+        let mut stopped = Stopped::new(self.restless.load(Ordering::Relaxed));
+        let done = self.quick(py, "psync", |held| Ok(guarded(|| held.psync_cut(&mut stopped))))?;
+        self.restless.store(stopped.in_vain, Ordering::Relaxed);
+        // Nothing is done with Python before this thread has the GIL again, nor is it waited for with the lock.
+        drop(stopped);
+        match done {
+            Ok(done) => done.map_err(|error| exception(py, &error)),
+            Err(panic) => Err(crate::error::panicked(py, "psync", &self.what(), &panic)),
+        }
     }
 
     /// Undoes all stores since the last psync; with `unused`, only if no view can reach the memory.

@@ -1,6 +1,6 @@
 //! The four kinds of attachment, behind one interface.
 
-use indelible::{Heap, Object, Pool, ReadHeap, ReadObject, Result, SealKey};
+use indelible::{Bystanders, Heap, Object, Pool, ReadHeap, ReadObject, Result, SealKey};
 use std::ops::Range;
 
 /// An attached object, or the heap in it.
@@ -113,12 +113,19 @@ impl Held {
     }
 
     /// Makes everything stored durable. Those attached for reading have nothing to psync.
-    pub(crate) fn psync(&mut self, cut: bool) -> Result<()> {
+    pub(crate) fn psync(&mut self) -> Result<()> {
         match self {
-            Held::Writer(object) if cut => object.psync_cut(),
             Held::Writer(object) => object.psync(),
-            Held::Heap(heap) if cut => heap.psync_cut(),
             Held::Heap(heap) => heap.psync(),
+            Held::Reader(_) | Held::ReadHeap(_) => Ok(()),
+        }
+    }
+
+    /// The same beside threads that store.
+    pub(crate) fn psync_cut(&mut self, others: &mut dyn Bystanders) -> Result<()> {
+        match self {
+            Held::Writer(object) => object.psync_cut_beside(others),
+            Held::Heap(heap) => heap.psync_cut_beside(others),
             Held::Reader(_) | Held::ReadHeap(_) => Ok(()),
         }
     }

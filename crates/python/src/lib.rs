@@ -8,6 +8,7 @@
 mod attachment;
 mod block;
 mod buffer;
+mod bystanders;
 mod dict;
 mod error;
 mod guard;

@@ -28,12 +28,14 @@ pub(crate) fn psync_all(py: Python<'_>, objects: Vec<Bound<'_, PyAny>>, cut: boo
     if cut && found.len() > 1 {
         return Err(PyValueError::new_err("a consistent cut is of one object: call psync for each"));
     }
+    if cut {
+        return found.into_values().try_for_each(|attachment| attachment.psync(py, true));
+    }
     let together = || {
         let mut locked: Vec<_> = found.values().map(|attachment| (attachment, attachment.open())).collect();
         let (mut objects, mut heaps) = (Vec::new(), Vec::new());
         for (attachment, held) in &mut locked {
             match held.as_mut().and_then(|held| held.as_mut()) {
-                Some(held) if found.len() == 1 => return Ok(held.psync(cut)),
                 Some(Held::Writer(object)) => objects.push(&mut **object),
                 Some(Held::Heap(heap)) => heaps.push(&mut **heap),
                 Some(Held::Reader(_) | Held::ReadHeap(_)) => {}

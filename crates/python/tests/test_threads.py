@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import indelible
 import numpy as np
-from conftest import MIB, Open
+import pytest
+from conftest import MIB, Open, not_tested, offers
 
 
 def test_psync_releases_the_gil(open_pool: Open) -> None:
@@ -80,6 +82,51 @@ def test_a_cut_beside_storing_threads_is_never_torn(open_pool: Open) -> None:
         del array, places, thread
         first, second, third = (int(value) for value in pool.array("w")[:: 4096 // 8])
         assert first >= second >= third >= first - 1
+
+
+def test_reading_into_an_array_goes_on_beside_cuts(path: Path, tmp_path: Path) -> None:
+    """A thread has the kernel store to an array all the time, by `readinto`: no call fails, and a cut finds each one begun, done, or half
+    done, as far as it was at that moment."""
+    if not offers("wp-async"):
+        not_tested("readinto beside cuts: tracking by wp-async, which this kernel does not offer")
+        pytest.skip("not offered")
+    size = MIB
+    pool = indelible.open(path, 256 * MIB, tracking="wp-async")
+    array = pool.array("w", size, "u1")
+    files = [tmp_path / f"{number}.bin" for number in range(3)]
+    for number, file in enumerate(files):
+        file.write_bytes(bytes([number + 1]) * size)
+    stop, calls, errors = threading.Event(), [0], list[BaseException]()
+
+    def read(array: np.ndarray[Any, Any]) -> None:
+        try:
+            while not stop.is_set():
+                with open(files[calls[0] % 3], "rb", buffering=0) as file:
+                    assert file.readinto(array) == size
+                calls[0] += 1
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=read, args=(array,))
+    thread.start()
+    try:
+        for _ in range(40):
+            array.psync(cut=True)
+            pool.create_from("w", "seen")  # what the cut made durable
+            seen = pool.array("seen", mode="r")
+            changes = np.flatnonzero(np.diff(seen))
+            assert len(changes) <= 1, changes
+            if len(changes) == 1 and seen[-1] != 0:
+                assert (int(seen[-1]) % 3) + 1 == seen[0]
+            del seen
+            pool.remove("seen")
+            before = calls[0]
+            while calls[0] == before and not errors:
+                time.sleep(0)
+    finally:
+        stop.set()
+        thread.join()
+    assert errors == []
 
 
 def test_threads_share_a_dict(open_pool: Open) -> None:

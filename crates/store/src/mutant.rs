@@ -137,6 +137,8 @@ mutants! {
         LeakedSpace,
         /// An object that grows takes its new place before the copy is durable.
         EarlyExchange,
+        /// An object that moves while its memory is in use gives up the extent that the memory shows.
+        FormerFreed,
         /// The first change of a page that is the base's logs the lines that changed, and not the whole page.
         PageInPart,
         /// The first change of a page that is the base's is published before the rest of the page is durable.

@@ -1,7 +1,7 @@
 //! Creating, destroying, attaching, renaming and resizing are as crash-consistent as psync (S0.5).
 
 use indelible_store::error::Result;
-use indelible_store::store::{Store, Writer};
+use indelible_store::store::{SnapshotOf, Store, Writer};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::Limits;
 use indelible_testing::pool::psync;
@@ -159,6 +159,38 @@ fn grow_while_attached() {
                 run.step(|_| b.grow(9001))?;
                 run.step(|_| psync(&mut b, &[(9000, &[4])]))?;
                 run.step(|_| a.grow(90_000))?;
+                run.step(|_| psync(&mut a, &[(0, &[5]), (89_000, &[5; 1000])]))?;
+                run.quiet(|_| b.detach())?;
+                run.quiet(|_| a.detach())
+            },
+        );
+    }
+}
+
+/// An object grows while its memory is in use: it moves, and what its memory shows stays. One of them rests on a base.
+#[test]
+fn grow_while_in_use() {
+    for (way, how) in both_ways_to_move() {
+        everywhere(
+            &format!("grow while in use {way}"),
+            |store| {
+                for name in ["a", "b", "wall"] {
+                    store.create(name, &how).unwrap();
+                    fill(store, name, 7);
+                }
+                store.snapshot(&[SnapshotOf { object: "b", key: KEY, name: "then" }]).unwrap();
+            },
+            |run| {
+                let (mut a, mut b) = (attach(&run.store, "a"), attach(&run.store, "b"));
+                run.step(|_| psync(&mut a, &[(0, &[1; 9000])]))?;
+                run.step(|_| psync(&mut b, &[(5000, &[2; 700])]))?;
+                assert!(run.step(|_| a.grow_beside(30_000, true))?);
+                run.step(|_| psync(&mut a, &[(100, &[3; 29_000])]))?;
+                run.step(|store| store.create("behind", &of(100)))?;
+                assert!(run.step(|_| b.grow_beside(60_000, false))?);
+                run.step(|_| psync(&mut b, &[(100, &[4]), (50_000, &[5; 10_000])]))?;
+                run.step(|store| store.create("behind b", &of(100)))?;
+                run.step(|_| a.grow_beside(90_000, false))?;
                 run.step(|_| psync(&mut a, &[(0, &[5]), (89_000, &[5; 1000])]))?;
                 run.quiet(|_| b.detach())?;
                 run.quiet(|_| a.detach())

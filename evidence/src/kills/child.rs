@@ -14,6 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
 
+/// Bytes by which a pool becomes longer in a step, and the steps' name.
+pub(super) const GROWTH: u64 = 64 << 10;
+pub(super) const GROWTHS: &str = "growths of a pool beside its writers";
+
 /// Role of a process in a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
@@ -21,6 +25,8 @@ pub(crate) enum Role {
     Victim,
     /// Attaches for reading what it can get
     Reader,
+    /// Makes the pool longer, step by step, until it is killed
+    Grower,
     /// Recovers all there is and holds it against the model
     Judge,
 }
@@ -62,6 +68,7 @@ impl Child {
         let said = match self.role {
             Role::Victim => self.work(),
             Role::Reader => self.read(),
+            Role::Grower => self.lengthen(),
             Role::Judge => self.judge(),
         };
         match said {
@@ -171,6 +178,23 @@ impl Child {
             for _ in 0..rng.u32(0..200_000) {
                 std::hint::spin_loop();
             }
+        }
+    }
+
+    fn lengthen(&self) -> Result<(), Trouble> {
+        let pool = self.open()?;
+        let mut rng = mixed(self.seed, u64::from(std::process::id()), 1);
+        for _ in 0..self.steps {
+            let length = pool.info()?.length + GROWTH;
+            patient(|| pool.grow(length))?;
+            Said::Count { count: 1, what: GROWTHS.into() }.say();
+            for _ in 0..rng.u32(0..400_000) {
+                std::hint::spin_loop();
+            }
+        }
+        idle().say();
+        loop {
+            thread::park();
         }
     }
 

@@ -1,6 +1,6 @@
 //! A pool, the workloads on it, and the rounds it goes through.
 
-use super::child::Role;
+use super::child::{GROWTH, GROWTHS, Role};
 use super::environment::{Environment, Group, Place};
 use super::watch::{End, Fate, Seen, start, watch};
 use super::{Rounds, WORKLOADS};
@@ -27,6 +27,8 @@ pub(crate) struct Scenario {
     group: Option<Group>,
     seed: u64,
     rng: fastrand::Rng,
+    /// Bytes of the pool.
+    length: u64,
     specs: Vec<Spec>,
     counts: BTreeMap<String, u64>,
     log: String,
@@ -61,6 +63,7 @@ impl Scenario {
             group: if environment == Environment::LittleMemory { Group::new() } else { None },
             seed,
             rng: mixed(seed, u64::MAX, 0),
+            length: POOL,
             specs: (0..WORKLOADS).map(Spec::new).collect(),
             counts: BTreeMap::new(),
             log: String::new(),
@@ -92,9 +95,16 @@ impl Scenario {
             true => Some(start(self.command(Role::Reader, &[], &[]))?),
             false => None,
         };
+        let grower = match self.rng.bool() {
+            true => Some((start(self.command(Role::Grower, &[], &[]))?, self.fate().0)),
+            false => None,
+        };
         let (over, this) = (AtomicBool::new(false), &*self);
-        let (lines, read) = thread::scope(|scope| {
+        let (lines, read, grown) = thread::scope(|scope| {
             let over = &over;
+            let grower = grower.map(|(child, fate)| {
+                scope.spawn(move || watch(child, fate, &|| over.load(Ordering::Relaxed)))
+            });
             let reader = reader.map(|child| {
                 scope.spawn(move || watch(child, Fate::default(), &|| over.load(Ordering::Relaxed)))
             });
@@ -102,7 +112,10 @@ impl Scenario {
             let lines: Vec<_> =
                 lines.into_iter().map(|line| line.join().expect("it does not panic")).collect();
             over.store(true, Ordering::Relaxed);
-            (lines, reader.map(|reader| reader.join().expect("it does not panic")))
+            let joined = |watching: Option<thread::ScopedJoinHandle<'_, _>>| {
+                watching.map(|watching| watching.join().expect("it does not panic"))
+            };
+            (lines, joined(reader), joined(grower))
         });
         for line in lines {
             let line = line?;
@@ -116,8 +129,30 @@ impl Scenario {
         if let Some(seen) = read {
             self.account("reader", &seen?)?;
         }
+        if let Some(seen) = grown {
+            let seen = seen?;
+            self.account("grower", &seen)?;
+            self.lengthened(&seen)?;
+        }
         let under_way = self.specs.iter().filter(|spec| spec.begun).count();
         self.count("operations under way when the process died", under_way as u64);
+        Ok(())
+    }
+
+    /// The pool has the length of the last growth that was reported, or of the one that was under way.
+    fn lengthened(&mut self, seen: &Seen) -> Result<()> {
+        let steps =
+            seen.said.iter().filter(|said| matches!(said, Said::Count { what, .. } if what == GROWTHS));
+        let (least, found) =
+            (self.length + steps.count() as u64 * GROWTH, Pool::open(self.place.pool())?.info()?.length);
+        if found != least && found != least + GROWTH {
+            bail!("the pool has {found} bytes, after growths to {least}");
+        }
+        self.count(
+            "growths that were under way when the process died, and took effect",
+            (found - least) / GROWTH,
+        );
+        self.length = found;
         Ok(())
     }
 

@@ -30,22 +30,35 @@ pub struct Metrics {
     pattern: Option<String>,
 }
 
-/// A family of figures with one for each object: name, kind, help, figure.
-type Family = (&'static str, &'static str, &'static str, fn(&Stat) -> u64);
+/// A family of figures with one for each object: name, kind, help, figure, if there is one.
+type Family = (&'static str, &'static str, &'static str, fn(&Stat) -> Option<u64>);
 
-const OBJECTS: [Family; 6] = [
-    ("pmo_object_size_bytes", "gauge", "Size of the object.", |stat| stat.size),
-    ("pmo_object_extent_bytes", "gauge", "Space of the pool that the object has.", |stat| stat.extent),
+const OBJECTS: [Family; 9] = [
+    ("pmo_object_size_bytes", "gauge", "Size of the object.", |stat| Some(stat.size)),
+    ("pmo_object_extent_bytes", "gauge", "Space of the pool that the object has.", |stat| Some(stat.extent)),
     ("pmo_object_published_bytes", "gauge", "Bytes ever psynced, as a high-water mark.", |stat| {
-        stat.published
+        Some(stat.published)
     }),
-    ("pmo_object_psyncs", "counter", "Psyncs over the life of the object.", |stat| stat.psyncs),
+    ("pmo_object_psyncs", "counter", "Psyncs over the life of the object.", |stat| Some(stat.psyncs)),
     ("pmo_object_needs_recovery", "gauge", "Whether the last writer died.", |stat| {
-        stat.needs_recovery.into()
+        Some(stat.needs_recovery.into())
     }),
     ("pmo_object_created_timestamp_seconds", "gauge", "When the object was created.", |stat| {
-        stat.created.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+        stat.created.duration_since(std::time::UNIX_EPOCH).ok().map(|since| since.as_secs())
     }),
+    (
+        "pmo_object_lag_bytes",
+        "gauge",
+        "Bytes that psyncs changed and the log alone has. It grows by what each psync changes, and begins anew at a checkpoint.",
+        |stat| Some(stat.logged.bytes),
+    ),
+    ("pmo_object_lag_psyncs", "gauge", "Psyncs that the log alone has.", |stat| Some(stat.logged.psyncs)),
+    (
+        "pmo_object_dirty_bytes",
+        "gauge",
+        "Bytes of pages that the writer may have stored to since its last psync, at most; absent if it may not be looked into.",
+        Stat::dirty_bytes,
+    ),
 ];
 
 pub fn run(context: &Context, args: &Metrics) -> Result {
@@ -75,8 +88,9 @@ pub fn run(context: &Context, args: &Metrics) -> Result {
         family(&mut out, name, kind, help)?;
         let suffix = if kind == "counter" { "_total" } else { "" };
         for stat in &stats {
+            let Some(figure) = figure(stat) else { continue };
             let object = escaped(&stat.name);
-            out.line(&format!("{name}{suffix}{{pool=\"{path}\",object=\"{object}\"}} {}", figure(stat)))?;
+            out.line(&format!("{name}{suffix}{{pool=\"{path}\",object=\"{object}\"}} {figure}"))?;
         }
     }
     family(&mut out, "pmo_object_state", "gauge", "1 for the state that the object is in, with its holder.")?;

@@ -20,7 +20,9 @@ use std::time::{Duration, Instant};
 /// Show who has which object, and how often it is psynced, again and again
 ///
 /// Takes no locks: it is in nobody's way. Objects with the most psyncs come first. Psyncs are counted that are durable, whoever
-/// makes them. On a terminal the table takes the place of the one before; Ctrl-C ends it.
+/// makes them. BYTES/S are bytes that psyncs changed, in whole lines of 64. DIRTY is what may have changed since the last psync, at most; - if
+/// the holder may not be looked into. LAG is what psyncs changed and the log alone has: recovery would bring it in place if the
+/// writer died now. On a terminal the table takes the place of the one before; Ctrl-C ends it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -29,7 +31,10 @@ Examples:
   pmo top data.pmo --once --json | jq '.[0].psyncs_per_second'
 
 JSON, a line for each look, the first one after an interval:
-  [{\"name\":\"a\",\"state\":\"W\",\"holder\":{\"pid\":4711,\"command\":\"redis\"},\"psyncs_per_second\":812.5,\"psyncs\":90123,\"own\":4096,\"size\":4096}]")]
+  [{\"name\":\"a\",\"state\":\"W\",\"holder\":{\"pid\":4711,\"command\":\"redis\"},\"psyncs_per_second\":812.5,
+    \"bytes_per_second\":52000.0,\"dirty\":8192,\"lag\":65536,\"psyncs\":90123,\"own\":4096,\"size\":4096}]
+  dirty is null if it cannot be told. bytes_per_second is exact unless the log began anew in the interval: then it is taken
+  from the psyncs that the log has now.")]
 pub struct Top {
     /// The pool
     #[arg(value_parser = pool())]
@@ -62,6 +67,9 @@ struct Row {
     state: char,
     holder: Option<Holder>,
     psyncs_per_second: f64,
+    bytes_per_second: f64,
+    dirty: Option<u64>,
+    lag: u64,
     psyncs: u64,
     own: u64,
     size: u64,
@@ -99,16 +107,20 @@ impl Look {
 
     /// Lines for what happened since, those with most psyncs first.
     fn since(&self, before: &Look) -> Vec<Row> {
-        let then: HashMap<_, _> = before.objects.iter().map(|stat| (stat.id, stat.psyncs)).collect();
+        let then: HashMap<_, _> = before.objects.iter().map(|stat| (stat.id, stat)).collect();
         let seconds = self.at.duration_since(before.at).as_secs_f64().max(1e-9);
         let row = |stat: &Stat| {
             // One that was created since had none.
-            let then = then.get(&stat.id).copied().unwrap_or(0);
+            let then = then.get(&stat.id).copied();
+            let psyncs = stat.psyncs.saturating_sub(then.map_or(0, |then| then.psyncs));
             Row {
                 name: stat.name.clone(),
                 state: stat.state.letter(),
                 holder: Holder::of(stat),
-                psyncs_per_second: stat.psyncs.saturating_sub(then) as f64 / seconds,
+                psyncs_per_second: psyncs as f64 / seconds,
+                bytes_per_second: logged_since(stat, then, psyncs) / seconds,
+                dirty: stat.dirty_bytes(),
+                lag: stat.logged.bytes,
                 psyncs: stat.psyncs,
                 own: stat.own,
                 size: stat.size,
@@ -123,6 +135,17 @@ impl Look {
     }
 }
 
+/// Bytes that so many psyncs of an object changed since `then`.
+fn logged_since(stat: &Stat, then: Option<&Stat>, psyncs: u64) -> f64 {
+    let now = stat.logged;
+    match then.map(|then| then.logged) {
+        Some(then) if then.generation == now.generation => now.bytes.saturating_sub(then.bytes) as f64,
+        // The log began anew: as the psyncs that it has now.
+        _ if now.psyncs > 0 => now.bytes as f64 / now.psyncs as f64 * psyncs as f64,
+        _ => 0.0,
+    }
+}
+
 fn show(json: bool, rows: &[Row], args: &Top) -> Result {
     let mut out = Out::new();
     if json {
@@ -133,12 +156,16 @@ fn show(json: bool, rows: &[Row], args: &Top) -> Result {
         // To the first place, with nothing behind.
         out.bytes(b"\x1b[H\x1b[2J")?;
     }
-    let mut table =
-        vec![["STATE", "PSYNCS/S", "PSYNCS", "OWN", "SIZE", "NAME", "HOLDER"].map(str::to_owned).to_vec()];
+    const HEADINGS: [&str; 10] =
+        ["STATE", "PSYNCS/S", "BYTES/S", "DIRTY", "LAG", "PSYNCS", "OWN", "SIZE", "NAME", "HOLDER"];
+    let mut table = vec![HEADINGS.map(str::to_owned).to_vec()];
     table.extend(rows.iter().map(|row| {
         vec![
             row.state.to_string(),
             format!("{:.1}", row.psyncs_per_second),
+            human(row.bytes_per_second as u64),
+            row.dirty.map_or_else(|| "-".to_owned(), human),
+            human(row.lag),
             row.psyncs.to_string(),
             human(row.own),
             human(row.size),
@@ -146,6 +173,7 @@ fn show(json: bool, rows: &[Row], args: &Top) -> Result {
             row.held_by.clone(),
         ]
     }));
-    out.table(&table, &[false, true, true, true, true, false, false])?;
+    let numbers = HEADINGS.map(|heading| !matches!(heading, "STATE" | "NAME" | "HOLDER"));
+    out.table(&table, &numbers)?;
     out.finish()
 }

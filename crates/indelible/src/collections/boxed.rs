@@ -110,8 +110,16 @@ impl<'h, T: Persist<'h>> PBox<'h, T> {
 
     /// Address of the value.
     #[must_use]
-    pub const fn as_ptr(this: &Self) -> *mut T {
-        this.at.as_ptr()
+    pub fn as_ptr(this: &Self) -> *mut T {
+        if let Ok(heap) = PBox::heap(this).heap() {
+            heap.give_addresses();
+        }
+        this.place()
+    }
+
+    /// The same, for code that marks its stores.
+    pub(super) const fn place(&self) -> *mut T {
+        self.at.as_ptr()
     }
 
     /// The heap that the value is in.

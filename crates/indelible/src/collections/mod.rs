@@ -116,6 +116,8 @@ mod points_to;
 mod record;
 mod root_value;
 mod roots;
+#[cfg(feature = "serde")]
+mod serial;
 mod set_algebra;
 mod slots;
 mod string;
@@ -161,6 +163,8 @@ pub use points_to::PointsTo;
 #[doc(hidden)]
 pub use root_value::{OldValue, RootValue};
 pub(crate) use roots::{Described, Describing};
+#[cfg(feature = "serde")]
+pub use serial::{DeserializeIn, InHeap};
 pub use string::PString;
 pub use tree_iter::{TreeIntoIter, TreeIter, TreeIterMut, TreeKeys, TreeValues, TreeValuesMut};
 pub use vec::PVec;

@@ -80,7 +80,7 @@ macro_rules! lock {
 
             /// The value, for a holder of the lock; checked.
             fn value(&self) -> *mut T {
-                let at = PBox::as_ptr(&self.value);
+                let at = self.value.place();
                 // SAFETY: the box's; nobody changes it while this thread has the lock.
                 unsafe { verify(at) };
                 at

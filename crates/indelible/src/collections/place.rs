@@ -101,7 +101,7 @@ impl<'h> HeapRef<'h> {
     #[inline]
     pub(super) fn block<T>(self, count: usize) -> Result<NonNull<T>> {
         let Some(bytes) = count.checked_mul(size_of::<T>()) else {
-            return self.heap()?.calloc(count, size_of::<T>()).map(NonNull::cast);
+            return self.heap()?.blank_block(count, size_of::<T>()).map(NonNull::cast);
         };
         self.bytes(bytes, align_of::<T>()).map(NonNull::cast)
     }
@@ -109,7 +109,7 @@ impl<'h> HeapRef<'h> {
     #[inline]
     pub(super) fn bytes(self, bytes: usize, align: usize) -> Result<NonNull<u8>> {
         let heap = self.heap()?;
-        if align <= 16 { heap.malloc(bytes) } else { heap.aligned(align, bytes) }
+        if align <= 16 { heap.block(bytes) } else { heap.aligned_block(align, bytes) }
     }
 
     /// Panics if a value about to be stored here has its blocks in another heap.

@@ -111,7 +111,8 @@ pub(super) fn place<'h, T: Persist<'h>>(root: Place, bounds: &Bounds) -> Result<
 impl Heap {
     pub(super) fn locate<'h, T: Persist<'h>>(&self, name: &str, bounds: &Bounds) -> Result<*mut T> {
         let found = known_place::<T>(&self.root_cache, name, |described| {
-            let root = self.root(name, &described.info())?;
+            let root = self.find_root(name, &described.info())?;
+            self.expect_pointers(&described.info())?;
             match self.trusted.allows(name) {
                 true => Ok(root),
                 false => Err(self.wrong("use a root of", HeapError::Untrusted { name: name.to_owned() })),

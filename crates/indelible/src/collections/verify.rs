@@ -117,7 +117,7 @@ impl Heap {
             let live = |address: u64| {
                 self.usable_size(std::ptr::without_provenance(address as usize)).ok().map(|len| len as u64)
             };
-            findings = types.walk(memory, &live, |name, ty| self.root(name, ty));
+            findings = types.walk(memory, &live, |name, ty| self.find_root(name, ty));
         }
         findings
     }
@@ -162,7 +162,7 @@ impl Heap {
             let found = HeapError::Findings { offset, what, more: others.len() };
             return Err(self.attached().error("verify the heap of", Cause::Heap(found)));
         }
-        let roots = self.roots()?;
+        let roots = self.all_roots()?;
         if roots.iter().all(|root| types.names(&root.name)) {
             self.attached_mut().adopt();
             self.trusted.all();

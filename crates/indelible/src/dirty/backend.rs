@@ -1,5 +1,6 @@
 //! One way to find stores, behind the interface that all of them have in common.
 
+use super::cut::Cut;
 use super::range::PageRange;
 use std::io;
 use std::time::Duration;
@@ -15,10 +16,16 @@ pub(super) trait Backend: Send + Sync {
     /// Everything that `collect` reported equals the primary; pages in `changed` did not before.
     fn settle(&mut self, changed: &[PageRange], unchanged: &[PageRange]) -> io::Result<()>;
 
-    /// From now on stores wait.
-    fn hold(&mut self) -> io::Result<()>;
+    /// From now on what `collect` reports stands still, though others store: in memory, or in copies. A rung may do more than it is
+    /// asked for, and have all stores wait.
+    fn hold(&mut self, cut: Cut<'_>) -> io::Result<()>;
 
-    /// They pass again.
+    /// The page as it was at the moment of the cut, if it was copied.
+    fn copy_of(&self, _page: u64) -> Option<*const u8> {
+        None
+    }
+
+    /// The end of a hold.
     fn release(&mut self) -> io::Result<()>;
 
     /// The range has so many pages now.

@@ -1,6 +1,7 @@
 //! Rung 3: the program marks its stores, so that nothing is left to be found.
 
 use super::backend::Backend;
+use super::cut::Cut;
 use super::gate::Gate;
 use super::range::PageRange;
 use crate::sys::PAGE;
@@ -25,8 +26,12 @@ impl Backend for Explicit {
         Ok(())
     }
 
-    fn hold(&mut self) -> io::Result<()> {
-        self.gate.hold()
+    fn hold(&mut self, _: Cut<'_>) -> io::Result<()> {
+        let held = self.gate.hold();
+        if held.is_err() {
+            let _ = self.gate.release();
+        }
+        held
     }
 
     fn release(&mut self) -> io::Result<()> {

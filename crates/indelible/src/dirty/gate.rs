@@ -2,18 +2,22 @@
 
 use std::io;
 
+use super::range::PageRange;
 use super::watch::Watched;
+use crate::sys::PAGE;
 
 /// A range that the handler learns of with the first hold, so that an object never held pays nothing.
 pub(super) struct Gate {
     base: usize,
     len: usize,
     watched: Option<Watched>,
+    /// Between `begin` and `release`.
+    closed: bool,
 }
 
 impl Gate {
     pub(super) fn new(base: usize, len: usize) -> Gate {
-        Gate { base, len, watched: None }
+        Gate { base, len, watched: None, closed: false }
     }
 
     pub(super) fn grow(&mut self, len: usize) {
@@ -24,16 +28,36 @@ impl Gate {
         }
     }
 
+    /// All stores wait.
     pub(super) fn hold(&mut self) -> io::Result<()> {
-        let watched = match &self.watched {
-            Some(watched) => watched,
-            // Kept until detach: a thread may come late to the handler after the release.
-            None => self.watched.insert(Watched::new(self.base, self.len, None)?),
-        };
-        watched.hold()
+        self.begin()?;
+        self.close(PageRange::new(0, self.len / PAGE))
     }
 
-    pub(super) fn release(&self) -> io::Result<()> {
-        self.watched.as_ref().map_or(Ok(()), |watched| watched.release(true))
+    /// From now on stores wait that meet the protection of a page, until the release.
+    pub(super) fn begin(&mut self) -> io::Result<()> {
+        if !self.closed {
+            let watched = match &self.watched {
+                Some(watched) => watched,
+                // Kept until detach: a thread may come late to the handler after the release.
+                None => self.watched.insert(Watched::new(self.base, self.len, None)?),
+            };
+            watched.hold();
+            self.closed = true;
+        }
+        Ok(())
+    }
+
+    /// Protects pages, after `begin`. After an error a release is due.
+    pub(super) fn close(&self, pages: PageRange) -> io::Result<()> {
+        let bytes = pages.start as usize * PAGE..pages.end() as usize * PAGE;
+        self.watched.as_ref().map_or(Ok(()), |watched| watched.forbid(bytes))
+    }
+
+    pub(super) fn release(&mut self) -> io::Result<()> {
+        match &self.watched {
+            Some(watched) if std::mem::take(&mut self.closed) => watched.release(true),
+            _ => Ok(()),
+        }
     }
 }

@@ -84,7 +84,7 @@ fn another_handler_may_store_while_ours_runs() {
         TARGET.store(rig.at(2).expose_provenance(), Ordering::Relaxed);
         // SAFETY: a handler of this process's own, that stores to memory alone.
         unsafe { libc::signal(libc::SIGUSR1, other as *const () as usize) };
-        rig.tracker.hold(false).unwrap();
+        rig.tracker.hold(false, Cut::Closed).unwrap();
         let (at, thread) = (rig.at(1).expose_provenance(), AtomicU32::new(0));
         std::thread::scope(|scope| {
             scope.spawn(|| {

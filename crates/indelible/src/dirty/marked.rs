@@ -38,6 +38,11 @@ impl Marked {
         self.taken.of(page)
     }
 
+    /// Whether nothing is marked, or was and is not settled.
+    pub(super) fn is_empty(&self) -> bool {
+        self.taken.is_empty() && self.lines.is_empty()
+    }
+
     /// Appends the pages with marks to those beyond the first `kept` of `out`, in order. `held`: other threads go on after
     /// it, so that borrowed lines stay marked.
     #[inline]

@@ -184,6 +184,11 @@ impl DirtyLines {
         self.mark_borrowed(bytes);
     }
 
+    /// Whether nothing is marked.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.any.load(Ordering::Acquire)
+    }
+
     /// Whether [`mark_pinned`](Self::mark_pinned) was ever called.
     pub(crate) fn is_pinned(&self) -> bool {
         self.pinned.load(Ordering::Acquire)

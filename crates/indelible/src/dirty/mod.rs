@@ -10,6 +10,10 @@
 mod backend;
 mod bitmap;
 mod chunks;
+mod copies;
+mod cut;
+#[cfg(test)]
+mod cut_tests;
 mod explicit;
 mod gate;
 mod handler;
@@ -37,6 +41,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use cut::{Beside, Bystanders};
+pub(crate) use cut::{Cut, Unknown};
 pub(crate) use marks::DirtyLines;
 pub(crate) use policy::Advice;
 pub(crate) use range::PageRange;
@@ -61,6 +67,9 @@ pub(crate) enum DirtyError {
     /// The kernel does not offer the rung that was asked for.
     #[error("tracking stores by {rung} is not possible here: {source}")]
     Unavailable { rung: Rung, source: io::Error },
+    /// A caller that did not want stores to be held up.
+    #[error("other threads store to it all the time")]
+    Restless,
     /// A call of the operating system failed; dirty pages stay dirty.
     #[error("cannot {action} the stores of an object: {source}")]
     Io { action: &'static str, source: io::Error },
@@ -112,6 +121,10 @@ pub(crate) struct Tracker {
     held: bool,
     /// By the gate alone.
     gated: bool,
+    /// All of them: a page that was marked, but not found, stands still as well.
+    closed: bool,
+    /// Found nothing: it only knows the range.
+    late: Option<Box<dyn Backend>>,
 }
 
 impl Tracker {
@@ -119,7 +132,8 @@ impl Tracker {
     pub(crate) fn new(params: TrackerParams) -> Result<Tracker, DirtyError> {
         let rung = params.rung;
         let backend = backend(&params).map_err(|source| DirtyError::Unavailable { rung, source })?;
-        Ok(Tracker { rung, backend, marked: Marked::new(params.len / PAGE), held: false, gated: false })
+        let marked = Marked::new(params.len / PAGE);
+        Ok(Tracker { rung, backend, marked, held: false, gated: false, closed: false, late: None })
     }
 
     pub(crate) fn rung(&self) -> Rung {
@@ -132,7 +146,10 @@ impl Tracker {
     pub(crate) fn collect(&mut self, out: &mut Vec<PageRange>) -> Result<(), DirtyError> {
         let kept = out.len();
         self.backend.collect(out).map_err(failed("collect"))?;
-        self.marked.collect(self.held, out, kept);
+        // What is marked after the moment of a cut is the next psync's.
+        if self.closed || !self.held {
+            self.marked.collect(self.held, out, kept);
+        }
         Ok(())
     }
 
@@ -165,6 +182,13 @@ impl Tracker {
         &self.marked.lines
     }
 
+    /// Takes the place of `former` on the same range, whose marks count as before.
+    ///
+    /// A thread that met a hold of the former one may come late to the handler, for which the range stays known.
+    pub(crate) fn replace(&mut self, former: Tracker) {
+        (self.marked, self.late) = (former.marked, Some(former.backend));
+    }
+
     /// Takes the place of the tracker with this dirty-line set. Marks from before are forgotten.
     pub(crate) fn succeed(&mut self, marks: Arc<DirtyLines>) {
         self.marked.succeed(marks);
@@ -179,19 +203,35 @@ impl Tracker {
         }
     }
 
-    /// From its return until [`release`](Self::release), no store of any thread of this process
-    /// lands: storing threads wait. The calling thread must not store to the range (it would die of
-    /// SIGSEGV rather than wait for itself); a system call that writes there fails with `EFAULT`.
-    /// Costs as much as page tables are populated; nothing with explicit tracking, if the caller's gate keeps everybody out who
+    /// From its return until [`release`](Self::release), what [`collect`](Self::collect) reports stands still, at one moment, by whatever
+    /// means `cut` says; bytes of such pages are to be had from [`copy_of`](Self::copy_of), if it has them. Marked pages stand still
+    /// only if all stores wait, so that they do if any are marked.
+    ///
+    /// Where stores wait, the calling thread must not store to the range (it would die of SIGSEGV rather than wait for itself), and a
+    /// system call that writes there fails with `EFAULT`. Costs as much as pages are dirty, and two scans or three; if all
+    /// stores wait, as page tables are populated; nothing with explicit tracking, if the caller's gate keeps everybody out who
     /// stores to what others find, with a lock (`gated`), and nobody ever had leave to do so without one: see
     /// [`DirtyLines::rely_on_gate`].
-    pub(crate) fn hold(&mut self, gated: bool) -> Result<(), DirtyError> {
+    pub(crate) fn hold(&mut self, gated: bool, cut: Cut<'_>) -> Result<(), DirtyError> {
         self.gated = gated && self.rung == Rung::Explicit && self.marked.lines.rely_on_gate();
+        self.closed = self.gated;
         if !self.gated {
-            self.backend.hold().map_err(failed("hold up"))?;
+            let part = self.rung == Rung::WpAsync && self.marked.is_empty();
+            let cut = if part { cut } else { Cut::Closed };
+            self.closed = matches!(cut, Cut::Closed);
+            self.backend.hold(cut).map_err(|error| match error.kind() {
+                io::ErrorKind::WouldBlock => DirtyError::Restless,
+                _ => failed("hold up")(error),
+            })?;
         }
         self.held = true;
         Ok(())
+    }
+
+    /// The page as it was at the moment of the cut, if it was copied.
+    #[inline]
+    pub(crate) fn copy_of(&self, page: u64) -> Option<*const u8> {
+        if self.held { self.backend.copy_of(page) } else { None }
     }
 
     /// Ends a hold. `settle` must come first.

@@ -17,6 +17,7 @@
 use std::io;
 
 use super::backend::Backend;
+use super::cut::Cut;
 use super::pages::Pages;
 use super::policy::FaultPolicy;
 use super::range::{self, PageRange};
@@ -123,9 +124,9 @@ impl<P: FaultPolicy> Backend for Mprotect<P> {
         Ok(())
     }
 
-    fn hold(&mut self) -> io::Result<()> {
+    fn hold(&mut self, _: Cut<'_>) -> io::Result<()> {
         for (index, part) in self.parts.iter().enumerate() {
-            if let Err(e) = part.watched.hold() {
+            if let Err(e) = part.watched.hold_all() {
                 for part in &self.parts[..index] {
                     let _ = part.watched.release(false);
                 }

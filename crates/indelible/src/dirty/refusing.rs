@@ -1,6 +1,7 @@
 //! For tests: a backend some of whose calls fail.
 
 use super::backend::Backend;
+use super::cut::Cut;
 use super::range::PageRange;
 use std::io;
 
@@ -37,8 +38,12 @@ impl Backend for Refusing {
         self.backend.settle(changed, unchanged)
     }
 
-    fn hold(&mut self) -> io::Result<()> {
-        self.backend.hold()
+    fn hold(&mut self, cut: Cut<'_>) -> io::Result<()> {
+        self.backend.hold(cut)
+    }
+
+    fn copy_of(&self, page: u64) -> Option<*const u8> {
+        self.backend.copy_of(page)
     }
 
     fn release(&mut self) -> io::Result<()> {

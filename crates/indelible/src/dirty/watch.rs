@@ -89,11 +89,21 @@ impl Watched {
         done
     }
 
-    /// From now on stores wait, until [`release`](Self::release).
-    pub(super) fn hold(&self) -> io::Result<()> {
+    /// From now on stores wait that meet a protection, until [`release`](Self::release).
+    pub(super) fn hold(&self) {
         self.slot.turn.hold(me(), std::thread::yield_now).keep();
+    }
+
+    /// Has stores to these bytes of the range meet a protection. Under a hold.
+    pub(super) fn forbid(&self, bytes: Range<usize>) -> io::Result<()> {
         // SAFETY: the owner's own range; a store that meets the protection waits in the handler.
-        let done = unsafe { mmap::protect(self.start, self.len(), Protection::Read) };
+        unsafe { mmap::protect(self.start + bytes.start, bytes.len(), Protection::Read) }
+    }
+
+    /// As `hold`, and all stores meet it. On failure nobody waits.
+    pub(super) fn hold_all(&self) -> io::Result<()> {
+        self.hold();
+        let done = self.forbid(0..self.len());
         match &done {
             Ok(()) => self.pages().into_iter().for_each(Pages::joined),
             Err(_) => self.wake(self.slot.turn.release()),

@@ -27,11 +27,15 @@
 //! It is relied on only where asking has become dear; such a page is then reported by the first
 //! `collect` after the next fault of this process.
 
+mod cut;
+
 use std::io;
 use std::time::{Duration, Instant};
 
 use super::backend::Backend;
 use super::chunks::Chunks;
+use super::copies::Copies;
+use super::cut::Cut;
 use super::gate::Gate;
 use super::page_tables::PageTables;
 use super::policy::ScanPolicy;
@@ -62,6 +66,11 @@ pub(super) struct WpAsync<P> {
     chunks: Chunks,
     policy: P,
     gate: Gate,
+    /// Other threads go on: `cut` says what that changes.
+    cut: bool,
+    copies: Copies,
+    /// Others store during this scan.
+    beside: bool,
     /// Whether this scan of known chunks protects.
     protects: bool,
     /// Whether a settle of the same pages has nothing to do.
@@ -98,6 +107,9 @@ impl<P: ScanPolicy> WpAsync<P> {
             chunks: Chunks::new(base),
             policy,
             gate: Gate::new(base, pages * PAGE),
+            cut: false,
+            copies: Copies::default(),
+            beside: false,
             protects: false,
             steady: false,
             pending: Vec::new(),
@@ -221,7 +233,7 @@ impl<P: ScanPolicy> WpAsync<P> {
         let runs = std::mem::take(&mut self.protect);
         for run in &runs {
             self.tables.protect(*run)?;
-            if self.registers && self.chunks.cover(*run) {
+            if (self.registers || self.beside) && self.chunks.cover(*run) {
                 self.report_late(*run, out)?;
             }
         }
@@ -316,6 +328,11 @@ impl<P: ScanPolicy> Backend for WpAsync<P> {
     #[inline]
     fn collect(&mut self, out: &mut Vec<PageRange>) -> io::Result<()> {
         let kept = out.len();
+        if self.cut {
+            out.extend_from_slice(&self.pending);
+            range::normalise(out, kept);
+            return Ok(());
+        }
         let started = self.policy.times_scans(self.pages).then(Instant::now);
         self.protects = self.policy.protects_at_scan();
         // Left by a collect that failed: its chunks are still new.
@@ -347,6 +364,11 @@ impl<P: ScanPolicy> Backend for WpAsync<P> {
 
     #[inline]
     fn settle(&mut self, changed: &[PageRange], unchanged: &[PageRange]) -> io::Result<()> {
+        if self.cut {
+            self.pending.clear();
+            self.steady = false;
+            return Ok(());
+        }
         if self.steady && unchanged.is_empty() && self.pending.is_empty() && self.policy.is_steady(changed) {
             return Ok(());
         }
@@ -371,11 +393,17 @@ impl<P: ScanPolicy> Backend for WpAsync<P> {
         done
     }
 
-    fn hold(&mut self) -> io::Result<()> {
-        self.gate.hold()
+    fn hold(&mut self, cut: Cut<'_>) -> io::Result<()> {
+        self.take_cut(cut)
+    }
+
+    fn copy_of(&self, page: u64) -> Option<*const u8> {
+        self.copies.of(page)
     }
 
     fn release(&mut self) -> io::Result<()> {
+        self.cut = false;
+        self.copies.clear();
         self.gate.release()
     }
 

@@ -80,8 +80,8 @@ pub(crate) enum HeapError {
 pub(crate) enum Limit {
     #[error("its address range ends there")]
     Reach,
-    #[error("what lies behind it on the medium is taken")]
-    Behind,
+    #[error("the pool has no free piece that is large enough")]
+    Room,
     #[error("there is no space for more of it")]
     Space,
     #[error("{0}")]
@@ -145,9 +145,8 @@ impl HeapError {
             HeapError::Stuck { limit: Limit::Reach, .. } => {
                 "free blocks, or move the data to an object that is created with a larger reach"
             }
-            HeapError::Stuck { limit: Limit::Behind, .. } => {
-                "free blocks, or let the object be moved while nobody else uses it (`Heap::reserve`, `Object::grow`, `pmo_grow`, \
-                 `pmo resize`)"
+            HeapError::Stuck { limit: Limit::Room, .. } => {
+                "free blocks, remove other objects, or make the pool longer (`pmo grow`)"
             }
             HeapError::ReadOnly | HeapError::Atomics { .. } => "attach for writing",
             HeapError::Inside => "give the lock back first",

@@ -101,6 +101,7 @@ pub(super) fn dirty_kind(error: &DirtyError) -> ErrorKind {
     match error {
         DirtyError::Unavailable { .. } => ErrorKind::Unsupported,
         DirtyError::Io { .. } => ErrorKind::Io,
+        DirtyError::Restless => ErrorKind::Busy,
     }
 }
 

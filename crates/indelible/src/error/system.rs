@@ -93,6 +93,7 @@ fn of_mapping(error: &MappingError) -> Option<&io::Error> {
 fn of_dirty(error: &DirtyError) -> Option<&io::Error> {
     match error {
         DirtyError::Io { source, .. } | DirtyError::Unavailable { source, .. } => Some(source),
+        DirtyError::Restless => None,
     }
 }
 

@@ -236,7 +236,7 @@ impl Heap {
     pub fn audit(&mut self) -> error::Result<HeapAudit> {
         let findings = self.check();
         sound(&findings).map_err(|error| self.attached().error(AUDIT, Cause::Heap(error)))?;
-        let (roots, blocks) = (self.roots()?, self.blocks().collect::<error::Result<_>>()?);
+        let (roots, blocks) = (self.all_roots()?, self.all_blocks().collect::<error::Result<_>>()?);
         Ok(audit(Memory::of(self.attached().as_slice()), roots, blocks))
     }
 }

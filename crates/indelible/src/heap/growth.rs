@@ -12,8 +12,8 @@ pub(crate) trait Growable {
     /// Bytes that are mapped.
     fn mapped(&self) -> usize;
 
-    /// Extends the object to `size` bytes where it stands, while other threads use it.
-    fn grow_in_place(&self, size: usize) -> Result<(), Limit>;
+    /// Extends the object to `size` bytes while other threads use it.
+    fn grow(&self, size: usize) -> Result<(), Limit>;
 
     /// The heap knows of all that is mapped.
     fn grown(&self) {}
@@ -106,7 +106,7 @@ impl RawHeap {
             if std::mem::replace(&mut tried, len) == len {
                 continue;
             }
-            limit = if len <= old { Some(Limit::Reach) } else { object.grow_in_place(len).err() };
+            limit = if len <= old { Some(Limit::Reach) } else { object.grow(len).err() };
             if !limit.as_ref().is_some_and(Limit::is_of_size) {
                 break;
             }

@@ -6,6 +6,7 @@
 //! thread the allocation bytes in the object say exactly which blocks are the user's (`span`). Only the right to change
 //! them without a lock, and a copy to search, are in memory alone (`cache`, `state`).
 
+mod addresses;
 #[doc(hidden)]
 pub mod allocation;
 mod allocation_bytes;
@@ -42,6 +43,8 @@ mod roots;
 mod rounds;
 mod span;
 mod state;
+pub(crate) mod stray;
+mod surroundings;
 mod table;
 mod ticket;
 #[doc(hidden)]

@@ -29,6 +29,7 @@ impl Heap {
     /// The object again; what was not psynced is still in it.
     #[must_use]
     pub fn into_object(self) -> Object {
+        self.give_addresses();
         let Heap { raw, object, .. } = self;
         drop(raw);
         object
@@ -38,6 +39,12 @@ impl Heap {
 impl Pool {
     /// The heap of the object `name`, attached for writing. If there is no such object, it is created with `size` bytes; it
     /// grows when the heap is full, as far as the pool reaches ([`HeapOptions::grow`]).
+    ///
+    /// Collections mark their stores, so that a psync has nothing to look for: [`Tracking::Explicit`](crate::Tracking::Explicit), unless the pool's
+    /// options say otherwise. The first call that hands out an address ([`malloc`](Heap::malloc), [`root`](Heap::root), [`base`](Heap::base) and so
+    /// on, [`PBox::as_ptr`](crate::collections::PBox::as_ptr), a root whose type has raw pointers) has stores found from then on, as by
+    /// [`Tracking::Auto`](crate::Tracking::Auto), so that none is lost. A program that keeps addresses as plain numbers in its
+    /// values, and stores by them, chooses a tracking itself.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -55,16 +62,25 @@ impl Pool {
     /// # Errors
     /// As for [`create`](Pool::create), [`attach`](Pool::attach) and [`Heap::open_or_format`].
     pub fn heap(&self, name: &str, size: u64) -> Result<Heap> {
-        let object = match self.attach(name) {
+        self.heap_with(name, size, HeapOptions::new().grow(true))
+    }
+
+    /// As [`heap`](Pool::heap), with options; it grows if they say so.
+    ///
+    /// # Errors
+    /// As for [`heap`](Pool::heap).
+    pub fn heap_with(&self, name: &str, size: u64, options: HeapOptions) -> Result<Heap> {
+        let attach = || self.attach_as(name, b"", true);
+        let object = match attach() {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                match self.create_attached_with(name, &CreateOptions::new(size)) {
+                match self.create_attached_as(name, &CreateOptions::new(size), true) {
                     // Another process was faster.
-                    Err(error) if error.kind() == ErrorKind::Exists => self.attach(name)?,
+                    Err(error) if error.kind() == ErrorKind::Exists => attach()?,
                     created => created?,
                 }
             }
             attached => attached?,
         };
-        Heap::open_or_format_with(object, HeapOptions::new().grow(true))
+        Heap::open_or_format_with(object, options)
     }
 }

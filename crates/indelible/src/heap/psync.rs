@@ -38,7 +38,7 @@ impl Heap {
     }
 
     fn offsets(&self, range: &Range<usize>) -> Range<usize> {
-        let base = self.base().addr();
+        let base = self.object.as_ptr().addr();
         range.start - base..range.end - base
     }
 
@@ -47,6 +47,7 @@ impl Heap {
     /// # Errors
     /// As for [`Object::psync`].
     pub fn psync(&mut self) -> Result<()> {
+        self.audited()?;
         self.object.psync()
     }
 
@@ -87,6 +88,7 @@ impl Heap {
     /// # Errors
     /// As for [`psync_all`](crate::psync_all).
     pub fn psync_all(heaps: &mut [&mut Heap], objects: &mut [&mut Object]) -> Result<()> {
+        heaps.iter().try_for_each(|heap| heap.audited())?;
         let heaps = heaps.iter_mut().map(|heap| &mut heap.object);
         let mut all: Vec<&mut Object> = heaps.chain(objects.iter_mut().map(|object| &mut **object)).collect();
         psync_all(&mut all)

@@ -11,6 +11,7 @@ use super::layout::PAGE;
 use super::root::{Root, TypeInfo};
 use super::roots;
 use super::state::Inner;
+use super::surroundings::Audit;
 use super::walk::{Block, HeapStats, chunk_blocks, count};
 use super::window::Window;
 use crate::dirty::DirtyLines;
@@ -23,6 +24,7 @@ use std::time::Duration;
 pub struct HeapOptions {
     pub(crate) debug: bool,
     pub(crate) grow: bool,
+    pub(crate) audit: Audit,
 }
 
 impl HeapOptions {
@@ -41,8 +43,17 @@ impl HeapOptions {
         self
     }
 
-    /// Grows the object, where it stands, when the heap is full: by a quarter, or as much as is needed.
-    /// [`Heap::reserve`](crate::Heap::reserve) also moves it.
+    /// Has every psync fail with [`StrayPointer`](crate::ErrorKind::StrayPointer), before anything of it is durable, while there are addresses in the heap
+    /// that mean nothing in the next run. For finding mistakes: each psync then costs as much as
+    /// [`Heap::stray_pointers`](crate::Heap::stray_pointers).
+    #[must_use]
+    pub fn audit(mut self, audit: Audit) -> Self {
+        self.audit = audit;
+        self
+    }
+
+    /// Grows the object when the heap is full: by a quarter, or as much as is needed. It stays where it is in memory; in the pool it moves if
+    /// there is no room behind it, and then the space that it had may stay taken until it is detached.
     #[must_use]
     pub fn grow(mut self, grow: bool) -> Self {
         self.grow = grow;
@@ -127,7 +138,7 @@ impl RawHeap {
         self.options
     }
 
-    /// Whether the object may be grown where it stands.
+    /// Whether the object may be grown.
     pub(super) fn grows(&self) -> bool {
         self.options.grow
     }

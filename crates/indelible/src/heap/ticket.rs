@@ -4,7 +4,9 @@
 use super::error::HeapError;
 use super::rounds::Waiting;
 use super::writer::Heap;
+use crate::dirty::Unknown;
 use crate::error::Result;
+use crate::object::Bystanders;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -50,10 +52,21 @@ impl Heap {
         Ticket { heap: self, round: self.rounds.join(), waiting: Waiting::default() }
     }
 
-    /// Takes the cut of a round. The gate is open again before the durable write.
-    fn cut(&self) -> Result<()> {
+    /// Takes a cut. The gate is open again before the durable write.
+    fn cut(&self, others: &mut dyn Bystanders) -> Result<()> {
+        self.audited()?;
         let mut quiet = self.raw.quiet(self.object.patience()).map_err(|error| self.error("psync", error))?;
-        self.object.psync_cut_gated(|| quiet.open())
+        self.object.psync_cut_gated(others, || quiet.open())
+    }
+
+    /// As [`psync_cut`](Heap::psync_cut), by a caller that knows more about threads that store without a lock: see
+    /// [`Object::psync_cut_beside`](crate::Object::psync_cut_beside). It shares no durable write.
+    ///
+    /// # Errors
+    /// As for [`psync_cut`](Heap::psync_cut) and [`Object::psync_cut_beside`](crate::Object::psync_cut_beside).
+    pub fn psync_cut_beside(&self, others: &mut dyn Bystanders) -> Result<()> {
+        self.may_wait()?;
+        self.cut(others)
     }
 
     /// A thread that waits with a lock of the heap would wait for itself, and a fork for the threads of its parent.
@@ -73,7 +86,7 @@ impl Ticket<'_> {
     /// As for [`Heap::psync_cut`]. A durable write that fails is the error of each ticket that it was for.
     pub fn wait(self) -> Result<()> {
         self.heap.may_wait()?;
-        self.heap.rounds.wait(self.round, || self.heap.cut())
+        self.heap.rounds.wait(self.round, || self.heap.cut(&mut Unknown))
     }
 
     /// Whether everything stored before the [`commit`](Heap::commit) is known to be durable, without waiting.
@@ -94,7 +107,7 @@ impl Future for Ticket<'_> {
         if let Err(error) = heap.may_wait() {
             return Poll::Ready(Err(error));
         }
-        heap.rounds.poll(*round, waiting, context, || heap.cut())
+        heap.rounds.poll(*round, waiting, context, || heap.cut(&mut Unknown))
     }
 }
 
@@ -132,7 +145,7 @@ mod tests {
                 let mut quiet = heap.raw.quiet(heap.object.patience()).unwrap();
                 let mut taken = None;
                 heap.object
-                    .psync_cut_gated(|| {
+                    .psync_cut_gated(&mut Unknown, || {
                         quiet.open();
                         std::thread::scope(|scope| {
                             scope.spawn(|| {

@@ -11,7 +11,7 @@ use super::root::{Root, TypeInfo};
 use super::root_cache::RootCache;
 use super::rounds::Rounds;
 use super::trusted::Trusted;
-use super::walk::{Block, HeapStats};
+use super::walk::HeapStats;
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::object::Object;
 use crate::sys::PAGE;
@@ -132,42 +132,8 @@ impl Heap {
         self.object.error(operation, Cause::Heap(error))
     }
 
-    fn done<T>(&self, operation: &'static str, result: Result<T, HeapError>) -> Result<T> {
+    pub(super) fn done<T>(&self, operation: &'static str, result: Result<T, HeapError>) -> Result<T> {
         result.map_err(|error| self.error(operation, error))
-    }
-
-    /// A block of at least `size` bytes, at a multiple of 16; what it holds is not defined.
-    ///
-    /// # Errors
-    /// `HeapFull`; `BadSize` for more than memory can have.
-    #[inline]
-    pub fn malloc(&self, size: usize) -> Result<NonNull<u8>> {
-        match self.raw.malloc_at_hand(size) {
-            Some(block) => Ok(block),
-            None => self.malloc_elsewhere(size),
-        }
-    }
-
-    #[inline(never)]
-    fn malloc_elsewhere(&self, size: usize) -> Result<NonNull<u8>> {
-        self.raw.malloc_in(self, size).map_err(|error| self.failed("allocate in", error))
-    }
-
-    /// A block for `count` times `size` bytes, all zero.
-    ///
-    /// # Errors
-    /// As for [`malloc`](Heap::malloc); `BadSize` if the product overflows.
-    pub fn calloc(&self, count: usize, size: usize) -> Result<NonNull<u8>> {
-        self.raw.calloc_in(self, count, size).map_err(|error| self.failed("allocate in", error))
-    }
-
-    /// A block at a multiple of `align`, a power of two of at most 2 MiB.
-    ///
-    /// # Errors
-    /// As for [`malloc`](Heap::malloc); `BadAlignment`.
-    pub fn aligned(&self, align: usize, size: usize) -> Result<NonNull<u8>> {
-        let result = self.raw.allocate_in(self, size, align, false);
-        result.map_err(|error| self.failed("allocate in", error))
     }
 
     /// Frees a block.
@@ -183,26 +149,6 @@ impl Heap {
         unsafe { self.raw.free(block.addr()) }.map_err(|error| self.failed("free a block of", error))
     }
 
-    #[cold]
-    #[inline(never)]
-    #[expect(clippy::boxed_local, reason = "a pointer is quicker to pass than an error")]
-    fn failed(&self, operation: &'static str, error: Box<HeapError>) -> Error {
-        self.error(operation, *error)
-    }
-
-    /// Gives a block another size, in place if possible. Its content stays, up to the smaller size.
-    ///
-    /// # Errors
-    /// As for [`malloc`](Heap::malloc) and [`free`](Heap::free): the block is as it was.
-    ///
-    /// # Safety
-    /// As for [`free`](Heap::free): if the block moved, the old one is free.
-    pub unsafe fn realloc(&self, block: *mut u8, size: usize) -> Result<NonNull<u8>> {
-        // SAFETY: the caller's promise.
-        let result = unsafe { self.raw.realloc_in(self, block, size) };
-        result.map_err(|error| self.failed("reallocate a block of", error))
-    }
-
     /// Bytes the caller may use of a block: at least those asked for.
     ///
     /// # Errors
@@ -210,12 +156,6 @@ impl Heap {
     pub fn usable_size(&self, block: *const u8) -> Result<usize> {
         let result = self.raw.usable_size(block.addr());
         self.done("inspect a block of", result)
-    }
-
-    /// The live blocks, in the order of addresses. Those that other threads allocate or free meanwhile may
-    /// or may not be among them.
-    pub fn blocks(&self) -> impl Iterator<Item = Result<Block>> {
-        self.raw.blocks().map(|block| block.map_err(|error| self.error("walk the heap of", error)))
     }
 
     /// Everything that is wrong in the heap's metadata, and in debug mode all guard bytes that were
@@ -260,6 +200,7 @@ impl Heap {
         size: u64,
         ty: &TypeInfo<'_>,
     ) -> Result<()> {
+        self.expect_pointers(ty)?;
         let result = self.raw.create_root(name, address.addr(), size, ty);
         self.done("create a root in", result)?;
         self.trusted.add(name);
@@ -274,6 +215,7 @@ impl Heap {
         size: u64,
         ty: &TypeInfo<'_>,
     ) -> Result<()> {
+        self.expect_pointers(ty)?;
         let result = self.root_cache.forget(|| self.raw.replace_root(name, address.addr(), size, ty));
         self.done("replace a root of", result)?;
         self.trusted.add(name);
@@ -290,24 +232,6 @@ impl Heap {
         self.trusted.all();
     }
 
-    /// The root `name`, which is a `ty`.
-    ///
-    /// # Errors
-    /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else.
-    pub fn root(&self, name: &str, ty: &TypeInfo<'_>) -> Result<Root> {
-        let result = self.raw.root(name, ty);
-        self.done("find a root in", result)
-    }
-
-    /// The root `name`, of whatever type.
-    ///
-    /// # Errors
-    /// `RootMissing`.
-    pub fn root_any(&self, name: &str) -> Result<Root> {
-        let result = self.raw.root_any(name);
-        self.done("find a root in", result)
-    }
-
     /// Takes a name away; the block stays.
     ///
     /// # Errors
@@ -318,15 +242,6 @@ impl Heap {
             self.raw.remove_root(name)
         });
         self.done("remove a root of", result)
-    }
-
-    /// All roots, sorted by name.
-    ///
-    /// # Errors
-    /// `Damaged`.
-    pub fn roots(&self) -> Result<Vec<Root>> {
-        let result = self.raw.roots();
-        self.done("list the roots of", result)
     }
 
     /// Grows the object, and the heap with it, to whole pages: see [`Object::grow`].
@@ -345,13 +260,12 @@ impl Heap {
         Ok(())
     }
 
-    /// Makes sure that a block of `bytes` can be had now. If the heap may grow but the object cannot grow
-    /// where it stands, the object is moved; an allocation cannot do that, as others may be using the object.
+    /// Makes sure that a block of `bytes` can be had now.
     ///
     /// # Errors
     /// `HeapFull`, and as for [`grow`](Heap::grow).
     pub fn reserve(&mut self, bytes: usize) -> Result<()> {
-        let block = match self.malloc(bytes) {
+        let block = match self.block(bytes) {
             Err(error) if error.kind() == ErrorKind::HeapFull && self.raw.grows() => {
                 let mut grown = Err(error);
                 for len in RawHeap::growth(self.object.len(), bytes, 16) {
@@ -361,25 +275,12 @@ impl Heap {
                     }
                 }
                 grown?;
-                self.malloc(bytes)?
+                self.block(bytes)?
             }
             result => result?,
         };
         // SAFETY: a block nobody else knows of.
         unsafe { self.free(block.as_ptr()) }
-    }
-
-    /// The object, its bytes included. Not beside containers and locks of the heap, whose contents change
-    /// while it is borrowed as they do.
-    #[must_use]
-    pub fn object(&mut self) -> &Object {
-        &self.object
-    }
-
-    /// The first byte of the object.
-    #[must_use]
-    pub fn base(&self) -> *const u8 {
-        self.object.as_ptr()
     }
 
     /// Bytes of the object.
@@ -390,7 +291,7 @@ impl Heap {
 
     /// Registers the heap at its present address.
     pub(crate) fn register(&self) -> Entry {
-        let (base, len) = (self.base().addr(), self.size());
+        let (base, len) = (self.object.as_ptr().addr(), self.size());
         let heap = std::ptr::from_ref(self).expose_provenance();
         let explicit = self.object.explicit_marks().is_some();
         self.registration.register(base, len, Access::Writing { heap }, explicit)
@@ -414,8 +315,8 @@ impl Growable for Heap {
         self.object.len()
     }
 
-    fn grow_in_place(&self, size: usize) -> std::result::Result<(), Limit> {
-        self.object.grow_in_place(size as u64).map_err(|error| Limit::from(&error))
+    fn grow(&self, size: usize) -> std::result::Result<(), Limit> {
+        self.object.grow_beside(size as u64).map_err(|error| Limit::from(&error))
     }
 
     fn grown(&self) {

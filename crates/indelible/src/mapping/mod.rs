@@ -254,6 +254,11 @@ impl Mapping {
         done
     }
 
+    /// Whether it holds plaintext of a sealed object.
+    pub(crate) fn is_secret(&self) -> bool {
+        self.secret
+    }
+
     /// Keeps what it holds, anonymous memory, out of core dumps, and has it overwritten before it is unmapped. It stays out of swap if this
     /// process may lock so much memory.
     ///
@@ -283,6 +288,14 @@ impl Mapping {
         }
     }
 
+    /// Protects all of it this way, now and when it grows.
+    pub(crate) fn protect(&mut self, protection: Protection) -> io::Result<()> {
+        // SAFETY: our own mapping (1); whoever takes rights away finds the stores that are in need of them.
+        unsafe { mmap::protect(self.addr, self.len, protection) }?;
+        self.protection = protection;
+        Ok(())
+    }
+
     /// Lets any access pass that the kernel allows.
     ///
     /// # Safety
@@ -310,13 +323,18 @@ impl Mapping {
         self.len = len;
     }
 
-    /// Replaces the mapping by a fresh one: private copies and page tables are given back, and the
+    /// Replaces the mapping by a fresh one, of its file from `offset` on: private copies and page tables are given back, and the
     /// next access finds the file's content.
     ///
     /// # Safety
     /// No thread stores to the range meanwhile, and nothing in it differs from the file.
-    pub(crate) unsafe fn renew(&self) -> Result<(), MappingError> {
-        map(self.addr, self.len, &self.kind, 0, self.protection, Place::Over)
+    pub(crate) unsafe fn renew(&mut self, offset: u64) -> Result<(), MappingError> {
+        let before = self.kind.begin_at(offset);
+        let done = map(self.addr, self.len, &self.kind, 0, self.protection, Place::Over);
+        if done.is_err() {
+            self.kind.begin_at(before);
+        }
+        done
     }
 }
 

@@ -84,11 +84,11 @@ fn growing_continues_the_file_and_a_failed_growth_changes_nothing() {
 #[test]
 fn renewing_drops_private_copies() {
     let file = file(PAGE as u64);
-    let mapping = Mapping::file(window(3), PAGE, file.as_fd(), 0, Protection::ReadWrite).unwrap();
+    let mut mapping = Mapping::file(window(3), PAGE, file.as_fd(), 0, Protection::ReadWrite).unwrap();
     // SAFETY: mapped; no other thread knows of it.
     unsafe {
         mapping.base().as_ptr().write_volatile(9);
-        mapping.renew().unwrap();
+        mapping.renew(0).unwrap();
         assert_eq!(mapping.base().as_ptr().read_volatile(), 0);
     }
 }

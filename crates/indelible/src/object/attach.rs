@@ -27,9 +27,14 @@ impl Pool {
     /// # Errors
     /// As for [`attach`](Pool::attach).
     pub fn attach_with_key(&self, name: &str, key: &[u8]) -> Result<Object> {
+        self.attach_as(name, key, false)
+    }
+
+    /// `typed`: see [`Core::new`].
+    pub(crate) fn attach_as(&self, name: &str, key: &[u8], typed: bool) -> Result<Object> {
         let inner = self.inner();
         let result = inner.alive().and_then(|()| {
-            let core = attach_core(inner, name, key, None)?;
+            let core = attach_core(inner, name, key, None, typed)?;
             Object::new(inner.clone(), name, core)
         });
         self.about("attach", name, result)
@@ -48,6 +53,16 @@ impl Pool {
     /// # Errors
     /// As for [`create_attached`](Pool::create_attached).
     pub fn create_attached_with(&self, name: &str, options: &CreateOptions) -> Result<Object> {
+        self.create_attached_as(name, options, false)
+    }
+
+    /// `typed`: see [`Core::new`].
+    pub(crate) fn create_attached_as(
+        &self,
+        name: &str,
+        options: &CreateOptions,
+        typed: bool,
+    ) -> Result<Object> {
         let inner = self.inner();
         if let Some(seal) = options.first_seal_key() {
             self.create_with(name, options)?;
@@ -56,8 +71,8 @@ impl Pool {
         let result = inner.alive().and_then(|()| {
             let how = options.as_store();
             let writer = inner.store.create_writer(name, &how)?;
-            let attached =
-                Core::new(inner.clone(), writer).and_then(|core| Object::new(inner.clone(), name, core));
+            let attached = Core::new(inner.clone(), writer, typed)
+                .and_then(|core| Object::new(inner.clone(), name, core));
             if attached.is_err() {
                 let _ = inner.store.destroy(name, how.write_key);
             }
@@ -156,6 +171,7 @@ pub(crate) fn attach_core(
     name: &str,
     key: &[u8],
     unlocked: Option<&Opened>,
+    typed: bool,
 ) -> Result<Core, Cause> {
     let mut writer = pool.patiently(|| {
         Ok(match unlocked {
@@ -164,7 +180,7 @@ pub(crate) fn attach_core(
         })
     })?;
     let anchored = Anchored::begin(&mut writer, unlocked.and_then(|opened| opened.anchor.as_ref()))?;
-    let mut core = Core::new(pool.clone(), writer)?;
+    let mut core = Core::new(pool.clone(), writer, typed)?;
     core.anchored = anchored;
     Ok(core)
 }

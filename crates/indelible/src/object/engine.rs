@@ -32,8 +32,9 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(pool: Arc<PoolInner>, writer: Writer) -> Result<Core, Cause> {
-        let tracked = Tracked::new(pool, &writer)?;
+    /// `typed`: only code that marks its stores has addresses in the object, until [`find_stores`](Core::find_stores).
+    pub(crate) fn new(pool: Arc<PoolInner>, writer: Writer, typed: bool) -> Result<Core, Cause> {
+        let tracked = Tracked::new(pool, &writer, typed)?;
         let mut core =
             Core { tracked, announced: None, writer: Some(writer), trust: Trust::Own, anchored: None };
         core.begin_trust()?;
@@ -87,6 +88,17 @@ impl Core {
     pub(crate) fn marks(&self) -> Option<(Arc<DirtyLines>, bool)> {
         let shadow = self.shadow().ok()?;
         Some((shadow.marks()?, shadow.rung() == Some(Rung::Explicit)))
+    }
+
+    /// Whether only stores that are marked count, and nobody has addresses in the object who does not mark.
+    pub(crate) fn is_typed(&self) -> bool {
+        self.tracked.is_typed()
+    }
+
+    /// Somebody gets addresses in the object who may not mark stores: they are found from now on. After an error each psync tries again, and
+    /// fails if it cannot.
+    pub(crate) fn find_stores(&mut self) -> Result<(), Cause> {
+        self.tracked.find_stores()
     }
 
     /// How long to wait for others.

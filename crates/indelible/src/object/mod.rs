@@ -5,8 +5,10 @@ mod attach;
 mod batch_source;
 mod beside;
 mod compare;
+mod cut;
 mod engine;
 mod follow;
+mod growth;
 mod origin;
 mod prediction;
 mod prefault;
@@ -23,6 +25,7 @@ mod tracked;
 mod trust;
 mod writer;
 
+pub use crate::dirty::{Beside, Bystanders};
 pub use reader::ReadObject;
 pub use shared::Shared;
 pub use stats::PsyncStats;

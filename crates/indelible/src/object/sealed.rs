@@ -44,7 +44,7 @@ impl Pool {
     pub fn attach_sealed(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<Object> {
         let inner = self.inner();
         let result = self.unlock(name, key, seal).and_then(|unlocked| {
-            let core = attach_core(inner, name, key, Some(&unlocked))?;
+            let core = attach_core(inner, name, key, Some(&unlocked), false)?;
             Object::new(inner.clone(), name, core)
         });
         self.about("attach", name, result)

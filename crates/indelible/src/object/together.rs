@@ -5,6 +5,7 @@
 use super::batch_source::Shadows;
 use super::engine::Core;
 use super::tracked::Tracked;
+use crate::dirty::{Bystanders, Cut};
 use crate::error::Cause;
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
@@ -16,11 +17,16 @@ pub(crate) fn psync_cores(cores: &mut [&mut Core]) -> Result<(), Cause> {
     psync_halves(cores, |mut writers, tracked| psync_alone(&mut writers, tracked))
 }
 
-/// As [`psync_cores`], beside threads that store: their stores wait until this one's content is fixed, or belong to the next
+/// As [`psync_cores`], beside threads that store (`others`): their stores wait until this one's content is fixed, or belong to the next
 /// psync. `fixed` is called when it is, before the durable write. `gated`: until then a gate keeps out all who store under locks of a
 /// heap, or change it, and each of the objects is a heap's.
-pub(crate) fn cut_cores(cores: &mut [&mut Core], gated: bool, fixed: impl FnOnce()) -> Result<(), Cause> {
-    psync_halves(cores, |writers, tracked| psync_cut(writers, tracked, gated, fixed))
+pub(crate) fn cut_cores(
+    cores: &mut [&mut Core],
+    gated: bool,
+    others: &mut dyn Bystanders,
+    fixed: impl FnOnce(),
+) -> Result<(), Cause> {
+    psync_halves(cores, |writers, tracked| psync_cut(writers, tracked, gated, others, fixed))
 }
 
 fn psync_halves(
@@ -54,7 +60,7 @@ fn psync_alone(writers: &mut [&mut Writer], tracked: &mut [&mut Tracked]) -> Res
     let source = Shadows(&parts);
     let staged = stage_all(psync, tracked, Some(&source))?;
     let result = commit(staged, tracked);
-    for (writer, tracked) in writers.iter().zip(tracked) {
+    for (writer, tracked) in writers.iter_mut().zip(tracked) {
         tracked.finish(writer, &result)?;
     }
     Ok(result?)
@@ -66,12 +72,18 @@ fn psync_cut(
     writers: Vec<&mut Writer>,
     tracked: &mut [&mut Tracked],
     gated: bool,
+    others: &mut dyn Bystanders,
     fixed: impl FnOnce(),
 ) -> Result<(), Cause> {
     // A hold of one of the objects is waited for before any store is held up.
     let psync = Psync::begin(writers)?;
-    psync.writers().zip(tracked.iter_mut()).for_each(|(writer, tracked)| tracked.follow(writer));
-    let result = stage_held(psync, tracked, gated).and_then(|staged| {
+    for (writer, tracked) in psync.writers().zip(tracked.iter_mut()) {
+        tracked.follow(writer);
+        // Those of the last psync: what is marked if this one fails is its own.
+        tracked.changed.clear();
+    }
+    let result = stage_held(psync, tracked, gated, others).and_then(|staged| {
+        others.go_on();
         fixed();
         Ok(commit(staged, tracked)?)
     });
@@ -82,23 +94,26 @@ fn psync_cut(
     result
 }
 
-/// Stages with all stores held up, and settles; lets them pass again as soon as the content is fixed.
+/// Stages the object's content as of one moment, and settles; lets stores pass again that had to wait.
 fn stage_held<'w>(
     psync: Psync<'w>,
     tracked: &mut [&mut Tracked],
     gated: bool,
+    others: &mut dyn Bystanders,
 ) -> Result<Staged<'w, 'static>, Cause> {
-    let mut held = 0;
+    let (mut held, alone) = (0, tracked.len() == 1);
     let result = (|| {
         for tracked in tracked.iter_mut() {
-            tracked.shadow_mut()?.hold(gated)?;
+            // Several objects have a moment in common if nobody stores to any of them.
+            let cut = if alone { Cut::Copied(&mut *others) } else { Cut::Closed };
+            tracked.shadow_mut()?.hold(gated, cut)?;
             held += 1;
         }
         tracked.iter_mut().try_for_each(|tracked| tracked.begin())?;
         let staged = stage_all(psync, tracked, None)?;
         tracked.iter_mut().try_for_each(|tracked| tracked.settle())?;
         if !Mutant::EvictedOutsideGate.is_on() {
-            // SAFETY: collected and compared above, with the stores held up, as they still are.
+            // SAFETY: collected and compared above, with all stores held up, as they still are, if anything is to be dropped.
             tracked.iter().for_each(|tracked| unsafe { tracked.evict_clean() });
         }
         Ok(staged)

@@ -3,7 +3,7 @@
 
 use super::Object;
 use super::together::cut_cores;
-use crate::dirty::Refused;
+use crate::dirty::{Refused, Unknown};
 use crate::pool::{Pool, PoolOptions, Tracking};
 use crate::sys::PAGE;
 
@@ -17,7 +17,7 @@ fn objects(pool: &Pool) -> [Object; 3] {
 
 fn cut(objects: &mut [Object]) -> Result<(), crate::error::Cause> {
     let mut cores: Vec<_> = objects.iter_mut().map(Object::core_mut).collect();
-    cut_cores(&mut cores, false, || {})
+    cut_cores(&mut cores, false, &mut Unknown, || {})
 }
 
 fn a_cut_that_fails_loses_nothing(tracking: Tracking, refused: Refused, by: usize) {

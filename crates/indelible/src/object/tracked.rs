@@ -11,7 +11,9 @@
 #![allow(unsafe_code)]
 
 mod fresh;
+mod stores;
 
+use self::stores::Stores;
 use super::batch_source::Part;
 use super::compare::Comparison;
 use super::stats::PsyncStats;
@@ -19,6 +21,7 @@ use crate::dirty::PageRange;
 use crate::error::Cause;
 use crate::pool::{Inner as PoolInner, Place};
 use crate::shadow::Shadow;
+use crate::sys::PAGE;
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::Entry;
 use indelible_store::store::Writer;
@@ -34,8 +37,10 @@ pub(super) struct Tracked {
     primary: *const u8,
     /// Offset of the object's extent in the pool, as it was last seen.
     extent: u64,
-    /// Whether the shadow is mapped from an extent that became a base since, so that its pages have to stay in memory.
+    /// Whether the shadow is mapped from an extent that became a base since, or that the object left when it grew, so that its pages have to
+    /// stay in memory.
     apart: bool,
+    stores: Stores,
     pub(super) pool: Arc<PoolInner>,
     /// Pages that may differ, as collected last.
     pub(super) ranges: Vec<PageRange>,
@@ -58,15 +63,18 @@ fn absent(lost: &Option<Shadow>) -> Cause {
 
 impl Tracked {
     /// Maps the object.
-    pub(super) fn new(pool: Arc<PoolInner>, writer: &Writer) -> Result<Tracked, Cause> {
+    pub(super) fn new(pool: Arc<PoolInner>, writer: &Writer, typed: bool) -> Result<Tracked, Cause> {
         let entry = &writer.object().entry;
-        let shadow = pool.map(entry, Place::of(writer), true)?;
+        let mut params = pool.mapping_of(entry, Place::of(writer), true);
+        let stores = Stores::of(typed, &mut params);
+        let shadow = Shadow::attach(params)?;
         let mut tracked = Tracked {
             shadow: Some(shadow),
             lost: None,
             primary: std::ptr::null(),
             extent: entry.primary_offset(),
             apart: false,
+            stores,
             pool,
             ranges: Vec::new(),
             changed: Vec::new(),
@@ -107,7 +115,28 @@ impl Tracked {
         (self.shadow, self.lost) = (None, None);
     }
 
-    /// Maps the bytes by which the object grew where it stands, all of them zeros.
+    /// Keeps the addresses that the object needs to have this size; on failure none.
+    pub(super) fn keep(&mut self, size: u64) -> Result<(), Cause> {
+        // A size beyond the pool's is refused by the store.
+        if size > self.pool.media.device().len() {
+            return Ok(());
+        }
+        Ok(self.shadow_mut()?.keep(size.next_multiple_of(PAGE as u64) as usize)?)
+    }
+
+    /// Keeps none.
+    pub(super) fn let_go(&mut self) {
+        if let Some(shadow) = &mut self.shadow {
+            shadow.let_go();
+        }
+    }
+
+    /// Whether the shadow is mapped from the extent that the object has.
+    pub(super) fn shows_extent(&self) -> bool {
+        !self.apart && self.shadow.as_ref().is_some_and(Shadow::is_file)
+    }
+
+    /// Maps the bytes by which the object grew, all of them zeros. The other ones stay mapped from where they are.
     pub(super) fn grow(&mut self, writer: &Writer) -> Result<(), Cause> {
         self.follow(writer);
         let entry = &writer.object().entry;
@@ -118,8 +147,8 @@ impl Tracked {
         Ok(self.shadow_mut()?.grow(entry.content_len() as usize, extent)?)
     }
 
-    /// Follows the object to another extent, if somebody has made the one that it had a base. Pages that the shadow has
-    /// not changed since are the base's.
+    /// Follows the object to another extent, if somebody has made the one that it had a base, or it moved to grow. Pages that the shadow has
+    /// not changed since are those of the former one.
     pub(super) fn follow(&mut self, writer: &Writer) {
         let entry = &writer.object().entry;
         if entry.primary_offset() == self.extent {
@@ -138,8 +167,10 @@ impl Tracked {
         let Some(shadow) = &mut self.shadow else { return Err(absent(&self.lost)) };
         // A copy has all of its pages in its extent.
         let place = if shadow.is_file() { Place::Mapped } else { Place::Live(writer.pages()) };
+        let mut params = self.pool.mapping_of(entry, place, true);
+        self.stores = Stores::of(self.stores == Stores::Marked, &mut params);
         // SAFETY: the caller's promise.
-        if let Err(error) = unsafe { shadow.move_to(&self.pool.mapping_of(entry, place, true)) } {
+        if let Err(error) = unsafe { shadow.move_to(&params) } {
             self.lost = self.shadow.take();
             return Err(error.into());
         }
@@ -150,6 +181,9 @@ impl Tracked {
 
     /// Finds the pages that may differ from the primary. Pages that are found here and not settled are found again.
     pub(super) fn collect(&mut self) -> Result<(), Cause> {
+        if self.stores == Stores::Wanted {
+            self.find_stores()?;
+        }
         let Some(shadow) = &mut self.shadow else { return Err(absent(&self.lost)) };
         self.ranges.clear();
         self.changed.clear();
@@ -223,7 +257,7 @@ impl Tracked {
     /// Follows a commit during which nobody stored.
     pub(super) fn finish(
         &mut self,
-        writer: &Writer,
+        writer: &mut Writer,
         committed: &Result<(), StoreError>,
     ) -> Result<(), Cause> {
         if committed.is_err() {
@@ -234,16 +268,20 @@ impl Tracked {
         // SAFETY: everything was settled, so that all pages are as the last psync left them, and the caller's exclusive borrow (in C: the
         // caller's promise) keeps stores away until this returns.
         unsafe { self.shadow_mut()?.evict(&[]) };
-        // Pages that are dropped come back as the base has them.
-        if !self.apart && self.shadow_mut()?.renewal_due()? {
+        // Pages that are dropped come back as the extent has them that is mapped: the former one, until all are mapped from the present one.
+        let home = !writer.has_base() && !self.pool.avoids_holes(&writer.object().entry, true);
+        if (!self.apart || home) && self.shadow_mut()?.renewal_due()? {
             match writer.apply() {
                 // The psync is done. The renewal only spares time, and is due again after the next one.
                 Err(StoreError::HeldStill { .. }) => return Ok(()),
                 applied => applied?,
             }
+            let extent = self.extent;
             // SAFETY: everything was settled and applied, and the caller's exclusive borrow (in C: the
             // caller's promise) keeps stores away until this returns.
-            unsafe { self.shadow_mut()?.renew() }?;
+            unsafe { self.shadow_mut()?.renew(extent) }?;
+            self.apart = false;
+            writer.give_former_up();
         }
         Ok(())
     }

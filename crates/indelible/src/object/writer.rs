@@ -5,13 +5,14 @@
 use super::engine::Core;
 use super::origin::Trust;
 use super::stats::PsyncStats;
-use super::together::{cut_cores, psync_cores};
+use super::together::psync_cores;
 use crate::dirty::DirtyLines;
 use crate::error::{Cause, Error, Result};
+use crate::events;
 use crate::plain::{Plain, frozen, placed};
 use crate::pool::{Inner as PoolInner, LaneUse, Stat};
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// An object attached for writing, by this process alone.
@@ -33,12 +34,14 @@ pub struct Object {
     core: Mutex<Core>,
     base: *mut u8,
     /// Changes under the lock of `core`.
-    len: AtomicUsize,
+    pub(super) len: AtomicUsize,
     marks: Arc<DirtyLines>,
     /// Whether every store has to be marked, with explicit tracking.
     explicit: bool,
-    pool: Arc<PoolInner>,
-    name: String,
+    /// Whether only code that marks its stores has addresses in the object. Changes under the lock of `core`.
+    pub(super) typed: AtomicBool,
+    pub(super) pool: Arc<PoolInner>,
+    pub(super) name: String,
     /// As the core's trust has it.
     pub(super) foreign: bool,
 }
@@ -53,13 +56,16 @@ impl Object {
     pub(crate) fn new(pool: Arc<PoolInner>, name: &str, core: Core) -> Result<Self, Cause> {
         let (base, len) = (core.shadow()?.base().as_ptr(), AtomicUsize::new(core.size()));
         let (marks, explicit) = core.marks().unwrap_or_default();
-        let foreign = core.trust == Trust::Foreign;
+        let recovered = core.writer().map_or(0, |writer| writer.recovered().lane_bytes);
+        events::attached(name, core.size(), recovered);
+        let (foreign, typed) = (core.trust == Trust::Foreign, AtomicBool::new(core.is_typed()));
         Ok(Object {
             core: Mutex::new(core),
             base,
             len,
             marks,
             explicit,
+            typed,
             pool,
             name: name.to_owned(),
             foreign,
@@ -75,7 +81,9 @@ impl Object {
     }
 
     pub(crate) fn error(&self, operation: &'static str, cause: Cause) -> Error {
-        Error::new(operation, cause).pool(&self.pool.path).object(&self.name)
+        let error = Error::new(operation, cause).pool(&self.pool.path).object(&self.name);
+        events::failed(&error);
+        error
     }
 
     /// Name of the object.
@@ -233,28 +241,10 @@ impl Object {
     /// a write failed. This psync took effect as a whole or not at all; detach all objects of the pool in this process,
     /// and attach again: the attach finds out, and recovers every acknowledged psync.
     pub fn psync(&mut self) -> Result<()> {
-        self.pool.alive().and_then(|()| self.core_mut().psync()).map_err(|cause| self.error("psync", cause))
-    }
-
-    /// As [`psync`](Object::psync), while other threads may be storing to the object through pointers or
-    /// atomics: a consistent cut. Their stores wait while it is taken, or belong to the next psync. A
-    /// system call that writes into the object at that moment fails with `EFAULT`.
-    ///
-    /// # Errors
-    /// As for [`psync`](Object::psync).
-    pub fn psync_cut(&self) -> Result<()> {
-        self.cut(false, || {})
-    }
-
-    /// As [`psync_cut`](Object::psync_cut), with a gate closed that keeps all out who store under locks of the object's heap. Calls `fixed`
-    /// when the content is fixed, before the durable write.
-    pub(crate) fn psync_cut_gated(&self, fixed: impl FnOnce()) -> Result<()> {
-        self.cut(true, fixed)
-    }
-
-    fn cut(&self, gated: bool, fixed: impl FnOnce()) -> Result<()> {
-        let cut = self.pool.alive().and_then(|()| cut_cores(&mut [&mut *self.core()], gated, fixed));
-        cut.map_err(|cause| self.error("psync", cause))
+        let done = self.pool.alive().and_then(|()| self.core_mut().psync());
+        done.map_err(|cause| self.error("psync", cause))?;
+        events::psynced(&self.name, || self.stats().logged_bytes);
+        Ok(())
     }
 
     /// Whether the object differs from its last psync: whether a detach now would lose stores. Costs a look at the pages that
@@ -295,39 +285,9 @@ impl Object {
         result.map_err(|cause| self.error("revert", cause))
     }
 
-    /// Grows the object to `size` bytes, in place if the pages behind it are free, else by moving it to
-    /// a larger extent. The address stays, and so do stores that were not psynced; pointers into
-    /// the object stay valid. The growth itself is durable on return.
-    ///
-    /// # Errors
-    /// `NoRoom`, `NoSpace`, `NoAddresses`, and `AddressTaken` if this process uses the addresses behind the object: nothing
-    /// changed. `BadSize` for a smaller size. If the object moved and the kernel cannot map it from where it is now,
-    /// the kernel's error; the object is `Poisoned` from then on, and its memory unusable: attach it again.
-    pub fn grow(&mut self, size: u64) -> Result<()> {
-        let result = self.pool.alive().and_then(|()| {
-            let core = self.core_mut();
-            core.grow(size).map(|()| core.size())
-        });
-        result.map(|len| self.len.store(len, Ordering::Release)).map_err(|cause| self.error("grow", cause))
-    }
-
-    /// As [`grow`](Object::grow), only where the object stands, while other threads use it.
-    pub(crate) fn grow_in_place(&self, size: u64) -> Result<()> {
-        let mut core = self.core();
-        let result = self.pool.alive().and_then(|()| core.grow_in_place(size));
-        result
-            .map(|()| self.len.store(core.size(), Ordering::Release))
-            .map_err(|cause| self.error("grow", cause))
-    }
-
     /// See [`Core::prefault`].
     pub(super) fn prefault_piece(&self, pages: Range<usize>) -> Result<usize, Cause> {
         self.pool.alive().and_then(|()| self.core().prefault(pages))
-    }
-
-    /// Bytes the object may have one day, by the addresses kept for it.
-    pub(crate) fn reach(&self) -> usize {
-        self.core().reach()
     }
 
     /// Whether this process still has the pool.

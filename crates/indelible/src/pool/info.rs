@@ -8,7 +8,7 @@ use indelible_store::format::entry::{
     Entry, FLAG_BASE, FLAG_DELETED, FLAG_OVERLAY, FLAG_POSITION_INDEPENDENT, FLAG_READ_ONLY, FLAG_SEALED,
     FLAG_SPARSE, FLAG_VOLATILE,
 };
-pub use indelible_store::store::LaneUse;
+pub use indelible_store::store::{LaneUse, Logged};
 use indelible_store::store::{Status, StoreInfo};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -115,6 +115,8 @@ pub struct Stat {
     pub published: u64,
     /// Psyncs over its life that are durable now, whoever writes it. Of a writer that died: with those that recovery brings in place.
     pub psyncs: u64,
+    /// Those of them that wait in the log of its writer: what recovery would bring in place if that died now.
+    pub logged: Logged,
     /// When it was created.
     pub created: SystemTime,
 }
@@ -159,6 +161,7 @@ impl Stat {
             write_key: entry.write_key != [0; 16],
             published: status.published,
             psyncs: status.psyncs,
+            logged: status.logged,
             created: UNIX_EPOCH + Duration::from_secs(entry.created.get()),
         }
     }

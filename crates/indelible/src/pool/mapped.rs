@@ -1,6 +1,7 @@
 //! How the objects of a pool come into memory: as mappings of its file, or filled by a source.
 
 use super::Inner;
+use crate::dirty::Advice;
 use crate::error::Cause;
 use crate::fault::{self, Layered, Live, OnSlowMedium, PageSource, Primary, SLOW, Sealed};
 use crate::media::MediaKind;
@@ -113,6 +114,7 @@ impl Inner {
             _ => Source::Pages(self.on_medium(Arc::new(Primary { device, offset }))),
         };
         Params {
+            name: entry.name(),
             addr: Some(entry.address.get() as usize),
             len: entry.content_len() as usize,
             source,
@@ -128,6 +130,11 @@ impl Inner {
             secret,
             pending: writable && self.media.memory_base().is_none(),
         }
+    }
+
+    /// Decisions of trackers.
+    pub(crate) fn advice(&self) -> Advice {
+        self.settings.advice
     }
 
     /// The source, which says so if it stands on a slow medium.

@@ -10,8 +10,8 @@ mod psync;
 mod registry;
 mod retention;
 mod stray;
-mod surroundings;
 
+pub use crate::heap::stray::{Audit, Outside, StrayPointer};
 pub use extensions::{ExtensionOf, copy_extended, extend, extension, free_extended, initial_values};
 pub use heap::{
     aligned, blocks, calloc, check, create_root, format_heap, free, heap_stats, malloc, open_heap,
@@ -22,8 +22,7 @@ pub use registry::{
     Attached, attach, attach_sealed, attach_snapshot, attach_snapshot_sealed, attached, detach, grow, refresh,
 };
 pub use retention::{replace_root, value_blocks};
-pub use stray::{StrayPointer, set_audit, stray_pointers};
-pub use surroundings::Outside;
+pub use stray::{set_audit, stray_pointers};
 
 /// Access that an attach asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,20 +31,4 @@ pub enum Permission {
     Read,
     /// Loads and stores.
     Write,
-}
-
-/// The addresses that psyncs of an object look for before they make anything durable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Audit {
-    /// None.
-    #[default]
-    Off,
-    /// Those of the program, its libraries and its memory.
-    Process,
-    /// Those of other attached objects as well.
-    Everything,
-}
-
-impl Audit {
-    pub(super) const ALL: [Audit; 3] = [Audit::Off, Audit::Process, Audit::Everything];
 }

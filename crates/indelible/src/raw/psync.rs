@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::registry::find;
+use crate::dirty::Unknown;
 use crate::error::{Cause, Result};
 use crate::heap::Quiet;
 use crate::object::{Core, cut_cores, psync_cores};
@@ -122,6 +123,7 @@ fn each(operation: &'static str, addresses: &[*const u8], cut: bool) -> Result<(
     let mut cores: Vec<&mut Core> = guards.iter_mut().map(|guard| &mut **guard).collect();
     let Some(first) = found.values().next().filter(|_| !cores.is_empty()) else { return Ok(()) };
     let fixed = || quiet.iter_mut().for_each(Quiet::open);
-    let result = if cut { cut_cores(&mut cores, false, fixed) } else { psync_cores(&mut cores) };
+    let result =
+        if cut { cut_cores(&mut cores, false, &mut Unknown, fixed) } else { psync_cores(&mut cores) };
     result.map_err(|cause| first.error(operation, cause))
 }

@@ -144,9 +144,9 @@ impl Growable for Attachment {
         self.len()
     }
 
-    fn grow_in_place(&self, size: usize) -> std::result::Result<(), Limit> {
+    fn grow(&self, size: usize) -> std::result::Result<(), Limit> {
         let Some(mut core) = self.core() else { return Err(Limit::from(&Cause::ForReading)) };
-        let result = core.grow_in_place(size as u64);
+        let result = core.grow_beside(size as u64);
         self.len.store(core.size(), Ordering::Release);
         result.map_err(|cause| Limit::from(&cause))
     }
@@ -193,7 +193,7 @@ fn attach_any(
     let unlocked = seal.map(|seal| pool.unlock(name, key, seal)).transpose().map_err(failed)?;
     let (base, len, mapping) = match permission {
         Permission::Write => {
-            let mut core = attach_core(inner, name, key, unlocked.as_ref()).map_err(failed)?;
+            let mut core = attach_core(inner, name, key, unlocked.as_ref(), false).map_err(failed)?;
             core.lend_bytes();
             let base = core.shadow().map_err(failed)?.base();
             (base, core.size(), Mapping::Writer(Box::new(Mutex::new(core))))
@@ -326,14 +326,6 @@ pub(super) fn find(operation: &'static str, address: usize) -> Result<Arc<Attach
         }
         _ => Err(Error::new(operation, Cause::NotAttached(address))),
     }
-}
-
-/// Ranges and names of all attached objects.
-pub(super) fn attachments() -> Vec<(Range<u64>, String)> {
-    let all = ATTACHED.read().unwrap_or_else(PoisonError::into_inner);
-    let range =
-        |attachment: &Attachment| attachment.start() as u64..(attachment.start() + attachment.len()) as u64;
-    all.values().map(|slot| (range(&slot.attachment), slot.attachment.name.clone())).collect()
 }
 
 /// An attached object.

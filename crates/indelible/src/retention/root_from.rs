@@ -182,7 +182,7 @@ impl<'h, 'n, C: Versions<'h>> RootFrom<'h, 'n, C> {
                 _ => return Err(error),
             },
         }
-        let opened = Opened { heap, place, root: heap.root_any(name)? };
+        let opened = Opened { heap, place, root: heap.find_any_root(name)? };
         match versions.take(&opened)? {
             Taken::Stored(value) => Ok(Found::Open(value.into_mut())),
             Taken::Made(value, old) => heap.exchange(place, name, old, value).map(Found::Open),

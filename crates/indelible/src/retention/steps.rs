@@ -178,7 +178,7 @@ impl Heap {
             Err(error) if error.kind() != ErrorKind::RootType => return Err(error),
             Err(_) => {}
         }
-        let opened = Opened { heap, place, root: heap.root_any(name)? };
+        let opened = Opened { heap, place, root: heap.find_any_root(name)? };
         let migrating = match opened.stored::<Old>()? {
             Some(old) => {
                 let new = New::default();

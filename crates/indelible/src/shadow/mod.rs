@@ -11,6 +11,7 @@
 
 #![allow(unsafe_code)]
 
+mod attached;
 mod error;
 mod fill;
 mod lines;
@@ -24,14 +25,16 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
+use attached::Listed;
 use fill::{fill, protect, protection};
 
+pub(crate) use attached::attached;
 pub(crate) use error::ShadowError;
 pub(crate) use lines::{
     all_changed, copy_bytes, copy_lines, copy_page, each_run, lines_changed, lines_changed_among,
 };
 
-use crate::dirty::{Advice, DirtyLines, PageRange, Rung, Tracker, TrackerParams, WatchedBy};
+use crate::dirty::{Advice, Cut, DirtyLines, PageRange, Rung, Tracker, TrackerParams, WatchedBy};
 use crate::fault::{self, PageSource, PredictionParams, ServeParams, Served};
 use crate::mapping::Mapping;
 use crate::sys::PAGE;
@@ -57,6 +60,8 @@ pub(crate) enum Source<'a> {
 
 /// How to attach.
 pub(crate) struct Params<'a> {
+    /// The object's name.
+    pub(crate) name: String,
     /// Fixed address, or where the kernel likes, and length, multiples of the page size.
     pub(crate) addr: Option<usize>,
     pub(crate) len: usize,
@@ -110,6 +115,8 @@ pub(crate) struct Shadow {
     served: Option<Served>,
     /// Announces dropped pages, where that matters.
     watcher: Option<&'static Uffd>,
+    /// Goes before the addresses are free.
+    listed: Listed,
     mapping: Mapping,
     /// Source from which a growing shadow without file and fault service is filled.
     refill: Option<Arc<dyn PageSource>>,
@@ -128,7 +135,8 @@ impl Shadow {
         if params.secret {
             mapping.keep_secret().map_err(ShadowError::Protect)?;
         }
-        let mut shadow = Shadow { tracker: None, served: None, watcher: None, mapping, refill: None };
+        let listed = Listed::new(mapping.addr(), len, &params.name);
+        let mut shadow = Shadow { tracker: None, served: None, watcher: None, listed, mapping, refill: None };
         shadow.arm(&params)?;
         Ok(shadow)
     }
@@ -158,6 +166,7 @@ impl Shadow {
         };
         // SAFETY: the caller's promise.
         let moved = unsafe { self.mapping.move_to(params.len, offset, params.protection()) };
+        self.listed.resize(self.mapping.len());
         let done = moved.map_err(ShadowError::from).and_then(|()| self.arm(params));
         if done.is_err() {
             self.served = None;
@@ -250,10 +259,27 @@ impl Shadow {
         self.tracker.as_ref().map(Tracker::rung)
     }
 
-    /// The first byte of a page, which must be one of the object's.
+    /// Finds stores on this rung from now on, where all of them were marked. Those that are marked count on. The shadow is over a file.
+    pub(crate) fn find_stores(&mut self, rung: Rung, advice: Advice) -> Result<(), ShadowError> {
+        let (base, len, watched_by) =
+            (self.mapping.addr(), self.mapping.len(), WatchedBy::Tracker(self.watcher));
+        let mut tracker = Tracker::new(TrackerParams { base, len, rung, watched_by, filled: false, advice })?;
+        // The handler knows the range before it meets stores there.
+        if rung.starts_read_only() {
+            self.mapping.protect(Protection::Read).map_err(ShadowError::Protect)?;
+        }
+        if let Some(former) = self.tracker.take() {
+            tracker.replace(former);
+        }
+        self.tracker = Some(tracker);
+        Ok(())
+    }
+
+    /// The first byte of a page, which must be one of the object's; during a cut, of its copy, if there is one.
     pub(crate) fn page_bytes(&self, page: u64) -> *const u8 {
         debug_assert!(page < (self.len() / PAGE) as u64);
-        self.base().as_ptr().wrapping_add(page as usize * PAGE)
+        let copied = self.tracker.as_ref().and_then(|tracker| tracker.copy_of(page));
+        copied.unwrap_or_else(|| self.base().as_ptr().wrapping_add(page as usize * PAGE))
     }
 
     /// See [`Tracker::collect`]. A read-only shadow has nothing dirty. Once a page could not be read,
@@ -311,8 +337,15 @@ impl Shadow {
     }
 
     /// See [`Tracker::hold`].
-    pub(crate) fn hold(&mut self, gated: bool) -> Result<(), ShadowError> {
-        self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.hold(gated)?))
+    pub(crate) fn hold(&mut self, gated: bool, cut: Cut<'_>) -> Result<(), ShadowError> {
+        let cut = match cut {
+            // Clean pages are dropped, which nobody may be storing to.
+            _ if self.limit().is_some() => Cut::Closed,
+            // Copies would have to be kept secret, too.
+            Cut::Copied(_) if self.mapping.is_secret() => Cut::Frozen,
+            cut => cut,
+        };
+        self.tracker.as_mut().map_or(Ok(()), |tracker| Ok(tracker.hold(gated, cut)?))
     }
 
     /// See [`Tracker::release`].
@@ -334,14 +367,14 @@ impl Shadow {
         }
     }
 
-    /// Drops every page.
+    /// Drops every page, and maps all from the extent that begins at `offset` in the file.
     ///
     /// # Safety
     /// The shadow is over a file. Everything collected was settled and applied to the primary, nothing
     /// was stored since, and nobody stores (or holds) until this returns.
-    pub(crate) unsafe fn renew(&mut self) -> Result<(), ShadowError> {
+    pub(crate) unsafe fn renew(&mut self, offset: u64) -> Result<(), ShadowError> {
         // SAFETY: the caller's promise.
-        unsafe { self.mapping.renew() }?;
+        unsafe { self.mapping.renew(offset) }?;
         Ok(self.tracker.as_mut().map_or(Ok(()), Tracker::renewed)?)
     }
 
@@ -361,6 +394,7 @@ impl Shadow {
         }
         self.mapping.grow(new_len, extent)?;
         let done = self.grow_rest(old, new_len);
+        self.listed.resize(if done.is_ok() { new_len } else { old });
         if done.is_err() {
             self.mapping.shrink(old);
             if let Some(served) = &mut self.served {

@@ -102,6 +102,7 @@ fn over_device(
 ) -> Params<'static> {
     let device = Arc::new(Pattern { len: 1 << 40, broken });
     Params {
+        name: String::new(),
         addr: Some(addr),
         len: pages * PAGE,
         source: Source::Pages(Arc::new(Primary { device, offset: 8 * PAGE as u64 })),
@@ -204,6 +205,7 @@ fn a_file_is_shadowed_from_its_offset_and_never_written() {
     file.write_all_at(b"abc", 5 * PAGE as u64).unwrap();
     for rung in rungs() {
         let mut shadow = Shadow::attach(Params {
+            name: String::new(),
             addr: Some(window(3)),
             len: 600 * PAGE,
             source: Source::PrivateFile { fd: file.as_fd(), offset: 5 * PAGE as u64 },
@@ -230,6 +232,52 @@ fn a_file_is_shadowed_from_its_offset_and_never_written() {
     }
 }
 
+/// Stores that were marked before the rung changes, and stores that nobody marks after it.
+#[test]
+fn stores_on_both_sides_of_a_change_of_the_rung_are_found() {
+    for rung in [Rung::WpAsync, Rung::Mprotect] {
+        if !rung.available() {
+            indelible_testing::not_tested(format_args!("rung {rung}"));
+            continue;
+        }
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(8 * PAGE as u64).unwrap();
+        let mut shadow = Shadow::attach(Params {
+            name: String::new(),
+            addr: Some(window(5)),
+            len: 8 * PAGE,
+            source: Source::PrivateFile { fd: file.as_fd(), offset: 0 },
+            writable: true,
+            rung: Some(Rung::Explicit),
+            advice: Advice::Measured,
+            fault_in: None,
+            ahead: 0,
+            budget: 0,
+            secret: false,
+            limit: None,
+            prediction: None,
+            pending: false,
+        })
+        .unwrap();
+        let marks = shadow.marks().unwrap();
+        let mark = |page: usize| marks.mark([page * PAGE..page * PAGE + 1]);
+        // One that was collected and not settled, one that was not collected.
+        store(&shadow, 1, 1);
+        mark(1);
+        shadow.collect(&mut Vec::new()).unwrap();
+        store(&shadow, 3, 1);
+        mark(3);
+        shadow.find_stores(rung, Advice::Measured).unwrap();
+        store(&shadow, 5, 1);
+        mark(7);
+        let mut found = Vec::new();
+        shadow.collect(&mut found).unwrap();
+        let found: Vec<u64> = found.iter().flat_map(|run| run.start..run.end()).collect();
+        assert_eq!(found, [1, 3, 5, 7], "{rung}");
+        assert_eq!(shadow.rung(), Some(rung));
+    }
+}
+
 /// A sparse object whose many touched pages have become cold is renewed: it shows the file's bytes,
 /// and tracking goes on.
 #[test]
@@ -242,6 +290,7 @@ fn renewal_loses_neither_bytes_nor_tracking() {
     let pages = 4 << 18;
     file.set_len((pages * PAGE) as u64).unwrap();
     let mut shadow = Shadow::attach(Params {
+        name: String::new(),
         addr: Some(window(4)),
         len: pages * PAGE,
         source: Source::PrivateFile { fd: file.as_fd(), offset: 0 },
@@ -269,7 +318,7 @@ fn renewal_loses_neither_bytes_nor_tracking() {
         }
         if shadow.renewal_due().unwrap() {
             // SAFETY: over a file, everything collected has been applied; one thread.
-            unsafe { shadow.renew() }.unwrap();
+            unsafe { shadow.renew(0) }.unwrap();
             renewed += 1;
         }
         if renewed > 0 && round > 5000 {

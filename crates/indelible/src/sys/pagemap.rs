@@ -96,6 +96,13 @@ impl Pagemap {
         })
     }
 
+    /// The page map of another process, which this one must have the right to trace.
+    pub(crate) fn of(process: u32) -> io::Result<Pagemap> {
+        use rustix::fs::{Mode, OFlags, open};
+        let path = format!("/proc/{process}/pagemap");
+        Ok(Pagemap(ForkFd::new(open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)?))
+    }
+
     /// Whether the kernel knows the call. It is asked until it once did.
     pub(crate) fn supported() -> bool {
         static YES: AtomicBool = AtomicBool::new(false);

@@ -38,8 +38,8 @@ pub use attachment::{
 pub use check::{Finding, Report, Severity};
 pub use lanes::{LaneUse, PageImage};
 pub use operations::{
-    Attributes, BatchDump, Difference, FormatOptions, LaneDump, Leaving, Life, Listing, Revived, SnapshotOf,
-    Status, StoreInfo, Window, likely_use,
+    Attributes, BatchDump, Difference, FormatOptions, LaneDump, Leaving, Life, Listing, Logged, Revived,
+    SnapshotOf, Status, StoreInfo, Window, likely_use,
 };
 pub use pool::{Identity, Store, SuperblockSlot};
 pub use repair::{RepairAction, RepairOptions};

@@ -98,6 +98,12 @@ impl Layers {
         self.top.own.own().take_while(move |page| *page < based).chain(based..to)
     }
 
+    /// The same, in runs.
+    #[must_use]
+    pub fn own_runs(&self, to: u64) -> Vec<Range<u64>> {
+        runs(self.own_pages(to))
+    }
+
     /// The lowest base, and what covers it of the object's first pages. `None` if there is none, or the object has grown beyond a base since.
     /// Costs the pages that cover it.
     #[must_use]
@@ -111,14 +117,7 @@ impl Layers {
         let mut covering: Vec<u64> = covering.collect();
         covering.sort_unstable();
         covering.dedup();
-        let mut others: Vec<Range<u64>> = Vec::new();
-        for page in covering {
-            match others.last_mut() {
-                Some(run) if run.end == page => run.end += 1,
-                _ => others.push(page..page + 1),
-            }
-        }
-        Some(Lowest { start: lowest.start, sparse: lowest.sparse, others })
+        Some(Lowest { start: lowest.start, sparse: lowest.sparse, others: runs(covering) })
     }
 
     /// The page is the object's own from now on.
@@ -161,6 +160,18 @@ impl Layers {
         }
         Ok(())
     }
+}
+
+/// Ascending pages, in runs.
+fn runs(pages: impl IntoIterator<Item = u64>) -> Vec<Range<u64>> {
+    let mut runs: Vec<Range<u64>> = Vec::new();
+    for page in pages {
+        match runs.last_mut() {
+            Some(run) if run.end == page => run.end += 1,
+            _ => runs.push(page..page + 1),
+        }
+    }
+    runs
 }
 
 /// Reads bytes of an object with these layers, `None`: all of its pages are its own, from `offset` on.

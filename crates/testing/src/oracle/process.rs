@@ -204,7 +204,11 @@ impl Process {
             Step::Psync { ref objects } => psync(writers, own, &world.psynced(own, objects), world)?,
             Step::Grow { object, size } => {
                 if let Some(writer) = writers.get_mut(&object) {
-                    writer.grow(size.into())?;
+                    // By turns alone, and beside memory that is in use.
+                    match size % 3 {
+                        0 => writer.grow(size.into())?,
+                        way => writer.grow_beside(size.into(), way == 1)?,
+                    };
                 }
             }
             Step::Checkpoint { object } => {

@@ -14,6 +14,7 @@ mod dropped;
 mod dying;
 pub mod errors;
 mod following;
+mod in_use;
 mod joined;
 mod lanes;
 mod later;
@@ -211,6 +212,8 @@ rule_tests! {
     anchors::a_counted_record_is_not_put_back => CountIgnored;
     anchors::no_change_takes_an_object_back_behind_its_anchor => AnchorIgnored | VersionRewound;
     anchors::an_anchor_is_not_ahead_after_a_power_cut => VersionRewound;
+    in_use::what_memory_shows_stays_when_an_object_moves => FormerFreed;
+    in_use::an_extent_that_memory_shows_is_taken => FormerFreed;
     rotation::a_rotation_is_whole_after_a_power_cut => EarlyExchange;
     rotation::the_former_key_reads_nothing => KeyKept;
     rotation::a_slot_that_is_put_back_opens_nothing => KeyKept;

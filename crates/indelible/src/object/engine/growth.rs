@@ -18,13 +18,8 @@ impl Core {
         // The dirty pages are collected before the primary moves, and copied only if it does.
         tracked.collect()?;
         let end = writer.object().entry.size.get() as usize;
-        let largest = tracked.pool.media.device().len();
-        let shadow = tracked.shadow_mut()?;
-        // A size beyond the pool's is refused by the store.
-        if size <= largest {
-            shadow.keep(size.next_multiple_of(PAGE as u64) as usize)?;
-        }
-        let moved = writer.grow(size).inspect_err(|_| shadow.let_go())?;
+        tracked.keep(size)?;
+        let moved = writer.grow(size).inspect_err(|_| tracked.let_go())?;
         // The memory of a sealed object is its own, wherever its extent is.
         if !moved || writer.sealed_pages().is_some() {
             let grown = tracked.grow(writer);
@@ -35,6 +30,7 @@ impl Core {
         let saved: Vec<_> = pages(&tracked.ranges).map(|page| (page, copy_of(shadow, page))).collect();
         // SAFETY: the caller has the object exclusively.
         unsafe { tracked.move_to(writer) }?;
+        writer.give_former_up();
         let shadow = tracked.shadow()?;
         for (page, bytes) in saved {
             shadow.stored(page as usize * PAGE..(page as usize + 1) * PAGE);
@@ -47,13 +43,12 @@ impl Core {
         Ok(())
     }
 
-    /// Extends the object where it stands: its pages stay mapped throughout. Those of a sealed one do so wherever its extent goes.
-    pub(crate) fn grow_in_place(&mut self, size: u64) -> Result<(), Cause> {
+    /// Extends the object while others use its memory: its pages stay mapped throughout, wherever its extent goes.
+    pub(crate) fn grow_beside(&mut self, size: u64) -> Result<(), Cause> {
         let (writer, tracked) = self.halves()?;
-        match writer.sealed_pages() {
-            Some(_) => drop(writer.grow(size)?),
-            None => writer.grow_in_place(size)?,
-        }
+        tracked.keep(size)?;
+        let mapped = tracked.shows_extent();
+        writer.grow_beside(size, mapped).inspect_err(|_| tracked.let_go())?;
         tracked.grow(writer)
     }
 

@@ -13,9 +13,11 @@ use crate::lane::Batch;
 use crate::medium::{Epoch, Medium, write_fresh};
 use crate::mutant::Mutant;
 use crate::space::{ADDRESSES, TableTransaction};
+use crate::store::lanes::Changing;
 use crate::store::locks::ObjectLock;
 use crate::store::pool::{KEEP, Store};
-use crate::table::{CreateOptions, Located, read_pages};
+use crate::table::{CreateOptions, Layers, Located, read_pages};
+use std::ops::Range;
 use std::sync::Arc;
 use zerocopy::little_endian::U64;
 
@@ -23,6 +25,17 @@ use zerocopy::little_endian::U64;
 const PIECE: u64 = 1 << 20;
 /// Granularity, in bytes, at which untouched space stops being known as zeros.
 const AHEAD: u64 = 1 << 20;
+
+/// How an attached object may move to another extent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Nobody uses its memory meanwhile.
+    Alone,
+    /// Its memory is in use.
+    Beside,
+    /// The same, and shows the extent that it has.
+    Kept,
+}
 
 impl Store {
     /// Grows an object the caller has exclusively where it stands; zeros follow its first `kept` bytes. `None`:
@@ -138,8 +151,9 @@ impl Store {
     ) -> Result<Located> {
         let (larger, object_lock) =
             self.create_lender(pages_of(object, size)?, object.entry.has(FLAG_SPARSE))?;
+        let layers = self.view(|table| table.layers(object))?;
         let result = self
-            .copy(object, &larger, kept)
+            .copy(object, layers.as_ref(), &larger, std::iter::once(0..kept))
             .and_then(|copied| self.exchange_proven(object, (&larger, object_lock), &copied, size, lane));
         self.unless_left(result)
     }
@@ -204,29 +218,42 @@ impl Store {
         Ok(self.without_bases(moved, base))
     }
 
-    /// Copies the first `len` bytes: durable after a barrier of the epoch that is returned.
-    fn copy(&self, from: &Located, to: &Located, len: u64) -> Result<Epoch> {
+    /// Copies bytes of an object with these layers: durable after a barrier of the epoch that is returned.
+    pub(super) fn copy(
+        &self,
+        from: &Located,
+        layers: Option<&Layers>,
+        to: &Located,
+        runs: impl IntoIterator<Item = Range<u64>>,
+    ) -> Result<Epoch> {
         let medium = self.latch.enter();
-        let (layers, target) = (self.view(|table| table.layers(from))?, to.entry.primary_offset());
-        let mut buffer = vec![0; PIECE.min(len) as usize];
-        let mut at = 0;
-        while at < len {
-            let piece = (len - at).min(PIECE) as usize;
-            read_pages(&medium, from, layers.as_ref(), at, &mut buffer[..piece])?;
-            // Holes stay holes.
-            if buffer[..piece].iter().any(|byte| *byte != 0) {
-                medium.reserve(target + at, piece as u64)?;
-                medium.write(target + at, &buffer[..piece])?;
+        let target = to.entry.primary_offset();
+        let mut buffer = Vec::new();
+        for run in runs {
+            buffer.resize(buffer.len().max(PIECE.min(run.end - run.start) as usize), 0);
+            for at in run.clone().step_by(PIECE as usize) {
+                let piece = &mut buffer[..(run.end - at).min(PIECE) as usize];
+                read_pages(&medium, from, layers, at, piece)?;
+                // Holes stay holes.
+                if piece.iter().any(|byte| *byte != 0) {
+                    medium.reserve(target + at, piece.len() as u64)?;
+                    medium.write(target + at, piece)?;
+                }
             }
-            at += piece as u64;
         }
         Ok(medium)
     }
 
     /// A hidden object of so many pages, which lends its extent.
-    pub(super) fn create_lender(&self, pages: u64, sparse: bool) -> Result<(Located, ObjectLock)> {
+    pub(super) fn create_lender(self: &Arc<Self>, pages: u64, sparse: bool) -> Result<(Located, ObjectLock)> {
         let how = CreateOptions { size: pages * PAGE, sparse, ..CreateOptions::default() };
-        self.create_hidden("resize", &how)
+        match self.create_hidden("resize", &how) {
+            // What a resize left that died may be in the way.
+            Err(StoreError::NoRoom { .. } | StoreError::NoAddresses { .. }) if self.reap()? > 0 => {
+                self.create_hidden("resize", &how)
+            }
+            created => created,
+        }
     }
 }
 
@@ -236,18 +263,19 @@ impl Writer {
     /// # Errors
     /// `BadSize` for a smaller size, `NoRoom`, `NoAddresses`, `HeldStill`: nothing changed.
     pub fn grow(&mut self, size: u64) -> Result<bool> {
-        self.grow_if(size, true)
+        self.grow_by(size, Way::Alone)
     }
 
-    /// As [`grow`](Writer::grow), but only where the object stands.
+    /// As [`grow`](Writer::grow), while memory of this process shows pages of the object, and goes on to. If it is `mapped` from the extent that
+    /// the object has now, and the object moves, that extent stays as it is until the object is detached, or [given up](Writer::give_former_up).
     ///
     /// # Errors
-    /// As for [`grow`](Writer::grow), and `NoRoom` if the pages behind it are taken.
-    pub fn grow_in_place(&mut self, size: u64) -> Result<()> {
-        self.grow_if(size, false).map(drop)
+    /// As for [`grow`](Writer::grow).
+    pub fn grow_beside(&mut self, size: u64, mapped: bool) -> Result<bool> {
+        self.grow_by(size, if mapped { Way::Kept } else { Way::Beside })
     }
 
-    fn grow_if(&mut self, size: u64, may_move: bool) -> Result<bool> {
+    fn grow_by(&mut self, size: u64, way: Way) -> Result<bool> {
         self.check()?;
         if self.sealed.is_some() {
             self.finish_resize()?;
@@ -256,45 +284,47 @@ impl Writer {
             return Err(StoreError::BadSize { size, why: "an attached object only grows" });
         }
         if self.sealed.is_some() {
-            return self.resize_sealed(size, may_move);
+            return self.resize_sealed(size);
         }
         if size > self.object.entry.size.get() {
             self.clear_end()?;
         }
-        self.extend(size, may_move)
+        self.extend(size, way)
     }
 
     /// Has the extent grow to that of an object of this size. Returns whether it moved.
-    pub(super) fn extend(&mut self, size: u64, may_move: bool) -> Result<bool> {
+    pub(super) fn extend(&mut self, size: u64, way: Way) -> Result<bool> {
         let changing = self.change()?;
         let (store, mut object) = (self.store.clone(), self.object);
         let old = object.entry.pages.get();
-        let moved = match store.grow_here(&object, size, old * PAGE)? {
-            Some(grown) => {
-                object = grown;
-                false
-            }
-            None if may_move => {
-                // Copying, and leaving the lane's batches behind, needs the primary durable in place.
-                self.dissolve_page_cache(&changing)?;
-                self.settle_within(&changing)?;
-                object = store.move_larger(&object, old * PAGE, size, Some(self.lane.index))?;
-                true
-            }
-            None => return Err(no_room(&object, size)),
-        };
-        self.object = object;
-        if moved {
-            // The copy has all pages for itself.
-            self.take_layers(None);
+        if let Some(grown) = store.grow_here(&object, size, old * PAGE)? {
+            self.object = grown;
+            // A last piece that got longer.
+            self.backed.clear();
+            return Ok(false);
         }
-        // Another extent, or a last piece that got longer.
+        match way {
+            Way::Alone => {
+                self.settle_to_move(&changing)?;
+                object = store.move_larger(&object, old * PAGE, size, Some(self.lane.index))?;
+                self.object = object;
+                // The copy has all pages for itself.
+                self.take_layers(None);
+            }
+            Way::Beside | Way::Kept => self.move_beside(&changing, size, way == Way::Kept)?,
+        }
         self.backed.clear();
-        Ok(moved)
+        Ok(true)
     }
 }
 
 impl Writer {
+    /// Copying, and leaving the lane's batches behind, needs the primary durable in place.
+    pub(super) fn settle_to_move(&mut self, changing: &Changing) -> Result<()> {
+        self.dissolve_page_cache(changing)?;
+        self.settle_within(changing)
+    }
+
     /// Clears the rest of the last page behind the object's end, which a shrink may have left.
     fn clear_end(&mut self) -> Result<()> {
         let (size, end) = (self.object.entry.size.get(), self.object.entry.extent_len());
@@ -320,13 +350,8 @@ pub(super) fn pages_of(object: &Located, size: u64) -> Result<u64> {
     pages.ok_or(StoreError::BadSize { size, why: "the address range ends at 64 TiB" })
 }
 
-fn no_room(object: &Located, size: u64) -> StoreError {
-    let needed = (object.entry.pages_of(size).unwrap_or_default() - object.entry.pages.get()) * PAGE;
-    StoreError::NoRoom { needed, free: 0, largest: 0 }
-}
-
 /// Makes the object's address range reach `len` bytes.
-fn reach(table: &mut TableTransaction<'_>, object: &mut Located, len: u64) -> Result<()> {
+pub(super) fn reach(table: &mut TableTransaction<'_>, object: &mut Located, len: u64) -> Result<()> {
     let (address, reserved) = (object.entry.address.get(), object.entry.reserved.get());
     if len <= reserved {
         return Ok(());

@@ -3,8 +3,9 @@
 //! The table is changed beforehand if the extent grows, and afterwards if it shrinks. If that fails or is interrupted the entry differs from the header, until
 //! the next change of the size, or the next attach for writing, brings it to what the header says.
 
-use super::grow::pages_of;
-use super::sealed_pages::{Heading, SealedPages, Unlocked};
+use super::grow::{Way, pages_of};
+use super::sealed_pages::{Heading, SealedPages};
+use super::unlocked::Unlocked;
 use super::writer::Writer;
 use crate::error::{Result, SealError, StoreError};
 use crate::format::PAGE;
@@ -49,11 +50,11 @@ impl Writer {
         }
         self.check()?;
         self.finish_resize()?;
-        self.resize_sealed(size, true).map(drop)
+        self.resize_sealed(size).map(drop)
     }
 
     /// Gives the object another size, once the last change of it [was finished](Writer::finish_resize). Returns whether it moved.
-    pub(super) fn resize_sealed(&mut self, size: u64, may_move: bool) -> Result<bool> {
+    pub(super) fn resize_sealed(&mut self, size: u64) -> Result<bool> {
         pages_of(&self.object, size)?;
         if size < self.object.entry.size.get() {
             if Mutant::CutEarly.is_on() {
@@ -64,7 +65,7 @@ impl Writer {
             return Ok(false);
         }
         let moving = self.sealed.as_ref().map(SealedPages::moving);
-        let moved = self.extend(size, may_move);
+        let moved = self.extend(size, Way::Alone);
         drop(moving);
         // It has the size that its header says: until the next step that is the one it had.
         self.size_as_sealed();

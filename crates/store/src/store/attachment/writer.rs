@@ -1,5 +1,6 @@
 //! An object attached for writing, and its detach.
 
+use super::former::Former;
 use super::live::SharedLane;
 use super::sealed_pages::{Heading, SealedPages};
 use super::written::Direct;
@@ -40,6 +41,8 @@ pub struct Writer {
     pub(super) based: bool,
     /// The lane's revision when the entry was last read.
     pub(super) revision: u64,
+    /// The extents that memory of this process may be mapped from since the object moved.
+    pub(super) former: Vec<Former>,
     /// Pieces of a sparse object known to have space, one bit each.
     pub(super) backed: Vec<u64>,
     /// Its pages, if it is sealed.
@@ -172,6 +175,7 @@ impl Writer {
         lane.forget(self.object.offset);
         drop(object_lock);
         drop(changing);
+        self.give_former_up();
         self.store.remove_if_deleted(&self.object);
         self.store.forget_failed_lanes();
         result

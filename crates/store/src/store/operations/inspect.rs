@@ -1,6 +1,6 @@
 //! Views for tools: state and holder of objects, lanes and their batches, space.
 
-use super::standings::{LaneStandings, newest};
+use super::standings::{LaneStandings, Logged, newest};
 use crate::error::{Holder, Result, StoreError};
 use crate::format::batch::Section;
 use crate::format::entry::{STATE_R, STATE_W};
@@ -32,6 +32,8 @@ pub struct Status {
     pub psyncs: u64,
     /// Bytes of the pages that it has in the pool itself, not from its base, as far as psyncs are in place.
     pub own: u64,
+    /// Its psyncs in the log.
+    pub logged: Logged,
 }
 
 /// A pool in numbers.
@@ -164,6 +166,7 @@ impl Store {
             published: now.published,
             psyncs: now.psyncs,
             own,
+            logged: found.map(|found| found.logged).unwrap_or_default(),
         })
     }
 

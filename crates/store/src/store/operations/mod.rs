@@ -31,4 +31,5 @@ pub use lives::Life;
 pub use moving::Leaving;
 pub use objects::Listing;
 pub use revive::{Attributes, Revived};
+pub use standings::Logged;
 pub use window::{Window, likely_use};

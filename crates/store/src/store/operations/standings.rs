@@ -11,6 +11,7 @@
 //! Cost: a lane is read once for all objects on it, up to the end of its batches.
 
 use crate::error::{Result, StoreError};
+use crate::format::LINE;
 use crate::format::entry::PROGRESS;
 use crate::lane::{LaneLog, scan};
 use crate::medium::read_struct;
@@ -28,6 +29,19 @@ pub(super) struct InLane {
     pub newest: Option<Standing>,
     /// After the newest batch that is known to be durable.
     pub durable: Option<Standing>,
+    pub logged: Logged,
+}
+
+/// Psyncs of an object that its writer's log has: what recovery would bring in place if the writer died now. A checkpoint ends a
+/// generation, and the next begins with none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Logged {
+    /// Generation of the log.
+    pub generation: u64,
+    /// Psyncs in it.
+    pub psyncs: u64,
+    /// Bytes of the lines that they changed.
+    pub bytes: u64,
 }
 
 /// By offset of the object's entry, and binding.
@@ -65,10 +79,18 @@ fn read(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Object
     let mut pending = Vec::new();
     let scanned = scan(medium, store.seed, &mut log, &mut |batch| {
         prove(&mut objects, &mut pending, batch.durable);
-        for section in batch.sections.iter().filter(|section| section.is_of_object()) {
+        let mut runs = batch.runs.iter();
+        for section in batch.sections {
+            let lines: u64 = runs.by_ref().take(section.runs.get() as usize).map(|run| run.lines.get()).sum();
+            if !section.is_of_object() {
+                continue;
+            }
             let object = (section.entry.get(), section.binding.get());
             let standing = Standing::of(section);
-            objects.entry(object).or_default().newest = Some(standing);
+            let found = objects.entry(object).or_default();
+            found.newest = Some(standing);
+            found.logged.psyncs += 1;
+            found.logged.bytes += lines * LINE;
             pending.push((batch.log.sequence - 1, object, standing));
         }
         Ok(())
@@ -78,6 +100,7 @@ fn read(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Object
         Err(StoreError::Damaged { .. }) if start()?.generation != log.generation => {}
         scanned => scanned?,
     }
+    objects.values_mut().for_each(|found| found.logged.generation = log.generation);
     if !store.apply_locks.is_changing(lane)? {
         prove(&mut objects, &mut pending, u64::MAX);
     }

@@ -3,9 +3,9 @@
 //! Objects of two pools can be attached in one process only if their ranges do not overlap, and a pool keeps its
 //! window for life. So a window begins at a random place, as far as possible from those the caller knows.
 //!
-//! Odds. Only mappings collide: objects, not the windows. There are 28 million places. A pool whose
-//! objects have S bytes in all meets one like it with a probability of about 2·S / 54 TiB where neither was known
-//! to the other: 1 in 28,000 for 1 GiB. Among N known ones the nearest is on average more than 54 TiB / 4·N away.
+//! Odds. Only mappings collide: objects, not the windows. There are 28 million places in 54 TiB. A window of W bytes begins in R = 54 TiB - 2·W of
+//! them. Two pools whose objects have S and T bytes, neither known to the other, meet with a probability of about (S + T) / R: 1 in 26,600 for
+//! 1 GiB each, with the usual window of 1 TiB. Among N known ones the nearest is on average more than 54 TiB / 4·N away.
 
 use crate::error::{Result, StoreError};
 
@@ -116,6 +116,23 @@ mod tests {
     use super::*;
 
     const GIB: u64 = 1 << 30;
+
+    /// The formula at the head of this file, which users are told, by a count.
+    #[test]
+    fn pools_that_do_not_know_of_each_other_meet_as_often_as_is_said() {
+        const TRIES: u64 = 200_000;
+        for (pool, used) in [(64 * GIB, 64 * GIB), (64 * GIB, 16 * GIB), (1024 * GIB, 512 * GIB)] {
+            let start = |seed: u64| Window::choose(seed, pool, &[]).start;
+            let met =
+                (0..TRIES).filter(|seed| start(2 * seed).abs_diff(start(2 * seed + 1)) < used).count() as f64;
+            let room = 54 * TIB - 2 * Window::choose(0, pool, &[]).len;
+            let said = TRIES as f64 * (2 * used) as f64 / room as f64;
+            assert!(
+                (met - said).abs() < 0.05 * said + 4.0 * said.sqrt(),
+                "{met} of {TRIES} met, and not {said}"
+            );
+        }
+    }
 
     #[test]
     #[cfg_attr(miri, ignore = "half a million comparisons a seed take hours")]

@@ -1,10 +1,26 @@
 //! The address space around an object: the program, its libraries, its memory, other objects.
 
-use super::registry::attachments;
+use crate::shadow::attached;
 use crate::sys::maps::{Mapped, mapped};
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
+
+/// The addresses that psyncs of an object look for before they make anything durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Audit {
+    /// None.
+    #[default]
+    Off,
+    /// Those of the program, its libraries and its memory.
+    Process,
+    /// Those of other attached objects as well.
+    Everything,
+}
+
+impl Audit {
+    pub(crate) const ALL: [Audit; 3] = [Audit::Off, Audit::Process, Audit::Everything];
+}
 
 /// Kinds of memory outside of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +50,7 @@ pub(super) struct Surroundings(Vec<Region>);
 impl Surroundings {
     /// Those around the object whose first byte has this address; other objects among them if `objects` says so.
     pub(super) fn of(own: usize, objects: bool) -> io::Result<Surroundings> {
-        let attached = attachments();
+        let attached = attached();
         let mapped = mapped()?;
         let program = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
         let mut all = regions(&mapped, &program);

@@ -1,0 +1,109 @@
+//! Cuts on this rung, at the cost of what changed.
+//!
+//! Each look for dirty pages protects them in the same step ([`sweep`](WpAsync::sweep)), so that the next one finds exactly the pages
+//! that were stored to since. If a look finds none but those whose content stands still, because they were copied after the look
+//! before, or stores to them wait, then content and primary together are the object as it was when that look began: the moment of
+//! the cut. Stores to other pages may come at any time after it; they are the next psync's.
+//!
+//! Invariants, while `cut`:
+//! 1. All pages that the looks found are in `pending`, and `collect` reports these.
+//! 2. Each of them has its copy in `copies`, or stores to it wait at the gate.
+//! 3. `settle` protects nothing: who stored after the cut is to be found.
+
+#![allow(unsafe_code)]
+
+use super::WpAsync;
+use crate::dirty::backend::Backend;
+use crate::dirty::cut::{Beside, Bystanders, Cut};
+use crate::dirty::policy::ScanPolicy;
+use crate::dirty::range::{self, PageRange};
+use crate::sys::PAGE;
+use std::io;
+
+/// Looks after which threads that store to other pages each time are held up altogether.
+const LOOKS: u32 = 4;
+/// Runs of pages that are protected one by one; each is a mapping, of which a process has 65,530 by default.
+const RUNS: usize = 1024;
+
+impl<P: ScanPolicy> WpAsync<P> {
+    /// From its return on, the pages that `collect` reports stand still.
+    pub(super) fn take_cut(&mut self, cut: Cut<'_>) -> io::Result<()> {
+        let done = match cut {
+            Cut::Copied(others) => self.copy(others),
+            Cut::Frozen => Ok(false),
+            Cut::Closed => self.close().map(|()| true),
+        };
+        let done = done.and_then(|done| if done { Ok(()) } else { self.freeze() });
+        match &done {
+            Ok(()) => self.cut = true,
+            Err(_) => drop(Backend::release(self)),
+        }
+        done
+    }
+
+    /// Copies dirty pages until none was stored to meanwhile; `false`: stores are to wait.
+    fn copy(&mut self, others: &mut dyn Bystanders) -> io::Result<bool> {
+        let mut found = self.pending.clone();
+        self.sweep(&mut found)?;
+        for round in 0.. {
+            if found.is_empty() {
+                return Ok(true);
+            }
+            let more: u64 = found.iter().map(|run| run.count).sum();
+            match others.before_copy(round, (self.copies.count() + more as usize) * PAGE) {
+                Beside::Copy => {}
+                Beside::HoldUp => break,
+                Beside::GiveUp => return Err(io::ErrorKind::WouldBlock.into()),
+            }
+            // SAFETY: pages of the range, which outlives the tracker.
+            unsafe { self.copies.take(self.base, &found) };
+            found.clear();
+            self.sweep(&mut found)?;
+        }
+        self.copies.clear();
+        Ok(false)
+    }
+
+    /// Has stores to dirty pages wait, until a look finds no other.
+    fn freeze(&mut self) -> io::Result<()> {
+        self.gate.begin()?;
+        let (mut frozen, mut found) = (Vec::new(), self.pending.clone());
+        for _ in 0..LOOKS {
+            self.sweep(&mut found)?;
+            let new = range::without(&found, &frozen);
+            if new.is_empty() {
+                return Ok(());
+            }
+            if frozen.len() + new.len() > RUNS {
+                break;
+            }
+            new.iter().try_for_each(|run| self.gate.close(*run))?;
+            frozen.extend(new);
+            range::normalise(&mut frozen, 0);
+            found.clear();
+        }
+        self.close()
+    }
+
+    /// Has all stores wait.
+    fn close(&mut self) -> io::Result<()> {
+        self.gate.begin()?;
+        self.gate.close(PageRange::new(0, self.pages))?;
+        self.sweep(&mut Vec::new())
+    }
+
+    /// Appends the pages that were stored to since they were found last, and protects them.
+    fn sweep(&mut self, found: &mut Vec<PageRange>) -> io::Result<()> {
+        (self.protects, self.beside) = (true, true);
+        self.protect.clear();
+        // A fault that is under way may not be counted yet.
+        self.quiet_at = None;
+        let kept = found.len();
+        let swept = self.gather(true, kept, found);
+        let swept =
+            swept.and_then(|()| if self.protect.is_empty() { Ok(false) } else { self.reveal(kept, found) });
+        self.beside = false;
+        range::normalise(found, 0);
+        swept.map(drop)
+    }
+}

@@ -1,0 +1,174 @@
+//! Addresses in an object that mean nothing in the next run: of the program, its libraries, its memory, and of other objects.
+//!
+//! The words of all blocks in use are looked at, or of the whole object if it has no heap, whatever their type: a number that looks
+//! like such an address counts as one, and so does what an allocation found in its block and the program never overwrote. An
+//! address at an odd place is not seen. Cost: all of these words, once, and the list of the process's mappings.
+
+#![allow(unsafe_code)]
+
+use super::error::HeapError;
+use super::raw::{Extent, HeapOptions, RawHeap};
+use super::root::Root;
+use super::surroundings::Surroundings;
+pub use super::surroundings::{Audit, Outside};
+use super::walk::Block;
+use super::writer::{Heap, extent};
+use crate::error::{Cause, Result};
+use crate::object::Object;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An address in an object that means nothing in the next run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StrayPointer {
+    /// Offset of the word in the object, in bytes.
+    pub offset: u64,
+    /// The address.
+    pub target: u64,
+    /// The way to the word by the types of its root, with the name of its type, where these are described: `list.next (*mut
+    /// node)`; else the block that it lies in.
+    pub place: String,
+    /// The kind of memory that the address lies in.
+    pub into: Outside,
+    /// The name of that: a path, the name of an object, or nothing.
+    pub name: String,
+}
+
+impl StrayPointer {
+    /// Words for what it leads into.
+    #[must_use]
+    pub fn target_words(&self) -> String {
+        let name = &self.name;
+        match self.into {
+            Outside::Program => format!("the program ({name})"),
+            Outside::Library => format!("a library ({name})"),
+            Outside::Stack => "the stack".to_owned(),
+            Outside::Memory if name.is_empty() => {
+                "memory of the process (malloc's, or a thread's stack)".to_owned()
+            }
+            Outside::Memory => format!("memory of the process ({name})"),
+            Outside::Object => format!("object {name:?}"),
+        }
+    }
+}
+
+impl fmt::Display for StrayPointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {} leads into {}", self.place, self.offset, self.target_words())
+    }
+}
+
+/// Fails if there are any.
+pub(crate) fn refused(all: &[StrayPointer]) -> Result<(), Cause> {
+    match all {
+        [] => Ok(()),
+        [only] => Err(Cause::Stray(only.to_string())),
+        [first, more @ ..] => Err(Cause::Stray(format!("{first}, and {} more", more.len()))),
+    }
+}
+
+/// Those in an attached object, in the order in which they lie in it; all of its bytes are searched if it has no heap.
+///
+/// # Safety
+/// The object is mapped there until this returns.
+pub(crate) unsafe fn search(
+    base: *const u8,
+    len: usize,
+    heap: Option<&RawHeap>,
+    audit: Audit,
+) -> Result<Vec<StrayPointer>, Cause> {
+    let surroundings = Surroundings::of(base.addr(), audit == Audit::Everything)
+        .map_err(|error| Cause::Unsupported(format!("cannot read /proc/self/maps: {error}")))?;
+    let (blocks, roots, what) = match heap {
+        None => (vec![Block { address: base.addr(), size: len }], Vec::new(), "the object"),
+        Some(heap) => (heap.blocks().collect::<Result<_, HeapError>>()?, heap.roots()?, "a block"),
+    };
+    let mut all = Vec::new();
+    for Block { address, size } in blocks {
+        for at in (address..address + size / 8 * 8).step_by(8) {
+            debug_assert!(at >= base.addr() && at + 8 <= base.addr() + len);
+            let word = base.wrapping_add(at - base.addr()).cast_mut().cast::<u64>();
+            // SAFETY: blocks lie in the object, as the heap checked, and begin at multiples of 16; the caller's promise. Another thread may be
+            // storing the word.
+            let target = unsafe { AtomicU64::from_ptr(word) }.load(Ordering::Relaxed);
+            let Some((into, name)) = surroundings.find(target) else { continue };
+            let place = place(at, &roots).unwrap_or_else(|| format!("{what} of {size} bytes"));
+            let (offset, name) = ((at - base.addr()) as u64, name.to_owned());
+            all.push(StrayPointer { offset, target, place, into, name });
+        }
+    }
+    Ok(all)
+}
+
+/// The way to an address by the type of the root that it lies in.
+fn place(address: usize, roots: &[Root]) -> Option<String> {
+    let within = |root: &&Root| (root.address..root.address + root.size as usize).contains(&address);
+    let root = roots.iter().find(within)?;
+    let Some(of) = root.description() else { return Some(format!("{} ({})", root.name, root.type_name)) };
+    let (way, name) = of.locate((address - root.address) as u64);
+    Some(format!("{}{way} ({name})", root.name))
+}
+
+impl Object {
+    /// The addresses in the object that mean nothing in the next run, in the order in which they lie in it: of the program, its libraries and
+    /// memory, and of other objects. Those in the blocks of its heap, or in all of its bytes if it has none. A number that looks like such an address
+    /// counts as one.
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+    /// let mut object = pool.create_attached("o", 4096)?;
+    /// let local = Box::new(7);
+    /// *object.root_mut::<u64>()? = std::ptr::from_ref(&*local).addr() as u64;
+    /// let found = object.stray_pointers()?;
+    /// assert_eq!((found.len(), found[0].offset), (1, 0));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `Damaged` if the heap is; `Unsupported` without `/proc/self/maps`.
+    pub fn stray_pointers(&mut self) -> Result<Vec<StrayPointer>> {
+        let extent = Extent { writable: false, marks: None, reach: 0, ..extent(self) };
+        // SAFETY: mapped as long as the object is borrowed, and nobody stores to it meanwhile.
+        let heap = match unsafe { RawHeap::open(&extent, HeapOptions::new()) } {
+            Ok(heap) => Some(heap),
+            Err(HeapError::NotAHeap) => None,
+            Err(error) => return Err(self.error(AUDIT, Cause::Heap(error))),
+        };
+        // SAFETY: as above.
+        let found = unsafe { search(self.as_ptr(), self.len(), heap.as_ref(), Audit::Everything) };
+        found.map_err(|cause| self.error(AUDIT, cause))
+    }
+}
+
+impl Heap {
+    /// The addresses in the heap's blocks that mean nothing in the next run: see [`Object::stray_pointers`]. With
+    /// [`HeapOptions::audit`] each psync looks for them.
+    ///
+    /// # Errors
+    /// `Damaged`; `Unsupported` without `/proc/self/maps`.
+    pub fn stray_pointers(&mut self) -> Result<Vec<StrayPointer>> {
+        self.stray(AUDIT, Audit::Everything)
+    }
+
+    fn stray(&self, operation: &'static str, audit: Audit) -> Result<Vec<StrayPointer>> {
+        let object = self.attached();
+        // SAFETY: mapped as long as the heap has the object.
+        let found = unsafe { search(object.as_ptr(), object.len(), Some(self.raw()), audit) };
+        found.map_err(|cause| object.error(operation, cause))
+    }
+
+    /// Fails if psyncs are to be audited and there are such addresses.
+    #[inline]
+    pub(super) fn audited(&self) -> Result<()> {
+        let audit = self.raw().options().audit;
+        if audit == Audit::Off {
+            return Ok(());
+        }
+        refused(&self.stray("psync", audit)?).map_err(|cause| self.attached().error("psync", cause))
+    }
+}
+
+const AUDIT: &str = "audit";

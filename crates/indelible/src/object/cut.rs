@@ -1,0 +1,45 @@
+//! psync of an object beside threads that store to it.
+
+use super::together::cut_cores;
+use super::writer::Object;
+use crate::dirty::{Bystanders, Unknown};
+use crate::error::Result;
+use crate::events;
+
+impl Object {
+    /// As [`psync`](Object::psync), while other threads may be storing to the object through pointers or
+    /// atomics: a consistent cut. Their stores wait while it is taken, or belong to the next psync.
+    ///
+    /// Costs as much as a psync, another scan for dirty pages, and a copy of each. If threads store all the time while that is
+    /// tried, their stores to dirty pages are held up by protection: a system call that writes there at that moment fails with
+    /// `EFAULT`. See [`psync_cut_beside`](Object::psync_cut_beside).
+    ///
+    /// # Errors
+    /// As for [`psync`](Object::psync).
+    pub fn psync_cut(&self) -> Result<()> {
+        self.cut(false, &mut Unknown, || {})
+    }
+
+    /// As [`psync_cut`](Object::psync_cut), by a caller that knows more about the threads that store: it may keep them away, or wait
+    /// for them, so that their stores need not be held up. Tracking by `mprotect` or `explicit` holds them up in any case, and
+    /// asks nobody.
+    ///
+    /// # Errors
+    /// As for [`psync`](Object::psync); `Busy` if the answer is [`Beside::GiveUp`](crate::Beside::GiveUp).
+    pub fn psync_cut_beside(&self, others: &mut dyn Bystanders) -> Result<()> {
+        self.cut(false, others, || {})
+    }
+
+    /// As [`psync_cut`](Object::psync_cut), with a gate closed that keeps all out who store under locks of the object's heap. Calls `fixed`
+    /// when the content is fixed, before the durable write.
+    pub(crate) fn psync_cut_gated(&self, others: &mut dyn Bystanders, fixed: impl FnOnce()) -> Result<()> {
+        self.cut(true, others, fixed)
+    }
+
+    fn cut(&self, gated: bool, others: &mut dyn Bystanders, fixed: impl FnOnce()) -> Result<()> {
+        let cut = self.pool.alive().and_then(|()| cut_cores(&mut [&mut *self.core()], gated, others, fixed));
+        cut.map_err(|cause| self.error("psync", cause))?;
+        events::psynced(&self.name, || self.stats().logged_bytes);
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! An attached object that gets longer, or whose addresses are given to somebody who may not mark stores.
+
+use super::writer::Object;
+use crate::error::Result;
+use crate::events;
+use std::sync::atomic::Ordering;
+
+impl Object {
+    /// Grows the object to `size` bytes, in place if the pages behind it are free, else by moving it to
+    /// a larger extent. The address stays, and so do stores that were not psynced; pointers into
+    /// the object stay valid. The growth itself is durable on return.
+    ///
+    /// # Errors
+    /// `NoRoom`, `NoSpace`, `NoAddresses`, and `AddressTaken` if this process uses the addresses behind the object: nothing
+    /// changed. `BadSize` for a smaller size. If the object moved and the kernel cannot map it from where it is now,
+    /// the kernel's error; the object is `Poisoned` from then on, and its memory unusable: attach it again.
+    pub fn grow(&mut self, size: u64) -> Result<()> {
+        let result = self.pool.alive().and_then(|()| {
+            let core = self.core_mut();
+            core.grow(size).map(|()| core.size())
+        });
+        let len = result.map_err(|cause| self.error("grow", cause))?;
+        self.len.store(len, Ordering::Release);
+        events::grown(&self.name, size);
+        Ok(())
+    }
+
+    /// As [`grow`](Object::grow), while other threads use the object, which stays mapped from where it is.
+    pub(crate) fn grow_beside(&self, size: u64) -> Result<()> {
+        let mut core = self.core();
+        let result = self.pool.alive().and_then(|()| core.grow_beside(size));
+        result.map_err(|cause| self.error("grow", cause))?;
+        self.len.store(core.size(), Ordering::Release);
+        events::grown(&self.name, size);
+        Ok(())
+    }
+
+    /// Bytes the object may have one day, by the addresses kept for it.
+    pub(crate) fn reach(&self) -> usize {
+        self.core().reach()
+    }
+
+    /// Somebody gets addresses in the object who may not mark stores: from now on they are found. After an error each psync tries again, and
+    /// fails if it cannot.
+    #[inline]
+    pub(crate) fn give_addresses(&self) -> Result<()> {
+        if self.typed.load(Ordering::Acquire) { self.find_stores() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn find_stores(&self) -> Result<()> {
+        let mut core = self.core();
+        let found = core.find_stores();
+        self.typed.store(false, Ordering::Release);
+        found.map_err(|cause| self.error("find the stores to", cause))
+    }
+}

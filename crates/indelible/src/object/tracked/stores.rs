@@ -1,0 +1,55 @@
+//! How stores to an object are found where the pool's options leave that open: not at all, as long as only code has addresses in it that marks its
+//! stores; from then on by the best means.
+
+use super::Tracked;
+use crate::dirty::Rung;
+use crate::error::Cause;
+use crate::shadow::{Params, Source};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stores {
+    /// As the pool's options say.
+    Found,
+    /// All of them are marked.
+    Marked,
+    /// They have to be found, and could not be so far.
+    Wanted,
+}
+
+impl Stores {
+    /// Of an object that is to be attached. Where a service fills its pages, it has to be told beforehand whether it protects them: stores
+    /// are found there from the beginning.
+    pub(super) fn of(typed: bool, params: &mut Params<'_>) -> Stores {
+        match (&params.source, params.rung) {
+            (Source::PrivateFile { .. }, None) if typed => {
+                params.rung = Some(Rung::Explicit);
+                Stores::Marked
+            }
+            _ => Stores::Found,
+        }
+    }
+}
+
+impl Tracked {
+    pub(in crate::object) fn is_typed(&self) -> bool {
+        self.stores == Stores::Marked
+    }
+
+    /// Finds stores from now on.
+    pub(in crate::object) fn find_stores(&mut self) -> Result<(), Cause> {
+        if self.stores == Stores::Found {
+            return Ok(());
+        }
+        let late = self.stores == Stores::Wanted;
+        self.stores = Stores::Wanted;
+        let advice = self.pool.advice();
+        let shadow = self.shadow_mut()?;
+        shadow.find_stores(Rung::best(), advice)?;
+        if let (Some(marks), true) = (shadow.marks(), late) {
+            // Nobody found those that were made since it was tried first.
+            marks.mark([0..shadow.len()]);
+        }
+        self.stores = Stores::Found;
+        Ok(())
+    }
+}

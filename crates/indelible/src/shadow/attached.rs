@@ -1,0 +1,39 @@
+//! What is attached in this process, in whatever language: ranges of addresses, and the objects that they belong to.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{PoisonError, RwLock};
+
+static ATTACHED: RwLock<BTreeMap<u64, (u64, String)>> = RwLock::new(BTreeMap::new());
+
+/// A range in the list, until drop.
+pub(super) struct Listed(u64);
+
+impl Listed {
+    pub(super) fn new(base: usize, len: usize, name: &str) -> Listed {
+        let (base, end) = (base as u64, (base + len) as u64);
+        let mut all = ATTACHED.write().unwrap_or_else(PoisonError::into_inner);
+        all.insert(base, (end, name.to_owned()));
+        Listed(base)
+    }
+
+    /// The range has this length now.
+    pub(super) fn resize(&self, len: usize) {
+        let mut all = ATTACHED.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some((end, _)) = all.get_mut(&self.0) {
+            *end = self.0 + len as u64;
+        }
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        ATTACHED.write().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
+/// Ranges and names of all attached objects, in the order of addresses.
+pub(crate) fn attached() -> Vec<(Range<u64>, String)> {
+    let all = ATTACHED.read().unwrap_or_else(PoisonError::into_inner);
+    all.iter().map(|(start, (end, name))| (*start..*end, name.clone())).collect()
+}

@@ -1,0 +1,81 @@
+//! Threads of Python beside a cut.
+//!
+//! Stores of such threads come under the GIL, or in calls that released it: `readinto`, or numpy at work. Who has the GIL keeps new ones
+//! from beginning, so that stores cease as soon as calls that are under way have ended. But who has the GIL keeps everybody
+//! else waiting as well: so a cut is tried without it first.
+//!
+//! Invariant: `saved` is the thread's state, as `PyEval_SaveThread` gave it, until it is restored, which the thread does before it does
+//! anything with Python.
+
+#![allow(unsafe_code)]
+
+use indelible::{Beside, Bystanders};
+use pyo3::ffi;
+use std::time::{Duration, Instant};
+
+/// Bytes of copies that are made without the GIL, and with it.
+const ROOM: [usize; 2] = [64 << 20, 1 << 30];
+/// How long to wait with the GIL for calls that are under way.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The same if that was in vain the last time: something without Python stores all the time.
+const IMPATIENCE: Duration = Duration::from_millis(10);
+
+/// A cut that is given up if threads store meanwhile.
+#[derive(Default)]
+pub(crate) struct Running {
+    pub(crate) gave_up: bool,
+}
+
+impl Bystanders for Running {
+    fn before_copy(&mut self, round: u32, bytes: usize) -> Beside {
+        if round < 2 && bytes <= ROOM[0] {
+            return Beside::Copy;
+        }
+        self.gave_up = true;
+        Beside::GiveUp
+    }
+}
+
+/// A cut with the GIL, which is released as soon as the content is fixed.
+pub(crate) struct Stopped {
+    began: Instant,
+    patience: Duration,
+    saved: *mut ffi::PyThreadState,
+    /// Whether stores did not cease.
+    pub(crate) in_vain: bool,
+}
+
+impl Stopped {
+    /// This thread has the GIL.
+    pub(crate) fn new(in_vain: bool) -> Stopped {
+        let patience = if in_vain { IMPATIENCE } else { PATIENCE };
+        Stopped { began: Instant::now(), patience, saved: std::ptr::null_mut(), in_vain: false }
+    }
+}
+
+impl Bystanders for Stopped {
+    fn before_copy(&mut self, round: u32, bytes: usize) -> Beside {
+        self.in_vain = bytes > ROOM[1] || self.began.elapsed() > self.patience;
+        if self.in_vain {
+            return Beside::HoldUp;
+        }
+        if round > 1 {
+            std::thread::sleep(Duration::from_micros(50 << round.min(4)));
+        }
+        Beside::Copy
+    }
+
+    fn go_on(&mut self) {
+        // SAFETY: this thread has the GIL, as the caller of `new` says, and restores its state in `drop`.
+        self.saved = unsafe { ffi::PyEval_SaveThread() };
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        if !self.saved.is_null() {
+            // SAFETY: this thread's state, saved above and not restored since.
+            unsafe { ffi::PyEval_RestoreThread(self.saved) };
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Parts of a pool.
+
+/// A part of the pool that damage is reported against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Part {
+    /// Both superblock slots.
+    Superblock,
+    /// The table root page.
+    Root,
+    /// A node of a table tree.
+    Node,
+    /// A table entry.
+    Entry,
+    /// The progress line of a table entry.
+    Progress,
+    /// The lane directory.
+    LaneDirectory,
+    /// A lane's header.
+    LaneHeader,
+    /// A record of a lane.
+    Record,
+    /// The list of an object's ties.
+    Ties,
+    /// The free space structures contradict themselves.
+    FreeSpace,
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Part::Superblock => "superblock",
+            Part::Root => "table root",
+            Part::Node => "table tree node",
+            Part::Entry => "table entry",
+            Part::Progress => "progress line of a table entry",
+            Part::LaneDirectory => "lane directory",
+            Part::LaneHeader => "lane header",
+            Part::Record => "lane record",
+            Part::Ties => "list of ties",
+            Part::FreeSpace => "free space",
+        })
+    }
+}
