@@ -140,12 +140,12 @@ mod transactional {
 mod blocks;
 mod commits;
 mod dirty;
+mod durable;
 mod holds;
 mod locks;
 mod shared;
 mod tickets;
 mod total;
-mod transactional;
 mod transactions;
 
 use std::sync::Arc;
@@ -231,17 +231,13 @@ pub const MODELS: &[Model] = &[
     bounded(
         2,
         "transactions that were acknowledged are durable, in their order",
-        transactional::acknowledged_transactions_are_durable,
+        durable::acknowledged_transactions_are_durable,
     ),
-    bounded(
-        2,
-        "none is acknowledged after a failed write",
-        transactional::none_is_acknowledged_after_a_failure,
-    ),
+    bounded(2, "none is acknowledged after a failed write", durable::none_is_acknowledged_after_a_failure),
     bounded(
         2,
         "a failed write of the second leaves the first",
-        transactional::the_first_may_be_there_without_the_second,
+        durable::the_first_may_be_there_without_the_second,
     ),
     bounded(4, "a transaction sees one state", transactions::a_transaction_sees_one_state),
     bounded(4, "of two that read what the other changes one is aborted", transactions::no_skew),

@@ -77,10 +77,10 @@ fn possible() -> bool {
 /// The page that store `n` goes to: often one of a few, else anywhere.
 fn place(n: u64) -> usize {
     let hash = (n.wrapping_mul(6_364_136_223_846_793_005) >> 33) as usize;
-    if hash % 4 == 0 { hash / 4 % PAGES } else { hash / 4 % 600 }
+    if hash.is_multiple_of(4) { hash / 4 % PAGES } else { hash / 4 % 600 }
 }
 
-/// Whatever a cut has, it is what was there after one of the stores.
+/// A cut has what was there after one of the stores.
 #[test]
 fn a_cut_shows_one_moment_and_loses_nothing() {
     if !possible() {
@@ -145,7 +145,7 @@ fn a_cut_shows_one_moment_and_loses_nothing() {
     }
 }
 
-/// What comes after the moment of a cut, and before its end, is the next psync's: also in a part of the object that becomes known as a
+/// A store after the moment of a cut, and before its end, is the next psync's: also in a part of the object that becomes known as a
 /// whole meanwhile.
 #[test]
 fn a_store_after_the_moment_is_the_next_psyncs() {

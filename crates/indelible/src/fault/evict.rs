@@ -61,6 +61,11 @@ impl Resident {
         self.limit
     }
 
+    /// Whether pages may come that nobody waits for.
+    pub(super) fn has_room(&self) -> bool {
+        self.pages().order.len() < self.limit
+    }
+
     /// Pages were put in place.
     pub(super) fn filled(&self, filled: ops::Range<usize>) {
         let mut pages = self.pages();

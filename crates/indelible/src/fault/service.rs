@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::BATCH;
 use super::ahead::Ahead;
+use super::evict::Resident;
 use super::range::Range;
 use super::source::PageError;
 use crate::mapping::SecretBuffer;
@@ -155,8 +156,12 @@ impl Service {
     /// Fills pages that were predicted, those that are absent and that nobody else fills. One that its source does not have stays absent, and is an error
     /// when it is touched.
     fn fill_predicted(&self, range: &Range, pages: ops::Range<usize>, buffer: &mut [u8]) {
+        // Of a range that is stored to pages go when its owner says so, which may be long after these were predicted.
+        let has_room = || range.frozen || range.resident.as_ref().is_none_or(Resident::has_room);
         let mut rest = pages;
-        while let Some(claimed) = range.claim_free(rest.clone()) {
+        while has_room()
+            && let Some(claimed) = range.claim_free(rest.clone())
+        {
             rest.start = claimed.end;
             match &range.prediction {
                 Some(prediction) if prediction.is_measured() => {
