@@ -80,7 +80,7 @@ fn place(n: u64) -> usize {
     if hash % 4 == 0 { hash / 4 % PAGES } else { hash / 4 % 600 }
 }
 
-/// Whatever a cut has, it is what was there after one of the stores.
+/// The content of a cut is the state after one of the stores, whichever.
 #[test]
 fn a_cut_shows_one_moment_and_loses_nothing() {
     if !possible() {
@@ -145,7 +145,7 @@ fn a_cut_shows_one_moment_and_loses_nothing() {
     }
 }
 
-/// What comes after the moment of a cut, and before its end, is the next psync's: also in a part of the object that becomes known as a
+/// A store after the moment of a cut, and before its end, is the next psync's: also in a part of the object that becomes known as a
 /// whole meanwhile.
 #[test]
 fn a_store_after_the_moment_is_the_next_psyncs() {
