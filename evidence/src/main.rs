@@ -3,6 +3,7 @@
 
 mod crashes;
 mod disks;
+mod ecc;
 #[cfg_attr(not(target_arch = "x86_64"), path = "faults/elsewhere.rs")]
 mod faults;
 #[cfg(target_arch = "x86_64")]
@@ -43,6 +44,8 @@ enum Layer {
     Disks(disks::Disks),
     #[command(hide = true)]
     DisksChild(disks::Child),
+    /// Damages words and their check words, and looks at what is repaired
+    Ecc(ecc::Ecc),
     /// Stores to objects in every way there is, under kills, and compares what is left with a model
     Stores(stores::Stores),
     #[command(hide = true)]
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Layer::KillsBeside(child) => child.run(),
         Layer::Disks(disks) => disks.run(),
         Layer::DisksChild(child) => child.run(),
+        Layer::Ecc(ecc) => ecc.run(),
         Layer::Stores(stores) => stores.run(),
         Layer::StoresChild(child) => child.run(),
         Layer::Retention(retention) => retention.run(),

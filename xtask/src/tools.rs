@@ -9,10 +9,11 @@ use std::time::Instant;
 
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
-/// Tests that Miri ends in minutes: the store's, and those of heap and collections.
-const INTERPRETED: [&[&str]; 2] = [
+/// Tests that Miri ends in minutes: the store's, those of heap and collections, and the transactional memory's.
+const INTERPRETED: [&[&str]; 3] = [
     &["-p", "indelible-store", "--lib", "--test", "interpreted"],
     &["-p", "indelible", "--test", "interpreted"],
+    &["-p", "indelible-stm", "--test", "main", "--", "detectors::", "history::", "model::"],
 ];
 /// Addresses in objects are numbers.
 const FLAGS: &str = "-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-permissive-provenance";

@@ -109,7 +109,7 @@ pub const ALL: &[Benchmark] = &[
     },
     Benchmark {
         name: "transactions",
-        about: "transactions of many threads beside GCC's",
+        about: "transactions of many threads beside GCC's; words that are repaired",
         run: transactions::run,
     },
 ];

@@ -1,7 +1,8 @@
-//! Transactions: the volatile transactional memory beside GCC's libitm.
+//! Transactions: the volatile transactional memory beside GCC's libitm; words with check words.
 
 mod libitm;
 mod loads;
+mod words;
 
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};
@@ -72,7 +73,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
         ),
         None => format!("libitm: not measured. {MISSING}"),
     });
-    Ok(())
+    words::run(environment, section)
 }
 
 /// The time, if the sum is right.

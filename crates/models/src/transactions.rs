@@ -1,10 +1,10 @@
 //! Transactions of two threads: stripes, clock, gate and the steps of a commit.
 
-use crate::stm::error::Conflict;
-use crate::stm::memory::Memory;
-use crate::stm::sink::Volatile;
-use crate::stm::stm::Stm;
-use crate::stm::thread::Thread;
+use crate::transactional::error::Conflict;
+use crate::transactional::memory::Memory;
+use crate::transactional::sink::Volatile;
+use crate::transactional::stm::Stm;
+use crate::transactional::thread::Thread;
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ pub(crate) fn changes_are_kept() {
     let count = u64::from(first.is_some()) + u64::from(second.join().unwrap().is_some());
     let (_, sum) = attempt(&stm, |tx| get(tx, 0)).expect("nobody else is there");
     assert_eq!(sum, count);
-    assert_eq!(stm.now() >= count, true);
+    assert!(stm.now() >= count);
 }
 
 pub(crate) fn numbers_follow_reads() {

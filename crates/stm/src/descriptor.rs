@@ -83,6 +83,8 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         };
         entered.map_err(|ForkedChild| BeginError::Forked)?;
         IN_TRANSACTION.with(|inside| inside.set(true));
+        // Those of a transaction whose sink panicked.
+        self.actions.forget();
         self.take_snapshot(self.stm.clock.now());
         self.phase = Phase::Running;
         Ok(())
@@ -175,18 +177,21 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
 
     /// Ends a transaction without effect, wherever it is; one that is committed already ends as such.
     pub(crate) fn abort(&mut self) {
-        match self.phase {
+        let phase = self.phase;
+        match phase {
             Phase::Idle => return,
-            Phase::Running | Phase::Doomed => {}
-            Phase::Sequenced(sequence) => self.stm.sink.skipped(&mut self.own, sequence),
             Phase::Storing(sequence) => {
                 self.release(sequence);
-                self.leave();
-                return self.actions.forget();
+                return self.leave();
             }
+            Phase::Running | Phase::Doomed | Phase::Sequenced(_) => {}
         }
+        // First of all, so that a sink or an action that panics leaves nothing owned.
         self.give_back();
         self.leave();
+        if let Phase::Sequenced(sequence) = phase {
+            self.stm.sink.skipped(&mut self.own, sequence);
+        }
         self.actions.aborted();
     }
 

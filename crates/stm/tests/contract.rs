@@ -1,7 +1,8 @@
 //! How transactions end, and all that a program may do wrong.
 
 use crate::support::{
-    Apart, PANIC_IN_COMMIT, PANIC_IN_STORED, REFUSE_ACKNOWLEDGEMENT, REFUSE_COMMIT, Remembering, Told, sound,
+    Apart, PANIC_IN_ACKNOWLEDGEMENT, PANIC_IN_COMMIT, PANIC_IN_SKIPPED, PANIC_IN_STORED,
+    REFUSE_ACKNOWLEDGEMENT, REFUSE_COMMIT, Remembering, Told, sound,
 };
 use indelible_stm::{
     Abort, BeginError, CommitError, Direct, Error, Sink, Stm, Thread, Transaction, TxWord, Volatile,
@@ -236,6 +237,43 @@ fn a_sink_that_panics_leaves_all_or_nothing() {
     }
     assert_eq!(stm.sink().dense(), 2);
     assert_eq!(stm.sink().told.lock().unwrap()[&1], Told::Skipped);
+}
+
+#[test]
+fn actions_of_a_commit_whose_acknowledgement_panicked_are_not_those_of_the_next() {
+    let (word, stm, ends) = (TxWord::new(0), sound(Remembering::default()), Rc::default());
+    let mut thread = stm.thread();
+    stm.sink().ask(PANIC_IN_ACKNOWLEDGEMENT);
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        thread.atomically(|tx| -> Done {
+            register(tx, &ends);
+            Ok(tx.set(&word, 1)?)
+        })
+    }));
+    assert!(panicked.is_err());
+    stm.sink().ask(0);
+    assert!(thread.atomically(|tx| -> Done { Ok(tx.set(&word, 2)?) }).is_ok());
+    assert_eq!((ends.take(), value(&stm, &word)), (vec![], 2));
+}
+
+#[test]
+fn a_sink_that_panics_over_an_abort_leaves_nothing_owned() {
+    let (Apart(one), Apart(other)) = &(Apart::default(), Apart::default());
+    let stm = &sound(Remembering::default());
+    let mut thread = stm.thread();
+    stm.sink().ask(PANIC_IN_SKIPPED);
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        thread.atomically(|tx| -> Done {
+            tx.get(other)?;
+            elsewhere(|| stm.thread().atomically(|tx| -> Done { Ok(tx.set(other, 1)?) }).unwrap());
+            Ok(tx.set(one, 1)?)
+        })
+    }));
+    assert!(panicked.is_err());
+    stm.sink().ask(0);
+    assert_eq!((value(stm, one), is_free(stm, one)), (0, true));
+    assert!(thread.atomically(|tx| -> Done { Ok(tx.set(one, 2)?) }).is_ok());
+    assert_eq!(stm.sink().dense(), 3);
 }
 
 #[test]

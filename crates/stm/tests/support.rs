@@ -73,6 +73,8 @@ pub const REFUSE_COMMIT: u64 = 1;
 pub const REFUSE_ACKNOWLEDGEMENT: u64 = 2;
 pub const PANIC_IN_COMMIT: u64 = 3;
 pub const PANIC_IN_STORED: u64 = 4;
+pub const PANIC_IN_ACKNOWLEDGEMENT: u64 = 5;
+pub const PANIC_IN_SKIPPED: u64 = 6;
 
 impl Remembering {
     pub fn ask(&self, what: u64) {
@@ -144,10 +146,12 @@ impl Sink for Remembering {
 
     fn skipped(&self, (): &mut (), sequence: u64) {
         self.tell(sequence, Told::Skipped);
+        assert!(!self.asked(PANIC_IN_SKIPPED), "asked to panic");
     }
 
     fn acknowledge(&self, (): &mut (), receipt: indelible_stm::Receipt) -> Result<(), &'static str> {
         self.acknowledged.lock().unwrap().push(receipt.sequence());
+        assert!(!self.asked(PANIC_IN_ACKNOWLEDGEMENT), "asked to panic");
         if self.asked(REFUSE_ACKNOWLEDGEMENT) { Err("the disk failed") } else { Ok(()) }
     }
 }

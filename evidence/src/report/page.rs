@@ -14,7 +14,7 @@ const OTHERS: [&str; 4] = ["disks", "faults", "kills", "rig"];
 const RECORDED: [(&str, &str); 2] = [("disks", "disks"), ("rig", "power-cut")];
 
 /// The campaigns there are, and what they do.
-const LAYERS: [(&str, &str); 15] = [
+const LAYERS: [(&str, &str); 16] = [
     ("crashes", "power cuts of a simulated medium: every image of short programs, samples of long ones"),
     ("mutants", "deliberate protocol faults, and which detectors notice them (x; .: they do not)"),
     ("kills", "real processes that share a pool die of SIGKILL"),
@@ -29,6 +29,7 @@ const LAYERS: [(&str, &str); 15] = [
         "programs of several versions convert, migrate, extend and reset the same data, under SIGKILL",
     ),
     ("faults", "each system call on a pool fails once, in each way"),
+    ("ecc", "words and their check words are damaged: repaired, or refused where there are two explanations"),
     ("hostile", "pools that were damaged on purpose"),
     ("power-cut", "emulated machines with persistent memory lose power"),
     ("fuzz", "coverage-guided fuzzing of every decoder and of whole pools"),

@@ -90,7 +90,7 @@ const MAPPED: &[&[&str]] = &[
 /// The transactional memory, whose modules name each other by `super`, so that the models can have them.
 const STM: &[&[&str]] = &[
     &["sync", "mutant", "error", "word"],
-    &["clock", "stripes", "memory", "gate", "contention", "actions"],
+    &["clock", "stripes", "memory", "gate", "contention", "actions", "ecc"],
     &["write_set"],
     &["sink"],
     &["stm"],

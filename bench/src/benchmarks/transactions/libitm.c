@@ -17,7 +17,8 @@ struct span {
 };
 
 static struct line *lines;
-static uint64_t count;
+/* The number of the last line; as many as a power of two. */
+static uint64_t last;
 static int load, rounds, threads;
 static pthread_barrier_t ready;
 
@@ -39,13 +40,13 @@ static inline uint64_t further(uint64_t at) {
 }
 
 static uint64_t change(uint64_t seed) {
-    uint64_t *one = &lines[seed % count].word;
+    uint64_t *one = &lines[seed & last].word;
     __transaction_atomic { *one += 1; }
     return 0;
 }
 
 static uint64_t move(uint64_t seed) {
-    uint64_t *one = &lines[seed % count].word, *other = &lines[(seed >> 16) % count].word;
+    uint64_t *one = &lines[seed & last].word, *other = &lines[(seed >> 16) & last].word;
     __transaction_atomic {
         *one -= 1;
         *other += 1;
@@ -59,7 +60,7 @@ static uint64_t read_many(uint64_t seed) {
         uint64_t at = seed;
         sum = 0;
         for (int i = 0; i < 64; i++) {
-            sum += lines[at % count].word;
+            sum += lines[at & last].word;
             at = further(at);
         }
     }
@@ -72,7 +73,7 @@ static uint64_t mix(uint64_t seed) {
         uint64_t at = seed;
         sum = 0;
         for (int i = 0; i < 32; i++) {
-            uint64_t *word = &lines[at % count].word;
+            uint64_t *word = &lines[at & last].word;
             sum += *word;
             if (i % 4 == 3)
                 *word += 1;
@@ -104,13 +105,13 @@ static void *work(void *argument) {
 int main(int argc, char **argv) {
     if (argc != 5)
         return 2;
-    load = atoi(argv[1]), threads = atoi(argv[2]), rounds = atoi(argv[3]), count = strtoull(argv[4], NULL, 10);
-    lines = aligned_alloc(64, count * sizeof *lines);
+    load = atoi(argv[1]), threads = atoi(argv[2]), rounds = atoi(argv[3]), last = strtoull(argv[4], NULL, 10) - 1;
+    lines = aligned_alloc(64, (last + 1) * sizeof *lines);
     struct span *spans = calloc((size_t)threads, sizeof *spans);
     pthread_t *all = calloc((size_t)threads, sizeof *all);
     if (!lines || !spans || !all || pthread_barrier_init(&ready, NULL, (unsigned)threads))
         return 1;
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 0; i <= last; i++)
         lines[i].word = 1000;
     for (int i = 0; i < threads; i++) {
         spans[i].from = i;
@@ -124,7 +125,7 @@ int main(int argc, char **argv) {
         to = spans[i].to > to ? spans[i].to : to;
     }
     uint64_t sum = 0;
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 0; i <= last; i++)
         sum += lines[i].word;
     printf("%.0f %llu\n", to - from, (unsigned long long)sum);
     return 0;

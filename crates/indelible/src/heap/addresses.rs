@@ -1,7 +1,7 @@
 //! The functions of a heap that hand out addresses in its object: of blocks, of roots, of the object itself.
 //!
-//! A heap that [`Pool::heap`](crate::Pool::heap) opened finds no stores, as long as only collections store to it: they mark theirs. Whoever has an
-//! address may store by it without a mark. So the first of these functions has all stores found from then on; it returns once that is so. Code of this
+//! A heap that [`Pool::heap`](crate::Pool::heap) opened finds no stores, as long as only collections store to it: they mark theirs. An
+//! address is enough to store by it without a mark. So the first of these functions has all stores found from then on; it returns once that is so. Code of this
 //! crate that marks its stores, or makes none, calls the functions beside them.
 
 #![allow(unsafe_code)]

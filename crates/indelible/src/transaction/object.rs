@@ -49,7 +49,7 @@ use std::ops::Deref;
 /// At the object's own address, where pointers of other programs lead, nothing can be loaded or stored meanwhile: an access there is a SIGSEGV
 /// (S1.16). While a transaction uses the object it cannot be detached:
 ///
-/// ```compile_fail,E0505
+/// ```compile_fail
 /// # fn example(bank: indelible::TxObject<indelible::TxCell<u64>>) -> indelible::Result<()> {
 /// bank.transaction(|tx| {
 ///     bank.detach()?; // error: `bank` is borrowed
@@ -62,6 +62,7 @@ use std::ops::Deref;
 /// # fn example(pool: &indelible::Pool) -> indelible::Result<()> {
 /// let hits = pool.attach_transactional::<[std::sync::atomic::AtomicU64; 8]>("hits")?;
 /// # Ok(()) }
+/// # let _ = example as fn(_) -> _;
 /// ```
 pub struct TxObject<T> {
     attached: Attached,

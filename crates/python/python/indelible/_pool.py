@@ -132,8 +132,9 @@ class Pool(_indelible.Pool):
             if mode == "w+" or self._is_missing(name, volatile):
                 wanted = _wanted(name, shape, dtype, order)
                 size, anew = _array.size_for(wanted), mode == "w+"
-                how = {"sparse": sparse, "volatile": volatile, "position_independent": True}
-                self._make(name, size, anew, key=key, seal=seal, **how)
+                self._make(
+                    name, size, anew, key=key, sparse=sparse, volatile=volatile, position_independent=True, seal=seal
+                )
             obj = self.attach(name, key=key, seal=seal)
             try:
                 if obj.psyncs == 0 and _array.is_blank(obj):
@@ -367,24 +368,38 @@ class Pool(_indelible.Pool):
         *,
         key: bytes | None,
         seal: SealKey | None,
-        **how: bool,
+        sparse: bool = False,
+        volatile: bool = False,
+        position_independent: bool = False,
     ) -> None:
         """Creates an object. With `anew`, in the place of one that there may be, which stays if that fails."""
+
+        def create(called: str) -> None:
+            self.create(
+                called,
+                size,
+                key=key,
+                sparse=sparse,
+                volatile=volatile,
+                position_independent=position_independent,
+                seal=seal,
+            )
+
         if not anew or name not in self:
-            self.create(name, size, key=key, seal=seal, **how)
+            create(name)
             return
         made = name + "~new"
         if made in self:
             # A process died in the middle of this.
             self.remove(made, key=key)
         try:
-            self.create(made, size, key=key, seal=seal, **how)
+            create(made)
         except (NoRoom, NoSpace):
             # There may be room when the old one is gone.
             if size > self.stat(name).size:
                 raise
             self.remove(name, key=key)
-            self.create(name, size, key=key, seal=seal, **how)
+            create(name)
             return
         try:
             self.remove(name, key=key)

@@ -29,7 +29,7 @@ pub(crate) const fn bit(half: Half, column: u32) -> u128 {
         })
 }
 
-/// What that bit adds to S, if it is wrong.
+/// The share of that bit: the sum S of a word in which it alone is wrong.
 #[inline]
 pub(crate) const fn share(half: Half, column: u32) -> u32 {
     match half {
@@ -55,7 +55,7 @@ pub(crate) const SHARES: [[u32; 4]; 32] = {
 /// Two wrong bits of one column, which cancel out in F; or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pair {
-    /// What they add to S.
+    /// Their share in S.
     pub(crate) share: u32,
     /// The bits.
     pub(crate) bits: u128,
@@ -87,7 +87,7 @@ pub(crate) const PAIRS: [Pair; 193] = {
 
 /// Places of a table in which pairs are found by what they add to S.
 const PLACES: usize = 1024;
-/// Whose upper bits are the place to begin at.
+/// The upper bits of a product with it are the place to begin at.
 const FACTOR: u32 = 0x9e37_79b1;
 
 const fn place(share: u32) -> usize {

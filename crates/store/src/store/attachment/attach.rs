@@ -1,8 +1,9 @@
 //! Attach and detach, as far as the medium is concerned: locks, recovery, the entry, a lane.
 
 use super::class::expect_class;
-use super::sealed_pages::{SealedPages, Unlocked, expect_key};
+use super::sealed_pages::SealedPages;
 use super::tail::{Followed, Tail};
+use super::unlocked::{Unlocked, expect_key};
 use super::writer::Writer;
 use super::written::Direct;
 use crate::entropy::{now, random_id};

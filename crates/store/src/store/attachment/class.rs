@@ -1,6 +1,6 @@
 //! Attaching an object as one of its durability class.
 
-use super::sealed_pages::expect_key;
+use super::unlocked::expect_key;
 use super::writer::Writer;
 use crate::error::Result;
 use crate::mutant::Mutant;

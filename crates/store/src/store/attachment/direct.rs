@@ -12,7 +12,7 @@
 //! 1. Between `published` and `standing.direct` the primary holds zeros, or what `Written` proves, or `direct` is
 //!    `Open`.
 
-use super::sealed_pages::expect_plain;
+use super::unlocked::expect_plain;
 use super::writer::Writer;
 use super::written::{Direct, Written};
 use crate::error::{Result, StoreError};

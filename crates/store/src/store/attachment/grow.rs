@@ -153,7 +153,7 @@ impl Store {
             self.create_lender(pages_of(object, size)?, object.entry.has(FLAG_SPARSE))?;
         let layers = self.view(|table| table.layers(object))?;
         let result = self
-            .copy(object, layers.as_ref(), &larger, [0..kept])
+            .copy(object, layers.as_ref(), &larger, std::iter::once(0..kept))
             .and_then(|copied| self.exchange_proven(object, (&larger, object_lock), &copied, size, lane));
         self.unless_left(result)
     }

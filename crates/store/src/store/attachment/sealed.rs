@@ -4,9 +4,10 @@
 //! of the one that is. That one is redone, checkpointed and recovered as any other. Page caches hold ciphertext: plaintext is read anew.
 
 use super::attach::Reader;
-use super::sealed_pages::{Heading, SealedPages, Sealing, Unlocked, expect_key};
+use super::sealed_pages::{Heading, SealedPages, Sealing};
 use super::staged::Changes;
 use super::tail::Lines;
+use super::unlocked::{Unlocked, expect_key};
 use super::writer::Writer;
 use crate::error::{Result, SealError, StoreError};
 use crate::format::batch::kind;

@@ -11,6 +11,7 @@
 use super::ciphertext::{Ciphertext, Images};
 use super::live::LivePages;
 use super::tail::Lines;
+use super::unlocked::Unlocked;
 use crate::error::{Result, SealError, StoreError};
 use crate::format::PAGE;
 use crate::format::seal::{KEY_PAGE, Seal};
@@ -18,7 +19,7 @@ use crate::lane::Batch;
 use crate::medium::Device;
 use crate::mutant::Mutant;
 use crate::seal::{
-    AnchorRecord, Change, KeyPage, ObjectKey, Opener, PageBytes, PlainPage, PutPage, SealKey, Tree, broken,
+    AnchorRecord, Change, KeyPage, Opener, PageBytes, PlainPage, PutPage, SealKey, Tree, broken,
 };
 use crate::store::lanes::PageCache;
 use crate::store::locks::lock;
@@ -32,32 +33,6 @@ use std::time::{Duration, Instant};
 
 /// Longest time in which a batch that is durable is applied: a page of it that does not verify until then never does.
 const APPLIED: Duration = Duration::from_secs(10);
-
-/// The key of an object, which one of its key slots gave.
-#[derive(Clone, Debug)]
-pub struct Unlocked {
-    key: ObjectKey,
-    id: [u8; 16],
-    rotations: u64,
-}
-
-impl Unlocked {
-    pub(super) fn new(key: ObjectKey, key_page: &KeyPage) -> Unlocked {
-        let header = key_page.header();
-        Unlocked { key, id: header.id, rotations: header.rotations.get() }
-    }
-
-    pub(super) fn key(&self) -> &ObjectKey {
-        &self.key
-    }
-
-    /// Whether it may be the key of the object with this key page: not of another object, or of this one before it got another key.
-    #[must_use]
-    pub fn is_for(&self, key_page: &KeyPage) -> bool {
-        let header = key_page.header();
-        (header.id, header.rotations.get()) == (self.id, self.rotations)
-    }
-}
 
 /// A change of a sealed object's header.
 #[derive(Clone, Copy)]
@@ -151,7 +126,7 @@ impl SealedPages {
             // Another object has the name by now, or the object another key.
             return Err(SealError::WrongKey { slots: key_page.slots().len() }.into());
         }
-        let tree = Tree::open(&key_page, &unlocked.key, &mut |page, bytes| pages.read(page, bytes))?;
+        let tree = Tree::open(&key_page, unlocked.key(), &mut |page, bytes| pages.read(page, bytes))?;
         let seals = Mutex::new(Seals { tree, under_way: BTreeMap::new(), moving: false });
         Ok(Arc::new(SealedPages { seals, pages, live }))
     }
@@ -462,18 +437,4 @@ fn by_page(mut at: u64, mut bytes: &[u8]) -> impl Iterator<Item = (u64, usize, &
         (bytes, at) = (rest, at + now.len() as u64);
         (!now.is_empty()).then_some((page, offset, now))
     })
-}
-
-/// Refuses a sealed object without its key, and a key of an object that is not sealed.
-pub(super) fn expect_key(object: &Located, unlocked: Option<&Unlocked>) -> Result<()> {
-    match (object.is_sealed(), unlocked) {
-        (true, None) => Err(SealError::KeyNeeded.into()),
-        (false, Some(_)) => Err(SealError::NotSealed.into()),
-        _ => Ok(()),
-    }
-}
-
-/// Refuses what is not possible with sealed objects.
-pub(super) fn expect_plain(object: &Located, what: &'static str, instead: &'static str) -> Result<()> {
-    if object.is_sealed() { Err(SealError::Refused { what, instead }.into()) } else { Ok(()) }
 }

@@ -4,7 +4,8 @@
 //! the next change of the size, or the next attach for writing, brings it to what the header says.
 
 use super::grow::{Way, pages_of};
-use super::sealed_pages::{Heading, SealedPages, Unlocked};
+use super::sealed_pages::{Heading, SealedPages};
+use super::unlocked::Unlocked;
 use super::writer::Writer;
 use crate::error::{Result, SealError, StoreError};
 use crate::format::PAGE;

@@ -4,7 +4,7 @@
 //! neither the pool nor the writer sees any of it. The writer's next psync waits until the value is dropped.
 
 use super::attach::undefined;
-use super::sealed_pages::expect_plain;
+use super::unlocked::expect_plain;
 use crate::error::{Part, Result, StoreError};
 use crate::medium::{LockKey, LockMode, Overlay};
 use crate::recovery::{clear_left, replay};

@@ -1,0 +1,100 @@
+//! Growth of an object whose memory is in use, and that cannot be extended where it lies: it moves to a larger extent, and its memory stays.
+//!
+//! Memory that is mapped from the former extent goes on to show it. So that extent stays as it is, as that of a hidden object which this process
+//! has locked, until the object is detached, or its memory was mapped anew. Where nothing is mapped from it, it goes once the pages are read from
+//! the new extent. After a crash it is a hidden object that nobody has locked, which the next resize removes.
+//!
+//! An object that rests on a base goes on to: its memory may be mapped from the lowest one. Only the pages that are its own are copied.
+
+use super::former::Former;
+use super::grow::{pages_of, reach};
+use super::writer::Writer;
+use crate::error::{Result, StoreError};
+use crate::format::PAGE;
+use crate::format::entry::FLAG_SPARSE;
+use crate::medium::{Epoch, Medium};
+use crate::mutant::Mutant;
+use crate::store::lanes::Changing;
+use crate::table::{Layers, Located};
+use std::ops::Range;
+use zerocopy::little_endian::U64;
+
+impl Writer {
+    /// Moves the object to a larger extent. The former one is `kept` for memory that shows it.
+    pub(super) fn move_beside(&mut self, changing: &Changing, size: u64, kept: bool) -> Result<()> {
+        let store = self.store.clone();
+        let (pages, sparse) = (pages_of(&self.object, size)?, self.object.entry.has(FLAG_SPARSE));
+        // Most failures are that there is none: nothing has happened then.
+        let (mut object, object_lock) = store.create_lender(pages, sparse)?;
+        let copied = self.copy_into(changing, &object);
+        let moved = copied.and_then(|copied| self.exchange_with(&mut object, &copied, size));
+        let former = Former { object, object_lock };
+        let layers = match moved {
+            Ok(layers) => layers,
+            Err(
+                error @ (StoreError::NoRoom { .. } | StoreError::NoAddresses { .. } | StoreError::NoSpace),
+            ) => {
+                store.remove_former(former);
+                return Err(error);
+            }
+            Err(error) => {
+                // The exchange may be in force, and the memory shows one of the two extents.
+                self.former.push(former);
+                return Err(error);
+            }
+        };
+        self.take_layers(layers);
+        if kept && !Mutant::FormerFreed.is_on() {
+            self.former.push(former);
+        } else {
+            store.remove_former(former);
+        }
+        Ok(())
+    }
+
+    /// Copies the object into the extent of `larger`: durable after a barrier of the epoch that is returned.
+    fn copy_into(&mut self, changing: &Changing, larger: &Located) -> Result<Epoch> {
+        self.settle_to_move(changing)?;
+        let layers = self.store.view(|table| table.layers(&self.object))?;
+        let own = own_runs(&self.object, layers.as_ref());
+        self.store.copy(&self.object, layers.as_ref(), larger, own)
+    }
+
+    /// Exchanges the extents of the object and of `larger`, once what was copied is durable. Returns the layers of the object.
+    fn exchange_with(&mut self, larger: &mut Located, copied: &Epoch, size: u64) -> Result<Option<Layers>> {
+        if !Mutant::EarlyExchange.is_on() {
+            copied.barrier()?;
+        }
+        let (store, lane) = (self.store.clone(), self.lane.index);
+        let (moved, former, layers) = store.update(|table| {
+            let mut moved = table.entry(self.object.offset)?;
+            let mut former = table.entry(larger.offset)?;
+            table.stock_up(true)?;
+            reach(table, &mut moved, former.entry.extent_len())?;
+            std::mem::swap(&mut moved.entry.primary, &mut former.entry.primary);
+            std::mem::swap(&mut moved.entry.pages, &mut former.entry.pages);
+            former.entry.size = U64::new(former.entry.extent_len());
+            moved.entry.size = U64::new(size);
+            store.bind(table, &mut moved, lane)?;
+            table.put_entry(&former)?;
+            let layers = table.layers(&moved)?;
+            Ok((moved, former, layers))
+        })?;
+        (self.object, *larger) = (moved, former);
+        Ok(layers)
+    }
+
+    /// Gives the extents up that [growth](Writer::grow_beside) kept: nothing is mapped from them any more.
+    pub fn give_former_up(&mut self) {
+        for former in self.former.drain(..) {
+            self.store.remove_former(former);
+        }
+    }
+}
+
+/// The bytes that are the object's own, and not its base's, in runs.
+fn own_runs(object: &Located, layers: Option<&Layers>) -> Vec<Range<u64>> {
+    let pages = object.entry.pages.get();
+    let runs = layers.map_or_else(|| std::iter::once(0..pages).collect(), |layers| layers.own_runs(pages));
+    runs.into_iter().map(|run| run.start * PAGE..run.end * PAGE).collect()
+}

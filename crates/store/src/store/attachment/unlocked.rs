@@ -1,0 +1,45 @@
+//! The key that opens an attachment of a sealed object, and refusals of attachments without it.
+
+use crate::error::{Result, SealError};
+use crate::seal::{KeyPage, ObjectKey};
+use crate::table::Located;
+
+/// The key of an object, which one of its key slots gave.
+#[derive(Clone, Debug)]
+pub struct Unlocked {
+    key: ObjectKey,
+    id: [u8; 16],
+    rotations: u64,
+}
+
+impl Unlocked {
+    pub(super) fn new(key: ObjectKey, key_page: &KeyPage) -> Unlocked {
+        let header = key_page.header();
+        Unlocked { key, id: header.id, rotations: header.rotations.get() }
+    }
+
+    pub(super) fn key(&self) -> &ObjectKey {
+        &self.key
+    }
+
+    /// Whether it may be the key of the object with this key page: not of another object, or of this one before it got another key.
+    #[must_use]
+    pub fn is_for(&self, key_page: &KeyPage) -> bool {
+        let header = key_page.header();
+        (header.id, header.rotations.get()) == (self.id, self.rotations)
+    }
+}
+
+/// Refuses a sealed object without its key, and a key of an object that is not sealed.
+pub(super) fn expect_key(object: &Located, unlocked: Option<&Unlocked>) -> Result<()> {
+    match (object.is_sealed(), unlocked) {
+        (true, None) => Err(SealError::KeyNeeded.into()),
+        (false, Some(_)) => Err(SealError::NotSealed.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what is not possible with sealed objects.
+pub(super) fn expect_plain(object: &Located, what: &'static str, instead: &'static str) -> Result<()> {
+    if object.is_sealed() { Err(SealError::Refused { what, instead }.into()) } else { Ok(()) }
+}
