@@ -77,7 +77,7 @@ fn possible() -> bool {
 /// The page that store `n` goes to: often one of a few, else anywhere.
 fn place(n: u64) -> usize {
     let hash = (n.wrapping_mul(6_364_136_223_846_793_005) >> 33) as usize;
-    if hash % 4 == 0 { hash / 4 % PAGES } else { hash / 4 % 600 }
+    if hash.is_multiple_of(4) { hash / 4 % PAGES } else { hash / 4 % 600 }
 }
 
 /// The content of a cut is the state after one of the stores, whichever.
