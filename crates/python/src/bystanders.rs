@@ -1,8 +1,8 @@
 //! Threads of Python beside a cut.
 //!
-//! Stores of such threads come under the GIL, or in calls that released it: `readinto`, or numpy at work. Who has the GIL keeps new ones
-//! from beginning, so that stores cease as soon as calls that are under way have ended. But who has the GIL keeps everybody
-//! else waiting as well: so a cut is tried without it first.
+//! Stores of such threads come under the GIL, or in calls that released it: `readinto`, or numpy at work. A thread that has the GIL keeps new ones
+//! from beginning, so that stores cease as soon as calls that are under way have ended. But it keeps all others waiting
+//! as well: so a cut is tried without it first.
 //!
 //! Invariant: `saved` is the thread's state, as `PyEval_SaveThread` gave it, until it is restored, which the thread does before it does
 //! anything with Python.

@@ -80,7 +80,7 @@ fn place(n: u64) -> usize {
     if hash.is_multiple_of(4) { hash / 4 % PAGES } else { hash / 4 % 600 }
 }
 
-/// A cut has what was there after one of the stores.
+/// The content of a cut is the state after one of the stores, whichever.
 #[test]
 fn a_cut_shows_one_moment_and_loses_nothing() {
     if !possible() {

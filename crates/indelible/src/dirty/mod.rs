@@ -146,7 +146,7 @@ impl Tracker {
     pub(crate) fn collect(&mut self, out: &mut Vec<PageRange>) -> Result<(), DirtyError> {
         let kept = out.len();
         self.backend.collect(out).map_err(failed("collect"))?;
-        // A mark after the moment of a cut is the next psync's.
+        // Marks after the moment of a cut are the next psync's.
         if self.closed || !self.held {
             self.marked.collect(self.held, out, kept);
         }
