@@ -103,7 +103,7 @@ mod sys {
 
 /// The transactional memory, whose modules name each other by `super`.
 #[path = "../../stm/src"]
-mod transactional {
+mod word_stm {
     pub(crate) mod sync {
         pub(crate) use loom::hint::spin_loop;
         pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};

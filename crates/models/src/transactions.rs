@@ -1,10 +1,10 @@
 //! Transactions of two threads: stripes, clock, gate and the steps of a commit.
 
-use crate::transactional::error::Conflict;
-use crate::transactional::memory::Memory;
-use crate::transactional::sink::Volatile;
-use crate::transactional::stm::Stm;
-use crate::transactional::thread::Thread;
+use crate::word_stm::error::Conflict;
+use crate::word_stm::memory::Memory;
+use crate::word_stm::sink::Volatile;
+use crate::word_stm::stm::Stm;
+use crate::word_stm::thread::Thread;
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 use std::sync::Arc;
