@@ -139,11 +139,8 @@ fn blocks_are_found_however_they_were_allocated() {
             drop(heap);
             let heap = opened(&pool);
             // SAFETY: it is still allocated.
-            assert!(
-                unsafe { std::slice::from_raw_parts(block, 5000) }
-                    .iter()
-                    .all(|byte| *byte == index as u8 + 1)
-            );
+            let bytes = unsafe { std::slice::from_raw_parts(block, 5000) };
+            assert!(bytes.iter().all(|byte| *byte == index as u8 + 1));
             drop(heap);
         }
         assert_eq!(opened(&pool).root_mut::<PVec<u64>>("list").unwrap().len(), ways.len());

@@ -84,9 +84,12 @@ fn stray() {
     let a = attach(&pool, "a");
     let touch = || {
         let pointer = std::ptr::with_exposed_provenance_mut::<u64>(address);
-        // SAFETY: none is needed for a process that dies of it; otherwise nobody else uses the word.
         match std::env::var("WORK_WORLD").unwrap().as_str() {
-            "load" => drop(std::hint::black_box(unsafe { pointer.read_volatile() })),
+            "load" => {
+                // SAFETY: none is needed for a process that dies of it; otherwise nobody else uses the word.
+                std::hint::black_box(unsafe { pointer.read_volatile() });
+            }
+            // SAFETY: as above.
             _ => unsafe { pointer.write_volatile(7) },
         }
     };

@@ -107,7 +107,7 @@ impl Anchored {
     }
 }
 
-/// What an anchor said at a moment.
+/// The answer of an anchor, at a moment.
 pub(super) struct Told {
     record: AnchorRecord,
     counter: Option<u64>,
