@@ -260,7 +260,7 @@ fn stores_on_both_sides_of_a_change_of_the_rung_are_found() {
         })
         .unwrap();
         let marks = shadow.marks().unwrap();
-        let mark = |page: usize| marks.mark([page * PAGE..page * PAGE + 1]);
+        let mark = |page: usize| marks.mark(std::iter::once(page * PAGE..page * PAGE + 1));
         // One that was collected and not settled, one that was not collected.
         store(&shadow, 1, 1);
         mark(1);

@@ -47,7 +47,7 @@ impl Tracked {
         shadow.find_stores(Rung::best(), advice)?;
         if let (Some(marks), true) = (shadow.marks(), late) {
             // Nobody found those that were made since it was tried first.
-            marks.mark([0..shadow.len()]);
+            marks.mark(std::iter::once(0..shadow.len()));
         }
         self.stores = Stores::Found;
         Ok(())
