@@ -264,21 +264,23 @@ fn top_counts_psyncs_and_names_holders() {
     command.args(["--json", "--interval", "0.05"]).stdout(Stdio::piped());
     let mut top = command.spawn().unwrap();
     let mut seen = BufReader::new(top.stdout.take().unwrap()).lines();
-    // Until a look saw a psync: its interval may have none.
+    // Until a look saw a psync, as its interval may have none, and no psync came between the reads of a look: a line of 64 bytes each.
+    let mut looks = 0;
     let row = loop {
         busy.as_mut_slice()[0] ^= 1;
         busy.psync().unwrap();
         let rows: serde_json::Value = serde_json::from_str(&seen.next().unwrap().unwrap()).unwrap();
-        if rows[0]["psyncs_per_second"].as_f64().unwrap() > 0.0 {
+        let rate = |key: &str| rows[0][key].as_f64().unwrap();
+        let (psyncs, bytes) = (rate("psyncs_per_second"), rate("bytes_per_second"));
+        if psyncs > 0.0 && (bytes - 64.0 * psyncs).abs() < 0.01 * bytes {
             break rows[0].clone();
         }
+        looks += 1;
+        assert!(looks < 200, "{rows}");
     };
     assert_eq!((&row["name"], &row["state"]), (&"busy".into(), &"W".into()));
     assert_eq!(row["holder"]["pid"], std::process::id());
     assert!(row["psyncs"].as_u64().unwrap() > 0);
-    // A line of 64 bytes each.
-    let [psyncs, bytes] = ["psyncs_per_second", "bytes_per_second"].map(|key| row[key].as_f64().unwrap());
-    assert!((bytes - 64.0 * psyncs).abs() < 0.01 * bytes, "{row}");
     top.kill().unwrap();
     top.wait().unwrap();
     rig.pmo(["top"], ["--interval", "0"]).fails(2, "from 0.01 seconds to a day");

@@ -29,8 +29,10 @@ JSON of a pool:
 JSON of an object:
   {\"name\":\"counters\",\"id\":\"…\",\"state\":\"D\",\"holder\":null,\"needs_recovery\":false,\"size\":4096,
    \"extent\":4096,\"offset\":589824,\"address\":\"0x6a2b40000000\",\"reach\":65536,\"published\":4096,\"psyncs\":7,
-   \"class\":\"psync\",\"read_only\":false,\"sparse\":false,\"volatile\":false,\"gone\":false,\"sealed\":false,\"snapshot\":false,
-   \"position_independent\":false,\"shares\":false,\"own\":4096,\"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}")]
+   \"class\":\"psync\",
+   \"read_only\":false,\"sparse\":false,\"volatile\":false,\"gone\":false,\"sealed\":false,\"snapshot\":false,
+   \"position_independent\":false,\"shares\":false,
+   \"own\":4096,\"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}")]
 pub struct Stat {
     /// The pool
     #[arg(value_parser = pool())]

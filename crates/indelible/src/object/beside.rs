@@ -60,7 +60,7 @@ impl Follows {
         self.opener.as_ref()?.owner.anchor.as_ref()
     }
 
-    /// What the anchor says, if the object has one.
+    /// The answer of the anchor, if the object has one.
     pub(super) fn told(&self) -> Result<Option<Told>, Cause> {
         Ok(self.anchor().map(|anchor| anchored::ask(&**anchor)).transpose()?.flatten())
     }
