@@ -1,4 +1,4 @@
-//! What optional features add: values that serde writes and reads, events of `tracing`.
+//! Optional features: values that serde writes and reads, events of `tracing`.
 
 use indelible::collections::{
     InHeap, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PHashSet, POption, PString, PVec, PVecDeque,

@@ -74,7 +74,7 @@ fn s1_03_killed_at_any_moment_transactions_are_whole_and_none_is_lost() {
     }
 }
 
-/// What a stray pointer does to the object at its address.
+/// A stray pointer to the object's address.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn stray() {

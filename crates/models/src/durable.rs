@@ -38,7 +38,7 @@ fn two_commits<const WRITES: u32>() {
         assert!(failed || commits.flush().is_ok());
         assert!(WRITES > 0 || failed);
         std::mem::forget(commits);
-        // A write that fails leaves nothing here. What is there is a prefix, and has what was acknowledged.
+        // A write that fails leaves nothing here. The commits that are there are a prefix, and all that were acknowledged are among them.
         let found = [recovered(&medium, "a", 1) == 1, recovered(&medium, "b", 1) == 2];
         assert_eq!(found, done);
         assert!(found[0] || !found[1], "the second is there without the first");

@@ -16,7 +16,7 @@ impl Pool {
         self.about("rename", name, result)
     }
 
-    /// Says whether anything in an object that nobody has attached depends on its addresses, as [`CreateOptions::position_independent`] does of a new one. Its
+    /// Says whether anything in an object that nobody has attached depends on its addresses, as [`CreateOptions::position_independent`](crate::CreateOptions::position_independent) does of a new one. Its
     /// snapshots and copies of before keep what was said of it then.
     ///
     /// # Errors

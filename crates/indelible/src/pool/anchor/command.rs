@@ -46,7 +46,7 @@ impl CommandAnchor {
         CommandAnchor { interval, ..self }
     }
 
-    /// What it answers, one line.
+    /// Its answer, one line.
     fn ask(&self, request: &str) -> io::Result<String> {
         let output = command::output(&self.command, &format!("{request}\n"), self.timeout);
         let text = String::from_utf8(output.map_err(io::Error::other)?).map_err(io::Error::other)?;
