@@ -9,7 +9,7 @@ fn main() -> indelible::Result<()> {
     if pool.stat("ledger").is_err() {
         pool.create_with("ledger", &CreateOptions::new(4096).sealed(&key, "the key file"))?;
     }
-    // Who had another key, or the object's own, reads nothing that is psynced from now on.
+    // Owners of other keys, or of the object's own, read nothing that is psynced from now on.
     pool.reencrypt("ledger", b"", &[&key], |_, _| {})?;
     let mut ledger = pool.attach_sealed("ledger", b"", &key)?;
     *ledger.root_mut::<u64>()? += 1;

@@ -12,7 +12,7 @@ const BANK: &str = env!("CARGO_BIN_EXE_bank");
 const THREADS: usize = 8;
 const SUM: u64 = 200_000;
 
-/// What it says in the end, without further transfers: the sum, and the transfers of each thread.
+/// Its last words, without further transfers: the sum, and the transfers of each thread.
 fn told(pool: &Path) -> (u64, Vec<u64>) {
     let output = Command::new(BANK).arg(pool).arg("0").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

@@ -126,7 +126,7 @@ fn keys_are_listed_beside_the_process_that_has_the_object() {
             assert_eq!(listed(other), [("one".into(), false), ("two".into(), false)]);
             assert!(matches!(seal_error(other.key_slots("plain", KEY)), SealError::NotSealed));
         }
-        // Whoever has it to change its keys: before or after, and never a part of it.
+        // A process has it to change its keys: before or after, and never a part of it.
         let unlocked = store.unlock("a", KEY, &file(1));
         assert!(matches!(unlocked, Err(StoreError::Held { .. })));
         writer.detach().unwrap();

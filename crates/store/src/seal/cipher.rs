@@ -7,7 +7,7 @@ use super::secret::scrub_stack;
 
 /// A nonce: 192 random bits.
 pub(super) type Nonce = [u8; 24];
-/// What proves bytes, and others that are associated with them.
+/// The proof of bytes, and of others that are associated with them.
 pub(super) type Tag = [u8; 16];
 
 /// Encrypts the bytes in place; returns the tag of them and of those that are associated.

@@ -99,7 +99,7 @@ fn a_repair_that_dies_shows_no_object_what_it_did_not_psync() {
     }
 }
 
-/// What a repair changes may be seen although it failed; the power fails when it is run again.
+/// The changes of a repair may be seen although it failed; the power fails when it is run again.
 #[test]
 fn a_repair_that_failed_and_dies_when_it_is_run_again_loses_nothing() {
     let (medium, expected) = settled(6);

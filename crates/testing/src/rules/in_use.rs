@@ -7,7 +7,7 @@ use indelible_store::error::StoreError;
 use indelible_store::medium::Medium;
 use indelible_store::table::CreateOptions;
 
-/// An object grows while its memory is in use, and moves. What its memory shows is there until it is detached, whoever wants space; then its
+/// An object grows while its memory is in use, and moves. The extent that its memory shows is there until it is detached, whoever wants space; then its
 /// space is free. Rests on a base in every second round.
 pub(super) fn what_memory_shows_stays_when_an_object_moves() -> Verdict {
     for based in [false, true] {
@@ -88,7 +88,7 @@ pub(super) fn an_extent_that_memory_shows_is_taken() -> Verdict {
         let (begin, mut size) = (free(&beside)?, SIZE);
         for round in 0..4 {
             create(&beside.store, &format!("wall {round}"), 1);
-            // What is mapped stays so: only the first extent.
+            // Memory stays mapped as it was: from the first extent alone.
             size += SIZE;
             beside.writers[0].grow_beside(size as u64, round == 0).map_err(text)?;
             beside.expected[0].resize(size, 0);

@@ -248,7 +248,7 @@ impl Store {
     pub(super) fn create_lender(self: &Arc<Self>, pages: u64, sparse: bool) -> Result<(Located, ObjectLock)> {
         let how = CreateOptions { size: pages * PAGE, sparse, ..CreateOptions::default() };
         match self.create_hidden("resize", &how) {
-            // What a resize left that died may be in the way.
+            // A hidden object of a resize that died may be in the way.
             Err(StoreError::NoRoom { .. } | StoreError::NoAddresses { .. }) if self.reap()? > 0 => {
                 self.create_hidden("resize", &how)
             }

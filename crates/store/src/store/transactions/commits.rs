@@ -85,7 +85,7 @@ impl Commits {
         (writers.remove(&object), flushed)
     }
 
-    /// What the lane is like, for those who ask without a lock.
+    /// Notes the state of the lane, for those who ask without a lock.
     fn measure(&self, writers: &BTreeMap<u64, Writer>) {
         let capacity = writers.values().map(Writer::lane_capacity).min().unwrap_or(0);
         self.capacity.store(capacity, Ordering::Relaxed);
