@@ -423,7 +423,7 @@ def test_other_threads_run_meanwhile(open_pool: Open) -> None:
     """A thread that gives way at each turn counts during a call that the main thread does not leave."""
     pool = prepared(open_pool)
     writes = indelible.open(pool.path).array("a")
-    reader = pool._attach_anywhere("a", None)
+    reader = pool._attach_anywhere("a", None, None)
     counted, stop = [0], threading.Event()
 
     def count() -> None:
