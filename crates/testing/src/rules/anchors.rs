@@ -113,6 +113,34 @@ pub(super) fn a_counted_record_is_not_put_back() -> Verdict {
     forged(AnchorRecord { count: Some(Count { proof: [0; 40], ..count }), ..newer })
 }
 
+/// An older pool that was put back together with the anchor's record of that time is told from the newest by the anchor's counter.
+pub(super) fn a_pool_is_not_put_back_together_with_its_counted_record() -> Verdict {
+    let medium = prepared(CONFIG).map_err(text)?;
+    let psynced = |value: u8, counter| -> Result<(Vec<u8>, AnchorRecord)> {
+        let mut a = sealed::writer(&open(&medium, 2), "a")?;
+        psync(&mut a, &[(70, &[value; 8])])?;
+        let pages = a.sealed_pages().expect("it is sealed");
+        let told = pages.counted(AnchorRecord { left: true, ..pages.state() }, counter)?;
+        a.detach()?;
+        Ok((medium.to_bytes(), told))
+    };
+    let (older, newer) = (psynced(1, 7).map_err(text)?, psynced(2, 8).map_err(text)?);
+    let judge = |(bytes, told): &(Vec<u8>, AnchorRecord), counter| {
+        let store = open(&SimMedium::from_bytes(bytes, CONFIG), 7);
+        let unlocked = sealed::unlock(&store, "a").map_err(text)?;
+        let reader = store.attach_sealed_reader("a", super::KEY, &unlocked).map_err(text)?;
+        let pages = reader.sealed_pages().expect("it is sealed");
+        AnchorRecord::judge(&pages.state(), true, Some(told)).map_err(text)?;
+        Ok::<_, String>(pages.judge_count(told, counter))
+    };
+    judge(&older, 7)?.map_err(text)?;
+    judge(&newer, 8)?.map_err(text)?;
+    match judge(&older, 8)? {
+        Err(StoreError::Seal(SealError::RecordBehind { .. })) => Ok(()),
+        found => Err(format!("the older pool and its record: {found:?}")),
+    }
+}
+
 /// A power cut leaves no state that is older than the one that the anchor was told after a change.
 pub(super) fn an_anchor_is_not_ahead_after_a_power_cut() -> Verdict {
     for disk in [true, false] {

@@ -210,6 +210,7 @@ rule_tests! {
     sealed_sizes::a_process_that_resizes_a_sealed_object_may_die => CutKept | CutEarly;
     anchors::a_complete_older_state_is_behind_its_anchor => AnchorIgnored;
     anchors::a_counted_record_is_not_put_back => CountIgnored;
+    anchors::a_pool_is_not_put_back_together_with_its_counted_record => CountIgnored;
     anchors::no_change_takes_an_object_back_behind_its_anchor => AnchorIgnored | VersionRewound;
     anchors::an_anchor_is_not_ahead_after_a_power_cut => VersionRewound;
     in_use::what_memory_shows_stays_when_an_object_moves => FormerFreed;
