@@ -50,6 +50,17 @@ fn expect_clean(medium: &SimMedium) {
     assert!(findings.is_none(), "{findings:?}");
 }
 
+/// It has the medium open before, and reads the superblock afterwards.
+#[test]
+fn a_process_opens_the_pool_while_another_makes_it_longer() {
+    for config in media() {
+        let medium = formatted(MIB, config);
+        let late = Arc::new(medium.handle());
+        open(&medium, 2).lengthen(4 * MIB).unwrap();
+        assert_eq!(Store::open(late, process(3)).unwrap().info().unwrap().length, 4 * MIB);
+    }
+}
+
 /// All of them had the pool open before, one of them for reading, one with an object attached.
 #[test]
 fn processes_that_have_the_pool_open_use_the_new_space() {
