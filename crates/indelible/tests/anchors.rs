@@ -2,11 +2,13 @@
 
 use super::support::{Ground, World, everywhere, seal_key as key};
 use indelible::{
-    Anchor, CommandAnchor, CreateOptions, ErrorKind, FileAnchor, Object, Pool, SealKey, TpmAnchor,
+    Anchor, CommandAnchor, Counter, CreateOptions, ErrorKind, FileAnchor, Object, Pool, SealKey, TpmAnchor,
+    Tracking,
 };
 use indelible_testing::EmulatedTpm;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -366,4 +368,65 @@ fn a_reader_beside_a_writer_is_not_refused_as_the_writer_goes_on() {
         let error = world.open().attach_snapshot_sealed("a", b"", &key().anchored(file())).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::PoolBehind, "{error}");
     });
+}
+
+/// An anchor with a counter, whose record is another one each time that it is read, once it is to be.
+#[derive(Debug)]
+struct Fickle {
+    file: FileAnchor,
+    counter: AtomicU64,
+    reads: Option<AtomicU64>,
+}
+
+impl Anchor for Fickle {
+    fn read(&self) -> std::io::Result<Option<String>> {
+        let record = self.file.read()?;
+        Ok(match &self.reads {
+            Some(reads) if reads.fetch_add(1, Relaxed) % 2 == 1 => {
+                record.map(|it| it.replace(" left", " open"))
+            }
+            _ => record,
+        })
+    }
+
+    fn write(&self, record: &str) -> std::io::Result<()> {
+        self.file.write(record)
+    }
+
+    fn counter(&self) -> Option<&dyn Counter> {
+        Some(self)
+    }
+}
+
+impl Counter for Fickle {
+    fn define(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn value(&self) -> std::io::Result<u64> {
+        Ok(self.counter.load(Relaxed))
+    }
+
+    fn increment(&self) -> std::io::Result<()> {
+        self.counter.fetch_add(1, Relaxed);
+        Ok(())
+    }
+}
+
+// S3.5
+#[test]
+fn an_anchor_that_never_says_the_same_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    let pool = world.format();
+    let fickle = |counter, reads| {
+        let file = FileAnchor::new(folder.path().join("anchor"));
+        key().anchored(Fickle { file, counter: AtomicU64::new(counter), reads })
+    };
+    anchored(&pool, &fickle(0, None));
+    let record = std::fs::read_to_string(folder.path().join("anchor")).unwrap();
+    let counter = record.split(' ').nth(6).unwrap().parse().unwrap();
+    let error = pool.attach_sealed("a", b"", &fickle(counter, Some(AtomicU64::new(0)))).err().unwrap();
+    assert!(error.to_string().contains("another one each time"), "{error}");
+    pool.attach_sealed("a", b"", &fickle(counter, None)).unwrap().detach().unwrap();
 }

@@ -111,34 +111,31 @@ fn threads_go_on_while_their_heap_moves() {
         })
         .unwrap();
         heap.psync().unwrap();
-        let running = AtomicUsize::new(THREADS);
+        // Behind each place that it comes to lies something at once.
+        let walled = AtomicUsize::new(0);
+        let wall = |size: usize| {
+            if walled.fetch_max(size, SeqCst) < size {
+                pool.create(&format!("wall {size}"), 4096).unwrap();
+            }
+        };
+        let begun = heap.size();
+        wall(begun);
         let (lists, each) = (heap.root_ref::<PVec<PMutex<PVec<u64>>>>("lists").unwrap(), 60_000_u64);
-        let mut moved = 0;
         std::thread::scope(|scope| {
             for list in lists {
-                let (heap, running) = (&heap, &running);
+                let (heap, wall) = (&heap, &wall);
                 scope.spawn(move || {
                     for value in 0..each {
                         list.lock().push(value);
+                        wall(heap.size());
                         if value % 5000 == 0 {
                             heap.commit().wait().unwrap();
                         }
                     }
-                    running.fetch_sub(1, SeqCst);
                 });
             }
-            // Behind each place that it comes to lies something at once.
-            let mut size = 0;
-            while running.load(SeqCst) > 0 {
-                if heap.size() != size {
-                    size = heap.size();
-                    pool.create(&format!("wall {size}"), 4096).unwrap();
-                    moved += 1;
-                }
-                std::thread::yield_now();
-            }
         });
-        assert!(moved > 1, "it did not grow");
+        assert!(heap.size() > begun, "it did not grow");
         heap.commit().wait().unwrap();
         drop(heap);
         let mut heap = Heap::open(pool.attach("heap").unwrap()).unwrap();

@@ -50,14 +50,19 @@ fn expect_clean(medium: &SimMedium) {
     assert!(findings.is_none(), "{findings:?}");
 }
 
-/// It has the medium open before, and reads the superblock afterwards.
+/// They have the medium open before, and read the superblock afterwards.
 #[test]
-fn a_process_opens_the_pool_while_another_makes_it_longer() {
+fn processes_look_at_the_pool_while_another_makes_it_longer() {
     for config in media() {
         let medium = formatted(MIB, config);
-        let late = Arc::new(medium.handle());
+        let late = [(); 3].map(|()| Arc::new(medium.handle()));
         open(&medium, 2).lengthen(4 * MIB).unwrap();
-        assert_eq!(Store::open(late, process(3)).unwrap().info().unwrap().length, 4 * MIB);
+        let [opens, checks, repairs] = late;
+        assert_eq!(Store::open(opens, process(3)).unwrap().info().unwrap().length, 4 * MIB);
+        let report = Store::check(checks, &mut |_, _| ()).unwrap();
+        assert!(report.findings.is_empty(), "{:?}", report.findings);
+        let done = Store::repair(repairs, &RepairOptions::default(), &mut |_, _| ()).unwrap();
+        assert!(done.is_empty(), "{done:?}");
     }
 }
 

@@ -178,6 +178,12 @@ impl DirtyLines {
         self.unlocked.store(NEVER, Ordering::Release);
     }
 
+    /// Whether such a cut is under way.
+    #[cfg(test)]
+    pub(super) fn is_relied_on(&self) -> bool {
+        self.unlocked.load(Ordering::Acquire) == RELIED_ON
+    }
+
     /// Marks bytes that any thread may store to from now on, without a lock, until a psync that is no cut.
     pub(crate) fn mark_shared(&self, bytes: Range<usize>) {
         self.unlock();

@@ -107,6 +107,9 @@ impl Anchored {
     }
 }
 
+/// Times that an anchor's record is read again because it changed. A writer tells it of a state once in an interval.
+const LOOKS: usize = 16;
+
 /// The answer of an anchor, at a moment.
 pub(super) struct Told {
     record: AnchorRecord,
@@ -122,7 +125,7 @@ pub(super) fn ask(anchor: &dyn Anchor) -> Result<Option<Told>, Cause> {
     let Some(counter) = anchor.counter() else {
         return Ok(record()?.map(|record| Told { record, counter: None }));
     };
-    loop {
+    for _ in 0..LOOKS {
         let Some(before) = record()? else { return Ok(None) };
         let value = counter.value().map_err(AnchorError::read)?;
         // The object's writer may have told it of another state meanwhile.
@@ -130,6 +133,8 @@ pub(super) fn ask(anchor: &dyn Anchor) -> Result<Option<Told>, Cause> {
             return Ok(Some(Told { record: before, counter: Some(value) }));
         }
     }
+    let why = "its record is another one each time that it is read: ask again, or see what answers for it";
+    Err(Cause::Store(SealError::BadAnchor { why }.into()))
 }
 
 /// The record that the anchor had, if it was the newest by its counter.

@@ -78,6 +78,7 @@ fn psync_cut(
     // A hold of one of the objects is waited for before any store is held up.
     let psync = Psync::begin(writers)?;
     for (writer, tracked) in psync.writers().zip(tracked.iter_mut()) {
+        tracked.be_ready()?;
         tracked.follow(writer);
         // Those of the last psync: what is marked if this one fails is its own.
         tracked.changed.clear();

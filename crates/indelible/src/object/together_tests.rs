@@ -57,3 +57,23 @@ fn a_cut_that_fails_after_settling_loses_nothing_and_holds_nobody_up() {
         }
     }
 }
+
+/// The tracker that takes the place of the one that held them up would not let them pass.
+#[test]
+fn a_cut_begins_to_find_stores_before_it_holds_them_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = PoolOptions::new().tracking(Tracking::Explicit);
+    let pool = options.format(folder.path().join("pool"), 16 << 20).unwrap();
+    let mut object = pool.create_attached("a", PAGES as u64 * PAGE as u64).unwrap();
+    object.as_mut_slice().fill(1);
+    let tracked = &mut object.core_mut().tracked;
+    tracked.want_stores();
+    cut_cores(&mut [object.core_mut()], true, &mut Unknown, || {}).unwrap();
+    assert!(!object.core_mut().tracked.shadow_mut().unwrap().tracker().is_held(), "held");
+    // Nobody marks it.
+    object.as_mut_slice()[PAGE] = 2;
+    object.psync().unwrap();
+    drop(object);
+    let object = pool.attach("a").unwrap();
+    assert_eq!((object.as_slice()[0], object.as_slice()[PAGE]), (1, 2));
+}

@@ -181,9 +181,7 @@ impl Tracked {
 
     /// Finds the pages that may differ from the primary. Pages that are found here and not settled are found again.
     pub(super) fn collect(&mut self) -> Result<(), Cause> {
-        if self.stores == Stores::Wanted {
-            self.find_stores()?;
-        }
+        self.be_ready()?;
         let Some(shadow) = &mut self.shadow else { return Err(absent(&self.lost)) };
         self.ranges.clear();
         self.changed.clear();

@@ -28,7 +28,7 @@ use crate::format::{DATA, LANES, PAGE, checksum};
 use crate::medium::{Device, LockKey, LockMode, Medium, Overlay, read_struct};
 use crate::store::access::unlocked;
 use crate::store::locks::{Deadline, lock_table};
-use crate::store::pool::{Store, SuperblockSlot, in_force, superblocks};
+use crate::store::pool::{Store, SuperblockSlot, in_force, settled_superblocks, superblocks};
 pub(super) use bases::users;
 pub(super) use finding::{Cure, Found};
 pub use finding::{Finding, Report, Severity};
@@ -60,7 +60,7 @@ impl Store {
     /// `TableInMotion`: others work on the table. Damaged and unreadable structures are in the report
     /// instead.
     pub fn check(device: Arc<dyn Device>, progress: &mut dyn FnMut(u64, u64)) -> Result<Report> {
-        let Some(superblock) = usable(&superblocks(&*device)?, device.len())? else {
+        let Some(superblock) = usable(&settled_superblocks(&*device)?, device.len())? else {
             let mut report = Report::default();
             for slot in SLOTS {
                 let found = Found(Severity::Error, Part::Superblock, slot, Cure::Drop);

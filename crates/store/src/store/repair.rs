@@ -32,7 +32,7 @@ use crate::store::access::unlocked;
 use crate::store::check::{Cure, PATIENCE, Survey, TableLock, usable};
 use crate::store::locks::Deadline;
 use crate::store::pool::Store;
-use crate::store::pool::{SuperblockSlot, superblocks};
+use crate::store::pool::{SuperblockSlot, settled_superblocks};
 use std::fmt;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
@@ -113,14 +113,8 @@ impl Store {
         if device.read_only() && !options.dry_run {
             return Err(MediumError::ReadOnly.into());
         }
-        let slots = superblocks(&*device)?;
-        let superblock = match usable(&slots, device.len()) {
-            Ok(Some(superblock)) => superblock,
-            other => match slots.iter().find_map(|slot| mend::superblock(slot, device.len())) {
-                Some(mended) => mended,
-                None => return Err(other.err().unwrap_or(StoreError::damaged(Part::Superblock, 0))),
-            },
-        };
+        // What is no pool is not locked.
+        let (superblock, slots) = known_superblock(&*device)?;
         if device.read_only() {
             let deadline = Deadline::after(PATIENCE);
             let attempt = || Repair::run(&device, superblock, &slots, options, progress);
@@ -128,7 +122,21 @@ impl Store {
         }
         let _table = TableLock::take(&device, LockMode::Exclusive)?;
         let _lanes = LaneLocks::take(&device)?;
+        // Until now somebody may have made the pool longer.
+        let (superblock, slots) = known_superblock(&*device)?;
         Repair::run(&device, superblock, &slots, options, progress)
+    }
+}
+
+/// The superblock in force, or that of a slot in which one bit is wrong; and the slots.
+fn known_superblock(device: &dyn Device) -> Result<(Superblock, [SuperblockSlot; 2])> {
+    let slots = settled_superblocks(device)?;
+    match usable(&slots, device.len()) {
+        Ok(Some(superblock)) => Ok((superblock, slots)),
+        other => match slots.iter().find_map(|slot| mend::superblock(slot, device.len())) {
+            Some(mended) => Ok((mended, slots)),
+            None => Err(other.err().unwrap_or(StoreError::damaged(Part::Superblock, 0))),
+        },
     }
 }
 

@@ -52,4 +52,15 @@ impl Tracked {
         self.stores = Stores::Found;
         Ok(())
     }
+
+    /// Finds stores if that was wanted and failed. Before stores are held up: it takes another tracker.
+    pub(in crate::object) fn be_ready(&mut self) -> Result<(), Cause> {
+        if self.stores == Stores::Wanted { self.find_stores() } else { Ok(()) }
+    }
+
+    /// As if they had to be found, and could not be.
+    #[cfg(test)]
+    pub(in crate::object) fn want_stores(&mut self) {
+        self.stores = Stores::Wanted;
+    }
 }

@@ -26,14 +26,18 @@ impl Writer {
         let (pages, sparse) = (pages_of(&self.object, size)?, self.object.entry.has(FLAG_SPARSE));
         // Most failures are that there is none: nothing has happened then.
         let (mut object, object_lock) = store.create_lender(pages, sparse)?;
-        let copied = self.copy_into(changing, &object);
-        let moved = copied.and_then(|copied| self.exchange_with(&mut object, &copied, size));
+        let copied = match self.copy_into(changing, &object) {
+            Ok(copied) => copied,
+            Err(error) => {
+                store.remove_former(Former { object, object_lock });
+                return Err(error);
+            }
+        };
+        let moved = self.exchange_with(&mut object, &copied, size);
         let former = Former { object, object_lock };
         let layers = match moved {
             Ok(layers) => layers,
-            Err(
-                error @ (StoreError::NoRoom { .. } | StoreError::NoAddresses { .. } | StoreError::NoSpace),
-            ) => {
+            Err(error) if is_harmless(&error) => {
                 store.remove_former(former);
                 return Err(error);
             }
@@ -90,6 +94,13 @@ impl Writer {
             self.store.remove_former(former);
         }
     }
+}
+
+/// Whether the table is as it was, after a change that failed so.
+fn is_harmless(error: &StoreError) -> bool {
+    let full =
+        matches!(error, StoreError::NoRoom { .. } | StoreError::NoAddresses { .. } | StoreError::NoSpace);
+    full || matches!(error, StoreError::TableBusy { .. } | StoreError::HeldStill { .. })
 }
 
 /// The bytes that are the object's own, and not its base's, in runs.

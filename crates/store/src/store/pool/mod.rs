@@ -7,7 +7,9 @@ mod superblocks;
 pub(in crate::store) use extents::KEEP;
 pub(in crate::store) use lanes::LaneSearch;
 pub use superblocks::SuperblockSlot;
-pub(in crate::store) use superblocks::{faults, in_force, superblocks, why_unusable, write_superblocks};
+pub(in crate::store) use superblocks::{
+    faults, in_force, settled_superblocks, superblocks, why_unusable, write_superblocks,
+};
 
 use crate::error::{Result, StoreError};
 use crate::format::superblock::{SLOTS, Superblock};
@@ -67,25 +69,13 @@ pub struct Store {
     pub(in crate::store) passed_over: Mutex<BTreeMap<u32, u64>>,
 }
 
-/// Times that superblocks are read again that another process may be writing.
-const LOOKS: usize = 4;
-
 impl Store {
     /// Opens the pool on `device`. Costs the same at any size and any number of objects.
     ///
     /// # Errors
     /// `NotAPool`, `Version`, `Features`, `Truncated`, `Damaged`, or the medium's.
     pub fn open(device: Arc<dyn Device>, identity: Identity) -> Result<Arc<Store>> {
-        // While another process makes the pool longer, its medium is longer than it was known to be, and both slots are written in turn.
-        let mut superblock = in_force(&superblocks(&*device)?, device.len());
-        for _ in 0..LOOKS {
-            if !matches!(superblock, Err(StoreError::Truncated { .. } | StoreError::Damaged { .. })) {
-                break;
-            }
-            device.verify()?;
-            superblock = in_force(&superblocks(&*device)?, device.len());
-        }
-        let superblock = superblock?;
+        let superblock = in_force(&settled_superblocks(&*device)?, device.len())?;
         Ok(Arc::new(Store::with(superblock, device, identity)))
     }
 

@@ -6,7 +6,7 @@
 use crate::error::{Part, Result, StoreError};
 use crate::format::VERSION;
 use crate::format::superblock::{SLOTS, SlotFault, Superblock};
-use crate::medium::{Medium, read_struct};
+use crate::medium::{Device, Medium, read_struct};
 use crate::mutant::Mutant;
 use std::cmp::Reverse;
 use zerocopy::little_endian::U64;
@@ -33,6 +33,24 @@ pub(in crate::store) fn superblocks(medium: &dyn Medium) -> Result<[SuperblockSl
     Ok([slot(SLOTS[0])?, slot(SLOTS[1])?])
 }
 
+/// Times that superblocks are read again that another process may be writing.
+const LOOKS: usize = 4;
+
+/// As [`superblocks`]. While another process makes the pool longer, its medium is longer than it was known to be, and both slots are written in turn:
+/// slots that cannot be used are read again.
+pub(in crate::store) fn settled_superblocks(device: &dyn Device) -> Result<[SuperblockSlot; 2]> {
+    let mut slots = superblocks(device)?;
+    for _ in 0..LOOKS {
+        let found = in_force(&slots, device.len());
+        if !matches!(found, Err(StoreError::Truncated { .. } | StoreError::Damaged { .. })) {
+            break;
+        }
+        device.verify()?;
+        slots = superblocks(device)?;
+    }
+    Ok(slots)
+}
+
 /// The faults of slots that are not usable.
 pub(in crate::store) fn faults(slots: &[SuperblockSlot; 2]) -> Vec<(SlotFault, Superblock)> {
     slots.iter().filter_map(|slot| Some((slot.fault?, slot.superblock))).collect()
@@ -56,10 +74,11 @@ pub(in crate::store) fn write_superblocks(
     is_usable: impl Fn(&SuperblockSlot) -> bool,
 ) -> Result<Superblock> {
     let mut slots = superblocks(medium)?;
-    slots.sort_by_key(|slot| (is_usable(slot), Reverse(slot.superblock.sequence.get())));
+    slots.sort_by_key(|slot| Reverse(slot.superblock.sequence.get()));
     if Mutant::SureSlotRisked.is_on() {
-        slots.sort_by_key(|slot| (is_usable(slot), slot.superblock.sequence.get()));
+        slots.reverse();
     }
+    slots.sort_by_key(is_usable);
     for slot in slots {
         superblock.sequence = U64::new(superblock.sequence.get() + 1);
         superblock = superblock.sealed();
