@@ -80,7 +80,8 @@ fn the_page_on_sealed_objects_is_true_for_rust() {
 fn the_page_on_transactions_is_true_for_rust() {
     let page = include_str!("../../docs/cookbook/transactions.md");
     let programs: Vec<_> = blocks(page).into_iter().filter(|(kind, _)| kind == "rust").collect();
-    assert_eq!(programs, [("rust".to_owned(), include_str!("../src/bank.rs").to_owned())]);
+    let rust = |program: &str| ("rust".to_owned(), program.to_owned());
+    assert_eq!(programs, [rust(include_str!("../src/bank.rs")), rust(include_str!("../src/orders.rs"))]);
     let folder = tempfile::tempdir().unwrap();
     for run in 1..=2 {
         let bank = std::process::Command::new(env!("CARGO_BIN_EXE_bank")).current_dir(folder.path()).output();
@@ -91,6 +92,16 @@ fn the_page_on_transactions_is_true_for_rust() {
         let last = format!("200000 in all; transfers [{}]", vec![made.to_string(); 8].join(", "));
         assert_eq!(text.lines().last(), Some(&*last));
         assert_eq!(text.lines().count(), 801);
+    }
+    for run in 1..=2 {
+        let shop =
+            std::process::Command::new(env!("CARGO_BIN_EXE_orders")).current_dir(folder.path()).output();
+        let shop = shop.unwrap();
+        let text = String::from_utf8_lossy(&shop.stdout).into_owned();
+        assert!(shop.status.success() && shop.stderr.is_empty(), "{shop:?}");
+        let [last, orders] = [text.lines().last().unwrap(), &format!("order {}: ", run * 100)];
+        assert!(last.starts_with(&format!("{} left, ", 20_000 - 100 * run)), "{last}");
+        assert!(last.ends_with(" packed: 20000 in all") && text.contains(orders), "{text}");
     }
 }
 

@@ -101,4 +101,4 @@ pub use pool::{
     Tie, TpmAnchor, Tracking,
 };
 pub use relative::Relative;
-pub use transaction::{Transactional, Tx, TxCell, TxObject, transaction};
+pub use transaction::{Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, transaction};

@@ -271,7 +271,14 @@ mutants! {
         AddressOpen,
         /// A transaction that changes nothing is acknowledged before what it read is durable.
         ReadNotAwaited,
+        /// A block is marked as in use before the transaction that allocates it commits.
+        AllocatedAtOnce,
+        /// A block is marked as free before the transaction that frees it commits.
+        FreedAtOnce,
+        /// A block is freed that is free already.
+        FreedTwice,
     }
+
     /// Of the memory of objects, in the mapped half: `crates/indelible/tests/evicted.rs` looks for them.
     MEMORY {
         /// A cut drops pages once stores are let pass again.

@@ -19,6 +19,7 @@ mod chain;
 mod check;
 mod chunk;
 mod class;
+mod copies;
 mod directory;
 mod error;
 mod gate;
@@ -52,6 +53,7 @@ pub mod touched;
 mod trusted;
 mod walk;
 mod window;
+pub(crate) mod words;
 mod writer;
 
 pub use audit::{AuditedPointer, AuditedRoot, HeapAudit};
