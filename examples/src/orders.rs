@@ -13,7 +13,7 @@ struct Shop {
     stock: TxHashMap<u64, u64>,
     /// Orders that are to be packed: number and item.
     orders: TxQueue<[u64; 2]>,
-    /// What was packed: the item, by the order's number.
+    /// Items that were packed, by the order's number.
     packed: TxOrderedMap<u64, u64>,
     /// Number of the last order; 0: the shop was never open.
     last: TxCell<u64>,

@@ -241,7 +241,7 @@ fn a_queue_is_one() {
     assert_eq!(blocks(&heap), 1);
 }
 
-/// What a transaction of a history did.
+/// The changes of a transaction in a history.
 #[derive(Clone, Copy, Debug)]
 enum Did {
     Insert(u64, u64, Option<u64>),

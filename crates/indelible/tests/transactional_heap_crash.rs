@@ -3,8 +3,8 @@
 use crate::support::{self, Ground, World};
 use crate::transactional_heap::{blocks, simulated};
 use indelible::collections::transactional::{TxHashMap, TxList, TxOrderedMap, TxQueue, TxVec};
-use indelible::{Error, Persist, Plain, Pool, Tracking, Tx, TxHeap};
-use indelible_testing::{CrashImage, Limits, Seeded, SimMedium, for_each_crash};
+use indelible::{Error, ErrorKind, Persist, Plain, Pool, Tracking, Tx, TxHeap};
+use indelible_testing::{CrashImage, Fault, Limits, OpKind, Seeded, SimMedium, for_each_crash};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ fn nothing_is_lost(heap: &TxHeap, all: &All) {
 
 /// Wherever the power is cut.
 #[test]
-fn s1_03_a_power_cut_loses_no_block_and_no_transaction() {
+pub fn s1_03_a_power_cut_loses_no_block_and_no_transaction() {
     const ROUNDS: u64 = 24;
     let world = simulated();
     let pool = world.format();
@@ -207,4 +207,44 @@ fn s1_03_killed_at_any_moment_no_block_is_lost() {
         }
         assert!(said > 50, "only {said} transactions");
     }
+}
+
+/// A transaction fails, further calls are refused, and whoever attaches next finds all that returned, the failed one wholly or not at all, and every block.
+#[test]
+fn after_a_failure_no_block_is_lost() {
+    let mut failed = 0;
+    let kinds = [
+        (OpKind::WriteDurable, Fault::Io),
+        (OpKind::WriteDurable, Fault::After),
+        (OpKind::Barrier, Fault::Io),
+    ];
+    for ((kind, fault), nth) in kinds.into_iter().flat_map(|kind| (0..4).map(move |nth| (kind, nth))) {
+        let world = simulated();
+        let pool = world.format();
+        let heap = pool.transactional_heap("h", SIZE).unwrap();
+        let all = heap.root_or_default::<All>("all").unwrap();
+        let sim = world.sim().unwrap();
+        let (mut before, mut after) = (Model::default(), Model::default());
+        sim.fail_at(kind, nth, fault);
+        for seed in 0..60 {
+            before = after.clone();
+            model_change(&mut after, seed);
+            if let Err(error) = heap.transaction(|tx| change(tx, all, seed)) {
+                assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+                let again = heap.transaction(|tx| change(tx, all, seed)).unwrap_err();
+                assert_eq!(again.kind(), ErrorKind::Poisoned);
+                failed += 1;
+                break;
+            }
+            before = after.clone();
+        }
+        sim.clear_faults();
+        drop(heap);
+        let heap = pool.transactional_heap("h", SIZE).unwrap();
+        let all = heap.root::<All>("all").unwrap();
+        let found = content(&heap, all);
+        assert!(found == before || found == after, "{kind:?} {nth}, {fault:?}: {found:?}");
+        nothing_is_lost(&heap, all);
+    }
+    assert!(failed >= 8, "{failed} failures");
 }

@@ -515,8 +515,8 @@ mod mutants {
         (
             Mutant::AllocatedAtOnce,
             [
-                heap::s1_03_blocks_are_there_when_their_transaction_has_committed,
                 heap::s1_03_an_aborted_transaction_allocates_and_frees_nothing,
+                crate::transactional_heap_crash::s1_03_a_power_cut_loses_no_block_and_no_transaction,
             ],
         ),
         (

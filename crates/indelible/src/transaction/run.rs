@@ -303,7 +303,7 @@ impl Tx<'_> {
 
     /// Has the transaction run again, alone in its pool, unless it is so already: it meets no other then. For one that takes long.
     ///
-    /// What comes after this call is done once: the closure is not run again, so that it may do what cannot be undone, such as writing to a file. An error that it returns still
+    /// Code behind this call runs once: the closure is not run again, so that it may do what cannot be undone, such as writing to a file. An error that it returns still
     /// takes its changes back, and so do a log that cannot get enough room and a medium that fails.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use super::heap::TxHeap;
 use super::home::{Home, placed_in_block};
 use super::pointer::TxPtr;
 use super::run::Tx;
-use crate::error::{Cause, Error, HeapError, Result, TransactionError};
+use crate::error::{Cause, Error, HeapError, Limit, Result, TransactionError};
 use crate::heap::allocation;
 use crate::heap::words::{WordHeap, Words};
 use crate::plain::Plain;
@@ -32,7 +32,7 @@ impl<'a, 't> ObjectWords<'a, 't> {
         Ok(ObjectWords { tx, range: attached.range() })
     }
 
-    /// Where `len` bytes at this offset are in memory.
+    /// The place in memory of `len` bytes at this offset.
     fn place(&self, offset: u64, len: usize) -> Result<*mut u8, Cause> {
         let end = offset.checked_add(len as u64);
         if end.is_none_or(|end| end > self.range.len() as u64) {
@@ -212,7 +212,7 @@ impl<'t> Tx<'t> {
         self.home(pointer.address())?.value(pointer)
     }
 
-    /// Frees a block, if the transaction commits. What its value points to is not freed.
+    /// Frees a block, if the transaction commits. Blocks that its value points to are not freed.
     ///
     /// # Errors
     /// `Conflict`: to be passed on. `NotABlock`, `DoubleFree`, `NotAttached`: nothing was freed. `Damaged`.
@@ -243,7 +243,12 @@ impl<'t> Tx<'t> {
             true => ObjectWords::of(self, attached).and_then(|mut words| what(&home.words, &mut words)),
             false => Err(TransactionError::Elsewhere.into()),
         };
-        done.map_err(|cause| attached.error(operation, cause))
+        done.map_err(|cause| match cause {
+            Cause::Heap(HeapError::Full { needed, largest }) => {
+                attached.error(operation, HeapError::Stuck { needed, largest, limit: Limit::Transactions })
+            }
+            cause => attached.error(operation, cause),
+        })
     }
 
     /// The heap of the transaction that has this address.

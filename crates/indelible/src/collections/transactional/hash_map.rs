@@ -48,7 +48,7 @@ fn way(branch: &Branch, hash: u64, level: u64) -> &TxCell<u64> {
     &branch.ways[(hash >> (4 * level)) as usize % WAYS]
 }
 
-/// Where a key is, or would be.
+/// The place of a key, whether it is there or not.
 struct Found<'t, K, V> {
     /// The ways to it, from the root on.
     path: Vec<&'t TxCell<u64>>,

@@ -41,7 +41,7 @@ impl<T: Value> TxVec<T> {
         Ok(self.len(tx)? == 0)
     }
 
-    /// Where a value is, if its segment is there.
+    /// The place of a value, if its segment is there.
     fn slot<'t>(&self, tx: &mut Tx<'t>, index: u64) -> Result<Option<&'t TxCell<T>>> {
         let (segment, _, at) = place(index);
         let Some(cell) = self.segments.get(segment) else { return Ok(None) };
@@ -101,7 +101,7 @@ impl<T: Value> TxVec<T> {
         tx.write(&self.len, len + 1)
     }
 
-    /// Takes the last value. What the vector has room for it keeps.
+    /// Takes the last value. The vector keeps its room.
     ///
     /// # Errors
     /// See the [module](super).

@@ -245,7 +245,7 @@ fn spans(words: &mut impl Words, number: u64) -> Result<Vec<(u64, Entry)>, Cause
     Ok(found)
 }
 
-/// What is in memory, for looking alone.
+/// Words as they are in memory, for looking alone.
 struct Peek<'w, W>(&'w W);
 
 impl<W: Words> Words for Peek<'_, W> {

@@ -1,4 +1,4 @@
-//! Where free blocks may be. In memory alone, and not to be relied on: each is looked up in a transaction.
+//! Places where free blocks may be. In memory alone, and not to be relied on: each is looked up in a transaction.
 //!
 //! Threads look at different places first, so that their transactions seldom meet in a line of allocation bytes.
 
@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Groups of threads that look at the same place first.
 const GROUPS: usize = 16;
 
-/// Where a thread allocates: a span's page, and the block behind the one that it got last.
+/// The place where a thread allocates: a span's page, and the block behind the one that it got last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
     pub(super) page: u64,

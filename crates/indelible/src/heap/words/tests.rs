@@ -8,7 +8,7 @@ use indelible_testing::Seeded;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
-/// What memory shows beside transactions.
+/// The content that memory shows beside transactions.
 enum Seen {
     True,
     Zeros,
