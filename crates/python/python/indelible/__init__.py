@@ -12,6 +12,7 @@ an object is exactly as some psync left it.
 """
 
 from ._array import Array
+from ._audit import StrayPointer, audit
 from ._checkpoints import Checkpoints
 from ._dict import Dict
 from ._errors import (
@@ -76,6 +77,7 @@ __all__ = [
     "SealKey",
     "Sealed",
     "Stat",
+    "StrayPointer",
     "Struct",
     "Tie",
     "TieCycle",
@@ -84,6 +86,7 @@ __all__ = [
     "VolatileGone",
     "WrongKey",
     "__version__",
+    "audit",
     "open",
     "psync",
 ]

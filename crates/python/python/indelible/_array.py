@@ -94,7 +94,7 @@ def owner(value: Any) -> Object:
     if not isinstance(found, Object):
         raise Error(
             f"this {type(value).__name__} does not lie in the memory of an attached object (it is a copy, a"
-            " result, or a value of a dict: psync what it was taken from)",
+            " result, or a value of a dict: use what it was taken from)",
             kind="NotAttached",
         )
     return found

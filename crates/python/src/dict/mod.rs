@@ -8,11 +8,13 @@ mod access;
 mod attach;
 mod given;
 mod iterator;
+mod places;
 mod record;
 mod table;
 mod value;
 
 pub(crate) use iterator::DictIterator;
+pub(crate) use places::places;
 
 use crate::attachment::Attachment;
 use crate::block::{Block, Counts};

@@ -151,6 +151,18 @@ impl<'h> PythonDict<'h> {
         }
     }
 
+    /// The memory of each key: address and bytes of its entry, of its name and of its value, if that has a block.
+    pub(super) fn extents(&self) -> Vec<(usize, usize, String)> {
+        let mut all = Vec::new();
+        for entry in self.entries.iter().filter(|entry| !entry.is_removed()) {
+            let own = (std::ptr::from_ref(entry).addr(), size_of::<Entry<'_>>());
+            let name = (entry.key.as_ptr().addr(), entry.key.len());
+            let blocks = [Some(own), Some(name), entry.value.block()];
+            all.extend(blocks.into_iter().flatten().map(|(at, len)| (at, len, entry.key.to_string())));
+        }
+        all
+    }
+
     /// Position of the last entry.
     pub(super) fn last(&self) -> Option<usize> {
         self.entries.len().checked_sub(1)

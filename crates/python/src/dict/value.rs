@@ -38,6 +38,18 @@ pub(super) enum Value<'h> {
     Array(Room<'h>),
 }
 
+impl Value<'_> {
+    /// The address of its block, and its bytes.
+    pub(super) fn block(&self) -> Option<(usize, usize)> {
+        match self {
+            Value::Str(text) => Some((text.as_ptr().addr(), text.len())),
+            Value::Bytes(bytes) | Value::Tree(bytes) => Some((bytes.as_ptr().addr(), bytes.len())),
+            Value::Array(room) => Some(extent(room)),
+            Value::Removed | Value::None | Value::Bool(_) | Value::Int(_) | Value::Float(_) => None,
+        }
+    }
+}
+
 /// A value on its way in.
 pub(crate) enum New<'a> {
     None,
