@@ -14,6 +14,7 @@ mod dict;
 mod error;
 mod guard;
 mod held;
+mod keys;
 mod object;
 mod options;
 mod pool;
