@@ -1,7 +1,7 @@
 //! Addresses in attached objects that mean nothing in the next run: `indelible.audit` says more of where they lie.
 
 use crate::attachment::Attachment;
-use crate::dict::Dict;
+use crate::dict::{Dict, Place, places};
 use crate::error::read_only;
 use crate::held::Held;
 use crate::object::Object;
@@ -28,11 +28,15 @@ fn stray(py: Python<'_>, attachment: &Attachment) -> PyResult<Vec<Found>> {
             Held::Reader(_) | Held::ReadHeap(_) => return Ok(None),
         };
         let base = held.base().addr();
-        let places = if found.is_empty() { None } else { crate::dict::places(held)? };
-        let key = |offset: u64| places.as_ref()?.key(base + offset as usize).map(str::to_owned);
-        let told = found.into_iter().map(|stray| {
+        let places = if found.is_empty() { None } else { places(held)? };
+        let told = found.into_iter().filter_map(|stray| {
+            let key = match places.as_ref().map(|places| places.at(base + stray.offset as usize)) {
+                Some(Place::Own) => return None,
+                Some(Place::Value(key)) => Some(key.to_owned()),
+                Some(Place::Elsewhere) | None => None,
+            };
             let into = stray.target_words();
-            (stray.offset, stray.target, stray.place, into, key(stray.offset))
+            Some((stray.offset, stray.target, stray.place, into, key))
         });
         Ok(Some(told.collect()))
     })?;

@@ -80,6 +80,31 @@ def test_addresses_in_a_dict_are_found_with_their_keys(pool: indelible.Pool) -> 
     assert [place for place in places(run) if "settings" in place] == ["settings.at (u64)"]
 
 
+def test_memory_of_a_dict_that_no_value_has_is_not_looked_at(pool: indelible.Pool) -> None:
+    word, marker = ADDRESS.to_bytes(8, "little"), 0x1122334455667788
+    with pool.dict("run") as run:
+        for n in range(20):
+            run[f"key {n}"] = n
+        run["key 7"] = marker
+        run["bytes"] = bytes(3)
+        run["array"] = np.zeros(1, "u8")
+    with pool.attach("run") as raw:
+        memory = memoryview(raw)
+        at = bytes(memory).index(marker.to_bytes(8, "little"))
+        memory[at + 8 : at + 16] = word  # not defined for an int
+        last = at + 64 * (21 - 7)
+        memory[last + 64 - 40 : last + 128 - 40] = word * 8  # room for another entry
+        del memory
+    run = pool.dict("run")
+    assert dict(run) == {f"key {n}": n for n in range(20)} | {"key 7": marker, "bytes": bytes(3), "array": np.zeros(1, "u8")}
+    assert indelible.audit(run) == []
+    run["key 7"] = ADDRESS
+    assert places(run) == ["run['key 7']"]
+    # Numbers of the index that look like addresses are none.
+    run.update({f"many {n}": None for n in range(40_000)})
+    assert places(run) == ["run['key 7']"]
+
+
 def test_bytes_that_are_neither(pool: indelible.Pool) -> None:
     pool.create("raw", 8192)
     with pool.attach("raw") as raw:

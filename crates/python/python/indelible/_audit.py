@@ -34,7 +34,7 @@ def audit(value: Any) -> list[StrayPointer]:
     """Looks for addresses in an object that mean nothing in the next run: of the memory of this process (what `id`, `ctypes` or
     `ndarray.ctypes.data` return, and pointers in structs of C), of its program and libraries, and of other objects.
 
-    `value` is an array, a dict, an attached object, or a memoryview of these; the whole object is looked at, of a dict all that is in use. For tests:
+    `value` is an array, a dict, an attached object, or a memoryview of these; the whole object is looked at, of a dict its values and records. For tests:
     `assert not indelible.audit(w)` before `w.psync()`. Numbers that look like such an address count as one; addresses that do not lie at a
     multiple of 8 bytes, as in packed structs, are not seen. Costs a look at all of these bytes. ReadOnly if it is attached for reading.
     """
@@ -50,7 +50,10 @@ def audit(value: Any) -> list[StrayPointer]:
         elif whole is not None:
             place = owner.name
         if array is not None:
-            place += _element(array, owner.address + offset)
+            element = _element(array, owner.address + offset)
+            if element is None and key is not None:
+                continue  # Behind the elements: nobody's.
+            place += element or ""
         found.append(StrayPointer(offset, target, place, into))
     return found
 
@@ -63,11 +66,11 @@ def _array_in(obj: Object) -> np.ndarray[Any, Any] | None:
     return _array.over(obj, _array.read_layout(obj))
 
 
-def _element(array: np.ndarray[Any, Any], address: int) -> str:
-    """The element, and the field of it, at an address in the memory of an array."""
+def _element(array: np.ndarray[Any, Any], address: int) -> str | None:
+    """The element, and the field of it, at an address in the memory of an array; None if it is not there."""
     byte = address - int(array.__array_interface__["data"][0])
     order = "C" if array.flags.c_contiguous else "F"
-    return _path(array.dtype, array.shape, byte, order) if 0 <= byte < array.nbytes else ""
+    return _path(array.dtype, array.shape, byte, order) if 0 <= byte < array.nbytes else None
 
 
 def _path(dtype: np.dtype[Any], shape: tuple[int, ...], byte: int, order: Any = "C") -> str:

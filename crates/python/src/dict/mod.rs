@@ -14,7 +14,7 @@ mod table;
 mod value;
 
 pub(crate) use iterator::DictIterator;
-pub(crate) use places::places;
+pub(crate) use places::{Place, places};
 
 use crate::attachment::Attachment;
 use crate::block::{Block, Counts};

@@ -151,16 +151,16 @@ impl<'h> PythonDict<'h> {
         }
     }
 
-    /// The memory of each key: address and bytes of its entry, of its name and of its value, if that has a block.
-    pub(super) fn extents(&self) -> Vec<(usize, usize, String)> {
-        let mut all = Vec::new();
-        for entry in self.entries.iter().filter(|entry| !entry.is_removed()) {
-            let own = (std::ptr::from_ref(entry).addr(), size_of::<Entry<'_>>());
-            let name = (entry.key.as_ptr().addr(), entry.key.len());
-            let blocks = [Some(own), Some(name), entry.value.block()];
-            all.extend(blocks.into_iter().flatten().map(|(at, len)| (at, len, entry.key.to_string())));
-        }
-        all
+    /// The keys, and the memory of their values: address and bytes.
+    pub(super) fn values(&self) -> impl Iterator<Item = (&str, Option<(usize, usize)>)> {
+        let live = self.entries.iter().filter(|entry| !entry.is_removed());
+        live.map(|entry| (&*entry.key, entry.value.memory()))
+    }
+
+    /// Addresses in the blocks that the table itself has, beside those of keys and values.
+    pub(super) fn own_memory(&self) -> impl Iterator<Item = usize> {
+        let index = self.index.keys().next().map(|first| std::ptr::from_ref(first).addr());
+        index.into_iter().chain([self.entries.as_ptr().addr(), self.unlinked.as_ptr().addr()])
     }
 
     /// Position of the last entry.
