@@ -46,7 +46,7 @@ pub fn backup_to(
     out: &mut dyn Write,
     progress: Progress<'_>,
 ) -> Result<Summary> {
-    backup(pool, choice, Path::new("(stream)"), out, None, progress)
+    backup(pool, choice, Path::new("the stream"), out, None, progress)
 }
 
 /// As [`backup_to`], on top of another backup. `path` is for messages.

@@ -22,6 +22,7 @@ mod format;
 mod index;
 mod interrupted;
 mod part;
+mod partial;
 mod restore;
 mod source;
 

@@ -9,6 +9,7 @@ use crate::decode::{Chunk, Decoder};
 use crate::error::{BackupError, Result};
 use crate::folder::publish;
 use crate::format::PAGE;
+use crate::partial::Partial;
 use indelible::{ErrorKind, Pool, PoolOptions};
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::{FLAG_BASE, FLAG_FOREIGN, FLAG_VOLATILE};
@@ -248,36 +249,23 @@ fn beside(
         }
         expect_unused(path, options)?;
     }
-    let partial = partial_of(path);
-    let made = || {
-        let mut options = options.clone().force(true);
-        if !rebase {
-            options = options.window(kept.window.0, kept.window.1);
-        }
-        let new = options.format(&partial, len.unwrap_or(kept.pool_len))?;
-        let restored = fill(&new)?;
-        drop(new);
-        let durable = fs::File::open(&partial).and_then(|file| file.sync_all());
-        durable.map_err(BackupError::file("make durable", &partial))?;
-        if force && path.exists() {
-            // Somebody may have begun to use it.
-            expect_unused(path, &options)?;
-        }
-        publish(&partial, path, force)?;
-        Ok(restored)
-    };
-    let done = made();
-    if done.is_err() {
-        let _ = fs::remove_file(&partial);
+    let made = Partial::of(path)?;
+    let partial = made.path();
+    let mut options = options.clone().force(true);
+    if !rebase {
+        options = options.window(kept.window.0, kept.window.1);
     }
-    done
-}
-
-/// The name that a pool has until it is whole.
-pub(crate) fn partial_of(path: &Path) -> PathBuf {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(format!(".{}.partial", std::process::id()));
-    partial.into()
+    let new = options.format(partial, len.unwrap_or(kept.pool_len))?;
+    let restored = fill(&new)?;
+    drop(new);
+    let durable = fs::File::open(partial).and_then(|file| file.sync_all());
+    durable.map_err(BackupError::file("make durable", partial))?;
+    if force && path.exists() {
+        // Somebody may have begun to use it.
+        expect_unused(path, &options)?;
+    }
+    publish(partial, path, force)?;
+    Ok(restored)
 }
 
 /// Refuses a pool that processes use. One that cannot be opened is nobody's.

@@ -4,6 +4,7 @@ mod hostile;
 mod hot;
 mod incremental;
 mod interrupted;
+mod leftovers;
 mod rebase;
 mod round_trip;
 mod sealed;

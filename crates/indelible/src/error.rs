@@ -290,6 +290,7 @@ impl Error {
             Cause::Replaced => return "detach this one, and attach the other",
             Cause::Store(StoreError::TieTarget) => return "tie it to the object that the snapshot is of",
             Cause::Store(StoreError::BadLabel { .. }) => return "give a shorter label",
+            Cause::Store(StoreError::BadLength { .. }) => return "ask for a size between 1 MiB and 32 TiB",
             Cause::Store(StoreError::Length(LengthError::NotLonger { .. })) => {
                 return "format a smaller pool, and bring its objects there (`pmo cp`)";
             }
@@ -336,8 +337,11 @@ impl Error {
             ErrorKind::Io => {
                 "the system's own error says what it refused; `pmo doctor PATH` says what is possible"
             }
+            ErrorKind::NoPool if self.0.operation == "format" => {
+                "make the folder first, or choose another path"
+            }
             ErrorKind::NoPool => "create it with `pmo format` or Pool::format",
-            ErrorKind::NotAPool => "check the path; `pmo check` shows what is there",
+            ErrorKind::NotAPool => "check the path; `pmo doctor PATH` says what can be done with it",
             ErrorKind::Version => "use the version of Indelible that wrote the pool, or a newer one",
             ErrorKind::Gone => {
                 "restore the file, then attach again; unsynced changes are still in memory until you detach"
@@ -410,7 +414,13 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { operation, pool, object, cause } = &*self.0;
-        write!(f, "cannot {operation}")?;
+        match &**cause {
+            // It says that already.
+            Cause::Media(MediaError::Io { action, .. }) if action == operation => {
+                return write!(f, "{cause} ({})", self.remedy());
+            }
+            _ => write!(f, "cannot {operation}")?,
+        }
         // Errors of the medium name the path themselves.
         let pool = pool.as_ref().filter(|_| !matches!(**cause, Cause::Media(_)));
         if let Some(object) = object {

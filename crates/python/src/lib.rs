@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 mod attachment;
+mod audit;
 mod block;
 mod buffer;
 mod bystanders;
@@ -13,6 +14,7 @@ mod dict;
 mod error;
 mod guard;
 mod held;
+mod keys;
 mod object;
 mod options;
 mod pool;
@@ -28,6 +30,8 @@ use pyo3::prelude::*;
 /// Pools, objects, dicts.
 #[pymodule]
 mod _indelible {
+    #[pymodule_export]
+    use super::audit::_audit;
     #[pymodule_export]
     use super::block::Block;
     #[pymodule_export]

@@ -1,5 +1,6 @@
 //! Changes of sealed objects that nobody has attached: `indelible.Pool` has them as methods.
 
+use crate::keys::Keys;
 use crate::pool::Pool;
 use crate::seal_key::SealKey;
 use pyo3::prelude::*;
@@ -13,10 +14,9 @@ pub(crate) fn _resize(
     key: Option<&[u8]>,
     seal: Option<&Bound<'_, SealKey>>,
 ) -> PyResult<()> {
-    let (key, seal) = (key.unwrap_or_default(), seal.map(|seal| &seal.get().key));
-    pool.get().with(pool.py(), "resize", |pool| match seal {
-        Some(seal) => pool.resize_sealed(name, size, key, seal),
-        None => pool.resize(name, size, key),
+    let keys = Keys::new(key, seal);
+    pool.get().with(pool.py(), "resize", |pool| {
+        keys.with(|key| pool.resize(name, size, key), |key, seal| pool.resize_sealed(name, size, key, seal))
     })
 }
 

@@ -32,10 +32,10 @@ JSON:
   {\"clean\":false,\"objects\":12,\"lanes\":1,\"waiting\":0,\"left_off\":0,
    \"findings\":[{\"severity\":\"error\",\"part\":\"table entry\",\"offset\":593920,\"object\":\"counters\",
                 \"what\":\"…\",\"remedy\":\"…\"}]}
-  severity is note, warning or error; clean means that there are notes at most. waiting counts psyncs of
-  writers that died, which the next attach completes. left_off counts findings beyond those listed.
-  With --seals there is \"seals\":[{\"object\":\"ledger\",\"opened\":true,\"pages\":25,\"broken\":[{\"page\":5,\"what\":\"of its contents\"}]}],
-  and clean means that no page is broken, too; opened is false if the seal key is another object's.")]
+  severity is note, warning or error; clean means that there are notes at most. waiting counts psyncs of \
+writers that died, which the next attach completes. left_off counts findings beyond those listed. \
+With --seals there is \"seals\":[{\"object\":\"ledger\",\"opened\":true,\"pages\":25,\"broken\":[{\"page\":5,\"what\":\"of its contents\"}]}], \
+and clean means that no page is broken, too; opened is false if the seal key is another object's.")]
 pub struct Check {
     /// The pool
     #[arg(value_parser = pool())]

@@ -6,11 +6,10 @@ use crate::ends::Ends;
 use crate::failure::{Result, object};
 use crate::out::{confirm, show};
 use crate::sealing::{NewSealArgs, SealArgs};
-use crate::text::{printable, time};
+use crate::text::{date, printable};
 use clap::{Args, Subcommand};
 use indelible::SlotInfo;
 use serde::Serialize;
-use std::time::{Duration, UNIX_EPOCH};
 
 /// List, add, change and remove the keys that open a sealed object
 ///
@@ -112,7 +111,6 @@ struct Slot {
 impl Slot {
     fn of(info: SlotInfo) -> Slot {
         let kind = info.kind_word();
-        let date = |seconds: u64| time(UNIX_EPOCH + Duration::from_secs(seconds.min(1 << 40)));
         let (created, expires, expired) = (date(info.created), info.expires.map(date), info.has_expired());
         Slot { slot: info.slot, kind, label: info.label, created, expires, expired, damaged: info.damaged }
     }

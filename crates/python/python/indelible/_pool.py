@@ -14,7 +14,7 @@ from . import _array, _indelible, _registry
 from ._array import Array
 from ._checkpoints import Checkpoints
 from ._dict import Dict
-from ._errors import Gone, Held, Mismatch, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
+from ._errors import Error, Exists, Gone, Held, Mismatch, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
 from ._indelible import Object, SealKey, _reencrypt, _resize, _set_anchor, psync_all
 from ._layout import MAGIC, Layout, Order, layout
 from ._table import Collected, Difference, KeySlot, Stat, Tie
@@ -127,10 +127,12 @@ class Pool(_indelible.Pool):
             if mode == "r":
                 return self._read_array(name, shape, dtype, order, key, lock, seal)
             shared = self._known(name, "store")
+            if isinstance(shared, Dict) and mode == "r+":
+                raise self._other(Exists, name, "a dict, not an array (use Pool.dict)")
             if isinstance(shared, Object) and mode == "r+":
                 return self._open_array(shared, shape, dtype, mode, order)
             if mode == "w+" or self._is_missing(name, volatile):
-                wanted = _wanted(name, shape, dtype, order)
+                wanted = _array.wanted_layout(name, shape, dtype, order)
                 size, anew = _array.size_for(wanted), mode == "w+"
                 self._make(
                     name, size, anew, key=key, sparse=sparse, volatile=volatile, position_independent=True, seal=seal
@@ -138,7 +140,7 @@ class Pool(_indelible.Pool):
             obj = self.attach(name, key=key, seal=seal)
             try:
                 if obj.psyncs == 0 and _array.is_blank(obj):
-                    _array.write_new(obj, _wanted(name, shape, dtype, order))
+                    _array.write_new(obj, _array.wanted_layout(name, shape, dtype, order))
                 array = self._open_array(obj, shape, dtype, mode, order)
             except BaseException:
                 # A traceback that somebody keeps would keep the object attached.
@@ -238,6 +240,8 @@ class Pool(_indelible.Pool):
         """The dict that this process has already; Held if it has it in another mode, at addresses that only one can have."""
         for purpose in _PURPOSES:
             found = self._known(name, purpose)
+            if isinstance(found, Object) and purpose == "store" and mode != "w+":
+                raise self._other(NotAHeap, name, "no dict (use Pool.array, or Pool[name])")
             if not isinstance(found, Dict) or mode == "w+":
                 continue
             if mode == "r" and (purpose == "lock" or (purpose == "follow" and not lock)):
@@ -253,6 +257,11 @@ class Pool(_indelible.Pool):
                 object=name,
             )
         return None
+
+    def _other(self, kind: type[Error], name: str, what: str) -> Error:
+        """This process has something else in the object than asked for."""
+        pool = os.fspath(self.path)
+        return kind(f"object {name!r}, which this process has open, holds {what}", operation="open", pool=pool, object=name)
 
     def _reading(self, name: str, lock: bool, beside: Callable[[], _A], locked: Callable[[], _A]) -> _A:
         """Attaches beside a writer, or with a lock: if that is asked for, or nothing else is possible."""
@@ -410,7 +419,7 @@ class Pool(_indelible.Pool):
 
     def _open_array(self, obj: Object, shape: Any, dtype: Any, mode: str, order: str | None) -> Array:
         found = _array.read_layout(obj)
-        if _is_open(shape):
+        if _array.is_open(shape):
             shape = (found.shape[0] if found.shape else 0, *shape[1:])
         wanted = layout(
             found.shape if shape is None else shape,
@@ -433,18 +442,3 @@ def _check(mode: str, lock: bool) -> None:
         raise ValueError(f"mode is 'r', 'r+' or 'w+', not {mode!r}")
     if lock and mode != "r":
         raise ValueError(f"lock is for mode 'r': mode {mode!r} keeps others away in any case")
-
-
-def _wanted(name: str, shape: Any, dtype: Any, order: str | None) -> Layout:
-    if shape is None:
-        raise NotFound(
-            f"there is no array {name!r}, and no shape was given to make one", operation="open", object=name
-        )
-    if _is_open(shape):
-        shape = (0, *shape[1:])
-    return layout(shape, "f8" if dtype is None else dtype, order or "C")
-
-
-def _is_open(shape: Any) -> bool:
-    """Whether the first axis may have any length."""
-    return isinstance(shape, tuple) and len(shape) > 0 and shape[0] == -1
