@@ -39,7 +39,7 @@ from ._errors import (
     VolatileGone,
     WrongKey,
 )
-from ._indelible import Object, SealKey, __version__
+from ._indelible import Object, SealKey, __version__, verify_key
 from ._open import open
 from ._pool import Pool
 from ._psync import psync
@@ -86,4 +86,5 @@ __all__ = [
     "__version__",
     "open",
     "psync",
+    "verify_key",
 ]
