@@ -20,7 +20,7 @@ fn s3_05_a_signed_object_is_read_by_all_and_written_by_the_sign_key() {
         std::fs::write(rig.path(name), shown).unwrap();
     }
     let (read, write) = (["--verify-key-file", "w.pub"], ["--sign-key-file", "w"]);
-    let with = |more: [&'static str; 2]| [["ledger", "--seal-key-file", "k"].as_slice(), &more].concat();
+    let with = |[option, file]: [&'static str; 2]| ["ledger", "--seal-key-file", "k", option, file];
     rig.pmo(["create"], ["same", "8K", "--sealed", "--seal-key-file", "k", "--sign-key-file", "k"])
         .fails(6, "its sign key is the seal key");
     rig.pmo(["create"], ["ledger", "8K", "--sealed", "--seal-key-file", "k", "--sign-key-file", "w"]).fine();
@@ -40,7 +40,9 @@ fn s3_05_a_signed_object_is_read_by_all_and_written_by_the_sign_key() {
     command.current_dir(rig.dir.path()).env("PMO_SEAL_KEY_FILE", "k").env("PMO_VERIFY_KEY_FILE", "w.pub");
     let run = Run::of(command.arg("cat").arg(&rig.pool).args(["ledger", "--length", "7"]), b"");
     assert_eq!(run.fine().out, "planted");
-    let sign = |new: &'static str| [with(write), vec!["--new-sign-key-file", new]].concat();
+    let sign = |new: &'static str| {
+        ["ledger", "--seal-key-file", "k", "--sign-key-file", "w", "--new-sign-key-file", new]
+    };
     let run = rig.pmo(["key", "sign"], sign("other")).fine();
     assert!(run.out.contains(verifier("other").trim()), "{run:?}");
     rig.pmo(["cat"], with(read)).fails(3, "its signature is not of the key");

@@ -92,7 +92,7 @@ int main(int, char **argv)
         CHECK(code([&] { pool.attach_sealed("ledger", anchored); }) == PMO_ERR_SEALED);
     }
     pool.set_anchor("ledger", key);
-    // Who has a seal key alone reads what is signed.
+    // A seal key alone reads what is signed.
     {
         const std::string writer = path + ".writer", other = path + ".other";
         std::ofstream(writer) << std::string(32, 'w');

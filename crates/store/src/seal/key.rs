@@ -98,6 +98,12 @@ impl SealKey {
         SealKey { signer: Some(key.into()), ..self }
     }
 
+    /// Whether it has a sign key.
+    #[must_use]
+    pub fn signs(&self) -> bool {
+        self.signer.as_ref().is_some_and(Signer::signs)
+    }
+
     /// The one who is believed to have made the object.
     pub(crate) fn signer(&self) -> Option<&Signer> {
         self.signer.as_ref()

@@ -21,7 +21,7 @@ use zeroize::Zeroizing;
 /// A signature.
 pub(super) type Signed = [u8; SIGNATURE_LEN];
 
-/// What the hash of a sign key's file, and a signed root, begin with.
+/// Beginnings of what is hashed of a sign key's file, and of what is signed of a root.
 const SIGN_KEY: &[u8] = b"indelible sign key 1";
 const ROOT: &[u8] = b"indelible root 1";
 
@@ -103,7 +103,7 @@ impl VerifyKey {
     }
 }
 
-/// Who is believed to have made a signed object: the key that verifies, and, of those who write it, the one that signs.
+/// The one who is believed to have made a signed object: the key that verifies, and, of those who write it, the one that signs.
 #[derive(Clone, Debug)]
 pub struct Signer {
     verify: VerifyKey,
