@@ -122,7 +122,7 @@ impl Sealed {
     fn read(world: &World, size: usize) -> Sealed {
         let pool = world.open();
         // Lines that wait in the log go to their place.
-        pool.attach_sealed("a", b"", &key_of(world.path())).unwrap().detach().unwrap();
+        pool.attach_sealed("a", b"", &key_of(&world.path())).unwrap().detach().unwrap();
         let start = pool.store().find("a").unwrap().entry.primary_offset();
         let shape = Shape::of((size as u64).div_ceil(PAGE)).unwrap();
         let file = std::fs::File::open(world.path()).unwrap();
@@ -216,7 +216,7 @@ fn is_silent(size: usize) -> bool {
     // The half of it that is not the number that signs: that is kept in another form.
     let expanded = Sha512::digest(seed);
     let pool = world.format();
-    pool.create_with("a", &CreateOptions::new(size as u64).sealed(&key_of(world.path()), "")).unwrap();
+    pool.create_with("a", &CreateOptions::new(size as u64).sealed(&key_of(&world.path()), "")).unwrap();
     drop(pool);
     for all in [true, false] {
         let Some(dump) = core_of(&world, all) else { return false };
