@@ -544,6 +544,17 @@ struct pmo_anchor {
  * the newest state; if a process dies, states since then are not told apart. */
 pmo_seal_key *pmo_seal_key_anchored(const pmo_seal_key *seal, const struct pmo_anchor *anchor);
 
+/** The same key, to be freed on its own, with the key file at path that signs the object: 32 random bytes or more, another file than a seal key. An object that is created with it is signed: who has a seal
+ * key alone reads it, and makes no state of it that is believed. To write it, or to change anything of it, takes the sign key; to read it that, or pmo_seal_key_verified_by. */
+pmo_seal_key *pmo_seal_key_signed_by(const pmo_seal_key *seal, const char *path);
+
+/** The same key, to be freed on its own, with the one that verifies the object's signature: 64 hexadecimal digits, as pmo_verify_key has them of the sign key, from somebody who is trusted. An object that
+ * is not signed by that is PMO_ERR_DAMAGED. */
+pmo_seal_key *pmo_seal_key_verified_by(const pmo_seal_key *seal, const char *digits);
+
+/** The key that verifies what the key file at path signs, as 64 digits and a zero. No secret. */
+int pmo_verify_key(const char *path, char digits[65]);
+
 /** Overwrites a key and frees it. Objects that it opened stay attached. */
 int pmo_seal_key_free(pmo_seal_key *seal);
 
@@ -571,6 +582,9 @@ int pmo_reencrypt(pmo_pool *pool, const char *name, const void *key, size_t key_
 /** Takes the present state of a sealed object, which nobody has attached, for the newest, whatever the anchor of the key was told: for a state that was put back on purpose, an anchor that was
  * lost, or another anchor. If the key has no anchor, the object has none from then on. */
 int pmo_set_anchor(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal);
+
+/** Has the key file at path sign a sealed object, which is signed, and which nobody has attached; seal has the sign key of before. Those who read need its verify key from then on. */
+int pmo_change_signer(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal, const char *path);
 
 /** Kinds of key slots. */
 enum pmo_key_kind {

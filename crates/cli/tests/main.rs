@@ -14,6 +14,7 @@ mod leds;
 mod objects;
 mod output;
 mod sealing;
+mod signing;
 mod snapshots;
 mod states;
 mod types;

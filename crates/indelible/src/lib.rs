@@ -97,8 +97,8 @@ pub use object::{Beside, Bystanders, Object, PsyncStats, ReadObject, Shared, psy
 pub use plain::Plain;
 pub use pool::{
     Anchor, BadKeep, BrokenPage, Class, Collected, CommandAnchor, Counter, CreateOptions, Difference,
-    FileAnchor, Keep, LaneUse, List, Logged, MediumKind, Pool, PoolInfo, PoolOptions, SealKey, Stat, State,
-    Tie, TpmAnchor, Tracking,
+    FileAnchor, Keep, LaneUse, List, Logged, MediumKind, Pool, PoolInfo, PoolOptions, SealKey, SignKey, Stat,
+    State, Tie, TpmAnchor, Tracking, VerifyKey,
 };
 pub use relative::Relative;
 pub use transaction::{Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, transaction};

@@ -47,6 +47,7 @@ mod rollback;
 mod sealed_copies;
 mod sealed_faults;
 mod sealing;
+mod signing;
 mod stores;
 mod stray;
 mod support;

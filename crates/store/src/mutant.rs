@@ -177,6 +177,12 @@ mutants! {
         LanePlain,
         /// A node of a sealed object's tree that is all zeros counts as one that was never written.
         AbsentUnsealed,
+        /// The signature of a sealed object is any line.
+        SignatureUnchecked,
+        /// Pages of a signed object are used whether or not their hash is right.
+        HashUnchecked,
+        /// The signature of a sealed object is written behind the batch that changes the root.
+        SignatureApart,
         /// The header of a sealed object that gets another size is written behind the batch that says so.
         SizeApart,
         /// Pages that a sealed object loses as it shrinks keep their seals.

@@ -30,6 +30,7 @@ mod rm;
 mod rollback;
 mod rotate;
 mod set;
+mod signer;
 mod snapshot;
 mod stat;
 mod tie;
