@@ -60,7 +60,7 @@ struct OneKey {
     seal_tpm: Option<PathBuf>,
 }
 
-/// Where the seal key comes from that a command adds.
+/// The source of the seal key that a command adds.
 #[derive(Debug, Default, Args)]
 #[group(multiple = false)]
 #[command(next_help_heading = "New seal key")]

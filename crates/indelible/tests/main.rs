@@ -18,6 +18,7 @@ mod collections_keys;
 mod collections_model;
 mod collections_panics;
 mod collections_scan;
+mod collections_shared;
 mod collections_threads;
 mod contract;
 mod copies;

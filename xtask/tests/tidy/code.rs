@@ -98,6 +98,8 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "collections/roots.rs",
         "collections/root_value.rs",
         "collections/boxed.rs",
+        "collections/foreign.rs",
+        "collections/rc.rs",
         "collections/extensions.rs",
         "collections/option.rs",
         "collections/type_hash.rs",

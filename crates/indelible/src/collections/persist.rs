@@ -61,7 +61,7 @@ use std::sync::atomic;
 /// ```compile_fail,E0277
 /// #[derive(indelible::Persist)]
 /// #[repr(C)]
-/// struct Shared { data: std::rc::Rc<u64> } // counted in this process
+/// struct Shared { data: std::rc::Rc<u64> } // counted in this process: use PRc
 /// ```
 /// ```compile_fail,E0277
 /// #[derive(indelible::Persist)]
@@ -125,7 +125,7 @@ use std::sync::atomic;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in an object",
     label = "not `Persist`",
-    note = "use PString for String, PVec for Vec, PVecDeque for VecDeque, PBox for Box, PHashMap for HashMap, PBTreeMap for BTreeMap, POption for Option, PMutex for Mutex",
+    note = "use PString for String, PVec for Vec, PVecDeque for VecDeque, PBox for Box, PRc for Rc, PHashMap for HashMap, PBTreeMap for BTreeMap, POption for Option, PMutex for Mutex",
     note = "references, Rc, Arc, file handles and functions mean nothing in another process; derive Persist for your own #[repr(C)] structs"
 )]
 pub unsafe trait Persist<'h>: Sized + 'h {

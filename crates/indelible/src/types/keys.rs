@@ -27,6 +27,7 @@ impl Description {
                 | Kind::Optional(of)
                 | Kind::Alias { of, .. }
                 | Kind::Lock { value: of, .. }
+                | Kind::Shared { value: of, .. }
                 | Kind::Boxed { value: of, .. } => pending.push(*of),
                 Kind::Hashed { key, value, .. } | Kind::Ordered { key, value } => {
                     pending.extend([*key, *value])

@@ -23,6 +23,8 @@ impl Description {
             Kind::Ring(element) => format!("PVecDeque<{}>", self.name(*element)),
             Kind::Boxed { value, optional: false } => format!("PBox<{}>", self.name(*value)),
             Kind::Boxed { value, optional: true } => format!("Option<PBox<{}>>", self.name(*value)),
+            Kind::Shared { value, optional: false } => format!("PRc<{}>", self.name(*value)),
+            Kind::Shared { value, optional: true } => format!("Option<PRc<{}>>", self.name(*value)),
             Kind::Optional(value) => format!("POption<{}>", self.name(*value)),
             Kind::Hashed { key, set: true, .. } => format!("PHashSet<{}>", self.name(*key)),
             Kind::Hashed { key, value, .. } => {

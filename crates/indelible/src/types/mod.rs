@@ -98,6 +98,11 @@ pub(crate) enum Kind {
         value: TypeId,
         optional: bool,
     },
+    /// A value in a block that counts its owners, of which this is one; optional: or zero.
+    Shared {
+        value: TypeId,
+        optional: bool,
+    },
     /// A byte that says whether there is a value, then the value.
     Optional(TypeId),
     /// A hash table; a set has values without bytes.

@@ -22,6 +22,9 @@ pub(crate) trait Visitor {
     /// Bytes at an address that no description explains; `name`: their type.
     fn opaque(&mut self, _address: u64, _len: u64, _name: &str, _path: &Path<'_, '_>) {}
 
+    /// A block that counts its owners, and how many the walk found, once it has ended.
+    fn shared(&mut self, _address: u64, _counted: u64, _found: u64) {}
+
     /// Something at an address that cannot be.
     fn wrong(&mut self, address: u64, what: &str, path: &Path<'_, '_>);
 }
