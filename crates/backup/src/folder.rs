@@ -84,10 +84,7 @@ pub fn backup_file(
     let mut partial = path.as_os_str().to_owned();
     partial.push(format!(".{}.{PARTIAL}", std::process::id()));
     let partial = PathBuf::from(partial);
-    write(pool, choice, path, &partial, None, replace, progress).inspect_err(|_| {
-        // It may be on a full disk.
-        let _ = fs::remove_file(&partial);
-    })
+    write(pool, choice, path, &partial, None, replace, progress).inspect_err(|_| remove_partial(&partial))
 }
 
 /// Keeps what a backup into a folder that failed has written, if the next one can go on from there.
@@ -137,6 +134,11 @@ fn write_partial(
         let _ = fs::remove_file(partial);
     }
     made
+}
+
+/// Removes a file that will not be whole: it may be on a full disk.
+pub(crate) fn remove_partial(partial: &Path) {
+    let _ = fs::remove_file(partial);
 }
 
 /// Gives a durable file its name, durably. Without `replace` nothing loses that name.

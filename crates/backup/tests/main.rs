@@ -8,3 +8,4 @@ mod rebase;
 mod round_trip;
 mod sealed;
 mod support;
+mod transfer;

@@ -6,6 +6,7 @@ use super::allocator::Allocator;
 use super::check::{HeapFinding, check};
 use super::directory::Directory;
 use super::error::{HeapError, Result};
+use super::far::KnownEntries;
 use super::gate::{Closed, Gate, Refused};
 use super::layout::PAGE;
 use super::root::{Root, TypeInfo};
@@ -16,7 +17,7 @@ use super::walk::{Block, HeapStats, chunk_blocks, count};
 use super::window::Window;
 use crate::dirty::DirtyLines;
 use std::ptr::NonNull;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// How a heap is used.
@@ -90,8 +91,10 @@ impl Quiet<'_> {
 
 /// See the module. All threads may use it at once.
 pub(crate) struct RawHeap {
-    allocator: Allocator,
+    pub(super) allocator: Allocator,
     options: HeapOptions,
+    /// What is known of the table of other objects.
+    pub(super) far: Mutex<KnownEntries>,
     gate: Gate,
 }
 
@@ -131,7 +134,8 @@ impl RawHeap {
         }
         let reach = reach as u64 / PAGE;
         let debug = options.debug && window.writable;
-        Ok(RawHeap { allocator: Allocator::open(window, reach, debug)?, options, gate: Gate::default() })
+        let allocator = Allocator::open(window, reach, debug)?;
+        Ok(RawHeap { allocator, options, far: Mutex::default(), gate: Gate::default() })
     }
 
     pub(crate) fn options(&self) -> HeapOptions {
@@ -143,7 +147,7 @@ impl RawHeap {
         self.options.grow
     }
 
-    fn window(&self) -> &Window {
+    pub(super) fn window(&self) -> &Window {
         &self.allocator.shared.window
     }
 
