@@ -23,7 +23,10 @@ fn main() -> indelible::Result<()> {
             make_line(&open(&pools[0])?, &open(&pools[1])?)
         }
         Some((_, pools)) => walk(pools),
-        None => Ok(println!("links make ONE TWO, or links walk POOL...")),
+        None => {
+            println!("links make ONE TWO, or links walk POOL...");
+            Ok(())
+        }
     }
 }
 
@@ -65,8 +68,10 @@ fn walk(pools: &[String]) -> indelible::Result<()> {
         print!("{}", String::from_utf8_lossy(&city.name).trim_end_matches('\0'));
         match city.follow(city.next)? {
             Some(next) => city = next,
-            None => return Ok(println!()),
+            None => break,
         }
         print!(", ");
     }
+    println!();
+    Ok(())
 }

@@ -4,8 +4,8 @@ use super::allocation_bytes::AllocationBytes;
 use super::chunk::{get, largest};
 use super::directory::Directory;
 use super::error::{HeapError, Result};
-use super::far;
 use super::layout::{CHUNK_PAGES, Entry, Kind, PAGE, Use, allocation};
+use super::others;
 use super::root_record::{pages_of, read};
 use super::roots;
 use super::window::Window;
@@ -196,7 +196,7 @@ impl Check {
 
     /// The table of other objects.
     fn far(&mut self, directory: &Directory<'_>) {
-        let (pages, findings) = far::check(directory);
+        let (pages, findings) = others::check(directory);
         for page in pages {
             if self.meta.remove(&page) != Some(1) {
                 self.say(page.saturating_mul(PAGE), "a page of the table of other objects is not its own");

@@ -29,6 +29,7 @@ mod guard;
 pub mod layout;
 mod leaked;
 mod open;
+mod others;
 mod pages;
 mod psync;
 mod raw;
@@ -71,6 +72,7 @@ pub(crate) use chain::{
     link as link_extension, nested,
 };
 pub(crate) use error::HeapError;
+pub(crate) use far::built_in;
 pub(crate) use growth::Growable;
 pub(crate) use raw::{Extent, Quiet, RawHeap};
 pub(crate) use reclaim::Reclaimed;

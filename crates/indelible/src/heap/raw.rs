@@ -6,9 +6,9 @@ use super::allocator::Allocator;
 use super::check::{HeapFinding, check};
 use super::directory::Directory;
 use super::error::{HeapError, Result};
-use super::far::KnownEntries;
 use super::gate::{Closed, Gate, Refused};
 use super::layout::PAGE;
+use super::others::OtherObjects;
 use super::root::{Root, TypeInfo};
 use super::roots;
 use super::state::Inner;
@@ -16,8 +16,9 @@ use super::surroundings::Audit;
 use super::walk::{Block, HeapStats, chunk_blocks, count};
 use super::window::Window;
 use crate::dirty::DirtyLines;
+use crate::far::FarEntry;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 /// How a heap is used.
@@ -93,8 +94,7 @@ impl Quiet<'_> {
 pub(crate) struct RawHeap {
     pub(super) allocator: Allocator,
     options: HeapOptions,
-    /// What is known of the table of other objects.
-    pub(super) far: Mutex<KnownEntries>,
+    others: OtherObjects,
     gate: Gate,
 }
 
@@ -135,7 +135,7 @@ impl RawHeap {
         let reach = reach as u64 / PAGE;
         let debug = options.debug && window.writable;
         let allocator = Allocator::open(window, reach, debug)?;
-        Ok(RawHeap { allocator, options, far: Mutex::default(), gate: Gate::default() })
+        Ok(RawHeap { allocator, options, others: OtherObjects::default(), gate: Gate::default() })
     }
 
     pub(crate) fn options(&self) -> HeapOptions {
@@ -333,6 +333,31 @@ impl RawHeap {
             return Err(HeapError::ReadOnly);
         }
         roots::remove(&self.allocator.shared, name)
+    }
+
+    /// The entry for another object with this number.
+    pub(crate) fn far_entry(&self, index: u32) -> Result<FarEntry> {
+        OtherObjects::entry(&self.allocator.shared, index)
+    }
+
+    /// All entries for other objects that are in use, by their numbers.
+    pub(crate) fn far_entries(&self) -> Result<Vec<(u32, FarEntry)>> {
+        OtherObjects::all(&self.allocator.shared)
+    }
+
+    /// Number of the entry, which is added if it is not there.
+    pub(crate) fn far_index(&self, entry: &FarEntry) -> Result<u32> {
+        self.others.index(&self.allocator.shared, entry)
+    }
+
+    /// Has the entry with this number lead elsewhere, with all pointers through it (S2.10).
+    pub(crate) fn retarget(&self, index: u32, entry: &FarEntry) -> Result<()> {
+        self.others.retarget(&self.allocator.shared, index, entry)
+    }
+
+    /// Takes entries away that no pointer needs; returns how many there were.
+    pub(super) fn remove_entries(&self, needed: &dyn Fn(u32) -> bool) -> Result<u32> {
+        self.others.remove(&self.allocator.shared, needed)
     }
 
     pub(crate) fn roots(&self) -> Result<Vec<Root>> {

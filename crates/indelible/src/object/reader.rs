@@ -144,6 +144,11 @@ impl ReadCore {
             .map_or(NonNull::<u8>::dangling().as_ptr().cast_const(), |shadow| shadow.base().as_ptr())
     }
 
+    /// The ID, while it is attached; beside a writer that of what is read.
+    pub(crate) fn id(&self) -> Option<[u8; 16]> {
+        Some(self.reader.as_ref()?.object().entry.id)
+    }
+
     pub(crate) fn len(&self) -> usize {
         if self.shadow.is_none() {
             return 0;
@@ -211,7 +216,7 @@ impl ReadObject {
 
     /// The ID, while it is attached.
     pub(crate) fn id(&self) -> Option<[u8; 16]> {
-        Some(self.core.reader.as_ref()?.object().entry.id)
+        self.core.id()
     }
 
     /// Size in bytes.

@@ -87,7 +87,8 @@ impl Space {
         let heap = attached.free_heap_mut(STORE)?;
         let block = heap.aligned_block(align_of::<T>().max(16), size_of::<T>().max(1))?;
         let offset = (block.addr().get() - heap.attached().as_ptr().addr()) as u64;
-        heap.stored(&[block.addr().get()..block.addr().get() + size_of::<T>()]);
+        let stored = block.addr().get()..block.addr().get() + size_of::<T>();
+        heap.stored(&[stored]);
         let range = attached.now();
         // SAFETY: a block of an object whose values have no invariants beyond their bits; the space is borrowed exclusively.
         let at = unsafe { range.value_mut::<T>(offset) };
@@ -113,7 +114,8 @@ impl Space {
         let heap = attached.free_heap_mut(STORE)?;
         let address = range.base() + offset as usize;
         heap.expect_block(address, size_of::<T>())?;
-        heap.stored(&[address..address + size_of::<T>()]);
+        let stored = address..address + size_of::<T>();
+        heap.stored(&[stored]);
         // SAFETY: a block of an object whose values have no invariants beyond their bits; the space is borrowed exclusively.
         match unsafe { range.value_mut(offset) } {
             Ok(value) => Ok(value),

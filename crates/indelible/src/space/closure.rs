@@ -30,7 +30,7 @@ pub struct Dangling {
     pub entry: Option<(u32, FarEntry)>,
     /// The pointer, if it is one of a described value.
     pub pointer: Option<FarPointer>,
-    /// What is wrong.
+    /// The reason.
     pub what: String,
 }
 

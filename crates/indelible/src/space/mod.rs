@@ -240,7 +240,7 @@ impl Space {
         self.attached.iter().map(|attached| attached.id).collect()
     }
 
-    /// The value that a pointer leads to which lies in the object `home`. What is reached first is attached for reading.
+    /// The value that a pointer leads to which lies in the object `home`. An object that is reached for the first time is attached for reading.
     ///
     /// The rights of its entry are a request: stores are refused later, when they are made, and not now.
     ///
@@ -272,7 +272,7 @@ impl Space {
         Ok(At::of(self, home, value))
     }
 
-    /// What entry `index` of an object leads to.
+    /// The place that entry `index` of an object leads to.
     #[cold]
     #[inline(never)]
     fn look_up<'s>(&'s self, home: &'s Attached, index: u32) -> Result<&'s Link> {

@@ -2,10 +2,10 @@
 
 use super::attached::Attached;
 use super::{FOLLOW, Space};
-use crate::error::{Error, ErrorKind, FarError, Result};
+use crate::error::{FarError, Result};
 use crate::far::FarTarget;
+use crate::heap::built_in;
 use crate::pool::Pool;
-use crate::pool::Stat;
 
 /// Finds objects by names that mean something to it: in a folder of names, a database, an environment.
 ///
@@ -29,7 +29,7 @@ pub trait Resolver: Send + Sync {
     /// The object of that name; `None` if there is none.
     ///
     /// # Errors
-    /// Whatever keeps it from finding out.
+    /// Any that keeps it from finding out.
     fn resolve(&self, pools: &[Pool], name: &str) -> Result<Option<FarTarget>>;
 }
 
@@ -61,15 +61,15 @@ impl Space {
                 FarTarget::Object(id) => return Ok(*id),
                 FarTarget::Name { resolver, name } => (resolver, name),
             };
-            let found = match (self.resolvers.get(resolver), resolver.as_str()) {
-                (Some(resolver), _) => resolver.resolve(&self.pools, name)?,
-                (None, "name") => by_name(&self.pools, name)?,
-                (None, "pool") => by_pool(&self.pools, name)?,
-                (None, "latest") => latest(&self.pools, name)?,
-                (None, _) => {
-                    let why = format!("the space has no resolver {resolver:?}");
-                    return Err(home.error(FOLLOW, FarError::Name { target: target.to_string(), why }));
-                }
+            let found = match self.resolvers.get(resolver) {
+                Some(resolver) => resolver.resolve(&self.pools, name)?,
+                None => match built_in(&self.pools, resolver, name)? {
+                    Some(found) => found,
+                    None => {
+                        let why = format!("the space has no resolver {resolver:?}");
+                        return Err(home.error(FOLLOW, FarError::Name { target: target.to_string(), why }));
+                    }
+                },
             };
             target = found.ok_or_else(|| {
                 let why = "there is no such object".to_owned();
@@ -78,50 +78,4 @@ impl Space {
         }
         Err(home.error(FOLLOW, FarError::Cycle { first: first.to_string(), most: MOST }))
     }
-}
-
-/// The object of that name, if the pool has it.
-fn stat(pool: &Pool, name: &str) -> Result<Option<Stat>> {
-    match pool.stat(name) {
-        Ok(stat) => Ok(Some(stat)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn target(stat: Option<Stat>) -> Option<FarTarget> {
-    stat.map(|stat| FarTarget::Object(stat.id))
-}
-
-fn by_name(pools: &[Pool], name: &str) -> Result<Option<FarTarget>> {
-    let found = pools.iter().find_map(|pool| stat(pool, name).transpose()).transpose()?;
-    Ok(target(found))
-}
-
-fn by_pool(pools: &[Pool], name: &str) -> Result<Option<FarTarget>> {
-    for pool in pools {
-        let names = [pool.info()?.label, pool.path().to_string_lossy().into_owned()];
-        let rest = names
-            .iter()
-            .filter(|known| !known.is_empty())
-            .find_map(|known| name.strip_prefix(known.as_str())?.strip_prefix(':'));
-        if let Some(object) = rest {
-            return Ok(target(stat(pool, object)?));
-        }
-    }
-    Ok(None)
-}
-
-fn latest(pools: &[Pool], prefix: &str) -> Result<Option<FarTarget>> {
-    let mut newest: Option<Stat> = None;
-    for pool in pools {
-        // One that is damaged is no candidate, and no reason to find nothing.
-        for found in pool.list().filter_map(|found: Result<Stat, Error>| found.ok()) {
-            let newer = |than: &Stat| (found.created, &found.name) > (than.created, &than.name);
-            if found.name.starts_with(prefix) && !found.snapshot && newest.as_ref().is_none_or(newer) {
-                newest = Some(found);
-            }
-        }
-    }
-    Ok(target(newest))
 }

@@ -1,4 +1,4 @@
-//! What objects lead to, and pointers that lead nowhere.
+//! Objects that others lead to, and pointers that lead nowhere.
 
 use crate::entries::by_name;
 use crate::graph::{Node, another, list, made};
@@ -11,7 +11,7 @@ fn world() -> World {
 
 /// A chain of objects, a ring, and one that nothing leads to: what is reached from each of them.
 #[test]
-pub fn what_objects_lead_to_is_reached_through_any_number_of_them() {
+pub fn objects_are_reached_through_any_number_of_others() {
     let world = world();
     let (one, two) = (world.format(), another(&world, "two.pmo"));
     let (mut space, ids) = made(&[&one, &two], &["a", "b", "c", "d", "e", "apart"]);

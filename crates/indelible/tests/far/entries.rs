@@ -66,7 +66,7 @@ fn the_last_entry_has_number_2_24_less_1() {
     let pool = world.options().format(world.dir().join("large.pmo"), 1 << 30).unwrap();
     let mut heap = heap(&pool, "o", 700 << 20);
     const MOST: u32 = (1 << 24) - 1;
-    // What 16,777,214 calls would leave, in a moment: the count of entries, and the leaf of the last ones.
+    // As 16,777,214 calls would leave it, in a moment: the count of entries, and the leaf of the last ones.
     heap.far_index(&by_id(1)).unwrap();
     heap.psync().unwrap();
     let mut object = heap.into_object();

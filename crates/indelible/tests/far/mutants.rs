@@ -24,7 +24,7 @@ watches! {
         spaces::a_pointer_beyond_a_shorter_object_is_an_error;
     FarCacheKept: graph::s2_10_one_entry_retargets_all_pointers_through_it,
         names::s2_10_an_entry_with_a_name_gets_an_id_and_back;
-    FarClosureShort: closure::what_objects_lead_to_is_reached_through_any_number_of_them,
+    FarClosureShort: closure::objects_are_reached_through_any_number_of_others,
         closure::a_whole_list_is_reached_from_its_first_object;
 }
 

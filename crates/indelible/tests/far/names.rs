@@ -50,7 +50,7 @@ fn s2_11_names_are_bound_when_they_are_followed_and_again_on_request() {
     object(&mut Space::new(), &one, "lib", 3);
     assert_eq!(space.get(&ids[0], by_pool).unwrap().value, 2);
     assert_eq!(space.get(&ids[0], name).unwrap().value, 3);
-    // What was found stays, until somebody asks again.
+    // A name that was looked up stays, until somebody asks again.
     assert_eq!(space.get(&ids[0], latest).unwrap().value, 1);
     space.resolve_again();
     assert_eq!(space.get(&ids[0], latest).unwrap().value, 2, "as new, and behind it by name");
@@ -104,7 +104,7 @@ fn s2_11_programs_add_resolvers_and_bad_ones_are_errors() {
     assert_eq!(by_name("data"), named("name", "data"));
 }
 
-/// What is changed is looked up again at once.
+/// An entry that is changed is looked up again at once.
 #[test]
 pub fn s2_10_an_entry_with_a_name_gets_an_id_and_back() {
     let world = world();

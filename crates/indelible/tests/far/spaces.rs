@@ -1,4 +1,4 @@
-//! What a space refuses, and what it finds once that was mended.
+//! A space refuses pointers that lead nowhere, and finds their targets once that was mended.
 
 use crate::graph::{Node, another, list, made, values, walked};
 use crate::support::{Ground, World, everywhere};

@@ -8,10 +8,21 @@ use super::super::check::HeapFinding;
 use super::super::error::HeapError;
 use super::super::root::Root;
 use super::super::walk::Block;
-use super::public::FarPointer;
 use crate::far::Far;
 use crate::types::walk::{Memory, Visitor, Walk, Walked};
 use crate::types::{Description, Path};
+
+/// A far pointer of a described value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FarPointer {
+    /// Offset of the pointer in the object, in bytes.
+    pub offset: u64,
+    /// The way to it: `list.next`.
+    pub path: String,
+    /// The pointer.
+    pub to: Far<()>,
+}
 
 /// Result of [`Heap::compact_far`](crate::Heap::compact_far).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,24 +5,12 @@ use super::super::error::HeapError;
 use super::super::raw::RawHeap;
 use super::super::read::ReadHeap;
 use super::super::writer::Heap;
-use super::compact::{Compacted, Pointers, pointers};
+use super::compact::{Compacted, FarPointer, Pointers, pointers};
 use crate::error::{Cause, Result};
-use crate::far::{Far, FarEntry};
+use crate::far::FarEntry;
 use crate::types::walk::Memory;
 use indelible_store::Mutant;
 use std::collections::HashSet;
-
-/// A far pointer of a described value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FarPointer {
-    /// Offset of the pointer in the object, in bytes.
-    pub offset: u64,
-    /// The way to it: `list.next`.
-    pub path: String,
-    /// The pointer.
-    pub to: Far<()>,
-}
 
 /// Pages that an entry may need: the table's own, one of leaves, a leaf, one for names.
 const PAGES: usize = 4;
