@@ -105,6 +105,41 @@ fn the_page_on_transactions_is_true_for_rust() {
     }
 }
 
+/// The page on far pointers: its program is an example, and its commands do what it says.
+#[test]
+fn the_page_on_far_pointers_is_true() {
+    let page = include_str!("../../docs/cookbook/far.md");
+    let programs: Vec<_> = blocks(page).into_iter().filter(|(kind, _)| kind == "rust").collect();
+    assert_eq!(programs, [("rust".to_owned(), include_str!("../src/links.rs").to_owned())]);
+    let cargo = std::process::Command::new("cargo").arg("--version").output();
+    if !cargo.is_ok_and(|output| output.status.success()) {
+        indelible_testing::not_tested("the cookbook's page on far pointers: this user cannot run cargo here");
+        return;
+    }
+    let (folder, bin) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bin = bin.path().join("bin");
+    install_tool(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap(), &bin);
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_links"), bin.join("links")).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut commands = 0;
+    for (_, block) in blocks(page).into_iter().filter(|(kind, _)| kind == "console") {
+        for step in block.split("$ ").skip(1) {
+            let (command, expected) = step.split_once('\n').unwrap();
+            let mut shell = std::process::Command::new("sh");
+            shell.current_dir(folder.path()).args(["-c", command]).env("PATH", &path);
+            let output = shell.env_remove("PMO_POOL").output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(
+                (String::from_utf8_lossy(&output.stdout).into_owned(), said),
+                (expected.to_owned(), String::new()),
+                "{command}"
+            );
+            commands += 1;
+        }
+    }
+    assert!(commands > 10, "{commands}");
+}
+
 /// The tool as the workspace's tests have it: built for them already, with its dependencies.
 fn install_tool(project: &Path, bin: &Path) {
     let mut build = std::process::Command::new("cargo");

@@ -13,6 +13,7 @@ mod heaps;
 mod leds;
 mod objects;
 mod output;
+mod references;
 mod sealing;
 mod signing;
 mod snapshots;

@@ -291,6 +291,20 @@ mutants! {
         EvictedOutsideGate,
     }
 
+    /// Of pointers from object to object, in the mapped half: `crates/indelible/tests/far` looks for them.
+    FAR {
+        /// An entry of the table of other objects is not marked as dirty, so that a psync makes a pointer durable without it.
+        FarEntryUnmarked,
+        /// An entry that was taken away is used again for another object while pointers through it are there.
+        FarEntryInUseFreed,
+        /// A far pointer is followed to wherever its offset is, though the object ends before.
+        FarBeyondFollowed,
+        /// A far pointer is followed to the object that its entry named once, though the entry was changed.
+        FarCacheKept,
+        /// A stream of objects leaves out an object that is reached through others alone.
+        FarClosureShort,
+    }
+
     /// Of data that survive a change of their types, in the mapped half: tests of that half look for them.
     RETENTION {
         /// The fingerprint of a type leaves the structs within it out.

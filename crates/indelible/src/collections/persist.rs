@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 
 use super::layout::Layout;
+use crate::far::Far;
 pub use crate::heap::Bounds;
 use crate::plain::Plain;
 use crate::relative::Relative;
@@ -233,6 +234,7 @@ macro_rules! pointer {
 
 pointer!(*mut T, "*mut ", false; *const T, "*const ", false; Option<NonNull<T>>, "*mut ", false);
 pointer!(atomic::AtomicPtr<T>, "atomic *mut ", true; Relative<T>, "relative *mut ", false; TxPtr<T>, "*mut ", false);
+pointer!(Far<T>, "far ", false);
 
 /// Last part of a type's name, in one word: what raw pointers point at need not be `Persist`.
 fn target<T>() -> String {
