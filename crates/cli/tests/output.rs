@@ -188,7 +188,7 @@ fn wrong_arguments_are_told_in_words_that_help() {
     for size in ["0", "1", "1023K", "33T"] {
         pmo(["format", new, "--size", size]).fails(2, "between 1 MiB and 32 TiB");
         assert!(!rig.path("new.pmo").exists());
-        // What is there stays.
+        // An object that is there stays.
         pmo(["format", rig.pool.to_str().expect("text"), "--force", "--size", size])
             .fails(2, "between 1 MiB and 32 TiB");
     }
