@@ -9,3 +9,4 @@ mod rebase;
 mod round_trip;
 mod sealed;
 mod support;
+mod transfer;

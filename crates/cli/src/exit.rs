@@ -54,7 +54,9 @@ impl From<ErrorKind> for Exit {
                 Exit::Damaged
             }
             ErrorKind::Held | ErrorKind::Busy => Exit::Busy,
-            ErrorKind::NoPool | ErrorKind::NotFound | ErrorKind::VolatileGone => Exit::NotFound,
+            ErrorKind::NoPool | ErrorKind::NotFound | ErrorKind::VolatileGone | ErrorKind::Dangling => {
+                Exit::NotFound
+            }
             ErrorKind::ReadOnly
             | ErrorKind::ObjectReadOnly
             | ErrorKind::WrongKey

@@ -43,9 +43,9 @@ mod _indelible {
     #[pymodule_export]
     use super::psync::psync_all;
     #[pymodule_export]
-    use super::seal_key::SealKey;
+    use super::seal_key::{SealKey, verify_key};
     #[pymodule_export]
-    use super::sealed::{_reencrypt, _resize, _set_anchor};
+    use super::sealed::{_change_signer, _reencrypt, _resize, _set_anchor};
     #[pymodule_export]
     use super::tool::{mkpmo, pmo};
 

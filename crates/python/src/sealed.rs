@@ -2,8 +2,9 @@
 
 use crate::keys::Keys;
 use crate::pool::Pool;
-use crate::seal_key::SealKey;
+use crate::seal_key::{SealKey, sign_key};
 use pyo3::prelude::*;
+use std::path::PathBuf;
 
 /// See `Pool.resize`.
 #[pyfunction]
@@ -43,4 +44,17 @@ pub(crate) fn _set_anchor(
 ) -> PyResult<()> {
     let (key, seal) = (key.unwrap_or_default(), &seal.get().key);
     pool.get().with(pool.py(), "set the anchor of", |pool| pool.set_anchor(name, key, seal))
+}
+
+/// See `Pool.change_signer`.
+#[pyfunction]
+pub(crate) fn _change_signer(
+    pool: &Bound<'_, Pool>,
+    name: &str,
+    path: PathBuf,
+    seal: &Bound<'_, SealKey>,
+    key: Option<&[u8]>,
+) -> PyResult<()> {
+    let (key, seal, new) = (key.unwrap_or_default(), &seal.get().key, sign_key(pool.py(), &path)?);
+    pool.get().with(pool.py(), "change the sign key of", |pool| pool.change_signer(name, key, seal, &new))
 }

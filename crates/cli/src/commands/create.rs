@@ -29,8 +29,10 @@ Examples:
 
   pmo create data.pmo secrets 1M --sealed --seal-key-file secrets.key
   pmo create data.pmo diary 1M --sealed --seal-passphrase
+  pmo create data.pmo prices 1M --sealed --seal-key-file r.key --sign-key-file w.key
 
 A sealed object is encrypted in the pool: without its seal key nobody reads it, or changes it unnoticed. \
+With a sign key, who has a seal key alone reads it and does not forge it. \
 Snapshots, copies and backups of it are sealed as it is, and made without its seal key.
 
 Keys of objects that are not sealed are a guard rail against mistakes: who can read the pool's file can \

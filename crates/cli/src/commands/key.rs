@@ -1,6 +1,7 @@
 //! `pmo key`: the keys that open a sealed object.
 
 use super::rotate::{self, Anchor, Rotate};
+use super::signer::{self, Sign, Verifier};
 use crate::context::Context;
 use crate::ends::Ends;
 use crate::failure::{Result, object};
@@ -30,6 +31,7 @@ Examples:
   pmo key rotate data.pmo ledger --seal-passphrase-file phrase
   pmo key anchor data.pmo ledger --seal-passphrase-file phrase --anchor /mnt/token/ledger
   pmo key anchor data.pmo ledger --seal-passphrase-file phrase --anchor tpm:0x1800042:ledger.anchor
+  pmo key verifier --sign-key-file writer.key > writer.pub
 
 JSON of list:
   [{\"slot\":0,\"kind\":\"key file\",\"label\":\"\",\"created\":\"2025-01-01T00:00:00Z\",\"expires\":null,\"expired\":false,\"damaged\":false}]")]
@@ -50,6 +52,8 @@ enum What {
     Remove(Remove),
     Rotate(Rotate),
     Anchor(Anchor),
+    Verifier(Verifier),
+    Sign(Sign),
 }
 
 #[derive(Debug, Args)]
@@ -124,6 +128,8 @@ pub fn run(context: &Context, args: &Key) -> Result {
         What::Remove(args) => remove(context, args),
         What::Rotate(args) => rotate::rotate(context, args),
         What::Anchor(args) => rotate::anchor(context, args),
+        What::Verifier(args) => signer::verifier(context, args),
+        What::Sign(args) => signer::sign(context, args),
     }
 }
 

@@ -29,7 +29,7 @@ pub use create_options::CreateOptions;
 pub use info::{LaneUse, Logged, PoolInfo, Stat, State};
 pub use lifetimes::Tie;
 pub use options::{MediumKind, PoolOptions, Tracking};
-pub use seal_key::SealKey;
+pub use seal_key::{SealKey, SignKey, VerifyKey};
 pub use seals::BrokenPage;
 pub use thin::{BadKeep, Keep};
 

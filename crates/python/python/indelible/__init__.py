@@ -50,7 +50,7 @@ from ._errors import (
     VolatileGone,
     WrongKey,
 )
-from ._indelible import Object, SealKey, __version__
+from ._indelible import Object, SealKey, __version__, verify_key
 from ._open import open
 from ._pool import Pool
 from ._psync import psync
@@ -109,6 +109,7 @@ __all__ = [
     "audit",
     "open",
     "psync",
+    "verify_key",
 ]
 
 # As programs name them: in tracebacks, help and pickles.

@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Literal, TypeVar, overload
 
-from . import _array, _indelible, _registry
+from . import _array, _registry
 from ._array import Array
 from ._checkpoints import Checkpoints
 from ._dict import Dict
 from ._errors import Error, Exists, Gone, Held, Mismatch, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
-from ._indelible import Object, SealKey, _reencrypt, _resize, _set_anchor, psync_all
+from ._indelible import Object, SealKey, psync_all
 from ._layout import MAGIC, Layout, Order, layout
-from ._table import Collected, Difference, KeySlot, Stat, Tie
+from ._sealed import SealedPool
+from ._table import Collected, Difference, Stat, Tie
 
 Mode = Literal["r", "r+", "w+"]
 
@@ -31,7 +32,7 @@ _A = TypeVar("_A", Object, Dict)
 _PURPOSES: tuple[_registry.Purpose, ...] = ("store", "lock", "follow")
 
 
-class Pool(_indelible.Pool):
+class Pool(SealedPool):
     """A pool: one formatted file or device full of named objects. Made by `indelible.open`; a context manager."""
 
     def list(self) -> list[Stat]:
@@ -319,27 +320,6 @@ class Pool(_indelible.Pool):
     def ties(self, name: str) -> builtins.list[Tie]:
         """The objects that an object is tied to, as far as they are still there."""
         return [Tie(*tie) for tie in self._ties(name)]
-
-    def key_slots(self, name: str, *, key: bytes | None = None) -> builtins.list[KeySlot]:
-        """The keys that open a sealed object, whoever has it attached; needs none of them."""
-        return [KeySlot(*slot) for slot in self._key_slots(name, key)]
-
-    def resize(self, name: str, size: int, *, key: bytes | None = None, seal: SealKey | None = None) -> None:
-        """Gives an object that nobody has attached another size; a sealed one by one of its seal keys."""
-        _resize(self, name, size, key, seal)
-
-    def reencrypt(self, name: str, seals: Iterable[SealKey], *, key: bytes | None = None) -> None:
-        """Seals all of a sealed object, which nobody has attached, anew, by a new key, which `seals` open, each in its slot; all other slots go, so that
-        nobody who had another key reads what is psynced from then on. The first of them opens the object. It needs its space once more meanwhile; a
-        crash leaves the former key or the new one, and all of the object.
-        """
-        _reencrypt(self, name, list(seals), key)
-
-    def set_anchor(self, name: str, *, seal: SealKey, key: bytes | None = None) -> None:
-        """Takes the present state of a sealed object, which nobody has attached, for the newest, whatever the anchor of `seal` was told: for a state that was
-        put back on purpose, an anchor that was lost, or another anchor. If `seal` has no anchor, the object has none from then on.
-        """
-        _set_anchor(self, name, seal, key)
 
     def collect(self) -> Collected:
         """Merges what objects rest on and nothing else needs, and removes deleted objects that nobody has any more, volatile ones of an
