@@ -162,7 +162,7 @@ impl WordHeap {
             }
         }
         for page in &empty {
-            words.store(page * PAGE + offset_of!(SpanHeader, magic) as u64 & !7, 0)?;
+            words.store((page * PAGE + offset_of!(SpanHeader, magic) as u64) & !7, 0)?;
             self.free_pages(words, *page, Kind::Span)?;
         }
         Ok(!empty.is_empty())
