@@ -54,11 +54,11 @@ struct Found<'t, K, V> {
     path: Vec<&'t TxCell<u64>>,
     /// The cell that leads to it: the last of the path, or the link of the key of the same hash before it.
     link: &'t TxCell<u64>,
-    leaf: Option<Held<'t, K, V>>,
+    leaf: Option<At<'t, K, V>>,
 }
 
-/// A key that is there, and where.
-type Held<'t, K, V> = (TxPtr<Leaf<K, V>>, &'t Leaf<K, V>);
+/// A key, and where it is.
+type At<'t, K, V> = (TxPtr<Leaf<K, V>>, &'t Leaf<K, V>);
 
 impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
     /// Whether there is no key.
@@ -150,7 +150,7 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
             if other == hash {
                 next = there;
             } else {
-                last = self.part(tx, last, (hash, other), found.path.len() as u64)?;
+                last = self.part(tx, (last, there), found.path.len() as u64, [hash, other])?;
             }
         }
         let leaf = Leaf {
@@ -164,22 +164,20 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         Ok(None)
     }
 
-    /// Makes branches from the way `last` on, at a level, to the one at which two hashes part; the key of the other hash, which is there, goes to its way. Returns the way of
-    /// the first one, in which nothing is.
+    /// Puts branches before the key that a way leads to, until the way of a hash parts from that of its own: the former.
     fn part<'t>(
         &self,
         tx: &mut Tx<'t>,
-        mut last: &'t TxCell<u64>,
-        (hash, other): (u64, u64),
-        from: u64,
+        (mut last, there): (&'t TxCell<u64>, u64),
+        level: u64,
+        [hash, other]: [u64; 2],
     ) -> Result<&'t TxCell<u64>> {
-        let there = tx.read(last)?;
-        for level in from..LEVELS {
+        for level in level..LEVELS {
             let branch = tx.alloc_beside(self, Branch::bare())?;
             tx.write(last, branch.address() | BRANCH)?;
             let branch = tx.at(branch)?;
-            last = way(branch, hash, level);
             let others = way(branch, other, level);
+            last = way(branch, hash, level);
             if !std::ptr::eq(last, others) {
                 tx.write(others, there)?;
                 return Ok(last);
