@@ -7,6 +7,7 @@ use indelible::Error;
 use indelible_backup::BackupError;
 use indelible_store::error::StoreError;
 use serde::Serialize;
+use std::error::Error as _;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -63,6 +64,14 @@ impl Failure {
             _ => Exit::Failed,
         };
         Failure::said(exit, format!("cannot {action} {}: {error}", path.display()), None)
+    }
+
+    /// A key file that is not there, or not readable, is said as any other file; other errors are those of the key.
+    pub fn key_file(what: &str, path: &Path, error: Error) -> Self {
+        match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
+            Some(system) => Failure::file(&format!("read the {what} from"), path, system),
+            None => error.into(),
+        }
     }
 
     /// The same with other help.
