@@ -553,8 +553,8 @@ pmo_seal_key *pmo_seal_key_signed_by(const pmo_seal_key *seal, const char *path)
  * is not signed by that is PMO_ERR_DAMAGED. */
 pmo_seal_key *pmo_seal_key_verified_by(const pmo_seal_key *seal, const char *digits);
 
-/** The key that verifies what the key file at path signs, as 64 digits and a zero. No secret. */
-int pmo_verify_key(const char *path, char digits[65]);
+/** The key that verifies what the key file at path signs, as 64 digits and a zero: digits has room for 65 bytes. No secret. */
+int pmo_verify_key(const char *path, char *digits);
 
 /** Overwrites a key and frees it. Objects that it opened stay attached. */
 int pmo_seal_key_free(pmo_seal_key *seal);
