@@ -5,11 +5,10 @@ use crate::anchor::{AnchorArgs, PATIENCE};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::passphrase;
+use crate::signing::SignArgs;
 use clap::Args;
 use indelible::{ErrorKind, Keep, Object, Pool, ReadObject, SealKey};
-use std::error::Error;
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -21,6 +20,9 @@ const TPM: &str = "/dev/tpmrm0";
 pub struct SealArgs {
     #[command(flatten)]
     key: OneKey,
+
+    #[command(flatten)]
+    sign: SignArgs,
 
     #[command(flatten)]
     anchor: AnchorArgs,
@@ -135,12 +137,17 @@ impl SealArgs {
     /// The key of an object that exists; `None`: none was given.
     pub fn read(&self) -> Result<Option<SealKey>> {
         let key = self.key.source().map(|source| source.read(false)).transpose()?;
-        key.map(|key| self.anchor.with(key)).transpose()
+        key.map(|key| self.with(key)).transpose()
     }
 
     /// The key of an object that is to be made.
     pub fn for_new(&self) -> Result<SealKey> {
-        self.anchor.with(self.key.source().ok_or_else(none_given)?.read(true)?)
+        self.with(self.key.source().ok_or_else(none_given)?.read(true)?)
+    }
+
+    /// The key with the one that signs or verifies, and the anchor.
+    fn with(&self, key: SealKey) -> Result<SealKey> {
+        self.anchor.with(self.sign.with(key)?)
     }
 
     /// The anchor, if one is named.
@@ -215,9 +222,8 @@ impl Source {
             Source::PassphraseFile(path) => passphrase_file(&path),
             Source::Terminal => Ok(SealKey::passphrase(passphrase::ask(is_new)?)?),
             Source::Command(command) => Ok(SealKey::command(&command, PATIENCE)?),
-            Source::Credential(name) => {
-                SealKey::credential(&name).map_err(|error| unreadable(Path::new(&name), error))
-            }
+            Source::Credential(name) => SealKey::credential(&name)
+                .map_err(|error| Failure::key_file("seal key", Path::new(&name), error)),
             Source::Tpm(path) => Ok(SealKey::tpm(Some(&path))?),
         }
     }
@@ -225,20 +231,12 @@ impl Source {
 
 /// The key in a key file.
 pub fn key_file(path: &Path) -> Result<SealKey> {
-    SealKey::from_file(path).map_err(|error| unreadable(path, error))
+    SealKey::from_file(path).map_err(|error| Failure::key_file("seal key", path, error))
 }
 
 /// The passphrase in a file.
 pub fn passphrase_file(path: &Path) -> Result<SealKey> {
-    SealKey::passphrase_from_file(path).map_err(|error| unreadable(path, error))
-}
-
-/// A file that is not there, or not readable, is said as of any other file.
-fn unreadable(path: &Path, error: indelible::Error) -> Failure {
-    match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
-        Some(system) => Failure::file("read the seal key from", path, system),
-        None => error.into(),
-    }
+    SealKey::passphrase_from_file(path).map_err(|error| Failure::key_file("seal key", path, error))
 }
 
 /// Attaches an object for writing, by a seal key if one is given.

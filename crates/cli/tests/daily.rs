@@ -161,7 +161,7 @@ fn put_makes_a_whole_object_or_none() {
     rig.feed("put", ["big", "--create"], &vec![1; 20 << 20]).fails(8, "no room");
     assert_eq!(names(&rig), [""; 0]);
     std::fs::create_dir(rig.path("folder")).expect("made");
-    rig.pmo(["put"], ["big", "folder", "--create"]).fails(1, "cannot read folder");
+    rig.pmo(["put"], ["big", "folder", "--create"]).fails(2, "cannot read folder");
     assert_eq!(names(&rig), [""; 0]);
     let mut command = rig.command(["put"]);
     let mut put = command
@@ -350,4 +350,30 @@ fn bash_completes_names_of_objects() {
     assert!(found.lines().any(|line| line == "ledger"), "{found}");
     let found = complete("pmo rm \"$POOL\" --f", 3);
     assert!(found.contains("--force") && !found.contains("ledger"), "{found}");
+    // Of each command that takes names, and nothing but names.
+    let names = "cold\\ store\ncounters\nledger\n";
+    for (words, last) in [
+        ("cp \"$POOL\"", 3),
+        ("set \"$POOL\"", 3),
+        ("snapshot \"$POOL\" counters", 4),
+        ("rollback \"$POOL\"", 3),
+        ("diff \"$POOL\" counters", 4),
+        ("tie \"$POOL\" counters", 4),
+        ("untie \"$POOL\" counters", 4),
+        ("types \"$POOL\"", 3),
+        ("migrate --plan \"$POOL\"", 4),
+        ("top \"$POOL\"", 3),
+        ("heap roots \"$POOL\"", 4),
+        ("key list \"$POOL\"", 4),
+        ("dump \"$POOL\" object", 4),
+    ] {
+        assert_eq!(complete(&format!("pmo {words} ''"), last), names, "{words}");
+    }
+    // The shell completes paths where nothing is said; values of options, and commands, are no names.
+    for (words, last) in [("ls ''", 2), ("heap roots ''", 3), ("backup \"$POOL\" ''", 3)] {
+        assert_eq!(complete(&format!("pmo {words}"), last).trim(), "", "{words}");
+    }
+    assert_eq!(complete("pmo set \"$POOL\" counters --class ''", 5), "psync\ntransactional\n");
+    let found = complete("pmo key ''", 2);
+    assert!(found.lines().any(|line| line == "rotate") && !found.contains("ledger"), "{found}");
 }

@@ -74,7 +74,7 @@ const ROOMS: &[&[&str]] = &[
 
 const MAPPED: &[&[&str]] = &[
     &["sys", "plain", "types"],
-    &["relative"],
+    &["relative", "far"],
     &["media"],
     &["mapping", "protection"],
     &["backing", "dirty", "fault"],
@@ -84,7 +84,7 @@ const MAPPED: &[&[&str]] = &[
     &["heap"],
     &["transaction"],
     &["collections", "raw", "doctor", "maintenance"],
-    &["retention"],
+    &["retention", "space"],
 ];
 
 /// The transactional memory, whose modules name each other by `super`, so that the models can have them.
@@ -105,11 +105,11 @@ const BACKUP: &[&[&str]] = &[
     &["format"],
     &["encode", "decode"],
     &["chain"],
-    &["index", "interrupted", "part", "source"],
+    &["index", "interrupted", "part", "partial", "source"],
     &["backup"],
     &["folder"],
     &["restore"],
-    &["clone"],
+    &["clone", "transfer"],
 ];
 
 #[test]

@@ -125,6 +125,7 @@ mod set_algebra;
 mod slots;
 mod string;
 mod table;
+pub mod transactional;
 mod tree;
 mod tree_iter;
 mod type_hash;

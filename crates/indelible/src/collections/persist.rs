@@ -8,8 +8,11 @@
 #![allow(unsafe_code)]
 
 use super::layout::Layout;
+use crate::far::Far;
 pub use crate::heap::Bounds;
+use crate::plain::Plain;
 use crate::relative::Relative;
+use crate::transaction::{TxCell, TxPtr};
 use std::marker::PhantomData;
 use std::num::{
     NonZeroI8, NonZeroI16, NonZeroI32, NonZeroI64, NonZeroI128, NonZeroIsize, NonZeroU8, NonZeroU16,
@@ -230,7 +233,8 @@ macro_rules! pointer {
 }
 
 pointer!(*mut T, "*mut ", false; *const T, "*const ", false; Option<NonNull<T>>, "*mut ", false);
-pointer!(atomic::AtomicPtr<T>, "atomic *mut ", true; Relative<T>, "relative *mut ", false);
+pointer!(atomic::AtomicPtr<T>, "atomic *mut ", true; Relative<T>, "relative *mut ", false; TxPtr<T>, "*mut ", false);
+pointer!(Far<T>, "far ", false);
 
 /// Last part of a type's name, in one word: what raw pointers point at need not be `Persist`.
 fn target<T>() -> String {
@@ -275,6 +279,27 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for Wrapping<T> {
 
     fn describe(layout: &mut Layout) {
         T::describe(layout);
+    }
+
+    fn type_name(out: &mut String) {
+        T::type_name(out);
+    }
+}
+
+// SAFETY: the same bytes. No reference to them is had but by transactions, which takes its value to be any bits.
+unsafe impl<'h, T: Plain + Copy + Persist<'h>> Persist<'h> for TxCell<T> {
+    const ANY: bool = T::ANY;
+    const SHARED: bool = true;
+
+    #[inline]
+    unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
+        // SAFETY: the same bytes.
+        unsafe { T::check(at.cast(), bounds) }
+    }
+
+    fn describe(layout: &mut Layout) {
+        T::describe(layout);
+        layout.atomics = true;
     }
 
     fn type_name(out: &mut String) {

@@ -80,7 +80,7 @@ fn known_place<'h, T: Persist<'h>>(
 }
 
 /// The description of a type, which is made once.
-fn described<'h, T: Persist<'h>>() -> Arc<Described> {
+pub(super) fn described<'h, T: Persist<'h>>() -> Arc<Described> {
     static MADE: LazyLock<RwLock<HashMap<TypeId, Arc<Described>>>> = LazyLock::new(RwLock::default);
 
     let ty = type_hash::<T>();

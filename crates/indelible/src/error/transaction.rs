@@ -9,10 +9,14 @@ pub(crate) enum TransactionError {
     Conflict,
     #[error("a transaction is running on this thread")]
     Inside,
-    #[error("the cell lies in no object of the transaction")]
+    #[error("it lies in no object of the transaction")]
     Elsewhere,
     #[error("a transaction needs an object at least")]
     NoObject,
+    #[error("it lies in no heap of the transaction")]
+    NoHeap,
+    #[error("{0:#x} leads to no heap of the transaction")]
+    NoBlock(u64),
 }
 
 impl TransactionError {
@@ -20,7 +24,10 @@ impl TransactionError {
         match self {
             TransactionError::Conflict => ErrorKind::Conflict,
             TransactionError::Inside => ErrorKind::InTransaction,
-            TransactionError::Elsewhere | TransactionError::NoObject => ErrorKind::NotAttached,
+            TransactionError::Elsewhere
+            | TransactionError::NoObject
+            | TransactionError::NoHeap
+            | TransactionError::NoBlock(_) => ErrorKind::NotAttached,
         }
     }
 
@@ -32,7 +39,13 @@ impl TransactionError {
             TransactionError::Inside => {
                 "use the transaction that runs, by passing it on; psync, attach and the like come before it, or after"
             }
-            TransactionError::Elsewhere => "name the cell's object when the transaction begins",
+            TransactionError::Elsewhere => "name the object when the transaction begins",
+            TransactionError::NoHeap => {
+                "attach the object by `Pool::transactional_heap`, and name it when the transaction begins"
+            }
+            TransactionError::NoBlock(_) => {
+                "name the heap when the transaction begins, and do not follow null"
+            }
             TransactionError::NoObject => "name the objects that it uses",
         }
     }

@@ -3,7 +3,7 @@
 use crate::dirty::{Advice, Rung};
 use crate::error::Cause;
 use crate::fault::{self, PredictionDepth, PredictionParams};
-use crate::media::{self, Access, Media, MediaKind, MediumChoice, MediumModel};
+use crate::media::{self, Access, Media, MediaError, MediaKind, MediumChoice, MediumModel};
 use crate::sys::PAGE;
 use indelible_store::error::{Holder, StoreError};
 use indelible_store::format::LANES;
@@ -386,7 +386,11 @@ impl PoolOptions {
 
     /// A pool that processes have open is not pulled from under them.
     fn refuse_in_use(&self, path: &Path) -> Result<(), Cause> {
-        let media = media::open(path, &self.as_media(Access::ReadWrite))?;
+        let media = match media::open(path, &self.as_media(Access::ReadWrite)) {
+            // As mktemp makes it.
+            Err(MediaError::Empty { .. }) => return Ok(()),
+            opened => opened?,
+        };
         let device = media.device();
         let mut free = device.try_lock(LockKey::Table, LockMode::Exclusive).map_err(StoreError::from)?;
         for lane in 0..LANES {

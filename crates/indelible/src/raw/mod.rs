@@ -4,6 +4,7 @@
 //! caller keeps the rules that [`Object`](crate::Object) and [`Heap`](crate::Heap) have the compiler keep.
 
 mod extensions;
+mod far;
 mod heap;
 mod place;
 mod psync;
@@ -13,6 +14,7 @@ mod stray;
 
 pub use crate::heap::stray::{Audit, Outside, StrayPointer};
 pub use extensions::{ExtensionOf, copy_extended, extend, extension, free_extended, initial_values};
+pub use far::{add_pool, follow, remove_pool, store};
 pub use heap::{
     aligned, blocks, calloc, check, create_root, format_heap, free, heap_stats, malloc, open_heap,
     open_or_format_heap, realloc, remove_root, root, root_any, roots, usable_size,

@@ -21,6 +21,8 @@ pub struct Attached {
     memory: Option<Memory>,
     base: *const u8,
     len: usize,
+    /// The object's own, which its pointers have.
+    address: usize,
     slot: u64,
     pub(super) pool: Arc<Inner>,
     name: String,
@@ -60,12 +62,18 @@ impl Attached {
         space.commits().join(writer)?;
         space.add(View { base: base.expose_provenance(), len, object: slot });
         let memory = Some(Memory { _view: view, _closed: closed });
-        Ok(Attached { space, memory, base, len: size, slot, pool: pool.clone(), name: name.to_owned() })
+        let (pool, name) = (pool.clone(), name.to_owned());
+        Ok(Attached { space, memory, base, len: size, address, slot, pool, name })
     }
 
     /// First byte, in the mapping that is for transactions.
     pub(super) fn base(&self) -> *const u8 {
         self.base
+    }
+
+    /// The object's own address.
+    pub(super) fn address(&self) -> usize {
+        self.address
     }
 
     pub(super) fn name(&self) -> &str {
@@ -83,6 +91,15 @@ impl Attached {
 
     pub(super) fn error(&self, operation: &'static str, cause: impl Into<Cause>) -> Error {
         Error::new(operation, cause).pool(&self.pool.path).object(&self.name)
+    }
+
+    /// Waits until everything is durable that was committed in the pool.
+    pub(super) fn psync(&self) -> Result<()> {
+        let result = self.pool.alive().and_then(|()| match inside_transaction() {
+            true => Err(TransactionError::Inside.into()),
+            false => Ok(self.space.commits().flush()?),
+        });
+        result.map_err(|cause| self.error("psync", cause))
     }
 
     /// Detaches.
@@ -104,16 +121,5 @@ impl Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         let _ = self.end();
-    }
-}
-
-/// Objects that a transaction can use: each [`TxObject`](crate::TxObject).
-pub trait Transactional: private::Part {}
-
-pub(super) mod private {
-    /// Nobody else implements it: a transaction relies on what it says.
-    pub trait Part {
-        #[doc(hidden)]
-        fn attached(&self) -> &super::Attached;
     }
 }

@@ -12,6 +12,7 @@ impl Description {
             Kind::Pointer { how: Pointer::Constant, target, .. } => format!("*const {target}"),
             Kind::Pointer { how: Pointer::Atomic, target, .. } => format!("atomic *mut {target}"),
             Kind::Pointer { how: Pointer::Relative, target, .. } => format!("relative *mut {target}"),
+            Kind::Pointer { how: Pointer::Far, target, .. } => format!("far {target}"),
             Kind::Array { element, count } => format!("[{}; {count}]", self.name(*element)),
             Kind::Struct { name, .. }
             | Kind::Enum { name, .. }

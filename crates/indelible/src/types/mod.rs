@@ -10,6 +10,7 @@ mod containers;
 #[cfg(test)]
 mod damage;
 mod difference;
+pub(crate) mod far;
 mod fingerprint;
 mod follow;
 mod keys;
@@ -144,6 +145,8 @@ pub(crate) enum Pointer {
     Atomic,
     /// A distance from where it lies; zero: none.
     Relative,
+    /// The number of an entry in the object's table of other objects, and an offset ([`Far`](crate::Far)); zero: none.
+    Far,
 }
 
 /// A field of a struct, or of a variant.

@@ -132,6 +132,7 @@ impl<'t> Parser<'t> {
             "*const" => self.pointer(Pointer::Constant),
             "atomic" => self.pointer_of("*mut", Pointer::Atomic),
             "relative" => self.pointer_of("*mut", Pointer::Relative),
+            "far" => self.pointer(Pointer::Far),
             "Option" => {
                 let word = self.next()?;
                 if !matches!(word, "PBox" | "PRc") {

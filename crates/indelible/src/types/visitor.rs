@@ -13,6 +13,9 @@ pub(crate) trait Visitor {
     /// An address other than zero that nobody owns by it; `at`: where it lies.
     fn pointer(&mut self, _at: u64, _target: u64, _path: &Path<'_, '_>) {}
 
+    /// A far pointer other than zero, by its word, into this object or another; `at`: where it lies.
+    fn far(&mut self, _at: u64, _word: u64, _path: &Path<'_, '_>) {}
+
     /// A word that is an address by its type, of a block or of anything else; it may be zero. It may be told several times.
     fn link(&mut self, _at: u64) {}
 

@@ -13,6 +13,7 @@ mod shared;
 mod tree;
 
 use super::containers::{EXTENSION, EXTENSIONS, GROUP, REMOVED, Slots};
+use super::far::own;
 use super::follow::{Follow, Ranges, Target};
 pub(crate) use super::memory::Memory;
 use super::path::{Kept, Path, Step};
@@ -284,13 +285,23 @@ impl<'w, V: Visitor> Walk<'w, V> {
         path: &Path<'_, 'w>,
     ) -> bool {
         let Some([word]) = self.memory.words(at) else { return false };
-        let target = if how == Pointer::Relative { at.wrapping_add(word) } else { word };
         if word == 0 {
             return true;
         }
-        if how != Pointer::Relative {
-            self.visitor.link(at);
-        }
+        let target = match how {
+            Pointer::Far => {
+                self.visitor.far(at, word, path);
+                match own(word) {
+                    Some(offset) => self.memory.base.wrapping_add(offset),
+                    None => return true,
+                }
+            }
+            Pointer::Relative => at.wrapping_add(word),
+            Pointer::Mutable | Pointer::Constant | Pointer::Atomic => {
+                self.visitor.link(at);
+                word
+            }
+        };
         if let Some(follow) = &mut self.follow {
             if !follow.meet(at) {
                 return true;
