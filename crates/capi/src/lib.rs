@@ -29,6 +29,7 @@ mod retention;
 mod roots;
 mod seal_keys;
 mod sealed;
+mod transactions;
 mod transfer;
 mod types;
 

@@ -128,6 +128,7 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "collections/ordered_entry.rs",
         "collections/mutex.rs",
         "transaction/cell.rs",
+        "transaction/open.rs",
         "transaction/attached.rs",
         "transaction/object.rs",
         "transaction/run.rs",

@@ -1,6 +1,8 @@
 //! C programs.
 
-use super::ground::{C, Compiler, dies, folder, have, installed, program, succeed, text};
+use super::ground::{C, Compiler, dies, disk, folder, have, installed, program, succeed, text};
+use super::kill::kill;
+use indelible_testing::Seeded;
 use std::path::Path;
 use std::process::Command;
 
@@ -28,6 +30,44 @@ fn bad_input_is_an_error_and_changes_nothing() {
     for fault in ["use after detach", "store while reading"] {
         assert_eq!(dies(run(&binary, &pool).arg(fault)), 11, "{fault}");
     }
+}
+
+#[test]
+fn s1_03_transactions_in_c_are_whole_and_refuse_what_they_cannot_do() {
+    const OPTIMIZED: Compiler = Compiler {
+        command: "cc",
+        flags: &["-std=c99", "-O2", "-Wall", "-Wextra", "-Wshadow", "-Wpedantic", "-Werror", "-pthread"],
+    };
+    for compiler in [C, OPTIMIZED] {
+        let folder = folder();
+        let binary = folder.path().join("transactions");
+        compiler.build(&program("transactions.c"), &binary);
+        let pool = folder.path().join("pool.pmo");
+        assert_eq!(succeed(&mut run(&binary, &pool)), "done\n");
+        for fault in ["store outside", "load outside", "store inside"] {
+            assert_eq!(dies(run(&binary, &pool).arg(fault)), 11, "{fault}");
+        }
+    }
+}
+
+#[test]
+fn s1_03_transactions_in_c_survive_sigkill() {
+    let folder = disk();
+    let mut rng = Seeded::new(fastrand::u64(..));
+    println!("INDELIBLE_SEED={}", rng.seed());
+    let (binary, pool) = (folder.path().join("transactions"), folder.path().join("pool.pmo"));
+    C.build(&program("transactions.c"), &binary);
+    let (mut before, mut killed) = (0, 0);
+    for _ in 0..15 {
+        let (said, was_killed) = kill(run(&binary, &pool).arg("die"), rng.usize(1..40), rng.u32(0..20_000));
+        killed += usize::from(was_killed);
+        let looked = succeed(run(&binary, &pool).arg("look"));
+        let there: usize = looked.trim().parse().unwrap();
+        // The one that was under way may be there as well.
+        assert!([0, 1].contains(&(there - before - said.len())), "{before}, {}, {there}", said.len());
+        before = there;
+    }
+    assert_eq!(killed, 15);
 }
 
 #[test]

@@ -13,6 +13,8 @@ pub(crate) enum TransactionError {
     Elsewhere,
     #[error("a transaction needs an object at least")]
     NoObject,
+    #[error("no transaction runs on this thread")]
+    None,
 }
 
 impl TransactionError {
@@ -20,7 +22,9 @@ impl TransactionError {
         match self {
             TransactionError::Conflict => ErrorKind::Conflict,
             TransactionError::Inside => ErrorKind::InTransaction,
-            TransactionError::Elsewhere | TransactionError::NoObject => ErrorKind::NotAttached,
+            TransactionError::Elsewhere | TransactionError::NoObject | TransactionError::None => {
+                ErrorKind::NotAttached
+            }
         }
     }
 
@@ -34,6 +38,7 @@ impl TransactionError {
             }
             TransactionError::Elsewhere => "name the cell's object when the transaction begins",
             TransactionError::NoObject => "name the objects that it uses",
+            TransactionError::None => "begin one, and use it on the thread that began it until it has ended",
         }
     }
 }

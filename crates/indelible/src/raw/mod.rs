@@ -10,6 +10,7 @@ mod psync;
 mod registry;
 mod retention;
 mod stray;
+pub mod transactions;
 
 pub use crate::heap::stray::{Audit, Outside, StrayPointer};
 pub use extensions::{ExtensionOf, copy_extended, extend, extension, free_extended, initial_values};

@@ -20,6 +20,7 @@ pub struct Attached {
     /// `None` once it is detached.
     memory: Option<Memory>,
     base: *const u8,
+    own: usize,
     len: usize,
     slot: u64,
     pub(super) pool: Arc<Inner>,
@@ -38,7 +39,8 @@ struct Memory {
 }
 
 impl Attached {
-    pub(super) fn new(pool: &Arc<Inner>, name: &str, key: &[u8], needed: usize) -> Result<Attached, Cause> {
+    /// See [`Pool::attach_transactional`](crate::Pool::attach_transactional); the object has `needed` bytes at least.
+    pub(crate) fn new(pool: &Arc<Inner>, name: &str, key: &[u8], needed: usize) -> Result<Attached, Cause> {
         if inside_transaction() {
             return Err(TransactionError::Inside.into());
         }
@@ -60,7 +62,16 @@ impl Attached {
         space.commits().join(writer)?;
         space.add(View { base: base.expose_provenance(), len, object: slot });
         let memory = Some(Memory { _view: view, _closed: closed });
-        Ok(Attached { space, memory, base, len: size, slot, pool: pool.clone(), name: name.to_owned() })
+        Ok(Attached {
+            space,
+            memory,
+            base,
+            own: address,
+            len: size,
+            slot,
+            pool: pool.clone(),
+            name: name.to_owned(),
+        })
     }
 
     /// First byte, in the mapping that is for transactions.
@@ -77,16 +88,38 @@ impl Attached {
         self.len
     }
 
+    /// The object's own address.
+    pub(crate) fn own(&self) -> usize {
+        self.own
+    }
+
+    /// Where bytes are for transactions, given by the object's own addresses. `None`: not all of them are in the object.
+    #[inline]
+    pub(crate) fn place(&self, address: usize, len: usize) -> Option<usize> {
+        let offset = address.wrapping_sub(self.own);
+        let inside = offset < self.len && len <= self.len - offset;
+        inside.then(|| self.base.expose_provenance() + offset)
+    }
+
     pub(super) fn range(&self) -> Range<usize> {
         self.base.addr()..self.base.addr() + self.len
     }
 
-    pub(super) fn error(&self, operation: &'static str, cause: impl Into<Cause>) -> Error {
+    pub(crate) fn error(&self, operation: &'static str, cause: impl Into<Cause>) -> Error {
         Error::new(operation, cause).pool(&self.pool.path).object(&self.name)
     }
 
+    /// See [`TxObject::psync`](crate::TxObject::psync).
+    pub(crate) fn psync(&self) -> Result<()> {
+        let result = self.pool.alive().and_then(|()| match inside_transaction() {
+            true => Err(TransactionError::Inside.into()),
+            false => Ok(self.space.commits().flush()?),
+        });
+        result.map_err(|cause| self.error("psync", cause))
+    }
+
     /// Detaches.
-    pub(super) fn end(&mut self) -> Result<(), Cause> {
+    pub(crate) fn end(&mut self) -> Result<(), Cause> {
         let Some(memory) = self.memory.take() else { return Ok(()) };
         if let Err(forked) = self.pool.alive() {
             // Locks in there may be those of threads that the child does not have.

@@ -17,10 +17,13 @@
 mod attached;
 mod cell;
 mod object;
+mod open;
 mod run;
 mod space;
 
+pub(crate) use attached::Attached;
 pub use attached::Transactional;
 pub use cell::TxCell;
 pub use object::TxObject;
+pub(crate) use open::OpenTx;
 pub use run::{Tx, transaction};

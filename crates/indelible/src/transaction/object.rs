@@ -4,9 +4,9 @@
 
 use super::attached::{Attached, Transactional, private};
 use super::run::{Tx, transaction};
-use crate::error::{Error, Result, TransactionError};
+use crate::error::{Error, Result};
 use crate::plain::{Plain, placed};
-use crate::pool::{Pool, inside_transaction};
+use crate::pool::Pool;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
@@ -137,12 +137,7 @@ impl<T: Plain> TxObject<T> {
     /// # Errors
     /// `InTransaction`; `Poisoned` if one of them failed.
     pub fn psync(&self) -> Result<()> {
-        let attached = &self.attached;
-        let result = attached.pool.alive().and_then(|()| match inside_transaction() {
-            true => Err(TransactionError::Inside.into()),
-            false => Ok(attached.space.commits().flush()?),
-        });
-        result.map_err(|cause| attached.error("psync", cause))
+        self.attached.psync()
     }
 
     /// Detaches.
