@@ -390,6 +390,54 @@ fn a_try_that_asks_for_it_is_alone() {
 
 #[test]
 fn quiescence_waits_for_older_snapshots_alone() {
+    quiescence(|stm| stm.quiesce(1));
+    quiescence(|stm| stm.thread().quiesce(1));
+}
+
+/// A thread that remembers who takes part waits for those who came later as well.
+#[test]
+fn a_thread_that_waited_before_waits_for_new_threads_too() {
+    let stm = sound(Volatile);
+    let mut waits = stm.thread();
+    waits.quiesce(1);
+    let mut newer = stm.thread();
+    newer.begin().unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            waits.quiesce(1);
+            assert!(over.load(Ordering::Relaxed), "it did not wait for a thread that it did not know");
+        });
+        (0..1000).for_each(|_| std::thread::yield_now());
+        over.store(true, Ordering::Relaxed);
+        newer.abort(false);
+        waiting.join().unwrap();
+    });
+}
+
+/// A transaction goes back to what it had changed at some moment, as often as it likes.
+#[test]
+fn a_transaction_goes_back_to_a_checkpoint() {
+    let (Apart(first), Apart(second), stm) = &(Apart::default(), Apart::default(), sound(Volatile));
+    let mut thread = stm.thread();
+    let done = thread.atomically(|tx| -> Result<_, Abort<()>> {
+        tx.set(first, 1)?;
+        let checkpoint = tx.checkpoint();
+        for _ in 0..2 {
+            tx.set(first, 2)?;
+            tx.set(second, 2)?;
+            tx.restore(&checkpoint);
+            if (tx.get(first)?, tx.get(second)?) != (1, 0) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    });
+    assert!(done.unwrap().0);
+    assert_eq!((value(stm, first), value(stm, second)), (1, 0));
+}
+
+fn quiescence(quiesce: impl Fn(&std::sync::Arc<Stm>) + Copy + Send + Sync) {
     let (Apart(word), Apart(other), stm) = &(Apart::default(), Apart::default(), sound(Volatile));
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -399,7 +447,7 @@ fn quiescence_waits_for_older_snapshots_alone() {
             elsewhere(|| stm.thread().atomically(|tx| -> Done { Ok(tx.set(word, 1)?) }).unwrap());
             let over = &over;
             waiting = Some(scope.spawn(move || {
-                stm.quiesce(1);
+                quiesce(stm);
                 assert!(over.load(Ordering::Relaxed), "it did not wait for a transaction that began before");
             }));
             (0..100).for_each(|_| std::thread::yield_now());
@@ -407,7 +455,7 @@ fn quiescence_waits_for_older_snapshots_alone() {
             // It sees the commit from now on: nobody has to wait for it any more.
             tx.get(word)?;
             assert_eq!(tx.snapshot(), 1);
-            elsewhere(|| stm.quiesce(1));
+            elsewhere(|| quiesce(stm));
             Ok(())
         });
         assert!(done.is_ok());

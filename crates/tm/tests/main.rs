@@ -21,7 +21,7 @@ after cancels of inner blocks: 3 4 2008 17 3 3 3 3+0i 0+0i 3+1i 3,3,3,3 3,3,3,3
 irrevocable 77
 79
 sum 0, list there
-neighbours 60000 60000
+neighbours: 0 lost, 50880
 ";
 const EXCEPTIONS: &str = "\
 version 1 0
@@ -153,6 +153,16 @@ fn a_thread_that_ends_in_a_block_leaves_it_and_others_go_on() {
     let binary = compile(library, "exceptions.cpp", &["-O1"], &[]);
     let said = succeed(Command::new(binary).arg("end").env("LD_PRELOAD", library.shared()));
     assert!(said.ends_with("after a thread that ended in a block 80383\n"), "{said}");
+}
+
+#[test]
+fn a_cancelled_inner_block_takes_back_what_it_stored_to_frames_of_the_outer_one() {
+    let Some(library) = library() else { return };
+    for optimized in ["-O1", "-O2", "-O3"] {
+        let binary = compile(library, "accesses.c", &[optimized], &[]);
+        let said = succeed(Command::new(binary).arg("frames").env("LD_PRELOAD", library.shared()));
+        assert_eq!(said, "frames: 5060 503\n", "{optimized}");
+    }
 }
 
 #[test]

@@ -114,6 +114,26 @@ __attribute__((transaction_pure)) static int pure(int n)
     return n + 1;
 }
 
+__attribute__((transaction_safe, noinline)) static void put(int *at, int value)
+{
+    *at = value;
+}
+
+/* Its frame is made in the outer block, and its inner block may be cancelled. */
+__attribute__((transaction_safe, noinline)) static int frame_inside(int cancels)
+{
+    int values[4] = {1, 2, 3, 4};
+    put(&values[1], 5);
+    __transaction_atomic
+    {
+        put(&values[1], 50);
+        put(&values[2], 60);
+        if (cancels)
+            __transaction_cancel;
+    }
+    return values[1] * 100 + values[2];
+}
+
 static int (*volatile chosen)(int) __attribute__((transaction_safe)) = recursive;
 
 enum { THREADS = 4, ROUNDS = 20000 };
@@ -166,28 +186,46 @@ static struct {
     unsigned short shared;
 } neighbours;
 
+static volatile int blocks_are_over;
+static unsigned lost;
+
 static void *plainly(void *context)
 {
     (void)context;
-    for (int i = 0; i < 60000; i++)
-        neighbours.plain++;
+    for (unsigned short n = 0; !blocks_are_over; n++) {
+        neighbours.plain = n;
+        for (int i = 0; i < 20; i++)
+            lost += neighbours.plain != n;
+    }
     return NULL;
 }
 
 static void *in_blocks(void *context)
 {
     (void)context;
-    for (int i = 0; i < 60000; i++) {
+    for (int i = 0; i < 3000000; i++) {
         __transaction_atomic
         {
             neighbours.shared++;
         }
     }
+    blocks_are_over = 1;
     return NULL;
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
+    if (count > 1) {
+        /* libitm ends the program here. */
+        int frames[2] = {0, 0};
+        __transaction_atomic
+        {
+            put(&frames[0], frame_inside(0));
+            put(&frames[1], frame_inside(1));
+        }
+        printf("%s: %d %d\n", arguments[1], frames[0], frames[1]);
+        return 0;
+    }
     __transaction_atomic
     {
         change(&a, 3);
@@ -243,6 +281,6 @@ int main(void)
     pthread_create(&threads[1], NULL, in_blocks, NULL);
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
-    printf("neighbours %u %u\n", neighbours.plain, neighbours.shared);
+    printf("neighbours: %u lost, %u\n", lost, neighbours.shared);
     return 0;
 }
