@@ -1,6 +1,6 @@
 //! Transactional objects, and transactions, which their callers run again: the loops around them are in `include/pmo/transaction.h`.
 
-use crate::args::{array, bytes, text};
+use crate::args::{array, bytes, room_for_bytes, text};
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
 use indelible::Class;
@@ -117,14 +117,11 @@ pub unsafe extern "C" fn pmo_tx_read(
 ) -> c_int {
     status(|| {
         mine(tx)?;
-        if size == 0 {
+        // SAFETY: the caller's promise.
+        let into = unsafe { room_for_bytes(into, size, "room for the bytes") }?;
+        if into.is_empty() {
             return Ok(());
         }
-        // SAFETY: the caller's promise: so many bytes of the caller's own, which need no value before.
-        let into = unsafe {
-            array(into.cast_const().cast::<u8>(), size, "room for the bytes")?;
-            std::slice::from_raw_parts_mut(into.cast::<u8>(), size)
-        };
         Ok(running::read(from.cast(), into)?)
     })
 }
