@@ -380,6 +380,14 @@ int pmo_set_durability(pmo_pool *pool, const char *name, const void *key, size_t
  * it died, the object is recovered first. pmo_detach detaches it; heaps and roots are for other objects. */
 void *pmo_attach_transactional(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
+/** What libpmo-tm gives to libpmo: pmo_tm_runtime of pmo/blocks.h. */
+struct pmo_tm_runtime;
+
+/** Attaches a transactional object for blocks that GCC compiles (pmo_attach_tm of pmo/blocks.h), and returns its first byte. Blocks and pmo_tx functions do not
+ * share the objects of a pool: PMO_ERR_HELD. pmo_detach detaches it, outside of blocks. */
+void *pmo_attach_for_blocks(pmo_pool *pool, const char *name, const void *key, size_t key_len,
+                            const struct pmo_tm_runtime *runtime);
+
 /** A transaction of the thread that began it. */
 typedef struct pmo_tx pmo_tx;
 

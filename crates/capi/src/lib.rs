@@ -10,6 +10,7 @@
 
 mod args;
 mod audit;
+mod blocks;
 mod codes;
 mod copies;
 mod describe;
@@ -35,6 +36,8 @@ mod types;
 
 #[doc(hidden)]
 pub use audit::StrayPointer;
+#[doc(hidden)]
+pub use blocks::Runtime;
 pub use codes::CODES;
 #[doc(hidden)]
 pub use copies::{Collected, Difference, SnapshotOf};

@@ -2,6 +2,7 @@
 
 use crate::args::{borrow, bytes, fill, flags, name, permission, text};
 use crate::audit::flagged;
+use crate::blocks::take_back;
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
 use crate::pool_options::tracking_number;
@@ -286,7 +287,10 @@ fn name_at(pool: &indelible::Pool, address: u64) -> Result<String> {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pmo_detach(object: *mut c_void) -> c_int {
-    status(|| Ok(raw::detach(object.cast())?))
+    status(|| {
+        take_back(object.addr())?;
+        Ok(raw::detach(object.cast())?)
+    })
 }
 
 /// # Safety

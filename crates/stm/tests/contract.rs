@@ -11,6 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 type Done = Result<(), Abort<&'static str>>;
@@ -397,21 +398,24 @@ fn quiescence_waits_for_older_snapshots_alone() {
 /// A thread that remembers who takes part waits for those who came later as well.
 #[test]
 fn a_thread_that_waited_before_waits_for_new_threads_too() {
-    let stm = sound(Volatile);
-    let mut waits = stm.thread();
-    waits.quiesce(1);
-    let mut newer = stm.thread();
-    newer.begin().unwrap();
-    let over = AtomicBool::new(false);
+    let (stm, over, knows, begun) =
+        (&sound(Volatile), &AtomicBool::new(false), &Barrier::new(2), &Barrier::new(2));
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| {
+        scope.spawn(move || {
+            let mut waits = stm.thread();
+            waits.quiesce(1);
+            knows.wait();
+            begun.wait();
             waits.quiesce(1);
             assert!(over.load(Ordering::Relaxed), "it did not wait for a thread that it did not know");
         });
+        knows.wait();
+        let mut newer = stm.thread();
+        newer.begin().unwrap();
+        begun.wait();
         (0..1000).for_each(|_| std::thread::yield_now());
         over.store(true, Ordering::Relaxed);
         newer.abort(false);
-        waiting.join().unwrap();
     });
 }
 

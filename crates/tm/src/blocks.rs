@@ -9,8 +9,9 @@ use crate::entry::{self, Beginning};
 use crate::exceptions::Exceptions;
 use crate::fork;
 use crate::log::Log;
-use crate::words::{self, Words};
-use indelible_stm::{Checkpoint, CommitError, Receipt, Volatile};
+use crate::objects;
+use crate::words::{self, Told, Words};
+use indelible_stm::{Checkpoint, CommitError, Receipt};
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,7 +68,7 @@ pub(crate) struct Thread {
     logs: bool,
     /// What lies below belongs to frames of the block alone.
     stack: usize,
-    transaction: indelible_stm::Thread<Words, Volatile>,
+    transaction: indelible_stm::Thread<Words, Told>,
     levels: Vec<Level>,
     /// The next run is direct.
     irrevocable: bool,
@@ -163,7 +164,8 @@ impl Thread {
         let thread = unsafe { current().as_mut() }?;
         let here = entry::stack();
         let own = address.wrapping_sub(here) < thread.stack.wrapping_sub(here);
-        (thread.transacts && !own).then_some(thread)
+        let transacts = thread.transacts || objects::view(address).is_some() && !thread.levels.is_empty();
+        (transacts && !own).then_some(thread)
     }
 
     /// The thread, if plain stores are logged: what compiled code logs if its block may be run again (`own`), or all if an inner block may be cancelled.
@@ -178,7 +180,7 @@ impl Thread {
     }
 
     #[inline(always)]
-    pub(crate) fn running(&mut self) -> Option<indelible_stm::Transaction<'_, 'static, Words, Volatile>> {
+    pub(crate) fn running(&mut self) -> Option<indelible_stm::Transaction<'_, 'static, Words, Told>> {
         self.transaction.running()
     }
 
@@ -210,7 +212,8 @@ impl Thread {
 
     /// Which code of a block is run.
     fn code(&self, properties: u32) -> u32 {
-        let plain = !self.transacts && !self.logs && properties & property::UNINSTRUMENTED != 0;
+        let plain =
+            !self.transacts && !self.logs && !objects::any() && properties & property::UNINSTRUMENTED != 0;
         match plain || properties & property::INSTRUMENTED == 0 {
             true => action::RUN_UNINSTRUMENTED,
             false => action::RUN_INSTRUMENTED,
@@ -332,6 +335,20 @@ impl Thread {
             self.transaction.abort(false);
             return Some(None);
         }
+        if objects::any()
+            && let Some(short) =
+                self.transaction.running().and_then(|running| objects::shortage(running.writes()))
+        {
+            let alone = self.irrevocable;
+            if !alone {
+                // Nobody waits for its lines meanwhile.
+                self.transaction.abort(false);
+            }
+            objects::make_room(short);
+            if !alone {
+                return None;
+            }
+        }
         match self.transaction.commit() {
             Ok(receipt) => Some(receipt),
             Err(CommitError::Conflict(_)) => None,
@@ -352,6 +369,19 @@ impl Thread {
         if let Some(receipt) = receipt.filter(|_| !was_alone) {
             self.transaction.quiesce(receipt.durable_from());
         }
+    }
+
+    /// Calls `act` while no block runs. `None`: one runs on this thread.
+    pub(crate) fn alone<R>(act: impl FnOnce() -> R) -> Option<R> {
+        if current().is_null() {
+            Thread::make();
+        }
+        if Thread::own().transaction.begin_alone().is_err() {
+            return None;
+        }
+        let result = act();
+        Thread::own().transaction.abort(false);
+        Some(result)
     }
 
     /// Before the process is copied: no block of another thread is in the middle of anything.

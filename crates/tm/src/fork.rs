@@ -1,7 +1,7 @@
 //! Forks: no block is in the middle of its commit when the process is copied, and the child's blocks know nothing of threads that it does not have.
 
 use crate::blocks::Thread;
-use crate::words;
+use crate::{objects, words};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -33,5 +33,6 @@ extern "C" fn child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     // Its locks may be those of threads that are not here.
     words::forget();
+    objects::forget();
     Thread::go_on();
 }

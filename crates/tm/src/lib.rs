@@ -25,6 +25,7 @@ mod entry;
 mod exceptions;
 mod fork;
 mod log;
+mod objects;
 mod registers;
 mod version;
 mod weak;

@@ -1,6 +1,8 @@
 //! The words of the process, of which each byte may be shared with code that runs no block: only the bytes that a block changed are stored.
 
-use indelible_stm::{Direct, Memory, Stm, Volatile};
+use crate::objects;
+use indelible_stm::{Direct, Memory, Receipt, Sink, Stm, WriteSet};
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,18 +11,46 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Words;
 
 /// The transactional memory of this process.
-pub(crate) type Tm = Stm<Words, Volatile>;
+pub(crate) type Tm = Stm<Words, Told>;
+
+/// Commits, of which those that change persistent objects are told and waited for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told;
+
+impl Sink for Told {
+    /// Whether the thread has told of a commit that it has not waited for.
+    type Own = bool;
+    type Error = Infallible;
+
+    #[inline]
+    fn commit(&self, told: &mut bool, _: u64, writes: &WriteSet) -> Result<(), Infallible> {
+        if objects::any() {
+            *told = objects::tell(writes);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn acknowledge(&self, told: &mut bool, _: Receipt) -> Result<(), Infallible> {
+        if *told || objects::any() {
+            objects::wait(std::mem::take(told));
+        }
+        Ok(())
+    }
+}
 
 // SAFETY: loads as `Direct`; stores by atomics of those bytes alone.
 unsafe impl Memory for Words {
     #[inline]
     unsafe fn load(&self, address: usize) -> u64 {
-        // SAFETY: the caller's promise.
+        let address = objects::view(address).unwrap_or(address);
+        // SAFETY: the caller's promise; or the same word of an object that is attached.
         unsafe { Direct.load(address) }
     }
 
     #[inline]
     unsafe fn store(&self, address: usize, value: u64, bits: u64) {
+        let address = objects::view(address).unwrap_or(address);
         if bits == u64::MAX {
             // SAFETY: the caller's promise.
             return unsafe { Direct.store(address, value, bits) };
@@ -67,7 +97,7 @@ pub(crate) fn tm() -> Arc<Tm> {
     there(TM.load(Ordering::Acquire)).unwrap_or_else(|| {
         let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         there(TM.load(Ordering::Acquire)).unwrap_or_else(|| {
-            let made = Stm::new(Words, Volatile);
+            let made = Stm::new(Words, Told);
             TM.store(Arc::into_raw(made.clone()).cast_mut(), Ordering::Release);
             made
         })

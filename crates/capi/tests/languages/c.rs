@@ -2,7 +2,7 @@
 
 use super::ground::{C, Compiler, dies, disk, folder, have, installed, program, succeed, text};
 use super::kill::kill;
-use indelible_testing::Seeded;
+use indelible_testing::{Seeded, not_tested};
 use std::path::Path;
 use std::process::Command;
 
@@ -53,21 +53,75 @@ fn s1_03_transactions_in_c_are_whole_and_refuse_what_they_cannot_do() {
 #[test]
 fn s1_03_transactions_in_c_survive_sigkill() {
     let folder = disk();
+    let binary = folder.path().join("transactions");
+    C.build(&program("transactions.c"), &binary);
+    killed_transfers_are_whole(&binary, &folder.path().join("pool.pmo"));
+}
+
+/// What was said to be transferred is there, and at most one transfer more.
+fn killed_transfers_are_whole(binary: &Path, pool: &Path) {
     let mut rng = Seeded::new(fastrand::u64(..));
     println!("INDELIBLE_SEED={}", rng.seed());
-    let (binary, pool) = (folder.path().join("transactions"), folder.path().join("pool.pmo"));
-    C.build(&program("transactions.c"), &binary);
     let (mut before, mut killed) = (0, 0);
     for _ in 0..15 {
-        let (said, was_killed) = kill(run(&binary, &pool).arg("die"), rng.usize(1..40), rng.u32(0..20_000));
+        let (said, was_killed) = kill(run(binary, pool).arg("die"), rng.usize(1..40), rng.u32(0..20_000));
         killed += usize::from(was_killed);
-        let looked = succeed(run(&binary, &pool).arg("look"));
+        let looked = succeed(run(binary, pool).arg("look"));
         let there: usize = looked.trim().parse().unwrap();
         // The one that was under way may be there as well.
         assert!([0, 1].contains(&(there - before - said.len())), "{before}, {}, {there}", said.len());
         before = there;
     }
     assert_eq!(killed, 15);
+}
+
+/// GCC with libpmo-tm.
+const BLOCKS: Compiler = Compiler {
+    command: "gcc",
+    flags: &[
+        "-O2",
+        "-fgnu-tm",
+        "-fno-tree-loop-distribute-patterns",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-pthread",
+        "-lpmo-tm",
+    ],
+};
+
+/// Whether GCC compiles blocks; says so if not.
+fn compiles_blocks(folder: &Path) -> bool {
+    let code = "int a; int main(void) { __transaction_atomic { a++; } return a - 1; }\n";
+    let there = have("gcc") && BLOCKS.refuses(code, folder).is_none();
+    if !there {
+        not_tested("persistent objects in blocks: there is no GCC with -fgnu-tm and libitm");
+    }
+    there
+}
+
+#[test]
+fn s1_03_blocks_that_gcc_compiles_are_durable_when_they_end() {
+    let folder = folder();
+    if !compiles_blocks(folder.path()) {
+        return;
+    }
+    let (binary, pool) = (folder.path().join("blocks"), folder.path().join("pool.pmo"));
+    BLOCKS.build(&program("blocks.c"), &binary);
+    assert_eq!(succeed(&mut run(&binary, &pool)), "done\n");
+    for (fault, signal) in [("store outside", 11), ("irrevocable", 11), ("two pools", 6)] {
+        assert_eq!(dies(run(&binary, &pool).arg(fault)), signal, "{fault}");
+    }
+}
+
+#[test]
+fn s1_03_blocks_that_gcc_compiles_survive_sigkill() {
+    let folder = disk();
+    if compiles_blocks(folder.path()) {
+        let binary = folder.path().join("blocks");
+        BLOCKS.build(&program("blocks.c"), &binary);
+        killed_transfers_are_whole(&binary, &folder.path().join("pool.pmo"));
+    }
 }
 
 #[test]

@@ -127,6 +127,7 @@ fn rust(c: &str) -> String {
         "struct pmo_collected" => "Collected",
         "struct pmo_difference" => "Difference",
         "struct pmo_tie" => "Tie",
+        "struct pmo_tm_runtime" => "Runtime",
         "int" => "c_int",
         other => panic!("no word for {other:?} *"),
     };

@@ -13,6 +13,8 @@ pub(crate) enum TransactionError {
     Elsewhere,
     #[error("a transaction needs an object at least")]
     NoObject,
+    #[error("compiled blocks, or functions, have objects of the pool, and both cannot")]
+    OtherUsers,
     #[error("no transaction runs on this thread")]
     None,
 }
@@ -22,6 +24,7 @@ impl TransactionError {
         match self {
             TransactionError::Conflict => ErrorKind::Conflict,
             TransactionError::Inside => ErrorKind::InTransaction,
+            TransactionError::OtherUsers => ErrorKind::Held,
             TransactionError::Elsewhere | TransactionError::NoObject | TransactionError::None => {
                 ErrorKind::NotAttached
             }
@@ -38,6 +41,9 @@ impl TransactionError {
             }
             TransactionError::Elsewhere => "name the cell's object when the transaction begins",
             TransactionError::NoObject => "name the objects that it uses",
+            TransactionError::OtherUsers => {
+                "detach them first: a process uses the transactional objects of a pool in one of the two ways"
+            }
             TransactionError::None => "begin one, and use it on the thread that began it until it has ended",
         }
     }

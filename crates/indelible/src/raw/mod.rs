@@ -3,6 +3,7 @@
 //! An attached object is known by its first byte, to every thread of the process. The
 //! caller keeps the rules that [`Object`](crate::Object) and [`Heap`](crate::Heap) have the compiler keep.
 
+pub mod blocks;
 mod extensions;
 mod heap;
 mod place;

@@ -5,7 +5,7 @@
 
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::pool::{Pool, inside_transaction};
-use crate::transaction::{Attached, OpenTx};
+use crate::transaction::{Attached, OpenTx, Users};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
@@ -23,14 +23,19 @@ thread_local! {
 /// # Errors
 /// As for [`Pool::attach_transactional`].
 pub fn attach_transactional(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8>> {
+    let own = enter(pool, name, key, Users::Functions)?.own();
+    Ok(NonNull::new(std::ptr::with_exposed_provenance_mut(own)).unwrap_or(NonNull::dangling()))
+}
+
+/// Attaches, and makes the attachment known.
+pub(super) fn enter(pool: &Pool, name: &str, key: &[u8], users: Users) -> Result<Arc<Attached>> {
     let inner = pool.inner();
-    let attached = inner.alive().and_then(|()| Attached::new(inner, name, key, 0));
+    let attached = inner.alive().and_then(|()| Attached::new(inner, name, key, 0, users));
     let failed = |cause| Error::new("attach", cause).pool(pool.path()).object(name);
     let attached = Arc::new(attached.map_err(failed)?);
-    let own = attached.own();
     // One that a parent of this process had is forgotten.
-    OBJECTS.write().unwrap_or_else(PoisonError::into_inner).insert(own, attached);
-    Ok(NonNull::new(std::ptr::with_exposed_provenance_mut(own)).unwrap_or(NonNull::dangling()))
+    OBJECTS.write().unwrap_or_else(PoisonError::into_inner).insert(attached.own(), attached.clone());
+    Ok(attached)
 }
 
 /// Detaches the object, if transactions have it. `None`: they do not.
@@ -55,7 +60,7 @@ pub(super) fn psync(address: usize) -> Option<Result<()>> {
     find(address).map(|attached| attached.psync())
 }
 
-fn find(address: usize) -> Option<Arc<Attached>> {
+pub(super) fn find(address: usize) -> Option<Arc<Attached>> {
     let objects = OBJECTS.read().unwrap_or_else(PoisonError::into_inner);
     let (_, attached) = objects.range(..=address).next_back()?;
     attached.place(address, 1).map(|_| attached.clone())
@@ -71,6 +76,9 @@ pub fn begin(objects: &[*const u8]) -> Result<()> {
         find(address.addr()).ok_or_else(missing)
     };
     let objects = objects.iter().map(here).collect::<Result<Vec<_>>>()?;
+    if let Some(object) = objects.iter().find(|object| !object.is_for(Users::Functions)) {
+        return Err(object.error("begin a transaction on", TransactionError::OtherUsers));
+    }
     if RUNNING.with_borrow(Option::is_some) {
         return Err(Error::new("begin a transaction", TransactionError::Inside));
     }

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use super::space::{Space, View};
+use super::space::{Space, Users, View};
 use crate::dirty::Rung;
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::mapping::Mapping;
@@ -40,7 +40,13 @@ struct Memory {
 
 impl Attached {
     /// See [`Pool::attach_transactional`](crate::Pool::attach_transactional); the object has `needed` bytes at least.
-    pub(crate) fn new(pool: &Arc<Inner>, name: &str, key: &[u8], needed: usize) -> Result<Attached, Cause> {
+    pub(crate) fn new(
+        pool: &Arc<Inner>,
+        name: &str,
+        key: &[u8],
+        needed: usize,
+        users: Users,
+    ) -> Result<Attached, Cause> {
         if inside_transaction() {
             return Err(TransactionError::Inside.into());
         }
@@ -59,6 +65,7 @@ impl Attached {
             Shadow::attach(Params { addr: None, rung: Some(Rung::Explicit), pending: false, ..params })?;
         let base = view.base().as_ptr().cast_const();
         let space = Space::of(pool)?;
+        space.claim(users)?;
         space.commits().join(writer)?;
         space.add(View { base: base.expose_provenance(), len, object: slot });
         let memory = Some(Memory { _view: view, _closed: closed });
@@ -84,8 +91,13 @@ impl Attached {
     }
 
     /// In bytes.
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.len
+    }
+
+    /// Offset of the object's entry.
+    pub(super) fn slot(&self) -> u64 {
+        self.slot
     }
 
     /// The object's own address.
@@ -107,6 +119,10 @@ impl Attached {
 
     pub(crate) fn error(&self, operation: &'static str, cause: impl Into<Cause>) -> Error {
         Error::new(operation, cause).pool(&self.pool.path).object(&self.name)
+    }
+
+    pub(crate) fn is_for(&self, users: Users) -> bool {
+        self.space.claim(users).is_ok()
     }
 
     /// See [`TxObject::psync`](crate::TxObject::psync).

@@ -15,6 +15,7 @@
 //! 3. References to what lies in a view are of one type, the object's `T`, and to atomics there are none.
 
 mod attached;
+mod blocks;
 mod cell;
 mod object;
 mod open;
@@ -23,7 +24,9 @@ mod space;
 
 pub(crate) use attached::Attached;
 pub use attached::Transactional;
+pub(crate) use blocks::{BlockLine, shortage as shortage_of, tell as tell_of};
 pub use cell::TxCell;
 pub use object::TxObject;
 pub(crate) use open::OpenTx;
 pub use run::{Tx, transaction};
+pub(crate) use space::Users;
