@@ -40,7 +40,7 @@ struct Parameters {
     beneath: Beneath,
     medium: Numbers,
     cache: Option<CacheNumbers>,
-    /// Where each number comes from, by its key; of the cache with `cache.` before it.
+    /// The source of each number, by its key; of the cache with `cache.` before it.
     sources: BTreeMap<String, String>,
 }
 

@@ -80,7 +80,8 @@ fn the_page_on_sealed_objects_is_true_for_rust() {
 fn the_page_on_transactions_is_true_for_rust() {
     let page = include_str!("../../docs/cookbook/transactions.md");
     let programs: Vec<_> = blocks(page).into_iter().filter(|(kind, _)| kind == "rust").collect();
-    assert_eq!(programs, [("rust".to_owned(), include_str!("../src/bank.rs").to_owned())]);
+    let rust = |program: &str| ("rust".to_owned(), program.to_owned());
+    assert_eq!(programs, [rust(include_str!("../src/bank.rs")), rust(include_str!("../src/orders.rs"))]);
     let folder = tempfile::tempdir().unwrap();
     for run in 1..=2 {
         let bank = std::process::Command::new(env!("CARGO_BIN_EXE_bank")).current_dir(folder.path()).output();
@@ -92,6 +93,51 @@ fn the_page_on_transactions_is_true_for_rust() {
         assert_eq!(text.lines().last(), Some(&*last));
         assert_eq!(text.lines().count(), 801);
     }
+    for run in 1..=2 {
+        let shop =
+            std::process::Command::new(env!("CARGO_BIN_EXE_orders")).current_dir(folder.path()).output();
+        let shop = shop.unwrap();
+        let text = String::from_utf8_lossy(&shop.stdout).into_owned();
+        assert!(shop.status.success() && shop.stderr.is_empty(), "{shop:?}");
+        let [last, orders] = [text.lines().last().unwrap(), &format!("order {}: ", run * 100)];
+        assert!(last.starts_with(&format!("{} left, ", 20_000 - 100 * run)), "{last}");
+        assert!(last.ends_with(" packed: 20000 in all") && text.contains(orders), "{text}");
+    }
+}
+
+/// The page on far pointers: its program is an example, and its commands do what it says.
+#[test]
+fn the_page_on_far_pointers_is_true() {
+    let page = include_str!("../../docs/cookbook/far.md");
+    let programs: Vec<_> = blocks(page).into_iter().filter(|(kind, _)| kind == "rust").collect();
+    assert_eq!(programs, [("rust".to_owned(), include_str!("../src/links.rs").to_owned())]);
+    let cargo = std::process::Command::new("cargo").arg("--version").output();
+    if !cargo.is_ok_and(|output| output.status.success()) {
+        indelible_testing::not_tested("the cookbook's page on far pointers: this user cannot run cargo here");
+        return;
+    }
+    let (folder, bin) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bin = bin.path().join("bin");
+    install_tool(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap(), &bin);
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_links"), bin.join("links")).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut commands = 0;
+    for (_, block) in blocks(page).into_iter().filter(|(kind, _)| kind == "console") {
+        for step in block.split("$ ").skip(1) {
+            let (command, expected) = step.split_once('\n').unwrap();
+            let mut shell = std::process::Command::new("sh");
+            shell.current_dir(folder.path()).args(["-c", command]).env("PATH", &path);
+            let output = shell.env_remove("PMO_POOL").output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(
+                (String::from_utf8_lossy(&output.stdout).into_owned(), said),
+                (expected.to_owned(), String::new()),
+                "{command}"
+            );
+            commands += 1;
+        }
+    }
+    assert!(commands > 10, "{commands}");
 }
 
 /// The tool as the workspace's tests have it: built for them already, with its dependencies.

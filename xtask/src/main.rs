@@ -16,6 +16,7 @@ mod suite;
 mod test;
 mod tools;
 mod unprivileged;
+mod wheel;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -58,6 +59,12 @@ enum Task {
         /// Passed on to pytest
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
+    },
+    /// A wheel of the Python package for other machines, with the command pmo in it, looked into and tried (needs Python 3.11 or later, and a network)
+    Wheel {
+        /// Folder for it [default: wheels in the target folder]
+        #[arg(long)]
+        out: Option<PathBuf>,
     },
     /// Install pmo.h, pmo.hpp, libpmo, pkg-config and CMake files, manual pages
     Install {
@@ -114,6 +121,9 @@ impl Task {
         match self {
             Task::Unprivileged => Some("root, and setpriv (package util-linux)"),
             Task::Python { .. } => Some("Python 3.11 or later and, once, a network"),
+            Task::Wheel { .. } => Some(
+                "Python 3.11 or later and, once, a network: maturin, zig and auditwheel of Python's registry",
+            ),
             Task::Fuzz { .. } => {
                 Some("cargo-fuzz, and nightly Rust, which rustup installs once from the network")
             }
@@ -143,6 +153,7 @@ fn main() -> ExitCode {
         }
         Task::Unprivileged => unprivileged::run(),
         Task::Python { arguments } => python(&arguments),
+        Task::Wheel { out } => wheel::run(out.as_deref()),
         Task::Install { prefix, profile } => install::run(&prefix, &profile),
         Task::Fuzz { minutes, jobs, only } => fuzz::run(minutes, jobs as usize, only.as_deref()),
         Task::Tools { names } => tools::run(&names),

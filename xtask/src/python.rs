@@ -3,7 +3,7 @@
 use crate::command::Result;
 use crate::plan::Outcome;
 use crate::unprivileged::{self, Nobody, reachable};
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -18,29 +18,14 @@ const OLDEST: (u32, u32) = (3, 11);
 /// Builds, installs, tests; `arguments` go to pytest. Tools that this machine lacks are named, and are no
 /// failure.
 pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
-    let Some(python) = interpreter() else {
-        return not_tested(&format!("no python3 of version {}.{} or later", OLDEST.0, OLDEST.1));
+    let environment = match Environment::new("python-tests", &PACKAGES) {
+        Ok(environment) => environment,
+        Err(why) => return not_tested(&why),
     };
-    let environment = unprivileged::shared(target().join("python-tests"));
-    let own = environment.join("bin/python");
-    if !own.exists()
-        && !succeeds("an environment", Command::new(&python).args(["-m", "venv"]).arg(&environment))
-    {
-        return not_tested("python3 -m venv fails (package python3-venv)");
-    }
-    let pip = |arguments: &[&str]| {
-        let mut command = Command::new(&own);
-        command.args(["-m", "pip", "--quiet", "--disable-pip-version-check"]).args(arguments);
-        command
-    };
-    let mut install = vec!["install"];
-    install.extend(PACKAGES);
-    if !succeeds("packages", &mut pip(&install)) {
-        return not_tested(&format!("pip cannot install {}: no network?", PACKAGES.join(", ")));
-    }
+    let own = environment.program("python");
     // As the cookbook says, but with what is installed already, and quicker to build.
-    let mut package = pip(&["install", "--no-build-isolation", "--no-deps", "--force-reinstall"]);
-    package.arg(folder()).env("MATURIN_PEP517_ARGS", "--profile dev").env("PATH", with_path(&environment));
+    let mut package = environment.pip(&["install", "--no-build-isolation", "--no-deps", "--force-reinstall"]);
+    package.arg(folder()).env("MATURIN_PEP517_ARGS", "--profile dev").env("PATH", environment.path());
     if !succeeds("the package", &mut package) {
         return Err("the Python package does not build".into());
     }
@@ -110,6 +95,46 @@ fn for_everybody(own: &Path) -> Option<PathBuf> {
     })
 }
 
+/// A folder with an interpreter and packages, below the target folder.
+pub(crate) struct Environment(PathBuf);
+
+impl Environment {
+    /// One that has these packages of Python's registry; the error says why there cannot be one.
+    pub(crate) fn new(name: &str, packages: &[&str]) -> Result<Environment> {
+        let python = interpreter()
+            .ok_or_else(|| format!("no python3 of version {}.{} or later", OLDEST.0, OLDEST.1))?;
+        let environment = Environment(unprivileged::shared(target().join(name)));
+        let own = environment.program("python");
+        let make =
+            || succeeds("an environment", Command::new(&python).args(["-m", "venv"]).arg(&environment.0));
+        if !own.exists() && !make() {
+            return Err("python3 -m venv fails (package python3-venv)".into());
+        }
+        if !succeeds("packages", environment.pip(&["install"]).args(packages)) {
+            return Err(format!("pip cannot install {}: no network?", packages.join(", ")));
+        }
+        Ok(environment)
+    }
+
+    /// One of its programs.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        self.0.join("bin").join(name)
+    }
+
+    pub(crate) fn pip(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.program("python"));
+        command.args(["-m", "pip", "--quiet", "--disable-pip-version-check"]).args(arguments);
+        command
+    }
+
+    /// The search path, with its programs first: maturin is one.
+    pub(crate) fn path(&self) -> OsString {
+        let old = std::env::var_os("PATH").unwrap_or_default();
+        let all = std::iter::once(self.0.join("bin")).chain(std::env::split_paths(&old));
+        std::env::join_paths(all).unwrap_or(old)
+    }
+}
+
 /// Output of an interpreter.
 fn ask(python: &Path, code: &str) -> Option<String> {
     let output = Command::new(python).args(["-c", code]).output().ok()?;
@@ -131,7 +156,7 @@ fn not_tested(why: &str) -> Result<Outcome> {
     Ok(Outcome::NotTested(why.to_owned()))
 }
 
-fn succeeds(name: &str, command: &mut Command) -> bool {
+pub(crate) fn succeeds(name: &str, command: &mut Command) -> bool {
     println!("\n== python, {name}: {command:?}");
     let begin = Instant::now();
     let status = command.status();
@@ -139,19 +164,12 @@ fn succeeds(name: &str, command: &mut Command) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("crates").join("python")
 }
 
-fn target() -> PathBuf {
+pub(crate) fn target() -> PathBuf {
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("target").into_os_string();
     let given = PathBuf::from(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(default));
     std::path::absolute(&given).unwrap_or(given)
-}
-
-/// The search path, with the environment's programs first: maturin is one.
-fn with_path(environment: &Path) -> impl AsRef<OsStr> {
-    let old = std::env::var_os("PATH").unwrap_or_default();
-    let all = std::iter::once(environment.join("bin")).chain(std::env::split_paths(&old));
-    std::env::join_paths(all).unwrap_or(old)
 }

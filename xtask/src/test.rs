@@ -44,7 +44,8 @@ const REST: &[Step] = &[
         done(step("engines of sealing", &test))
     }),
     Step::new("optional features", 60, || {
-        let test = ["test", "-p", "indelible", "--features", "serde,tracing", "--test", "features"];
+        let test =
+            ["test", "-p", "indelible", "--features", "allocator-api2,serde,tracing", "--test", "features"];
         done(step("features", &test))
     }),
     Step::new("ten thousand histories of types", 20, || {

@@ -11,6 +11,7 @@ mod lane_bytes;
 mod maps;
 mod models;
 mod open;
+mod pointers;
 mod psync;
 mod recovery;
 mod retention;
@@ -100,6 +101,11 @@ pub const ALL: &[Benchmark] = &[
         name: "snapshots",
         about: "snapshots beside a writer, first changes of shared pages, readers that follow",
         run: snapshots::run,
+    },
+    Benchmark {
+        name: "pointers",
+        about: "far pointers followed and stored, beside plain ones",
+        run: pointers::run,
     },
     Benchmark { name: "threads", about: "threads that psync different objects", run: threads::run },
     Benchmark {

@@ -46,7 +46,7 @@ pub fn backup_to(
     out: &mut dyn Write,
     progress: Progress<'_>,
 ) -> Result<Summary> {
-    backup(pool, choice, Path::new("(stream)"), out, None, progress)
+    backup(pool, choice, Path::new("the stream"), out, None, progress)
 }
 
 /// As [`backup_to`], on top of another backup. `path` is for messages.
@@ -63,14 +63,29 @@ pub(crate) fn backup(
         BackupError::file("draw random bytes for", path)(std::io::Error::other(error.to_string()))
     })?;
     let source = Source::hold(pool, &id, choice)?;
+    write_all(&[(pool, source)], &id, path, out, below, progress)
+}
+
+/// Writes all that is held, of one pool or of several, as one backup, of the first of them.
+pub(crate) fn write_all(
+    sources: &[(&Pool, Source)],
+    id: &[u8; 16],
+    path: &Path,
+    out: &mut dyn Write,
+    below: Option<&Index>,
+    progress: Progress<'_>,
+) -> Result<Summary> {
+    let Some((pool, _)) = sources.first() else { return Err(BackupError::NoObject(String::new())) };
+    let all = || sources.iter().flat_map(|(_, source)| source.held.iter().map(move |held| (source, held)));
     let superblock = pool.store().superblock();
     let mut header = Header::new_zeroed();
     (header.magic, header.version) = (MAGIC, VERSION.into());
-    (header.id, header.pool) = (id, superblock.id);
+    (header.id, header.pool) = (*id, superblock.id);
     header.pool_len = pool.info()?.length.into();
     (header.window, header.window_len) = (superblock.window, superblock.window_len);
     header.created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()).into();
-    header.objects = (source.held.len() as u32).into();
+    let objects = all().count();
+    header.objects = (objects as u32).into();
     if let Some(below) = below {
         (header.parent, header.parent_hash) = (below.header.id, below.whole);
         header.depth = (below.header.depth.get() + 1).into();
@@ -78,26 +93,25 @@ pub(crate) fn backup(
         header.created = header.created.get().max(below.header.created.get()).into();
     }
     let mut encoder = Encoder::new(out, path, &header)?;
-    for held in &source.held {
+    for (_, held) in all() {
         encoder.object(&held.attributes)?;
     }
-    let size = source.held.iter().map(|held| held.attributes.size).sum();
+    let size = all().map(|(_, held)| held.attributes.size).sum();
     let (mut done, mut kept) = (0, 0);
     let none = BTreeMap::new();
-    for (number, held) in source.held.iter().enumerate() {
+    for (number, (source, held)) in all().enumerate() {
         let known = below.and_then(|below| below.objects.get(&held.attributes.id)).unwrap_or(&none);
         for first in (0..last(held, known)).step_by(CHUNK as usize) {
-            kept += chunk(&source, held, number as u32, first, known, &mut encoder)?;
+            kept += chunk(source, held, number as u32, first, known, &mut encoder)?;
             progress(done + (first * PAGE).min(held.attributes.size), size);
         }
         done += held.attributes.size;
     }
     let (_, bytes) = encoder.end()?;
-    let objects = source.held.len() as u64;
     Ok(Summary {
         path: None,
-        id: hex(&id),
-        objects,
+        id: hex(id),
+        objects: objects as u64,
         size,
         held: kept,
         bytes,

@@ -9,7 +9,8 @@ use crate::Progress;
 use crate::backup::backup_to;
 use crate::error::{BackupError, Result};
 use crate::folder::publish;
-use crate::restore::{RestoreOptions, Restored, partial_of, restore_stream};
+use crate::partial::Partial;
+use crate::restore::{RestoreOptions, Restored, restore_stream};
 use crate::source::Choice;
 use indelible::{Pool, PoolOptions};
 use indelible_store::format::superblock::{SLOTS, Superblock};
@@ -49,24 +50,17 @@ pub fn clone_pool(from: &Path, to: &Path, options: &PoolOptions, progress: Progr
     if !found.is_file() {
         return Err(BackupError::NoFile(from.to_owned()));
     }
-    let partial = partial_of(to);
-    let mut made = || {
-        let open = File::options().read(true).write(true).create_new(true).open(&partial);
-        let target = open.map_err(BackupError::file("create", &partial))?;
-        target.set_permissions(found.permissions()).map_err(BackupError::file("create", &partial))?;
-        let copied = copy(&source, &target, found.len(), progress);
-        let copied = copied.map_err(BackupError::file("write", &partial))?;
-        rename(&target, found.len(), id()?).map_err(BackupError::file("write", &partial))?;
-        target.sync_all().map_err(BackupError::file("make durable", &partial))?;
-        publish(&partial, to, false)?;
-        Ok(Cloned { len: found.len(), copied })
-    };
-    let done = made();
-    if done.is_err() {
-        // It may be on a full disk.
-        let _ = fs::remove_file(&partial);
-    }
-    done
+    let made = Partial::of(to)?;
+    let partial = made.path();
+    let open = File::options().read(true).write(true).open(partial);
+    let target = open.map_err(BackupError::file("create", partial))?;
+    target.set_permissions(found.permissions()).map_err(BackupError::file("create", partial))?;
+    let copied = copy(&source, &target, found.len(), progress);
+    let copied = copied.map_err(BackupError::file("write", partial))?;
+    rename(&target, found.len(), id()?).map_err(BackupError::file("write", partial))?;
+    target.sync_all().map_err(BackupError::file("make durable", partial))?;
+    publish(partial, to, false)?;
+    Ok(Cloned { len: found.len(), copied })
 }
 
 /// As [`clone_pool`], to a pool of other addresses: a process can attach objects of both at once. Each has to be such that all pointers in it are known

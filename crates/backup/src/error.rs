@@ -110,6 +110,20 @@ pub enum BackupError {
     /// No such object, in the pool or in the backup.
     #[error("there is no object {0:?}")]
     NoObject(String),
+    /// A stream of objects has two of one name.
+    #[error("two objects of different pools have the name {0:?}")]
+    SameName(String),
+    /// A backup that rests on another one is no stream of objects.
+    #[error("{} has only what changed since another backup", .0.display())]
+    NotAlone(PathBuf),
+    /// An object that cannot be given other addresses has those of another one.
+    #[error("object {name:?} is not position-independent, and object {has:?} of the pool has its addresses")]
+    Addresses {
+        /// Which.
+        name: String,
+        /// The other.
+        has: String,
+    },
     /// No room for the snapshots.
     #[error("objects that processes are writing cannot be kept for the time of the backup: {0}")]
     NoRoomToKeep(StoreError),
@@ -160,6 +174,13 @@ impl BackupError {
             BackupError::Exists(_) => "choose another path, or --force",
             BackupError::InUse { .. } => "end the processes that use it, or restore to another path",
             BackupError::NoFile(_) => "use `pmo backup` and `pmo restore`",
+            BackupError::SameName(_) => "rename one of them",
+            BackupError::NotAlone(_) => {
+                "use `pmo restore`, which brings the backups together, or make a full one"
+            }
+            BackupError::Addresses { .. } => {
+                "import it into another pool, or give it other addresses (`--rebase`), which needs pointers that are all described"
+            }
             BackupError::NoObject(_) => {
                 "`pmo ls` lists the objects of a pool, `pmo verify` those of a backup"
             }

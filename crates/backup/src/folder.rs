@@ -8,10 +8,12 @@ use crate::format::hex;
 use crate::index::Index;
 use crate::interrupted;
 use crate::part::Part;
+use crate::partial::{FOR_OWNER, Partial};
 use crate::source::Choice;
 use indelible::Pool;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The file that is locked while a backup is made.
@@ -81,13 +83,8 @@ pub fn backup_file(
     if path.exists() && !replace {
         return Err(BackupError::Exists(path.to_owned()));
     }
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(format!(".{}.{PARTIAL}", std::process::id()));
-    let partial = PathBuf::from(partial);
-    write(pool, choice, path, &partial, None, replace, progress).inspect_err(|_| {
-        // It may be on a full disk.
-        let _ = fs::remove_file(&partial);
-    })
+    let partial = Partial::of(path)?;
+    write(pool, choice, path, partial.path(), None, replace, progress)
 }
 
 /// Keeps what a backup into a folder that failed has written, if the next one can go on from there.
@@ -124,7 +121,8 @@ fn write_partial(
     progress: Progress<'_>,
 ) -> Result<Summary> {
     let failed = |action| BackupError::file(action, path);
-    let file = File::create(partial).map_err(failed("create"))?;
+    let open = File::options().write(true).create(true).truncate(true).mode(FOR_OWNER).open(partial);
+    let file = open.map_err(failed("create"))?;
     let mut out = BufWriter::with_capacity(1 << 20, Part::new(file));
     let made = backup(pool, choice, path, &mut out, below, progress);
     // Of a backup that failed, too: the next one goes on from there.

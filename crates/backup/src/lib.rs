@@ -3,10 +3,11 @@
 //! - [`backup_to`], [`backup_into`]: a stream, or a folder, where a backup has what changed since the newest one there
 //! - [`verify`]: reads a backup, and those that it rests on, and says what is damaged
 //! - [`restore`], [`restore_objects`]: a new pool, or objects of an existing one; what is not intact replaces nothing
+//! - [`export_to`], [`import_from`]: objects that refer to each other, of several pools, as one stream into another pool
 //! - [`clone_pool`], [`clone_rebased`]: a pool once more, under an ID of its own
 //!
 //! Modules, bottom-up: `error`, `format` (FORMAT.md, section 11), `encode` and `decode`, `chain`, `index`, `interrupted` (what is left of one that was), `part` (a file that becomes one), `source` (the objects of a pool,
-//! held), `backup`, `folder`, `restore`, `clone`. Nothing here takes part in the crash safety of a pool: restored objects are the store's
+//! held), `backup`, `folder`, `restore`, `clone`, `transfer`. Nothing here takes part in the crash safety of a pool: restored objects are the store's
 //! (`Store::revive`), and a file counts once it has its name.
 
 #![forbid(unsafe_code)]
@@ -22,8 +23,10 @@ mod format;
 mod index;
 mod interrupted;
 mod part;
+mod partial;
 mod restore;
 mod source;
+mod transfer;
 
 pub use backup::{Summary, backup_to};
 pub use chain::{Damage, Kept, Verified, describe, verify, verify_stream};
@@ -32,6 +35,7 @@ pub use error::{BackupError, Result};
 pub use folder::{backup_file, backup_into};
 pub use restore::{RestoreOptions, Restored, restore, restore_objects, restore_stream};
 pub use source::Choice;
+pub use transfer::{export_file, export_to, import_from};
 
 /// Progress, as it is told: bytes of objects done, and of how many.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);

@@ -9,9 +9,10 @@ use crate::decode::{Chunk, Decoder};
 use crate::error::{BackupError, Result};
 use crate::folder::publish;
 use crate::format::PAGE;
+use crate::partial::Partial;
 use indelible::{ErrorKind, Pool, PoolOptions};
 use indelible_store::error::StoreError;
-use indelible_store::format::entry::{FLAG_BASE, FLAG_FOREIGN, FLAG_VOLATILE};
+use indelible_store::format::entry::{FLAG_BASE, FLAG_FOREIGN, FLAG_POSITION_INDEPENDENT, FLAG_VOLATILE};
 use indelible_store::store::{Attributes, Revived};
 use std::collections::HashMap;
 use std::fs;
@@ -140,7 +141,7 @@ fn fill(chain: &Chain, target: &mut Target, progress: Progress<'_>) -> Result<()
 }
 
 /// Objects that come back.
-struct Target {
+pub(crate) struct Target {
     rebase: bool,
     objects: HashMap<[u8; 16], Revived>,
     order: Vec<Attributes>,
@@ -166,12 +167,31 @@ impl Target {
         Ok(Target { rebase, objects: revived, order: objects.to_vec(), written: 0, total })
     }
 
-    fn tell(&self, progress: Progress<'_>) {
+    /// Of objects of any pools, each by itself: those that may have other addresses get some that are free.
+    pub(crate) fn begin_free(pool: &Pool, objects: &[Attributes], rebase: bool) -> Result<Self> {
+        let mut revived = HashMap::new();
+        for object in objects {
+            let free = object.flags & FLAG_POSITION_INDEPENDENT != 0 && !object.is_sealed();
+            let new = match rebase || free {
+                true => elsewhere(pool, object, &mut HashMap::new()),
+                false => {
+                    expect_free(pool, object)?;
+                    let kept = Attributes { flags: object.flags & !FLAG_VOLATILE, ..object.clone() };
+                    pool.store().adopt(&kept)
+                }
+            };
+            revived.insert(object.id, new.map_err(BackupError::object(&object.name))?);
+        }
+        let total = objects.iter().map(|object| object.size).fold(0, u64::saturating_add);
+        Ok(Target { rebase, objects: revived, order: objects.to_vec(), written: 0, total })
+    }
+
+    pub(crate) fn tell(&self, progress: Progress<'_>) {
         progress(self.written.min(self.total), self.total);
     }
 
     /// Writes the pages of a chunk below `limit`, of an object that is meant.
-    fn write(&mut self, object: &Attributes, chunk: &Chunk, limit: u64, over: bool) -> Result<()> {
+    pub(crate) fn write(&mut self, object: &Attributes, chunk: &Chunk, limit: u64, over: bool) -> Result<()> {
         let Some(target) = self.objects.get(&object.id) else { return Ok(()) };
         let failed = BackupError::object(&object.name);
         let zeros = [0; PAGE as usize];
@@ -199,7 +219,7 @@ impl Target {
         run.map_or(Ok(()), |run| put(target, chunk, run)).map_err(&failed)
     }
 
-    fn publish(mut self, kept: Kept) -> Result<Restored> {
+    pub(crate) fn publish(mut self, kept: Kept) -> Result<Restored> {
         let mut names = Vec::new();
         for object in self.order.iter().filter(|_| self.rebase) {
             if let Some(revived) = self.objects.get(&object.id) {
@@ -229,6 +249,18 @@ fn elsewhere(
     Ok(revived)
 }
 
+/// Fails if some object of the pool has addresses of one that is to keep its own.
+fn expect_free(pool: &Pool, object: &Attributes) -> Result<()> {
+    for found in pool.list().flatten() {
+        let apart = found.address.saturating_add(found.reach) <= object.address
+            || object.address.saturating_add(object.reserved) <= found.address;
+        if !apart {
+            return Err(BackupError::Addresses { name: object.name.clone(), has: found.name });
+        }
+    }
+    Ok(())
+}
+
 fn put(target: &Revived, chunk: &Chunk, (page, from, count): (u64, usize, usize)) -> Result<(), StoreError> {
     let size = PAGE as usize;
     target.write(page * PAGE, &chunk.bytes[from * size..(from + count) * size])
@@ -248,36 +280,23 @@ fn beside(
         }
         expect_unused(path, options)?;
     }
-    let partial = partial_of(path);
-    let made = || {
-        let mut options = options.clone().force(true);
-        if !rebase {
-            options = options.window(kept.window.0, kept.window.1);
-        }
-        let new = options.format(&partial, len.unwrap_or(kept.pool_len))?;
-        let restored = fill(&new)?;
-        drop(new);
-        let durable = fs::File::open(&partial).and_then(|file| file.sync_all());
-        durable.map_err(BackupError::file("make durable", &partial))?;
-        if force && path.exists() {
-            // Somebody may have begun to use it.
-            expect_unused(path, &options)?;
-        }
-        publish(&partial, path, force)?;
-        Ok(restored)
-    };
-    let done = made();
-    if done.is_err() {
-        let _ = fs::remove_file(&partial);
+    let made = Partial::of(path)?;
+    let partial = made.path();
+    let mut options = options.clone().force(true);
+    if !rebase {
+        options = options.window(kept.window.0, kept.window.1);
     }
-    done
-}
-
-/// The name that a pool has until it is whole.
-pub(crate) fn partial_of(path: &Path) -> PathBuf {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(format!(".{}.partial", std::process::id()));
-    partial.into()
+    let new = options.format(partial, len.unwrap_or(kept.pool_len))?;
+    let restored = fill(&new)?;
+    drop(new);
+    let durable = fs::File::open(partial).and_then(|file| file.sync_all());
+    durable.map_err(BackupError::file("make durable", partial))?;
+    if force && path.exists() {
+        // Somebody may have begun to use it.
+        expect_unused(path, &options)?;
+    }
+    publish(partial, path, force)?;
+    Ok(restored)
 }
 
 /// Refuses a pool that processes use. One that cannot be opened is nobody's.

@@ -72,6 +72,7 @@ enum pmo_error {
     PMO_ERR_CLASS_MISMATCH = 46,
     PMO_ERR_IN_TRANSACTION = 47,
     PMO_ERR_CONFLICT = 48,
+    PMO_ERR_DANGLING = 49,
     PMO_ERR_ARGUMENT = 1000,
     PMO_ERR_INTERNAL = 1001
 };
@@ -603,6 +604,17 @@ struct pmo_anchor {
  * the newest state; if a process dies, states since then are not told apart. */
 pmo_seal_key *pmo_seal_key_anchored(const pmo_seal_key *seal, const struct pmo_anchor *anchor);
 
+/** The same key, to be freed on its own, with the key file at path that signs the object: 32 random bytes or more, another file than a seal key. An object that is created with it is signed: who has a seal
+ * key alone reads it, and makes no state of it that is believed. To write it, or to change anything of it, takes the sign key; to read it that, or pmo_seal_key_verified_by. */
+pmo_seal_key *pmo_seal_key_signed_by(const pmo_seal_key *seal, const char *path);
+
+/** The same key, to be freed on its own, with the one that verifies the object's signature: 64 hexadecimal digits, as pmo_verify_key has them of the sign key, from somebody who is trusted. An object that
+ * is not signed by that is PMO_ERR_DAMAGED. */
+pmo_seal_key *pmo_seal_key_verified_by(const pmo_seal_key *seal, const char *digits);
+
+/** The key that verifies what the key file at path signs, as 64 digits and a zero. No secret. */
+int pmo_verify_key(const char *path, char digits[65]);
+
 /** Overwrites a key and frees it. Objects that it opened stay attached. */
 int pmo_seal_key_free(pmo_seal_key *seal);
 
@@ -630,6 +642,9 @@ int pmo_reencrypt(pmo_pool *pool, const char *name, const void *key, size_t key_
 /** Takes the present state of a sealed object, which nobody has attached, for the newest, whatever the anchor of the key was told: for a state that was put back on purpose, an anchor that was
  * lost, or another anchor. If the key has no anchor, the object has none from then on. */
 int pmo_set_anchor(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal);
+
+/** Has the key file at path sign a sealed object, which is signed, and which nobody has attached; seal has the sign key of before. Those who read need its verify key from then on. */
+int pmo_change_signer(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal, const char *path);
 
 /** Kinds of key slots. */
 enum pmo_key_kind {
@@ -888,6 +903,31 @@ int pmo_type_describe(const struct pmo_type *type, char *text, size_t len, uint6
     (!PMO_IS_STRUCT(PMO_AT(field)) &&                                                             \
      !PMO_IS_STRUCT(*__builtin_choose_expr(PMO_IS_ARRAY(field), PMO_AT(field), (int *)0)))
 #endif
+
+/* ---- pointers from object to object ---- */
+
+/** A pointer that lies in an object, to a place in the same object or in another one: it means the same wherever they lie, in whatever pools. 24 bits
+ * are the number of an entry in the object's table of other objects, 0 for the object itself, and 40 bits an offset. 0 is null. */
+typedef uint64_t pmo_ptr;
+
+/** Rights that pointers ask for. They are requests: keys and locks decide, and a store to an object that is attached for reading is a SIGSEGV. */
+enum pmo_rights { PMO_RIGHT_READ = 1, PMO_RIGHT_WRITE = 2, PMO_RIGHT_EXECUTE = 4 };
+
+/** Has objects that far pointers lead to be looked for in a pool, behind those that were added before, until it is removed, or a handle of it closed. */
+int pmo_space_add(pmo_pool *pool);
+
+/** Has no object be looked for in a pool any more. Those that are attached stay so. */
+int pmo_space_remove(pmo_pool *pool);
+
+/** The address that a far pointer leads to which lies in the attached object that has the address home, where size bytes follow. The
+ * object that it leads to is attached for reading if it is not attached, and stays so until pmo_detach. PMO_ERR_DANGLING: the pointer is null, its entry is not there, the
+ * object is in no pool that was added, or ends before. */
+void *pmo_lea(const void *home, pmo_ptr pointer, size_t size);
+
+/** A far pointer, for the attached object with a heap that has the address home, to the address target in the same or another attached object: by an
+ * entry for the enum pmo_rights, which is found or added. The next psync of home's object makes the entry durable together with the
+ * pointer. 0 if it fails: PMO_ERR_DANGLING for the first byte of an object. */
+pmo_ptr pmo_store(const void *home, const void *target, unsigned rights);
 
 /* ---- structs that later versions extend ---- */
 

@@ -609,6 +609,11 @@ public:
     {
         detail::check(pmo_set_anchor(handle_, name, key.data(), key.size(), seal.handle()));
     }
+    // Another key signs the object from now on (pmo_change_signer).
+    void change_signer(const char *name, const seal_key &seal, const std::string &path, std::string_view key = {})
+    {
+        detail::check(pmo_change_signer(handle_, name, key.data(), key.size(), seal.handle(), path.c_str()));
+    }
     // The keys that open a sealed object; needs none of them.
     std::vector<key_slot> key_slots(const char *name, std::string_view key = {}) const
     {

@@ -72,6 +72,7 @@ pub const CODES: &[(i32, &str, &CStr)] = &[
     (46, "PMO_ERR_CLASS_MISMATCH", c"the object is, or would be, of a durability class that does not fit"),
     (47, "PMO_ERR_IN_TRANSACTION", c"the call cannot be made in a transaction"),
     (48, "PMO_ERR_CONFLICT", c"the transaction has met another one"),
+    (49, "PMO_ERR_DANGLING", c"a far pointer leads to no object, or to none of its bytes"),
     (ARGUMENT, "PMO_ERR_ARGUMENT", c"an argument cannot be"),
     (INTERNAL, "PMO_ERR_INTERNAL", c"a defect of this library"),
 ];

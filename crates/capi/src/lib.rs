@@ -16,6 +16,7 @@ mod copies;
 mod describe;
 mod described;
 mod extensions;
+mod far;
 mod guard;
 mod handles;
 mod heap;

@@ -83,6 +83,7 @@ pub unsafe extern "C" fn pmo_open_or_format_with(
 pub extern "C" fn pmo_close(handle: *mut pmo_pool) -> c_int {
     status(|| {
         let closed = pools(|pools| pools.open.remove(&handle.addr()));
+        closed.iter().for_each(indelible::raw::remove_pool);
         closed.map(drop).ok_or_else(|| Failure::argument("the pool is not open"))
     })
 }

@@ -1,7 +1,9 @@
 //! Advice at the end of errors, which names functions of Rust, in the words of C.
 
 /// Words of advice, and the words in C. Those for errors that C cannot have are not among them.
-const WORDS: [(&str, &str); 9] = [
+const WORDS: [(&str, &str); 11] = [
+    ("`Space::add`", "pmo_space_add"),
+    (", or change the entry (`Heap::retarget`)", ""),
     ("Pool::format", "pmo_format"),
     ("Pool::grow", "pmo_pool_grow"),
     ("`PoolOptions::wait`", "pmo_wait"),

@@ -32,7 +32,8 @@ pub(crate) fn find(handle: *const pmo_seal_key) -> Result<SealKey> {
     })
 }
 
-fn made(make: impl FnOnce() -> Result<SealKey>) -> *mut pmo_seal_key {
+/// A new key, for the caller to free.
+pub(crate) fn made(make: impl FnOnce() -> Result<SealKey>) -> *mut pmo_seal_key {
     guarded(null_mut(), || {
         let key = make()?;
         Ok(keys(|(all, last)| {

@@ -1,12 +1,15 @@
-//! Sealed objects: read beside their writer, of another size, by another key, by another anchor.
+//! Sealed objects: read beside their writer, of another size, by another key, by another anchor, signed.
 
 use crate::args::{array, bytes, text};
-use crate::guard::{guarded, status};
+use crate::guard::{Failure, guarded, status};
 use crate::handles::{pmo_pool, pool};
-use crate::seal_keys::{find, pmo_seal_key};
-use indelible::{SealKey, raw};
-use std::ffi::{c_char, c_int, c_void};
+use crate::seal_keys::{find, made, pmo_seal_key};
+use indelible::{SealKey, SignKey, raw};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
+
+/// Bytes of a verify key's text, with the zero behind it.
+const DIGITS: usize = 65;
 
 /// # Safety
 /// As the header says.
@@ -79,5 +82,65 @@ pub unsafe extern "C" fn pmo_set_anchor(
         // SAFETY: the caller's promise.
         let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
         Ok(pool(handle)?.set_anchor(name, key, &find(seal)?)?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_seal_key_signed_by(
+    seal: *const pmo_seal_key,
+    path: *const c_char,
+) -> *mut pmo_seal_key {
+    // SAFETY: the caller's promise.
+    made(|| Ok(find(seal)?.signed_by(&SignKey::from_file(unsafe { text(path, "path") }?)?)?))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_seal_key_verified_by(
+    seal: *const pmo_seal_key,
+    digits: *const c_char,
+) -> *mut pmo_seal_key {
+    // SAFETY: the caller's promise.
+    made(|| Ok(find(seal)?.verified_by(unsafe { text(digits, "verify key") }?.parse()?)))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_verify_key(path: *const c_char, digits: *mut c_char) -> c_int {
+    status(|| {
+        if digits.is_null() {
+            return Err(Failure::argument("the place of the digits is NULL"));
+        }
+        // SAFETY: the caller's promise.
+        let key = SignKey::from_file(unsafe { text(path, "path") }?)?.verify_key();
+        let text = CString::new(key.to_string()).unwrap_or_default();
+        let text = text.as_bytes_with_nul();
+        // SAFETY: the caller's promise: there is room for 64 digits and a zero, which these are.
+        unsafe { digits.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), text.len().min(DIGITS)) };
+        Ok(())
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_change_signer(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+    seal: *const pmo_seal_key,
+    path: *const c_char,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        // SAFETY: the caller's promise.
+        let new = SignKey::from_file(unsafe { text(path, "path") }?)?;
+        Ok(pool(handle)?.change_signer(name, key, &find(seal)?, &new)?)
     })
 }

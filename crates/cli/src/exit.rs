@@ -25,11 +25,11 @@ const CODES: [(Exit, &str); 10] = [
     (Exit::Usage, "the command line, a name or a size makes no sense"),
     (Exit::Damaged, "the pool is damaged, or check found that something is wrong"),
     (Exit::Busy, "the object or the pool is held by a process"),
-    (Exit::NotFound, "there is no such pool, object or file"),
+    (Exit::NotFound, "there is no such pool, object, root or file"),
     (Exit::Denied, "wrong key, read-only, or no permission"),
     (Exit::Exists, "the pool or the object exists already"),
     (Exit::Full, "the pool or the file system has no room"),
-    (Exit::Unsuitable, "not a pool, of another version, or not usable on this machine"),
+    (Exit::Unsuitable, "no pool or no heap, of another version, or not usable on this machine"),
 ];
 
 /// The exit codes, for help and the manual page.
@@ -54,7 +54,9 @@ impl From<ErrorKind> for Exit {
                 Exit::Damaged
             }
             ErrorKind::Held | ErrorKind::Busy => Exit::Busy,
-            ErrorKind::NoPool | ErrorKind::NotFound | ErrorKind::VolatileGone => Exit::NotFound,
+            ErrorKind::NoPool | ErrorKind::NotFound | ErrorKind::VolatileGone | ErrorKind::Dangling => {
+                Exit::NotFound
+            }
             ErrorKind::ReadOnly
             | ErrorKind::ObjectReadOnly
             | ErrorKind::WrongKey
@@ -64,9 +66,11 @@ impl From<ErrorKind> for Exit {
             ErrorKind::NoSpace | ErrorKind::NoRoom | ErrorKind::NoAddresses | ErrorKind::TooManyTies => {
                 Exit::Full
             }
-            ErrorKind::NotAPool | ErrorKind::Version | ErrorKind::Unsuitable | ErrorKind::Unsupported => {
-                Exit::Unsuitable
-            }
+            ErrorKind::NotAPool
+            | ErrorKind::NotAHeap
+            | ErrorKind::Version
+            | ErrorKind::Unsuitable
+            | ErrorKind::Unsupported => Exit::Unsuitable,
             _ => Exit::Failed,
         }
     }

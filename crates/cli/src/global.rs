@@ -53,7 +53,7 @@ pub struct Global {
     ///
     /// For an object or a device that another process has: by default not at all. For the table of a pool: by
     /// default 20 seconds.
-    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
     pub wait: Option<Duration>,
 }
 

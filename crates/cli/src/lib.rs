@@ -25,6 +25,7 @@ mod reading;
 mod run;
 mod sealing;
 mod signatures;
+mod signing;
 mod terminal;
 mod text;
 mod values;

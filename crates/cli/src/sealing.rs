@@ -5,6 +5,7 @@ use crate::anchor::{AnchorArgs, PATIENCE};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::passphrase;
+use crate::signing::SignArgs;
 use clap::Args;
 use indelible::{ErrorKind, Keep, Object, Pool, ReadObject, SealKey};
 use std::error::Error;
@@ -21,6 +22,9 @@ const TPM: &str = "/dev/tpmrm0";
 pub struct SealArgs {
     #[command(flatten)]
     key: OneKey,
+
+    #[command(flatten)]
+    sign: SignArgs,
 
     #[command(flatten)]
     anchor: AnchorArgs,
@@ -56,7 +60,7 @@ struct OneKey {
     seal_tpm: Option<PathBuf>,
 }
 
-/// Where the seal key comes from that a command adds.
+/// The source of the seal key that a command adds.
 #[derive(Debug, Default, Args)]
 #[group(multiple = false)]
 #[command(next_help_heading = "New seal key")]
@@ -135,12 +139,17 @@ impl SealArgs {
     /// The key of an object that exists; `None`: none was given.
     pub fn read(&self) -> Result<Option<SealKey>> {
         let key = self.key.source().map(|source| source.read(false)).transpose()?;
-        key.map(|key| self.anchor.with(key)).transpose()
+        key.map(|key| self.with(key)).transpose()
     }
 
     /// The key of an object that is to be made.
     pub fn for_new(&self) -> Result<SealKey> {
-        self.anchor.with(self.key.source().ok_or_else(none_given)?.read(true)?)
+        self.with(self.key.source().ok_or_else(none_given)?.read(true)?)
+    }
+
+    /// The key with the one that signs or verifies, and the anchor.
+    fn with(&self, key: SealKey) -> Result<SealKey> {
+        self.anchor.with(self.sign.with(key)?)
     }
 
     /// The anchor, if one is named.
@@ -216,7 +225,7 @@ impl Source {
             Source::Terminal => Ok(SealKey::passphrase(passphrase::ask(is_new)?)?),
             Source::Command(command) => Ok(SealKey::command(&command, PATIENCE)?),
             Source::Credential(name) => {
-                SealKey::credential(&name).map_err(|error| unreadable(Path::new(&name), error))
+                SealKey::credential(&name).map_err(|error| unreadable("seal key", Path::new(&name), error))
             }
             Source::Tpm(path) => Ok(SealKey::tpm(Some(&path))?),
         }
@@ -225,18 +234,18 @@ impl Source {
 
 /// The key in a key file.
 pub fn key_file(path: &Path) -> Result<SealKey> {
-    SealKey::from_file(path).map_err(|error| unreadable(path, error))
+    SealKey::from_file(path).map_err(|error| unreadable("seal key", path, error))
 }
 
 /// The passphrase in a file.
 pub fn passphrase_file(path: &Path) -> Result<SealKey> {
-    SealKey::passphrase_from_file(path).map_err(|error| unreadable(path, error))
+    SealKey::passphrase_from_file(path).map_err(|error| unreadable("seal key", path, error))
 }
 
 /// A file that is not there, or not readable, is said as of any other file.
-fn unreadable(path: &Path, error: indelible::Error) -> Failure {
+pub fn unreadable(what: &str, path: &Path, error: indelible::Error) -> Failure {
     match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
-        Some(system) => Failure::file("read the seal key from", path, system),
+        Some(system) => Failure::file(&format!("read the {what} from"), path, system),
         None => error.into(),
     }
 }

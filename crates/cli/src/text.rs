@@ -42,6 +42,11 @@ pub fn time(at: SystemTime) -> String {
     date_time(at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
+/// So many seconds after 1970, as [`time`]; any number, as a damaged pool may have it.
+pub fn date(seconds: u64) -> String {
+    date_time(seconds)
+}
+
 /// A short time span.
 pub fn span(span: std::time::Duration) -> String {
     let micros = span.as_secs_f64() * 1e6;

@@ -33,6 +33,7 @@ fn a_folder_a_file_and_a_pipe_give_the_pool_back() {
     let stream = rig.pmo(["backup"], ["-"]).fine().raw;
     let run = pmo(["verify", "--json", &folder]).fine().json();
     assert_eq!((run["files"].as_array().unwrap().len(), run["damage"].as_array().unwrap().len()), (2, 0));
+    assert!(run["created"].as_str().unwrap().ends_with('Z'), "{run}");
     Run::of(Command::new(PMO).args(["verify", "-"]), &stream).fine();
 
     let wanted = rig.pmo(["cat"], ["ledger"]).fine().raw;

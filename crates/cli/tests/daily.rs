@@ -350,4 +350,30 @@ fn bash_completes_names_of_objects() {
     assert!(found.lines().any(|line| line == "ledger"), "{found}");
     let found = complete("pmo rm \"$POOL\" --f", 3);
     assert!(found.contains("--force") && !found.contains("ledger"), "{found}");
+    // Of each command that takes names, and nothing but names.
+    let names = "cold\\ store\ncounters\nledger\n";
+    for (words, last) in [
+        ("cp \"$POOL\"", 3),
+        ("set \"$POOL\"", 3),
+        ("snapshot \"$POOL\" counters", 4),
+        ("rollback \"$POOL\"", 3),
+        ("diff \"$POOL\" counters", 4),
+        ("tie \"$POOL\" counters", 4),
+        ("untie \"$POOL\" counters", 4),
+        ("types \"$POOL\"", 3),
+        ("migrate --plan \"$POOL\"", 4),
+        ("top \"$POOL\"", 3),
+        ("heap roots \"$POOL\"", 4),
+        ("key list \"$POOL\"", 4),
+        ("dump \"$POOL\" object", 4),
+    ] {
+        assert_eq!(complete(&format!("pmo {words} ''"), last), names, "{words}");
+    }
+    // The shell completes paths where nothing is said; values of options, and commands, are no names.
+    for (words, last) in [("ls ''", 2), ("heap roots ''", 3), ("backup \"$POOL\" ''", 3)] {
+        assert_eq!(complete(&format!("pmo {words}"), last).trim(), "", "{words}");
+    }
+    assert_eq!(complete("pmo set \"$POOL\" counters --class ''", 5), "psync\ntransactional\n");
+    let found = complete("pmo key ''", 2);
+    assert!(found.lines().any(|line| line == "rotate") && !found.contains("ledger"), "{found}");
 }

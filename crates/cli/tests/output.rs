@@ -133,3 +133,81 @@ fn version_and_no_colours_in_pipes() {
     assert!(output.stdout.starts_with(b"pmo "));
     assert!(!pmo(["--help"]).out.contains('\u{1b}'));
 }
+
+/// Lines of help are broken where the terminal ends, and not once more where the source was.
+#[test]
+fn sentences_of_help_fill_the_lines_of_a_terminal() {
+    let commands = pmo(["help"]).fine().out;
+    let commands =
+        commands.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names: Vec<&str> = commands
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(names.len() > 30, "{names:?}");
+    let mut sentences = 0;
+    for (name, width) in
+        names.iter().filter(|name| **name != "help").flat_map(|name| [60, 80, 100].map(|width| (name, width)))
+    {
+        let help =
+            Command::new(PMO).args(["help", name]).env("COLUMNS", width.to_string()).output().expect("run");
+        let help = String::from_utf8(help.stdout).expect("text");
+        let mut lines = help.lines().skip_while(|line| !line.starts_with("Example")).skip(1).peekable();
+        assert!(lines.peek().is_some(), "{name} has no example");
+        let mut of_json = false;
+        while let (Some(line), Some(next)) = (lines.next(), lines.peek()) {
+            of_json = line.starts_with("JSON") || (of_json && line.starts_with(' '));
+            let indent = |line: &str| line.len() - line.trim_start().len();
+            let is_sentence = |line: &str| match (indent(line), of_json) {
+                (0, _) => !line.is_empty(),
+                (2, true) => line.trim_start().starts_with(char::is_alphabetic),
+                _ => false,
+            };
+            if !is_sentence(line)
+                || !is_sentence(next)
+                || indent(line) != indent(next)
+                || line.ends_with([':', '.'])
+            {
+                continue;
+            }
+            sentences += 1;
+            let word = next.split_whitespace().next().unwrap_or_default();
+            let room = line.chars().count() + 1 + word.chars().count();
+            assert!(room > width, "{name}, {width} columns: there is room for {word:?} in {line:?}");
+        }
+    }
+    assert!(sentences > 50, "{sentences}");
+}
+
+#[test]
+fn wrong_arguments_are_told_in_words_that_help() {
+    let rig = Rig::new();
+    rig.pmo(["create"], ["a", "4K"]).fine();
+    let new = rig.path("new.pmo");
+    let new = new.to_str().expect("text");
+    for size in ["0", "1", "1023K", "33T"] {
+        pmo(["format", new, "--size", size]).fails(2, "between 1 MiB and 32 TiB");
+        assert!(!rig.path("new.pmo").exists());
+        // What is there stays.
+        pmo(["format", rig.pool.to_str().expect("text"), "--force", "--size", size])
+            .fails(2, "between 1 MiB and 32 TiB");
+    }
+    rig.pmo(["stat"], ["a"]).fine();
+    pmo(["format", new, "--size", "-1"]).fails(2, "a size is a number");
+    rig.pmo(["create"], ["b", "-1"]).fails(2, "a size is a number");
+    rig.pmo(["cat"], ["a", "--offset", "-5"]).fails(2, "a size is a number");
+    rig.pmo(["top"], ["--interval", "-1"]).fails(2, "an interval has");
+    rig.pmo(["ls"], ["--wait", "-1"]).fails(2, "seconds");
+    let no_folder = rig.path("none").join("p.pmo");
+    pmo(["format", no_folder.to_str().expect("text")]).fails(5, "make the folder first");
+    let run = pmo(["ls", new]);
+    assert!(run.err.starts_with(&format!("error: cannot open {new}: ")), "{run:?}");
+    run.fails(5, "check the path, or make a pool there with `pmo format`");
+    let folder = rig.path("");
+    rig.pmo(["put"], ["a", folder.to_str().expect("text")]).fails(2, "Is a directory");
+    for command in [vec!["heap", "roots"], vec!["types"]] {
+        let run = rig.pmo(command, ["a"]);
+        assert!(!run.err.contains("Heap::"), "{run:?}");
+        run.fails(9, "the object holds no heap");
+    }
+}

@@ -48,6 +48,7 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
         unsafe impl #impl_generics ::indelible::Plain for #name #type_generics #bounds {
             const SHARED: bool = false #(|| <#types as ::indelible::Plain>::SHARED)*;
             const ATOMICS: bool = false #(|| <#types as ::indelible::Plain>::ATOMICS)*;
+            const CELLS: bool = true #(&& <#types as ::indelible::Plain>::CELLS)*;
             const LAYOUT: () = {
                 #(<#types as ::indelible::Plain>::LAYOUT;)*
                 #check

@@ -3,6 +3,7 @@
 
 mod anchor;
 mod command;
+mod far;
 mod heap;
 mod key_source;
 mod kinds;
@@ -11,6 +12,7 @@ mod transaction;
 
 pub(crate) use anchor::AnchorError;
 pub(crate) use command::CommandError;
+pub(crate) use far::FarError;
 pub(crate) use heap::{HeapError, Limit};
 pub(crate) use key_source::{CREDENTIALS, KeySourceError};
 pub(crate) use transaction::TransactionError;
@@ -131,6 +133,8 @@ pub enum ErrorKind {
     InTransaction = 47,
     /// The transaction has met another one: its closure is to return this error, and is run again.
     Conflict = 48,
+    /// A far pointer leads to no object, or to none of its bytes.
+    Dangling = 49,
     /// A defect of this library.
     Internal = 1001,
 }
@@ -174,6 +178,8 @@ pub(crate) enum Cause {
     KeySource(#[from] KeySourceError),
     #[error(transparent)]
     Transaction(#[from] TransactionError),
+    #[error(transparent)]
+    Far(#[from] FarError),
 }
 
 impl From<&Cause> for Limit {
@@ -260,6 +266,7 @@ impl Error {
             Cause::Anchor(_) => ErrorKind::Io,
             Cause::Heap(error) => error.kind(),
             Cause::Transaction(error) => error.kind(),
+            Cause::Far(error) => error.kind(),
             Cause::KeySource(KeySourceError::File { .. }) => ErrorKind::Io,
             Cause::KeySource(_) => ErrorKind::Sealed,
         }
@@ -287,9 +294,11 @@ impl Error {
             }
             Cause::KeySource(error) => return error.remedy(),
             Cause::Transaction(error) => return error.remedy(),
+            Cause::Far(error) => return error.remedy(),
             Cause::Replaced => return "detach this one, and attach the other",
             Cause::Store(StoreError::TieTarget) => return "tie it to the object that the snapshot is of",
             Cause::Store(StoreError::BadLabel { .. }) => return "give a shorter label",
+            Cause::Store(StoreError::BadLength { .. }) => return "ask for a size between 1 MiB and 32 TiB",
             Cause::Store(StoreError::Length(LengthError::NotLonger { .. })) => {
                 return "format a smaller pool, and bring its objects there (`pmo cp`)";
             }
@@ -336,8 +345,11 @@ impl Error {
             ErrorKind::Io => {
                 "the system's own error says what it refused; `pmo doctor PATH` says what is possible"
             }
+            ErrorKind::NoPool if self.0.operation == "format" => {
+                "make the folder first, or choose another path"
+            }
             ErrorKind::NoPool => "create it with `pmo format` or Pool::format",
-            ErrorKind::NotAPool => "check the path; `pmo check` shows what is there",
+            ErrorKind::NotAPool => "check the path; `pmo doctor PATH` says what can be done with it",
             ErrorKind::Version => "use the version of Indelible that wrote the pool, or a newer one",
             ErrorKind::Gone => {
                 "restore the file, then attach again; unsynced changes are still in memory until you detach"
@@ -401,6 +413,9 @@ impl Error {
             }
             ErrorKind::InTransaction => "make the call before the transaction, or after it",
             ErrorKind::Conflict => "return it from the transaction's closure, which is run again",
+            ErrorKind::Dangling => {
+                "`pmo check --references` lists such pointers; name the pool that has the object, or change the entry (`Heap::retarget`)"
+            }
             ErrorKind::Internal => "report it, with the version and what was done",
             ErrorKind::Untrusted => "verify the heap with `Heap::verify`, or attach the object for reading",
         }
@@ -410,7 +425,13 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { operation, pool, object, cause } = &*self.0;
-        write!(f, "cannot {operation}")?;
+        match &**cause {
+            // It says that already.
+            Cause::Media(MediaError::Io { action, .. }) if action == operation => {
+                return write!(f, "{cause} ({})", self.remedy());
+            }
+            _ => write!(f, "cannot {operation}")?,
+        }
         // Errors of the medium name the path themselves.
         let pool = pool.as_ref().filter(|_| !matches!(**cause, Cause::Media(_)));
         if let Some(object) = object {

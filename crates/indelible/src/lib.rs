@@ -53,6 +53,7 @@ mod dirty;
 mod doctor;
 mod error;
 mod events;
+mod far;
 mod fault;
 pub mod heap;
 mod maintenance;
@@ -70,6 +71,7 @@ pub mod raw;
 mod relative;
 pub mod retention;
 mod shadow;
+mod space;
 mod sys;
 mod transaction;
 mod types;
@@ -77,9 +79,10 @@ mod types;
 pub use collections::Persist;
 pub use doctor::{Doctor, Facility, doctor};
 pub use error::{Error, ErrorKind, Result};
+pub use far::{Far, FarEntry, FarTarget, Rights};
 pub use fault::{PredictionDepth, PredictionStats};
 pub use heap::stray::{Audit, Outside, StrayPointer};
-pub use heap::{Heap, HeapOptions, ReadHeap, Root, Ticket, TypeInfo};
+pub use heap::{Compacted, FarPointer, Heap, HeapOptions, ReadHeap, Root, Ticket, TypeInfo};
 pub use indelible_derive::{Composite, Persist, Plain, StableHash};
 pub use indelible_store::seal::{Cost, SlotInfo};
 #[cfg(feature = "engines")]
@@ -97,8 +100,9 @@ pub use object::{Beside, Bystanders, Object, PsyncStats, ReadObject, Shared, psy
 pub use plain::Plain;
 pub use pool::{
     Anchor, BadKeep, BrokenPage, Class, Collected, CommandAnchor, Counter, CreateOptions, Difference,
-    FileAnchor, Keep, LaneUse, List, Logged, MediumKind, Pool, PoolInfo, PoolOptions, SealKey, Stat, State,
-    Tie, TpmAnchor, Tracking,
+    FileAnchor, Keep, LaneUse, List, Logged, MediumKind, Pool, PoolInfo, PoolOptions, SealKey, SignKey, Stat,
+    State, Tie, TpmAnchor, Tracking, VerifyKey,
 };
 pub use relative::Relative;
-pub use transaction::{Transactional, Tx, TxCell, TxObject, transaction};
+pub use space::{At, Dangling, Reachable, Resolver, Space};
+pub use transaction::{Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, transaction};

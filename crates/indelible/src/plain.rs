@@ -64,7 +64,8 @@ use std::sync::atomic;
 /// 3. The type needs no drop and refers to nothing by means other than raw pointers.
 /// 4. It has no padding, whose bytes would be undefined, and nothing that a shared reference could change
 ///    without being atomic.
-/// 5. [`SHARED`](Plain::SHARED) is true if it contains atomics or [`TxCell`](crate::TxCell)s, [`ATOMICS`](Plain::ATOMICS) if it contains atomics.
+/// 5. [`SHARED`](Plain::SHARED) is true if it contains atomics or [`TxCell`](crate::TxCell)s, [`ATOMICS`](Plain::ATOMICS) if it contains atomics;
+///    [`CELLS`](Plain::CELLS) only if each of its bytes is in a `TxCell`.
 ///
 /// Values are used by any thread of any process, one after the other, whether the type is `Send` or not.
 #[diagnostic::on_unimplemented(
@@ -79,6 +80,9 @@ pub unsafe trait Plain {
     /// Whether it contains atomics: what a shared reference stores to outside of transactions. Without them, it may still contain
     /// [`TxCell`](crate::TxCell)s.
     const ATOMICS: bool = Self::SHARED;
+
+    /// Whether it consists of [`TxCell`](crate::TxCell)s alone, as values in blocks of a [`TxHeap`](crate::TxHeap) do.
+    const CELLS: bool = false;
 
     /// Fails to compile if (4) does not hold; checked where a value is used in place.
     #[doc(hidden)]
@@ -121,6 +125,7 @@ macro_rules! of {
             unsafe impl<T: Plain $(, const $size: usize)?> Plain for $ty {
                 const SHARED: bool = T::SHARED;
                 const ATOMICS: bool = T::ATOMICS;
+                const CELLS: bool = T::CELLS;
                 const LAYOUT: () = T::LAYOUT;
             }
         )*

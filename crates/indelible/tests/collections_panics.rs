@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use indelible::collections::{
-    HeapRef, PBTreeMap, PBinaryHeap, PBox, PHashMap, PHashSet, PMutex, POption, PString, PVec, PVecDeque,
+    HeapRef, PBTreeMap, PBinaryHeap, PBox, PHashMap, PHashSet, PMutex, POption, PRc, PString, PVec, PVecDeque,
 };
 use indelible::{Heap, Persist, Pool, StableHash};
 use std::cell::{Cell, RefCell};
@@ -295,6 +295,32 @@ fn a_box_is_freed_whatever_its_value_does() {
     on_heap(0, |heap| {
         heap.root_or_insert_with::<Item, _>("item", |heap| item(3, heap)).unwrap();
         assert_eq!(with_bomb(3, || heap.drop_root::<Item>("item").unwrap()), [3]);
+    });
+}
+
+#[test]
+fn a_shared_value_is_dropped_once_and_freed_whatever_it_does() {
+    on_heap(1, |heap| {
+        let (list, place) = heap.root_and_heap::<[Option<PRc<Item>>; 3]>("list").unwrap();
+        let owner = PRc::new_in(item(1, place), place);
+        *list = [Some(owner.clone()), Some(owner.clone()), Some(owner)];
+        DROPPED.take();
+        list[1] = None;
+        list[0] = None;
+        assert_eq!(DROPPED.take(), [0_u64; 0]);
+        assert_eq!(with_bomb(1, || list[2] = None), [1]);
+        let other = PRc::new_in(item(2, place), place);
+        list[0] = Some(other.clone());
+        let kept = PRc::into_inner(other).err().unwrap();
+        list[0] = None;
+        assert_eq!(with_bomb(2, || drop(PRc::into_inner(kept).ok().unwrap())), [2]);
+        list[0] = Some(PRc::new_in(item(3, place), place));
+        let owner = list[0].clone();
+        let first = list[0].as_mut().unwrap();
+        assert!(PRc::get_mut(first).is_none());
+        drop(owner);
+        assert_eq!(PRc::get_mut(first).unwrap().id, 3);
+        list[0] = None;
     });
 }
 

@@ -4,10 +4,11 @@
 //! known to the test, so it knows when it has one.
 
 use crate::support::{Ground, World};
-use indelible::{CreateOptions, Pool, SealKey, Tracking};
+use indelible::{CreateOptions, Pool, SealKey, SignKey, Tracking};
 use indelible_store::format::PAGE;
 use indelible_store::format::seal::Shape;
 use rustix::process::{Resource, getrlimit, setrlimit};
+use sha2::{Digest, Sha256, Sha512};
 use std::collections::HashSet;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
@@ -24,6 +25,12 @@ fn planted(at: usize) -> u8 {
     (word ^ word >> 29).to_le_bytes()[at % 8]
 }
 
+/// The seal key of the object beside its pool, with the sign key there.
+fn key_of(path: &Path) -> SealKey {
+    let key = SealKey::from_file(path.with_extension("key")).unwrap();
+    key.signed_by(&SignKey::from_file(path.with_extension("sign")).unwrap()).unwrap()
+}
+
 /// The process that dies. With `CORE_ALL` its dump has what it keeps out of dumps, too.
 #[test]
 #[ignore = "run by another test as a process of its own"]
@@ -32,7 +39,7 @@ fn die_with_a_sealed_object() {
     let limit = getrlimit(Resource::Core);
     setrlimit(Resource::Core, rustix::process::Rlimit { current: limit.maximum, ..limit }).unwrap();
     let pool = Pool::open(Path::new(&path)).unwrap();
-    let key = SealKey::from_file(Path::new(&path).with_extension("key")).unwrap();
+    let key = key_of(Path::new(&path));
     let mut object = pool.attach_sealed("a", b"", &key).unwrap();
     for at in 0..object.len() / 2 {
         object.as_mut_slice()[at] = planted(at);
@@ -115,8 +122,7 @@ impl Sealed {
     fn read(world: &World, size: usize) -> Sealed {
         let pool = world.open();
         // Lines that wait in the log go to their place.
-        let key = SealKey::from_file(world.path().with_extension("key")).unwrap();
-        pool.attach_sealed("a", b"", &key).unwrap().detach().unwrap();
+        pool.attach_sealed("a", b"", &key_of(&world.path())).unwrap().detach().unwrap();
         let start = pool.store().find("a").unwrap().entry.primary_offset();
         let shape = Shape::of((size as u64).div_ceil(PAGE)).unwrap();
         let file = std::fs::File::open(world.path()).unwrap();
@@ -204,9 +210,13 @@ fn is_silent(size: usize) -> bool {
     let world = World::new(Ground::File, Tracking::Auto, false);
     let secret: Vec<u8> = (0..64).map(|at| planted((1 << 30) + at)).collect();
     std::fs::write(world.path().with_extension("key"), &secret).unwrap();
+    let signing: Vec<u8> = (0..64).map(|at| planted((1 << 31) + at)).collect();
+    std::fs::write(world.path().with_extension("sign"), &signing).unwrap();
+    let seed = Sha256::new().chain_update(b"indelible sign key 1").chain_update(&signing).finalize();
+    // The half of it that is not the number that signs: that is kept in another form.
+    let expanded = Sha512::digest(seed);
     let pool = world.format();
-    let key = SealKey::from_file(world.path().with_extension("key")).unwrap();
-    pool.create_with("a", &CreateOptions::new(size as u64).sealed(&key, "")).unwrap();
+    pool.create_with("a", &CreateOptions::new(size as u64).sealed(&key_of(&world.path()), "")).unwrap();
     drop(pool);
     for all in [true, false] {
         let Some(dump) = core_of(&world, all) else { return false };
@@ -221,15 +231,23 @@ fn is_silent(size: usize) -> bool {
         assert!(held.len() <= 64, "{} words in registers", held.len());
         let plaintext = places.len();
         let secrets = occurs(&dump, &secret[..16]) + occurs(&dump, &secret[16..32]);
+        let signing = occurs(&dump, &signing[..16]) + occurs(&dump, &expanded[32..48]);
+        let seeds = occurs(&dump, &seed[..16]);
         let keys = sealed.found(&dump);
-        println!("{} bytes, plaintext {plaintext}, key files {secrets}, keys at {keys:x?}", dump.len());
+        println!(
+            "{} bytes, plaintext {plaintext}, key files {secrets}, keys at {keys:x?}, sign keys {seeds} {signing}",
+            dump.len()
+        );
         if all {
             // The control: all of that is in memory, and is found if it is dumped.
-            assert!(plaintext > size / 20 && secrets >= 2 && !keys.is_empty());
+            assert!(plaintext > size / 20 && secrets >= 2 && !keys.is_empty() && seeds >= 1);
         } else {
             assert_eq!((plaintext, secrets, keys.len()), (0, 0, 0), "places {places:x?}, {keys:x?}");
+            assert_eq!((seeds, signing), (0, 0), "sign keys");
         }
     }
-    std::fs::remove_file(world.path().with_extension("key")).unwrap();
+    for name in ["key", "sign"] {
+        std::fs::remove_file(world.path().with_extension(name)).unwrap();
+    }
     true
 }

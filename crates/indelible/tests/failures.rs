@@ -3,6 +3,10 @@
 
 use crate::support::{self, Ground, World, everywhere};
 use indelible::{ErrorKind, MediumKind, Pool, PoolOptions, Tracking, psync_all};
+use indelible_store::format::entry::Entry;
+use indelible_store::format::superblock::Superblock;
+use indelible_testing::hostile::Image;
+use indelible_testing::hostile::anatomy::{self, Kind};
 use indelible_testing::{Choice, Fault, OpKind, SimConfig, SimMedium};
 use std::error::Error;
 use std::fs;
@@ -42,6 +46,65 @@ fn a_file_that_is_no_pool_is_refused_by_name() {
     fs::remove_file(&path).unwrap();
     assert_eq!(kind(Pool::format(&path, 100)), ErrorKind::BadSize);
     assert!(!path.exists(), "a failed format leaves no file");
+}
+
+/// Also by force, as what was there is lost when that begins.
+#[test]
+fn a_format_of_an_impossible_size_changes_nothing() {
+    let world = disk();
+    world.format().create("kept", 4096).unwrap();
+    for size in [0, 1, 4096, (1 << 20) - 1, (32 << 40) + 1, u64::MAX] {
+        let error = PoolOptions::new().force(true).format(world.path(), size).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::BadSize);
+        assert!(error.to_string().ends_with("(ask for a size between 1 MiB and 32 TiB)"), "{error}");
+    }
+    assert!(Pool::open(world.path()).unwrap().stat("kept").is_ok());
+    // An empty file, as mktemp makes it, is as good as none by force, and is refused without.
+    let empty = world.dir().join("empty");
+    fs::write(&empty, b"").unwrap();
+    assert_eq!(kind(Pool::format(&empty, 1 << 20)), ErrorKind::PoolExists);
+    PoolOptions::new().force(true).format(&empty, 1 << 20).unwrap();
+    assert!(Pool::open(&empty).is_ok());
+}
+
+/// Seconds that no clock shows, with checksums that fit.
+#[test]
+fn times_of_a_hostile_pool_are_far_away_and_no_panic() {
+    let world = disk();
+    world.format().create("a", 4096).unwrap();
+    let mut bytes = fs::read(world.path()).unwrap();
+    let image = Image::new(bytes.clone().into());
+    let seed = anatomy::seed(&image);
+    anatomy::void_table_lane(&image, seed);
+    for found in anatomy::structures(&image) {
+        let created = match found.kind {
+            Kind::Superblock => std::mem::offset_of!(Superblock, created),
+            Kind::Entry => std::mem::offset_of!(Entry, created),
+            _ => continue,
+        };
+        image.put(found.offset + created as u64, &u64::MAX.to_le_bytes());
+        anatomy::seal(&image, seed, found);
+    }
+    image.get(0, &mut bytes);
+    fs::write(world.path(), bytes).unwrap();
+    let pool = Pool::open(world.path()).unwrap();
+    let year_9999 = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(253_402_300_799);
+    assert_eq!((pool.info().unwrap().created, pool.stat("a").unwrap().created), (year_9999, year_9999));
+}
+
+/// Errors of opening name the path once, and advice leads somewhere else than back.
+#[test]
+fn advice_on_paths_fits() {
+    let world = disk();
+    let path = world.path();
+    let text = |result: indelible::Result<Pool>| result.unwrap_err().to_string();
+    let gone = format!("cannot open {}: No such file or directory (os error 2) (create it", path.display());
+    assert!(text(Pool::open(&path)).starts_with(&gone), "{}", text(Pool::open(&path)));
+    let no_folder = text(Pool::format(world.dir().join("none/p"), 1 << 20));
+    assert!(no_folder.ends_with("(make the folder first, or choose another path)"), "{no_folder}");
+    fs::write(&path, vec![7; 3 << 20]).unwrap();
+    let foreign = text(Pool::open(&path));
+    assert!(foreign.contains("`pmo doctor PATH`") && !foreign.contains("pmo check"), "{foreign}");
 }
 
 /// Programs find the system's own error under ours.

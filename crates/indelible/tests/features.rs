@@ -1,9 +1,10 @@
-//! Optional features: values that serde writes and reads, events of `tracing`.
+//! Optional features: values that serde writes and reads, events of `tracing`, containers of other libraries in a heap.
 
 use indelible::collections::{
-    InHeap, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PHashSet, POption, PString, PVec, PVecDeque,
+    HeapRef, InHeap, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PHashSet, POption, PString, PVec,
+    PVecDeque,
 };
-use indelible::{ErrorKind, Heap, Pool};
+use indelible::{ErrorKind, Heap, HeapOptions, Outside, Pool};
 use serde::de::DeserializeSeed;
 use serde_json::{Deserializer, Value, json};
 use std::sync::{Mutex, Once};
@@ -138,4 +139,86 @@ fn attaches_psyncs_growth_and_failures_are_events() {
     let messages = MESSAGES.lock().unwrap();
     let own = messages.iter().filter(|(thread, _)| *thread == current().id());
     assert_eq!(own.map(|(_, text)| text.as_str()).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn containers_of_other_libraries_have_their_blocks_in_the_heap() {
+    let (_dir, pool) = pool();
+    let mut heap = pool.heap("o", 1 << 20).unwrap();
+    assert_eq!(heap.rung(), "explicit");
+    {
+        let place = heap.heap_ref().unwrap();
+        let inside = |address: *const u8, heap: &Heap| {
+            let offset = address.addr().wrapping_sub(heap.base().addr());
+            offset < heap.size() as usize
+        };
+        let mut numbers = allocator_api2::vec::Vec::new_in(place);
+        numbers.extend(0..100_000_u64);
+        assert_eq!(numbers.iter().sum::<u64>(), 99_999 * 50_000);
+        assert!(inside(numbers.as_ptr().cast(), &heap), "and the heap grew for it");
+        let mut table = Table::with_hasher_in(Default::default(), place);
+        (0..5000_u64).for_each(|key| drop(table.insert(key, [key; 3])));
+        table.retain(|key, _| key % 3 == 0);
+        table.shrink_to_fit();
+        assert!((0..5000).all(|key| table.get(&key) == (key % 3 == 0).then_some(&[key; 3])));
+        let aligned = allocator_api2::boxed::Box::new_in(Wide([1; 64]), place);
+        assert!(
+            (&raw const *aligned).addr().is_multiple_of(64) && inside((&raw const *aligned).cast(), &heap)
+        );
+        let nothing = allocator_api2::boxed::Box::new_in((), place);
+        let full: Result<allocator_api2::vec::Vec<u8, _>, _> = {
+            let mut much = allocator_api2::vec::Vec::new_in(place);
+            much.try_reserve(1 << 40).map(|()| much)
+        };
+        assert!(full.is_err());
+        assert!(blocks(&heap) >= 3);
+        drop((numbers, table, aligned, nothing));
+        assert_eq!(blocks(&heap), 0);
+    }
+    assert_ne!(heap.rung(), "explicit", "stores by address are found");
+    assert_eq!(heap.check(), []);
+    heap.psync().unwrap();
+}
+
+#[repr(align(64))]
+struct Wide([u8; 64]);
+
+type Table<'h> = hashbrown::HashMap<
+    u64,
+    [u64; 3],
+    std::hash::BuildHasherDefault<std::collections::hash_map::DefaultHasher>,
+    HeapRef<'h>,
+>;
+
+/// An empty table has the address of a constant in the executable: a program that stores one in an object by its own means is told.
+#[test]
+fn the_address_in_an_empty_table_is_found_before_it_is_durable() {
+    let (_dir, pool) = pool();
+    let object = pool.create_attached("o", 1 << 20).unwrap();
+    let mut heap = Heap::format_with(object, HeapOptions::new().audit(indelible::Audit::Everything)).unwrap();
+    let block = heap.malloc(size_of::<Table<'_>>()).unwrap().cast::<Table<'_>>();
+    let found = |heap: &Heap| {
+        let found = heap.stray_pointers().unwrap();
+        found.iter().map(|stray| stray.into).collect::<Vec<_>>()
+    };
+    let place = heap.heap_ref().unwrap();
+    // SAFETY: a block of its own, large enough; each table is dropped before the next takes its place, and before the heap.
+    unsafe {
+        block.write(Table::with_hasher_in(Default::default(), place));
+        assert_eq!(found(&heap), [Outside::Program]);
+        block.drop_in_place();
+        block.write(Table::with_capacity_and_hasher_in(1, Default::default(), place));
+        assert_eq!(found(&heap), []);
+        (*block.as_ptr()).insert(1, [1; 3]);
+        (*block.as_ptr()).clear();
+        assert_eq!(found(&heap), [], "a table that was emptied keeps its slots");
+        (*block.as_ptr()).shrink_to_fit();
+        assert_eq!(found(&heap), [Outside::Program], "and one that was shrunk does not");
+        block.drop_in_place();
+    }
+    let error = heap.psync().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StrayPointer, "{error}");
+    // SAFETY: the block, which nobody uses any more.
+    unsafe { heap.free(block.as_ptr().cast()).unwrap() };
+    heap.psync().unwrap();
 }

@@ -32,12 +32,33 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
             cursor: u64,
             roots: u64,
             recent: [u32; CLASSES],
-            reserved: [u64; 84],
+            far: u64,
+            reserved: [u64; 83],
             chunks: [u64; INLINE_CHUNKS],
             slots: [RootSlot; INLINE_ROOTS],
         }),
         fields!(RootSlot { hash: u64, page: u64 }),
         fields!(RootIndex { magic: u32, reserved: u32, next: u64, slots: [RootSlot; PAGE_ROOTS] }),
+        fields!(FarTable {
+            magic: u32,
+            reserved: u32,
+            count: u64,
+            names: u64,
+            taken: u64,
+            reserved2: [u64; 252],
+            middles: [u64; 256],
+        }),
+        fields!(FarMiddle { leaves: [u64; 512] }),
+        fields!(FarLeaf { entries: [FarSlot; 128] }),
+        fields!(FarSlot {
+            id: [u64; 2],
+            name: u64,
+            name_len: u32,
+            resolver_len: u8,
+            rights: u8,
+            kind: u8,
+            reserved: u8,
+        }),
         fields!(Chunk {
             magic: u32,
             touched: u32,
@@ -110,6 +131,12 @@ fn the_constants_are_as_format_md_says() {
         ("NAME_MAX", NAME_MAX.to_string()),
         ("LAYOUT_MAX", LAYOUT_MAX.to_string()),
         ("LONG_ROOTS", LONG_ROOTS.to_string()),
+        ("FAR", FAR.to_string()),
+        ("FAR_MAGIC", tag(FAR_MAGIC)),
+        ("FAR_MIDDLES", FAR_MIDDLES.to_string()),
+        ("FAR_LEAVES", FAR_LEAVES.to_string()),
+        ("FAR_ENTRIES", FAR_ENTRIES.to_string()),
+        ("FAR_NAME_MAX", FAR_NAME_MAX.to_string()),
     ];
     let tables = tables(include_str!("../../../FORMAT.md"), "Heap constant");
     let rows: Vec<(&str, String)> = tables.values().flatten().map(|row| (&*row[0], row[1].clone())).collect();
@@ -124,9 +151,13 @@ fn the_numbers_of_version_1() {
         .map(|(_, fields, size)| (fields.into_iter().map(|field| field.1).collect(), size))
         .collect();
     let expected = vec![
-        (vec![0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 352, 1024, 2048], 4096),
+        (vec![0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 352, 360, 1024, 2048], 4096),
         (vec![0, 8], 16),
         (vec![0, 4, 8, 16], 4096),
+        (vec![0, 4, 8, 16, 24, 32, 2048], 4096),
+        (vec![0], 4096),
+        (vec![0], 4096),
+        (vec![0, 16, 24, 28, 29, 30, 31], 32),
         (vec![0, 4, 8, 16, 64, 128], 2176),
         (vec![0, 4, 8, 16, 20, 24, 28, 32], 64),
         (vec![0, 4, 6, 8, 12, 16, 24, 32, 40, 56], 64),

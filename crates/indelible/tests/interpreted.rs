@@ -4,7 +4,9 @@
 mod forged;
 
 use forged::{LIST, Part, Planted, fill, list, types};
-use indelible::collections::{PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PString, PVec, PVecDeque};
+use indelible::collections::{
+    PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PRc, PString, PVec, PVecDeque,
+};
 use indelible::{Heap, Pool, PoolOptions, ReadHeap, Tracking};
 use indelible_testing::{Seeded, SimConfig, SimMedium};
 use std::alloc::Layout;
@@ -73,6 +75,17 @@ fn use_all(heap: &mut Heap, number: u64) {
     ring.retain(|text| text != "r!");
     ring.push_front("t");
     ring.truncate(2);
+    let (owners, place) = heap.root_and_heap::<PVec<PRc<PString>>>("owners").unwrap();
+    let owner = PRc::new_in("owned", place);
+    owners.push(owner.clone());
+    owners.push(owner);
+    PRc::make_mut(&mut owners[0]).push_str("!");
+    assert!(PRc::get_mut(&mut owners[1]).is_some_and(|text| text == "owned"));
+    let second = owners[1].clone();
+    owners.clear();
+    assert_eq!(PRc::into_inner(second).unwrap(), "owned");
+    let last = PRc::new_in("kept", owners.heap());
+    owners.extend([last.clone(), last]);
 }
 
 /// A heap with containers of every kind, not psynced: an interpreter knows which bytes between fields nobody wrote, and would not let
@@ -104,6 +117,7 @@ fn collections_are_used_and_found_again() {
     heap.drop_root::<PBTreeSet<PString>>("names").unwrap();
     heap.drop_root::<PBinaryHeap<PString>>("queue").unwrap();
     heap.drop_root::<PVecDeque<PString>>("ring").unwrap();
+    heap.drop_root::<PVec<PRc<PString>>>("owners").unwrap();
     heap.drop_root::<PVec<Planted>>(LIST).unwrap();
     assert_eq!(heap.blocks().count(), 0);
 }

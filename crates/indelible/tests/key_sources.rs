@@ -1,8 +1,10 @@
 //! Sources of seal keys: files, commands, a TPM (S3.6). The TPM is emulated by swtpm, where that is installed.
 
 use super::support::{Ground, World, seal_key as file};
-use indelible::{CreateOptions, ErrorKind, Pool, SealKey, Tracking};
+use indelible::{CreateOptions, ErrorKind, Pool, SealKey, TpmAnchor, Tracking};
 use indelible_testing::EmulatedTpm;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
@@ -77,6 +79,55 @@ fn a_tpm_opens_the_slots_that_it_made_until_it_is_reset() {
     let (found, text) = kind(pool.remove_key("a", b"", &of(&emulator), second));
     assert!(found == ErrorKind::Sealed && text.contains("last one"), "{text}");
     assert_eq!(kind(pool.attach_sealed("a", b"", &file())).0, ErrorKind::WrongKey);
+}
+
+/// The answer's code of a TPM to a command that a password authorizes (TCG's TPM 2.0 Library, part 3).
+fn answered(tpm: &mut UnixStream, command: u32, handles: &[u32], password: &[u8], parameters: &[u8]) -> u32 {
+    let handles: Vec<u8> = handles.iter().flat_map(|handle| handle.to_be_bytes()).collect();
+    let session =
+        [&0x4000_0009_u32.to_be_bytes()[..], &[0, 0, 0, 0, password.len() as u8], password].concat();
+    let body = [&handles[..], &(session.len() as u32).to_be_bytes(), &session, parameters].concat();
+    let length = (10 + body.len() as u32).to_be_bytes();
+    tpm.write_all(&[&0x8002_u16.to_be_bytes()[..], &length, &command.to_be_bytes(), &body].concat()).unwrap();
+    let mut answer = [0; 4096];
+    let got = tpm.read(&mut answer).unwrap();
+    u32::from_be_bytes(answer[..got][6..10].try_into().unwrap())
+}
+
+/// Wrong passwords of an index that is protected against guessing lock a TPM.
+fn locked(emulator: &EmulatedTpm) {
+    const INDEX: u32 = 0x0180_0099;
+    let mut tpm = UnixStream::connect(emulator.socket()).unwrap();
+    let numbers = |all: &[u32]| all.iter().flat_map(|number| number.to_be_bytes()).collect::<Vec<u8>>();
+    // One try, which counts for a thousand seconds.
+    assert_eq!(answered(&mut tpm, 0x13a, &[0x4000_000a], b"", &numbers(&[1, 1000, 1000])), 0);
+    // By its password for reading and writing; SHA-256, no policy, eight bytes.
+    let public =
+        [&INDEX.to_be_bytes()[..], &[0, 0x0b], &(1_u32 << 18 | 1 << 2).to_be_bytes(), &[0, 0, 0, 8]].concat();
+    let parameters = [&[0, 1, b'x', 0, public.len() as u8][..], &public].concat();
+    assert_eq!(answered(&mut tpm, 0x12a, &[0x4000_0001], b"", &parameters), 0);
+    let wrong = (0..10).map(|_| answered(&mut tpm, 0x14e, &[INDEX, INDEX], b"wrong", &[0, 8, 0, 0]));
+    assert!(wrong.into_iter().any(|code| code == 0x921), "it is not locked");
+}
+
+/// Slots and counters have no passwords that somebody could guess: a TPM that others locked gives its secrets all the same.
+// S3.6
+#[test]
+fn a_tpm_that_is_locked_opens_its_slots_and_counts() {
+    let state = tempfile::tempdir().unwrap();
+    let world = World::new(Ground::File, Tracking::Auto, false);
+    let pool = made(&world);
+    let Some(emulator) = start(state.path()) else { return };
+    pool.add_key("a", b"", &file(), &of(&emulator), "this machine").unwrap();
+    locked(&emulator);
+    let anchor = TpmAnchor::new(state.path().join("record"), 0x0180_0042, Some(emulator.socket()));
+    let key = of(&emulator).anchored(anchor);
+    for _ in 0..2 {
+        let a = pool.attach_sealed("a", b"", &key).unwrap();
+        assert_eq!(&a.as_slice()[..7], b"planted");
+        a.detach().unwrap();
+    }
+    pool.add_key("a", b"", &key, &of(&emulator), "again").unwrap();
 }
 
 // S3.6

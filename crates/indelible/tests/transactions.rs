@@ -486,6 +486,7 @@ fn snapshots_are_made_beside_transactions() {
 
 #[cfg(feature = "mutants")]
 mod mutants {
+    use crate::transactional_heap as heap;
     use indelible_store::{Mutant, with_mutant};
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -509,6 +510,27 @@ mod mutants {
             [
                 super::s1_03_what_was_read_is_durable_when_a_reader_returns,
                 super::nothing_is_done_on_commit_before_what_was_read_is_durable,
+            ],
+        ),
+        (
+            Mutant::AllocatedAtOnce,
+            [
+                heap::s1_03_an_aborted_transaction_allocates_and_frees_nothing,
+                crate::transactional_heap_crash::s1_03_a_power_cut_loses_no_block_and_no_transaction,
+            ],
+        ),
+        (
+            Mutant::FreedAtOnce,
+            [
+                heap::s1_03_blocks_are_there_when_their_transaction_has_committed,
+                heap::s1_03_an_aborted_transaction_allocates_and_frees_nothing,
+            ],
+        ),
+        (
+            Mutant::FreedTwice,
+            [
+                heap::blocks_are_freed_once_and_by_their_first_byte,
+                heap::s1_03_a_block_freed_twice_is_given_away_once,
             ],
         ),
     ];

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import dbm
-import importlib.util
+import importlib
 import os
 import platform
 import random
@@ -149,7 +149,16 @@ class Shelve:
         self.shelf.close()
 
 
-DBM = next(name for name in dbm._names if importlib.util.find_spec(name))  # type: ignore[attr-defined]
+def has(module: str) -> bool:
+    """Whether it can be imported: Python has modules of databases that it was built without."""
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return False
+    return True
+
+
+DBM = next(name for name in dbm._names if has(name))  # type: ignore[attr-defined]
 STORES: dict[str, Callable[[Path, int], Any]] = {
     "indelible": Ours, "lmdb": Lmdb, "sqlite3": Sqlite, "shelve": Shelve,
 }  # fmt: skip

@@ -4,15 +4,40 @@ use indelible::{Error, ErrorKind};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+/// Words of advice, which name functions of Rust or commands, and the words in Python. Those for errors that Python cannot have are not among them.
+const WORDS: [(&str, &str); 9] = [
+    ("create it with `pmo format` or Pool::format", "give `indelible.open` a size, and it makes one"),
+    ("`pmo ls` lists", "`Pool.list` lists"),
+    ("`pmo ls` shows who it is", "`Pool.stat` says who it is"),
+    ("destroy objects", "remove objects"),
+    ("(`pmo grow`, Pool::grow)", "(`Pool.grow`)"),
+    ("(`PoolOptions::wait`, `pmo --wait`)", "(`wait` of `indelible.open`)"),
+    ("remove it with `pmo rm`", "remove it (`Pool.remove`)"),
+    ("attach for reading", "use mode \"r\""),
+    (
+        "`Pool::attach_sealed` attaches it by a seal key",
+        "`seal` is the keyword for the key of a sealed object",
+    ),
+];
+
+const HELD_HERE: &str = "close it here first: `close()` of a dict or object, `del` of all arrays of it";
+
+/// Advice in the words of Python.
+fn in_python(remedy: &str) -> String {
+    WORDS.iter().fold(remedy.to_owned(), |remedy, (rust, python)| remedy.replace(rust, python))
+}
+
 /// The exception for an error of the library: the class of its kind, with its text and fields.
 pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     let path = error.pool_path().map(|path| path.to_string_lossy().into_owned());
     let (kind, code) = (format!("{:?}", error.kind()), error.kind() as i32);
-    // In the words of Python.
-    let text = error.to_string().replace(
-        "`Pool::attach_sealed` attaches it by a seal key",
-        "`seal` is the keyword for the key of a sealed object",
-    );
+    let by_this =
+        matches!(error.kind(), ErrorKind::Held) && error.to_string().contains("held by this process");
+    let text = if by_this { HELD_HERE.to_owned() } else { in_python(error.remedy()) };
+    let text = match error.to_string().strip_suffix(&format!("({})", error.remedy())) {
+        Some(before) => format!("{before}({text})"),
+        None => error.to_string(),
+    };
     raise(py, &kind, code, &text, error.operation(), path, error.object_name())
 }
 

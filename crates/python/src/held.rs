@@ -1,6 +1,6 @@
 //! The four kinds of attachment, behind one interface.
 
-use indelible::{Bystanders, Heap, Object, Pool, ReadHeap, ReadObject, Result, SealKey};
+use indelible::{Bystanders, Heap, Object, ReadHeap, ReadObject, Result};
 use std::ops::Range;
 
 /// An attached object, or the heap in it.
@@ -147,39 +147,5 @@ impl Held {
             // It has no other end than being dropped.
             Held::ReadHeap(_) => Ok(()),
         }
-    }
-}
-
-/// Attaches for storing, by a seal key if one is given.
-pub(crate) fn attach_to_store(pool: &Pool, name: &str, key: &[u8], seal: Option<&SealKey>) -> Result<Object> {
-    match seal {
-        Some(seal) => pool.attach_sealed(name, key, seal),
-        None => pool.attach_with_key(name, key),
-    }
-}
-
-/// Attaches for reading, which keeps writers away, by a seal key if one is given.
-pub(crate) fn attach_to_read(
-    pool: &Pool,
-    name: &str,
-    key: &[u8],
-    seal: Option<&SealKey>,
-) -> Result<ReadObject> {
-    match seal {
-        Some(seal) => pool.attach_read_sealed(name, key, seal),
-        None => pool.attach_read_with_key(name, key),
-    }
-}
-
-/// Attaches what the last psync left, whoever writes the object, by a seal key if one is given.
-pub(crate) fn attach_beside(
-    pool: &Pool,
-    name: &str,
-    key: &[u8],
-    seal: Option<&SealKey>,
-) -> Result<ReadObject> {
-    match seal {
-        Some(seal) => pool.attach_snapshot_sealed(name, key, seal),
-        None => pool.attach_snapshot_with_key(name, key),
     }
 }

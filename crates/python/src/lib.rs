@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 mod attachment;
+mod audit;
 mod block;
 mod buffer;
 mod bystanders;
@@ -13,6 +14,7 @@ mod dict;
 mod error;
 mod guard;
 mod held;
+mod keys;
 mod object;
 mod options;
 mod pool;
@@ -29,6 +31,8 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _indelible {
     #[pymodule_export]
+    use super::audit::_audit;
+    #[pymodule_export]
     use super::block::Block;
     #[pymodule_export]
     use super::dict::{Dict, DictIterator};
@@ -39,9 +43,9 @@ mod _indelible {
     #[pymodule_export]
     use super::psync::psync_all;
     #[pymodule_export]
-    use super::seal_key::SealKey;
+    use super::seal_key::{SealKey, verify_key};
     #[pymodule_export]
-    use super::sealed::{_reencrypt, _resize, _set_anchor};
+    use super::sealed::{_change_signer, _reencrypt, _resize, _set_anchor};
     #[pymodule_export]
     use super::tool::{mkpmo, pmo};
 

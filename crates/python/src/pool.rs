@@ -1,7 +1,8 @@
 //! A pool, and what its table says.
 
 use crate::error::{closed, exception, forked};
-use crate::held::{Held, attach_beside, attach_to_read, attach_to_store};
+use crate::held::Held;
+use crate::keys::Keys;
 use crate::object::Object;
 use crate::options::{choice, options};
 use crate::process;
@@ -49,6 +50,16 @@ impl Pool {
     ) -> PyResult<T> {
         let pool = self.get(py, operation)?;
         py.detach(|| f(&pool)).map_err(|error| exception(py, &error))
+    }
+
+    /// An object that `f` attaches.
+    fn attached(
+        slf: &Bound<'_, Self>,
+        name: &str,
+        f: impl FnOnce(&indelible::Pool) -> indelible::Result<Held> + Send,
+    ) -> PyResult<Object> {
+        let held = slf.get().with(slf.py(), "attach", f)?;
+        Ok(Object::new(slf.clone().unbind(), name, held))
     }
 }
 
@@ -310,16 +321,12 @@ impl Pool {
         key: Option<&[u8]>,
         seal: Option<&Bound<'_, SealKey>>,
     ) -> PyResult<Object> {
-        let (writable, key) = (choice("mode", &[("r", false), ("r+", true)], mode)?, key.unwrap_or_default());
-        let seal = seal.map(|seal| &seal.get().key);
-        let held = slf.get().with(slf.py(), "attach", |pool| {
-            if writable {
-                attach_to_store(pool, name, key, seal).map(|object| Held::Writer(Box::new(object)))
-            } else {
-                attach_to_read(pool, name, key, seal).map(Held::Reader)
-            }
-        })?;
-        Ok(Object::new(slf.clone().unbind(), name, held))
+        let writable = choice("mode", &[("r", false), ("r+", true)], mode)?;
+        let keys = Keys::new(key, seal);
+        Pool::attached(slf, name, |pool| match writable {
+            true => keys.attach(pool, name).map(|object| Held::Writer(Box::new(object))),
+            false => keys.attach_locked(pool, name).map(Held::Reader),
+        })
     }
 
     /// Attaches what the last psync of an object left, for reading, whoever writes it now or later; of a snapshot, that. A sealed one by one of its seal keys.
@@ -331,9 +338,8 @@ impl Pool {
         key: Option<&[u8]>,
         seal: Option<&Bound<'_, SealKey>>,
     ) -> PyResult<Object> {
-        let (key, seal) = (key.unwrap_or_default(), seal.map(|seal| &seal.get().key));
-        let held = slf.get().with(slf.py(), "attach", |pool| attach_beside(pool, name, key, seal))?;
-        Ok(Object::new(slf.clone().unbind(), name, Held::Reader(held)))
+        let keys = Keys::new(key, seal);
+        Pool::attached(slf, name, |pool| keys.attach_beside(pool, name).map(Held::Reader))
     }
 
     /// As `attach_snapshot`, where the kernel likes: for arrays, which have no pointers.
@@ -343,12 +349,8 @@ impl Pool {
         key: Option<&[u8]>,
         seal: Option<&Bound<'_, SealKey>>,
     ) -> PyResult<Object> {
-        let (key, seal) = (key.unwrap_or_default(), seal.map(|seal| &seal.get().key));
-        let held = slf.get().with(slf.py(), "attach", |pool| match seal {
-            Some(seal) => pool.attach_snapshot_sealed_anywhere(name, key, seal),
-            None => pool.attach_snapshot_anywhere(name, key),
-        })?;
-        Ok(Object::new(slf.clone().unbind(), name, Held::Reader(held)))
+        let keys = Keys::new(key, seal);
+        Pool::attached(slf, name, |pool| keys.attach_anywhere(pool, name).map(Held::Reader))
     }
 
     /// Keeps what objects hold, as their last psyncs left them and as of one moment: pairs of names and names of snapshots.

@@ -137,9 +137,32 @@ impl SealKey {
         Ok(SealKey { key: self.key.clone().until(expires), from: self.from })
     }
 
+    /// The same key, with the key file at `path` that signs the object. An object that is created with it is signed: who has a seal key alone reads it, and makes no state of it that is
+    /// believed. To write it takes the sign key; to read it that, or `verified_by`.
+    fn signed_by(&self, py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        SealKey::made(py, self.key.clone().signed_by(&sign_key(py, &path)?), self.from)
+    }
+
+    /// The same key, with the one that verifies the object's signature, 64 hexadecimal digits, as `verify_key` has them of the sign key, from somebody who is trusted. An object that is not
+    /// signed by that is `Damaged`.
+    fn verified_by(&self, py: Python<'_>, digits: &str) -> PyResult<Self> {
+        SealKey::made(py, digits.parse().map(|key| self.key.clone().verified_by(key)), self.from)
+    }
+
     fn __repr__(&self) -> String {
         format!("<indelible.SealKey, {}>", self.from)
     }
+}
+
+/// The sign key in a file.
+pub(crate) fn sign_key(py: Python<'_>, path: &std::path::Path) -> PyResult<indelible::SignKey> {
+    py.detach(|| indelible::SignKey::from_file(path)).map_err(|error| os_error(py, path, &error))
+}
+
+/// The key that verifies what the key file at `path` signs: 64 hexadecimal digits, and no secret.
+#[pyfunction]
+pub(crate) fn verify_key(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    Ok(sign_key(py, &path)?.verify_key().to_string())
 }
 
 /// A slot of an object: number, kind, label, seconds since 1970 at which it was made and expires, whether it is damaged.

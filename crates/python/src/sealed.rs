@@ -1,8 +1,10 @@
 //! Changes of sealed objects that nobody has attached: `indelible.Pool` has them as methods.
 
+use crate::keys::Keys;
 use crate::pool::Pool;
-use crate::seal_key::SealKey;
+use crate::seal_key::{SealKey, sign_key};
 use pyo3::prelude::*;
+use std::path::PathBuf;
 
 /// See `Pool.resize`.
 #[pyfunction]
@@ -13,10 +15,9 @@ pub(crate) fn _resize(
     key: Option<&[u8]>,
     seal: Option<&Bound<'_, SealKey>>,
 ) -> PyResult<()> {
-    let (key, seal) = (key.unwrap_or_default(), seal.map(|seal| &seal.get().key));
-    pool.get().with(pool.py(), "resize", |pool| match seal {
-        Some(seal) => pool.resize_sealed(name, size, key, seal),
-        None => pool.resize(name, size, key),
+    let keys = Keys::new(key, seal);
+    pool.get().with(pool.py(), "resize", |pool| {
+        keys.with(|key| pool.resize(name, size, key), |key, seal| pool.resize_sealed(name, size, key, seal))
     })
 }
 
@@ -43,4 +44,17 @@ pub(crate) fn _set_anchor(
 ) -> PyResult<()> {
     let (key, seal) = (key.unwrap_or_default(), &seal.get().key);
     pool.get().with(pool.py(), "set the anchor of", |pool| pool.set_anchor(name, key, seal))
+}
+
+/// See `Pool.change_signer`.
+#[pyfunction]
+pub(crate) fn _change_signer(
+    pool: &Bound<'_, Pool>,
+    name: &str,
+    path: PathBuf,
+    seal: &Bound<'_, SealKey>,
+    key: Option<&[u8]>,
+) -> PyResult<()> {
+    let (key, seal, new) = (key.unwrap_or_default(), &seal.get().key, sign_key(pool.py(), &path)?);
+    pool.get().with(pool.py(), "change the sign key of", |pool| pool.change_signer(name, key, seal, &new))
 }

@@ -132,7 +132,7 @@ def test_what_is_held_or_locked_is_refused(open_pool: Open) -> None:
     assert isinstance(wrong.value, PermissionError)
     with pool.attach("a", key=b"secret"), pytest.raises(indelible.Held) as held:
         pool.attach("a", "r", key=b"secret")
-    assert isinstance(held.value, BlockingIOError) and "pmo ls" in str(held.value)
+    assert isinstance(held.value, BlockingIOError) and "close it here first" in str(held.value)
     with pool.attach("a", "r", key=b"secret"), pool.attach("a", "r", key=b"secret"):
         pass
 

@@ -318,3 +318,37 @@ def test_an_older_state_is_told_from_the_newest_by_an_anchor(tmp_path: Path, sea
             seal.anchored(**wrong)
     with indelible.open(path) as pool, pytest.raises(indelible.Error, match="/nowhere/tpm"):
         pool.set_anchor("run", seal=seal.anchored(record, tpm_index=0x01800042, tpm="/nowhere/tpm"))
+
+
+def test_a_signed_object_is_read_by_all_and_stored_to_by_its_sign_key(
+    open_pool: Open, seal: SealKey, tmp_path: Path
+) -> None:
+    writer, other = tmp_path / "writer", tmp_path / "other"
+    writer.write_bytes(bytes(range(32)))
+    other.write_bytes(bytes(range(1, 33)))
+    signs, verifies = seal.signed_by(writer), seal.verified_by(indelible.verify_key(writer))
+    assert len(indelible.verify_key(writer)) == 64
+    with open_pool() as pool:
+        run = pool.dict("run", seal=signs)
+        run["step"] = 1
+        run.psync()
+        run.close()
+        with pytest.raises(indelible.Sealed, match="give its sign key"):
+            pool.dict("run", seal=verifies)
+        with pytest.raises(indelible.Sealed, match="the key that verifies"):
+            pool.attach("run", "r", seal=seal)
+        run = pool.dict("run", "r", seal=verifies)
+        assert run["step"] == 1
+        run.close()
+        pool.change_signer("run", other, seal=signs)
+        with pytest.raises(indelible.Damaged, match="its signature is not of the key"):
+            pool.dict("run", "r", seal=verifies)
+        pool.dict("run", "r", seal=seal.verified_by(indelible.verify_key(other))).close()
+    with pytest.raises(FileNotFoundError):
+        indelible.verify_key(tmp_path / "none")
+    with pytest.raises(FileNotFoundError):
+        seal.signed_by(tmp_path / "none")
+    with pytest.raises(indelible.Sealed, match="64 hexadecimal digits"):
+        seal.verified_by("12")
+    with pytest.raises(indelible.Sealed, match="is the seal key"):
+        SealKey.file(writer).signed_by(writer)

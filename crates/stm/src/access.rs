@@ -57,6 +57,23 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
     }
 
+    /// The word at this address, a multiple of 8, as it is in memory just now, with the transaction's own changes. It is no part of what the
+    /// transaction has read, and may be of any moment.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 1.
+    #[inline]
+    pub(crate) unsafe fn peek_word(&self, address: usize) -> u64 {
+        let seen = self.stm.stripes.look(self.stm.stripes.of(address));
+        if seen.is_owner(self.number) {
+            // SAFETY: the caller's promise (1).
+            return unsafe { self.load_owned(address, seen.line()) };
+        }
+        // SAFETY: the caller's promise (1).
+        unsafe { self.stm.memory.load(address) }
+    }
+
     /// Remembers that a stripe was read, but for one that was read just before.
     #[inline]
     fn note_read(&mut self, stripe: usize, seen: State) {

@@ -1,4 +1,4 @@
-//! Where the words of a transaction are, and the one implementation that takes addresses as they are.
+//! The memory that the words of a transaction are in, and the one implementation that takes addresses as they are.
 //!
 //! # Invariants
 //!

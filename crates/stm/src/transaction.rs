@@ -122,6 +122,19 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         unsafe { self.descriptor.store_bytes(to.expose_provenance(), bytes) }
     }
 
+    /// The word as it is in memory just now, with the transaction's own changes. The transaction does not rely on it: it may be of any moment, and what
+    /// follows from it is to be looked up by `load`.
+    ///
+    /// # Safety
+    ///
+    /// As for `load`, of an aligned word.
+    #[inline]
+    #[must_use]
+    pub unsafe fn peek(&self, from: *const u64) -> u64 {
+        // SAFETY: the caller's promise.
+        unsafe { self.descriptor.peek_word(from.expose_provenance()) }
+    }
+
     /// Has something done once the transaction is committed and acknowledged; in the order of these calls, outside of the
     /// transaction. A try that does not commit drops it.
     pub fn on_commit(&mut self, action: Box<dyn FnOnce()>) {

@@ -177,6 +177,12 @@ mutants! {
         LanePlain,
         /// A node of a sealed object's tree that is all zeros counts as one that was never written.
         AbsentUnsealed,
+        /// The signature of a sealed object is any line.
+        SignatureUnchecked,
+        /// Pages of a signed object are used whether or not their hash is right.
+        HashUnchecked,
+        /// The signature of a sealed object is written behind the batch that changes the root.
+        SignatureApart,
         /// The header of a sealed object that gets another size is written behind the batch that says so.
         SizeApart,
         /// Pages that a sealed object loses as it shrinks keep their seals.
@@ -271,11 +277,32 @@ mutants! {
         AddressOpen,
         /// A transaction that changes nothing is acknowledged before what it read is durable.
         ReadNotAwaited,
+        /// A block is marked as in use before the transaction that allocates it commits.
+        AllocatedAtOnce,
+        /// A block is marked as free before the transaction that frees it commits.
+        FreedAtOnce,
+        /// A block is freed that is free already.
+        FreedTwice,
     }
+
     /// Of the memory of objects, in the mapped half: `crates/indelible/tests/evicted.rs` looks for them.
     MEMORY {
         /// A cut drops pages once stores are let pass again.
         EvictedOutsideGate,
+    }
+
+    /// Of pointers from object to object, in the mapped half: `crates/indelible/tests/far` looks for them.
+    FAR {
+        /// An entry of the table of other objects is not marked as dirty, so that a psync makes a pointer durable without it.
+        FarEntryUnmarked,
+        /// An entry that was taken away is used again for another object while pointers through it are there.
+        FarEntryInUseFreed,
+        /// A far pointer is followed to wherever its offset is, though the object ends before.
+        FarBeyondFollowed,
+        /// A far pointer is followed to the object that its entry named once, though the entry was changed.
+        FarCacheKept,
+        /// A stream of objects leaves out an object that is reached through others alone.
+        FarClosureShort,
     }
 
     /// Of data that survive a change of their types, in the mapped half: tests of that half look for them.

@@ -132,7 +132,7 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
         "seal::Header",
         layout!(SealHeader { magic, version, suite, granule, flags, id, size, content, rotations, reserved }),
     );
-    add("seal::Seal", layout!(Seal { nonce, tag, version, reserved }));
+    add("seal::Seal", layout!(Seal { nonce, tag, version, hash }));
     add("seal::BlobSlot", layout!(BlobSlot { kind, owner, len, part, parts, checksum, bytes }));
     add(
         "seal::KeySlot",
@@ -233,7 +233,10 @@ fn constants() -> Vec<(&'static str, String)> {
         ("seal::ARITY", number(seal::ARITY)),
         ("seal::KEY_PAGE", number(seal::KEY_PAGE)),
         ("seal::FLAG_ANCHORED", number(seal::FLAG_ANCHORED.into())),
+        ("seal::FLAG_SIGNED", number(seal::FLAG_SIGNED.into())),
         ("seal::ROOT", number(seal::ROOT as u64)),
+        ("seal::SIGNATURE", number(seal::SIGNATURE as u64)),
+        ("seal::SIGNATURE_LEN", number(seal::SIGNATURE_LEN as u64)),
         ("seal::SLOTS", number(seal::SLOTS as u64)),
         ("seal::SLOT_COUNT", number(seal::SLOT_COUNT as u64)),
         ("seal::SLOT_EMPTY", number(seal::SLOT_EMPTY.into())),

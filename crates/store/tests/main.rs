@@ -29,5 +29,6 @@ mod seal_keys;
 mod sealing;
 mod sealing_changes;
 mod shipped_sizes;
+mod signing;
 mod still;
 mod upgrade;

@@ -4,7 +4,7 @@ use super::seal_keys::{CHEAP, KEY, file, of, open, passphrase, pool, seal_error}
 use indelible_store::error::{Result, SealError, StoreError};
 use indelible_store::format::PAGE;
 use indelible_store::format::seal::Shape;
-use indelible_store::seal::{Cost, KeyPage, ObjectKey, PageBytes, SealKey, Tree};
+use indelible_store::seal::{Cost, KeyPage, ObjectKey, PageBytes, SealKey, Signer, Tree};
 use indelible_store::store::{FormatOptions, Severity, SnapshotOf, Store};
 use indelible_testing::pool::{check_tiling, process, psync};
 use indelible_testing::scenario::formatted;
@@ -275,15 +275,17 @@ struct Pages {
     key_page: Vec<u8>,
     pages: Vec<Vec<u8>>,
     key: ObjectKey,
+    signer: Option<Signer>,
     expected: Vec<u8>,
 }
 
 impl Pages {
     /// An object of two pages, psynced twice.
-    fn new() -> (Pages, Pages) {
+    fn new(signed: bool) -> (Pages, Pages) {
         let (medium, store) = pool();
         let size = 2 * PAGE;
-        let object = sealed::create(&store, "a", size).unwrap();
+        let create = if signed { sealed::create_signed } else { sealed::create };
+        let object = create(&store, "a", size).unwrap();
         let [older, newer] = [1_u8, 2].map(|value| {
             let mut writer = sealed::writer(&store, "a").unwrap();
             psync(&mut writer, &[(0, &vec![value; 8192])]).unwrap();
@@ -292,7 +294,8 @@ impl Pages {
             let pages: Vec<Vec<u8>> = (0..4).map(|page| bytes[page_at(&object, page)].to_vec()).collect();
             let key_page = KeyPage::read(Box::new(pages[0].as_slice().try_into().unwrap()), 4).unwrap();
             let key = key_page.open(&sealed::key()).unwrap();
-            Pages { key_page: pages[0].clone(), pages, key, expected: vec![value; 8192] }
+            let signer = signed.then(|| sealed::sign_key().verify_key().into());
+            Pages { key_page: pages[0].clone(), pages, key, signer, expected: vec![value; 8192] }
         });
         assert_eq!(Shape::of(2).unwrap().pages(), 4);
         (older, newer)
@@ -305,7 +308,7 @@ impl Pages {
             bytes.copy_from_slice(&self.pages[page as usize]);
             Ok(())
         };
-        let mut tree = Tree::open(&key_page, &self.key, &mut read)?;
+        let mut tree = Tree::open(&key_page, &self.key, self.signer.as_ref(), &mut read)?;
         let mut bytes = vec![0; 8192];
         for (page, bytes) in (0..).zip(bytes.as_chunks_mut().0) {
             tree.page(page, bytes, &mut read)?;
@@ -321,22 +324,24 @@ impl Pages {
 // S3.5: key slots have a test of their own.
 #[test]
 fn every_bit_of_every_structure_is_covered() {
-    let (_, mut pages) = Pages::new();
-    assert_eq!(pages.read().unwrap(), pages.expected);
-    let mut errors = 0;
-    for page in 0..4 {
-        let len = if page == 0 { 1024 } else { 4096 };
-        for byte in 0..len {
-            for bit in 0..8 {
-                pages.bytes(page)[byte] ^= 1 << bit;
-                assert!(pages.read().is_err(), "page {page}, byte {byte}, bit {bit}");
-                pages.bytes(page)[byte] ^= 1 << bit;
+    // Of a signed object every eighth bit of what hashes cover, as each look at it verifies a signature.
+    for (signed, step) in [(false, 1), (true, 8)] {
+        let (_, mut pages) = Pages::new(signed);
+        assert_eq!(pages.read().unwrap(), pages.expected);
+        let mut errors = 0;
+        for page in 0..4 {
+            let (len, step) = if page == 0 { (1024, 1) } else { (4096, step) };
+            for bit in (0..8 * len).step_by(step) {
+                let flip = 1 << (bit / 8 + bit) % 8;
+                pages.bytes(page)[bit / 8] ^= flip;
+                assert!(pages.read().is_err(), "page {page}, byte {}, bits {flip:#x}", bit / 8);
+                pages.bytes(page)[bit / 8] ^= flip;
                 errors += 1;
             }
         }
+        assert_eq!(errors, 8 * (3 * 4096 / step + 1024));
+        assert_eq!(pages.read().unwrap(), pages.expected);
     }
-    assert_eq!(errors, 8 * (3 * 4096 + 1024));
-    assert_eq!(pages.read().unwrap(), pages.expected);
 }
 
 // S3.5
@@ -368,7 +373,7 @@ fn every_bit_of_a_key_slot_is_covered() {
 // S3.5
 #[test]
 fn no_line_of_an_older_state_or_of_another_place_is_accepted() {
-    let (mut older, mut pages) = Pages::new();
+    let (mut older, mut pages) = Pages::new(false);
     let states = [older.expected.clone(), pages.expected.clone()];
     let lines: Vec<(usize, usize)> = (0..4)
         .flat_map(|page| (0..if page == 0 { 16 } else { 64 }).map(move |line| (page, 64 * line)))
@@ -421,7 +426,7 @@ fn a_later_or_foreign_key_page_is_refused_by_name() {
     };
     assert_eq!(with(4, 2), SealError::Unknown { what: "layout of sealing", number: 2 });
     assert_eq!(with(6, 9), SealError::Unknown { what: "cipher suite", number: 9 });
-    assert_eq!(with(12, 2), SealError::Unknown { what: "set of flags", number: 2 });
+    assert_eq!(with(12, 4), SealError::Unknown { what: "set of flags", number: 4 });
     assert_eq!(with(9, 4), SealError::Unknown { what: "unit of sealing", number: 1024 });
     assert!(matches!(with(0, 0), SealError::Broken { page: 0, .. }));
     assert!(matches!(

@@ -124,7 +124,7 @@ fn every_bit_of_a_grown_object_is_covered() {
             bytes.copy_from_slice(&pages[&page]);
             Ok(())
         };
-        let mut tree = Tree::open(&key_page, &key, &mut read)?;
+        let mut tree = Tree::open(&key_page, &key, None, &mut read)?;
         let mut bytes = [[0; PAGE as usize]; 3];
         for (page, bytes) in [0, 64, 129].into_iter().zip(&mut bytes) {
             tree.page(page, bytes, &mut read)?;

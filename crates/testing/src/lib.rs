@@ -38,6 +38,7 @@ mod hooked;
 pub mod hostile;
 pub mod oracle;
 pub mod page;
+mod poly1305;
 pub mod pool;
 pub mod rules;
 pub mod scenario;

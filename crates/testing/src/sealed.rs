@@ -3,7 +3,7 @@
 use indelible_store::error::Result;
 use indelible_store::format::seal::Shape;
 use indelible_store::format::{PAGE, pages_for};
-use indelible_store::seal::SealKey;
+use indelible_store::seal::{KeyPage, SealKey, SignKey};
 use indelible_store::store::{Reader, SealedPages, Store, Unlocked, Writer};
 use indelible_store::table::{Class, CreateOptions, Key, Located};
 use std::sync::Arc;
@@ -20,9 +20,33 @@ pub fn create(store: &Arc<Store>, name: &str, size: u64) -> Result<Located> {
     store.create_sealed(name, &CreateOptions { size, ..CreateOptions::default() }, &[(&key(), "test")])
 }
 
+/// The key that signs those that are signed.
+#[must_use]
+#[allow(clippy::missing_panics_doc)]
+pub fn sign_key() -> SignKey {
+    SignKey::file(vec![0x3c; 32]).expect("it is long enough")
+}
+
+/// The key of those that are signed.
+#[must_use]
+#[allow(clippy::missing_panics_doc)]
+pub fn signed_key() -> SealKey {
+    key().signed_by(&sign_key()).expect("it is another one")
+}
+
+/// Creates one that is signed.
+pub fn create_signed(store: &Arc<Store>, name: &str, size: u64) -> Result<Located> {
+    let how = CreateOptions { size, ..CreateOptions::default() };
+    store.create_sealed(name, &how, &[(&signed_key(), "test")])
+}
+
+fn key_of(page: &KeyPage) -> SealKey {
+    if page.is_signed() { signed_key() } else { key() }
+}
+
 /// The object's key.
 pub fn unlock(store: &Arc<Store>, name: &str) -> Result<Unlocked> {
-    store.unlock(name, Key::default(), &key())
+    store.unlock(name, Key::default(), &key_of(&store.key_page(name, Key::default())?))
 }
 
 /// Attaches an object for writing, sealed or not, of any class.
@@ -46,7 +70,7 @@ pub fn reader(store: &Arc<Store>, name: &str) -> Result<Reader> {
 /// Decrypts what a reader has, if it is sealed.
 pub fn open(reader: &mut Reader) -> Result<()> {
     if reader.object().is_sealed() {
-        reader.unseal(&reader.unlock(&key())?)?;
+        reader.unseal(&reader.unlock(&key_of(&reader.key_page()?))?)?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Programs that the judge of programs once took for violations, and programs that fail on the way.
 
 use indelible_testing::oracle::{
-    Cuts, How, Made, Program, Start, Step, Together, failing, random, short, starts,
+    Cuts, How, Made, Program, Start, Step, Together, Transactions, failing, random, short, starts,
 };
 use indelible_testing::scenario::{allowed, formatted, judge_by, judge_state, media};
 use indelible_testing::{Choice, Fault, Limits, OpKind, SimConfig, SimMedium};
@@ -41,6 +41,25 @@ fn a_writer_that_reads_an_object_that_may_be_deleted_is_told_who_has_it() {
     ]);
     for config in media() {
         run_and_cut(&Start::Tight.pool(config).medium(), &program, 1).unwrap();
+    }
+}
+
+/// Its writer died, and a repair that redid its lane lost the power: the lane still has what the torn line said.
+#[test]
+fn a_deleted_object_that_nobody_freed_may_have_a_torn_progress_line() {
+    let medium = Start::TableLaneFull.pool(media()[0]).medium();
+    let program = Program(vec![
+        (0, Step::Attach { object: 0 }),
+        (2, Step::Attach { object: 2 }),
+        (0, Step::Delete { object: 2 }),
+        (0, Step::Die),
+        (2, Step::Load { object: 2, len: 64, value: 216 }),
+        (2, Step::Repair { drop_damaged: false }),
+    ]);
+    let promise = program.run(&medium).unwrap();
+    let limits = Limits { exhaustive: 1, singles: 0, random: 20, ..Limits::default() };
+    for image in medium.power_cut_states(&limits) {
+        judge_state(&image.medium(), &promise.allowed(&image)).unwrap();
     }
 }
 
@@ -207,6 +226,30 @@ fn threads_find_what_they_were_promised_after_failures() {
         medium.reseed(nth);
         program.run(&medium).unwrap_or_else(|cause| panic!("{program:?} on medium {nth}: {cause}"));
     }
+}
+
+/// Transactions of several objects beside psyncs of another, with failures after which the process goes on, and deaths.
+#[test]
+fn s1_03_programs_of_transactions_keep_what_they_were_promised() {
+    let (mut commits, mut failures, mut deaths) = (0, 0, 0);
+    for seed in 0..36 {
+        let program = Transactions { steps: 24, fails: seed % 3 > 0, dies: seed % 2 == 0, seed };
+        let medium = formatted(2 << 20, media()[seed as usize % media().len()]);
+        medium.reseed(seed);
+        let committed = program.run(&medium).unwrap_or_else(|cause| panic!("{program:?}: {cause}"));
+        let limits = Limits { exhaustive: 1, singles: 1, random: 2, points: 15, seed };
+        for image in medium.power_cut_states(&limits) {
+            judge_by(&image.medium(), |found| committed.judge(&image, found))
+                .unwrap_or_else(|cause| panic!("{program:?}: {cause} after {}", image.cut()));
+        }
+        commits += committed.commits;
+        failures += committed.failures;
+        deaths += committed.deaths;
+    }
+    assert!(
+        commits > 500 && failures > 20 && deaths > 10,
+        "{commits} commits, {failures} failures, {deaths} deaths"
+    );
 }
 
 /// Found by campaigns: after a checkpoint that failed, and a second failure, nothing told the generation of a lane.

@@ -1,7 +1,9 @@
 //! Many programs on several threads.
 
-use super::judge::{Case, Judged, SAMPLE, at_once, cut_beside_stores, sweep};
-use indelible_testing::oracle::{Cuts, How, Program, Start, Together, random, short, shrink, starts};
+use super::judge::{Case, Judged, SAMPLE, at_once, commits, cut_beside_stores, sweep};
+use indelible_testing::oracle::{
+    Cuts, How, Program, Start, Together, Transactions, random, short, shrink, starts,
+};
 use indelible_testing::scenario::media;
 use indelible_testing::{ClassLimits, CrashImage, Limits, SimConfig};
 use indicatif::ProgressBar;
@@ -230,7 +232,13 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
         let cuts = Cuts { threads, cuts: 8, held: true, seed };
         cut_beside_stores(kinds[number as usize % kinds.len()], cuts)
     });
-    for phase in [swept, together, cuts] {
+    bar.set_message("transactions of several objects");
+    let committed = in_order(plan.threads, u64::MAX, 2000 / plan.stride, None, bar, |number| {
+        let (fails, dies) = (number % 3 > 0, number % 2 == 0);
+        let program = Transactions { steps: 24, fails, dies, seed: plan.seed ^ number << 8 };
+        commits(kinds[number as usize % kinds.len()], program)
+    });
+    for phase in [swept, together, cuts, committed] {
         done.judged.join(phase.judged);
         if let Some((_, cause)) = phase.failure {
             done.judged.counts.violations = 1;
@@ -283,13 +291,14 @@ mod tests {
                 counts.second,
                 counts.cuts,
                 counts.beside,
+                counts.commits,
             ]
         };
         assert_eq!(counted(&one), counted(&three));
         let counts = one.judged.counts;
         assert!(counts.judged() >= 2000 && counts.recovery > 0 && counts.second > 0, "{counts:?}");
         assert!(counts.sweeps > 0 && counts.failures > 0 && counts.together > 0, "{counts:?}");
-        assert!(counts.cuts > 0 && counts.beside > 0, "{counts:?}");
+        assert!(counts.cuts > 0 && counts.beside > 0 && counts.commits > 0, "{counts:?}");
     }
 
     /// Every image of programs that leave few enough of them, and one of each class: the same verdict,

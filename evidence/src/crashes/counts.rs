@@ -41,6 +41,7 @@ counts! {
     together = "concurrent programs, processes in turns and threads",
     cuts = "psync cuts beside storing threads",
     beside = "stores between the stage of a cut and the end of its commit",
+    commits = "transactions committed",
     made = "images sampled without regard to classes",
     distinct = "images judged before recovery, each with what was promised by then",
     recovery = "images judged during recovery",

@@ -8,7 +8,7 @@ use super::contents::{Contents, Phase};
 use super::counts::Counts;
 use indelible_store::store::Store;
 use indelible_store::with_seed;
-use indelible_testing::oracle::{Cuts, Program, Promise, Together, failing};
+use indelible_testing::oracle::{Cuts, Program, Promise, Together, Transactions, failing};
 use indelible_testing::pool::{Snapshot, process, recover_all, snapshot};
 use indelible_testing::scenario::{allowed, formatted, judge_by, judge_medium, judge_state};
 use indelible_testing::{
@@ -236,6 +236,29 @@ pub(crate) fn cut_beside_stores(config: SimConfig, cuts: Cuts) -> Result<Judged,
         all.counts.cuts = made.states.len() as u64 - 1;
         all.counts.steps = all.counts.cuts;
         all.counts.beside = made.beside;
+        Ok(all)
+    })
+}
+
+/// Commits transactions that change several objects, with failures and deaths, and cuts the power.
+pub(crate) fn commits(config: SimConfig, program: Transactions) -> Result<Judged, String> {
+    guarded(program.seed, || {
+        let medium = formatted(2 << 20, config);
+        medium.reseed(program.seed);
+        let committed = program.run(&medium).map_err(|cause| format!("{program:?}: {cause}"))?;
+        let mut all = Judged::default();
+        let limits = Limits { exhaustive: 1, singles: 1, random: 2, points: 40, seed: program.seed };
+        for image in medium.power_cut_states(&limits) {
+            judge_by(&image.medium(), |found| committed.judge(&image, found))
+                .map_err(|cause| format!("{program:?}: {cause} after {}", image.cut()))?;
+            all.contents.add(Phase::Before, image.digest());
+            all.counts.distinct += 1;
+        }
+        all.counts.programs = 1;
+        all.counts.commits = committed.commits;
+        all.counts.steps = committed.commits;
+        all.counts.unknown = committed.failures;
+        all.counts.deaths = committed.deaths;
         Ok(all)
     })
 }

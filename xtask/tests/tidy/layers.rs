@@ -74,7 +74,7 @@ const ROOMS: &[&[&str]] = &[
 
 const MAPPED: &[&[&str]] = &[
     &["sys", "plain", "types"],
-    &["relative"],
+    &["relative", "far"],
     &["media"],
     &["mapping", "protection"],
     &["backing", "dirty", "fault"],
@@ -84,7 +84,7 @@ const MAPPED: &[&[&str]] = &[
     &["heap"],
     &["transaction"],
     &["collections", "raw", "doctor", "maintenance"],
-    &["retention"],
+    &["retention", "space"],
 ];
 
 /// The transactional memory, whose modules name each other by `super`, so that the models can have them.
@@ -109,7 +109,7 @@ const BACKUP: &[&[&str]] = &[
     &["backup"],
     &["folder"],
     &["restore"],
-    &["clone"],
+    &["clone", "transfer"],
 ];
 
 #[test]

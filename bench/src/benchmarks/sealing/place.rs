@@ -1,4 +1,4 @@
-//! Where the objects of this benchmark are: on a medium of this machine, or on a modelled one on top of it.
+//! The place of the objects of this benchmark: on a medium of this machine, or on a modelled one on top of it.
 
 use crate::environment::{Environment, Medium};
 use crate::modelled::{Beneath, Model};

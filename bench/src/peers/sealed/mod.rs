@@ -31,7 +31,7 @@ pub enum Opened {
     Missing(String),
 }
 
-/// Where the pages are, and how many.
+/// The pages: their place, and their number.
 pub struct Place<'a> {
     /// An empty folder on a disk.
     pub dir: &'a Path,
@@ -43,7 +43,7 @@ pub struct Place<'a> {
 /// Somebody who can be measured.
 pub struct Contestant {
     pub name: &'static str,
-    /// Where bytes that an attacker changed at rest are noticed.
+    /// The moment at which bytes that an attacker changed at rest are noticed.
     pub integrity: &'static str,
     pub open: fn(&Place<'_>) -> Result<Opened>,
 }

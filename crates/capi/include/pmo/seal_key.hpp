@@ -34,6 +34,21 @@ public:
     // The same; slots that are made with it are refused from then on, in seconds since 1970.
     seal_key until(std::uint64_t seconds) const { return seal_key(pmo_seal_key_until(handle_, seconds)); }
 
+    // The same with the key file that signs the object.
+    seal_key signed_by(const std::string &path) const { return seal_key(pmo_seal_key_signed_by(handle_, path.c_str())); }
+    // The same with the key that verifies the object's signature, 64 digits.
+    seal_key verified_by(const std::string &digits) const
+    {
+        return seal_key(pmo_seal_key_verified_by(handle_, digits.c_str()));
+    }
+    // The key that verifies what the key file at path signs.
+    static std::string verify_key(const std::string &path)
+    {
+        char digits[65];
+        detail::check(pmo_verify_key(path.c_str(), digits));
+        return digits;
+    }
+
     seal_key(seal_key &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
     seal_key &operator=(seal_key &&other) noexcept
     {

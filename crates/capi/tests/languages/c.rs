@@ -144,6 +144,14 @@ fn addresses_that_mean_nothing_in_the_next_run_are_found_and_refused() {
 }
 
 #[test]
+fn heaps_grow_beside_walls_and_copies_of_pools_are_refused() {
+    let folder = folder();
+    let binary = folder.path().join("growth");
+    C.build(&program("growth.c"), &binary);
+    assert_eq!(succeed(&mut run(&binary, &folder.path().join("pool.pmo"))), "done\n");
+}
+
+#[test]
 fn sealed_objects_open_by_their_keys() {
     let folder = folder();
     let binary = folder.path().join("sealed");

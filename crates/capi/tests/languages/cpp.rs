@@ -178,6 +178,17 @@ fn pools_have_keys_names_lists_tracking_and_media() {
 }
 
 #[test]
+fn containers_grow_beside_walls_and_copies_of_pools_are_refused() {
+    if !have("c++") {
+        return;
+    }
+    let folder = folder();
+    let binary = folder.path().join("growth");
+    CPP.build(&program("growth.cpp"), &binary);
+    assert_eq!(succeed(&mut run(&binary, &folder.path().join("pool.pmo"), &[])), "done\n");
+}
+
+#[test]
 fn sealed_objects_have_containers() {
     if !have("c++") {
         return;

@@ -7,6 +7,7 @@ mod convert;
 mod cookbook;
 mod cpp;
 mod examples;
+mod far;
 mod ground;
 mod header;
 mod kill;

@@ -157,6 +157,38 @@ static void anchor(pmo_pool *pool, const struct pmo_anchor *with, const char *pa
     CHECK(pmo_seal_key_free(anchored) == 0 && pmo_close(pool) == 0);
 }
 
+static void signatures(pmo_pool *pool)
+{
+    char writer[9000], other[9000], digits[65], others[65];
+    snprintf(writer, sizeof writer, "%s", in_folder("writer.key"));
+    snprintf(other, sizeof other, "%s", in_folder("other.key"));
+    FILE *out = fopen(writer, "wb");
+    CHECK(out && fprintf(out, "%032d", 1) == 32 && fclose(out) == 0 && (out = fopen(other, "wb")) != NULL);
+    CHECK(fprintf(out, "%032d", 2) == 32 && fclose(out) == 0);
+    CHECK(pmo_verify_key(writer, digits) == 0 && strlen(digits) == 64 && pmo_verify_key(other, others) == 0 && strcmp(digits, others) != 0);
+    FAILS(pmo_verify_key(in_folder("none"), digits) == -1, PMO_ERR_IO, "none");
+    FAILS(pmo_verify_key(writer, NULL) == -1, PMO_ERR_ARGUMENT, "the place of the digits is NULL");
+    pmo_seal_key *key = key_of(5), *signs = pmo_seal_key_signed_by(key, writer), *verifies = pmo_seal_key_verified_by(key, digits);
+    CHECK(signs && verifies);
+    FAILS(!pmo_seal_key_verified_by(key, "12"), PMO_ERR_SEALED, "64 hexadecimal digits");
+    FAILS(!pmo_seal_key_signed_by(key, NULL), PMO_ERR_ARGUMENT, "path is NULL");
+    struct pmo_create_options options = {.size = 5000};
+    FAILS(pmo_create_sealed(pool, "signed", &options, verifies, "") == -1, PMO_ERR_SEALED, "one sign key");
+    CHECK(pmo_create_sealed(pool, "signed", &options, signs, "") == 0);
+    char *object = pmo_attach_sealed(pool, "signed", PMO_WRITE, NULL, 0, signs);
+    CHECK(object);
+    object[4999] = 7;
+    CHECK(pmo_psync(object) == 0 && pmo_detach(object) == 0);
+    FAILS(!pmo_attach_sealed(pool, "signed", PMO_WRITE, NULL, 0, verifies), PMO_ERR_SEALED, "give its sign key");
+    FAILS(!pmo_attach_sealed(pool, "signed", PMO_READ, NULL, 0, key), PMO_ERR_SEALED, "the key that verifies");
+    CHECK((object = pmo_attach_sealed(pool, "signed", PMO_READ, NULL, 0, verifies)) != NULL && object[4999] == 7 && pmo_detach(object) == 0);
+    CHECK(pmo_change_signer(pool, "signed", NULL, 0, signs, other) == 0);
+    FAILS(!pmo_attach_sealed(pool, "signed", PMO_READ, NULL, 0, verifies), PMO_ERR_DAMAGED, "its signature is not of the key");
+    pmo_seal_key *anew = pmo_seal_key_verified_by(key, others);
+    CHECK((object = pmo_attach_sealed(pool, "signed", PMO_READ, NULL, 0, anew)) != NULL && pmo_detach(object) == 0);
+    CHECK(pmo_destroy(pool, "signed", NULL, 0) == 0);
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc >= 2);
@@ -169,6 +201,7 @@ int main(int argc, char **argv)
     beside_a_writer(path);
     CHECK((pool = pmo_open(path, 0)) != NULL);
     keys_and_sizes(pool);
+    signatures(pool);
 
     pmo_seal_key *key = key_of(1);
     FAILS(!pmo_seal_key_anchored(key, NULL), PMO_ERR_ARGUMENT, "struct of an anchor");

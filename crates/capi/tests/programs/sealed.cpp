@@ -92,6 +92,19 @@ int main(int, char **argv)
         CHECK(code([&] { pool.attach_sealed("ledger", anchored); }) == PMO_ERR_SEALED);
     }
     pool.set_anchor("ledger", key);
+    // A seal key alone reads what is signed.
+    {
+        const std::string writer = path + ".writer", other = path + ".other";
+        std::ofstream(writer) << std::string(32, 'w');
+        std::ofstream(other) << std::string(32, 'o');
+        const pmo::seal_key verified = key.verified_by(pmo::seal_key::verify_key(writer));
+        pool.create_sealed("signed", 5000, key.signed_by(writer));
+        CHECK(code([&] { pool.attach_sealed("signed", verified); }) == PMO_ERR_SEALED);
+        pool.attach_read_sealed("signed", verified).detach();
+        pool.change_signer("signed", key.signed_by(writer), other);
+        CHECK(code([&] { pool.attach_read_sealed("signed", verified); }) == PMO_ERR_DAMAGED);
+        pool.attach_read_sealed("signed", key.verified_by(pmo::seal_key::verify_key(other))).detach();
+    }
     // Beside nobody: what the last psync left.
     {
         pmo::object snapshot = pool.attach_snapshot_sealed("ledger", key);

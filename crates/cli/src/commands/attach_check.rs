@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 Examples:
   pmo attach-check data.pmo counters             for reading
   pmo attach-check data.pmo counters --write     for writing
-  pmo attach-check data.pmo counters --hold      until Ctrl-D; try `pmo ls data.pmo` in another terminal
+  pmo attach-check data.pmo counters --hold      until Ctrl-D: `pmo ls` elsewhere shows it
 
 JSON:
   {\"name\":\"counters\",\"write\":true,\"address\":\"0x6a2b40000000\",\"length\":4096,\"recovered\":false,

@@ -35,8 +35,8 @@ Examples:
   pmo verify /backup/data/                   reads it back
   pmo restore /backup/data/ new.pmo
 
-JSON: file, id, objects, size (bytes of the objects), held (bytes of the pages in this backup),
-bytes (of the backup), base (the file that it rests on) or null, resumed (whether that was
+JSON: file, id, objects, size (bytes of the objects), held (bytes of the pages in this backup), \
+bytes (of the backup), base (the file that it rests on) or null, resumed (whether that was \
 interrupted, and this one goes on from there), why_full or null")]
 pub struct Backup {
     /// The pool

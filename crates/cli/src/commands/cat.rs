@@ -39,11 +39,11 @@ pub struct Cat {
     name: String,
 
     /// First byte to write
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "0", hide_default_value = true)]
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true, default_value = "0", hide_default_value = true)]
     offset: u64,
 
     /// How many bytes to write [default: all from there]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
     length: Option<u64>,
 
     #[command(flatten)]

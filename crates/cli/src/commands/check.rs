@@ -1,5 +1,6 @@
 //! `pmo check`: is everything in a pool as it should be?
 
+use super::references::References;
 use crate::alike;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -27,15 +28,18 @@ Examples:
   pmo check data.pmo && echo fine         exit code 3: something is wrong
   pmo check data.pmo --json | jq '.findings[] | select(.severity == \"error\")'
   pmo check data.pmo --seals --seal-key-file ledger.key
+  pmo check data.pmo --references --with more.pmo
 
 JSON:
   {\"clean\":false,\"objects\":12,\"lanes\":1,\"waiting\":0,\"left_off\":0,
    \"findings\":[{\"severity\":\"error\",\"part\":\"table entry\",\"offset\":593920,\"object\":\"counters\",
                 \"what\":\"…\",\"remedy\":\"…\"}]}
-  severity is note, warning or error; clean means that there are notes at most. waiting counts psyncs of
-  writers that died, which the next attach completes. left_off counts findings beyond those listed.
-  With --seals there is \"seals\":[{\"object\":\"ledger\",\"opened\":true,\"pages\":25,\"broken\":[{\"page\":5,\"what\":\"of its contents\"}]}],
-  and clean means that no page is broken, too; opened is false if the seal key is another object's.")]
+  severity is note, warning or error; clean means that there are notes at most. waiting counts psyncs of \
+writers that died, which the next attach completes. left_off counts findings beyond those listed. \
+With --seals there is \"seals\":[{\"object\":\"ledger\",\"opened\":true,\"pages\":25,\"broken\":[{\"page\":5,\"what\":\"of its contents\"}]}], \
+and clean means that no page is broken, too; opened is false if the seal key is another object's. \
+With --references there is \"references\":{\"left_out\":[],\"dangling\":[{\"object\":\"graph\",\"entry\":1, \
+\"target\":\"…32 hex digits…\",\"path\":\"first.next\",\"what\":\"…\"}]}, and clean means that none dangles, too.")]
 pub struct Check {
     /// The pool
     #[arg(value_parser = pool())]
@@ -44,6 +48,14 @@ pub struct Check {
     /// Verify every page of the sealed objects that the seal key opens, too, whoever has them attached
     #[arg(long)]
     seals: bool,
+
+    /// Find far pointers that lead to no object, or beyond one, too; objects that processes write are left out
+    #[arg(long)]
+    references: bool,
+
+    /// With --references: another pool in which objects are looked for; may be given several times
+    #[arg(long = "with", value_name = "POOL", requires = "references")]
+    with: Vec<PathBuf>,
 
     #[command(flatten)]
     seal: SealArgs,
@@ -79,6 +91,8 @@ pub struct Report {
     findings: Vec<Finding>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     seals: Vec<Seals>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    references: Option<References>,
 }
 
 #[derive(Serialize)]
@@ -113,6 +127,7 @@ impl Report {
             left_off: report.left_off,
             findings: findings.collect(),
             seals: Vec::new(),
+            references: None,
         }
     }
 
@@ -138,12 +153,16 @@ impl Report {
                 out.line("  help: restore the object from a backup: nothing can be read of the page")?;
             }
         }
+        if let Some(references) = &self.references {
+            references.text(out)?;
+        }
         if self.left_off > 0 {
             out.line(&format!("and {} more", self.left_off))?;
         }
         let wrong =
             self.findings.iter().filter(|finding| finding.severity != "note").count() as u64 + self.left_off;
         let wrong = wrong + self.seals.iter().map(|seals| seals.broken.len() as u64).sum::<u64>();
+        let wrong = wrong + self.references.as_ref().map_or(0, |references| references.dangling.len() as u64);
         let verdict =
             if self.clean { "clean".to_owned() } else { format!("{} found", count(wrong, "problem")) };
         let waiting = match self.waiting {
@@ -169,6 +188,11 @@ pub fn run(context: &Context, args: &Check) -> Result {
     if args.seals {
         report.seals = verify(context, args)?;
         report.clean &= report.seals.iter().all(|seals| seals.broken.is_empty());
+    }
+    if args.references {
+        let found = References::find(context, &args.pool, &args.with)?;
+        report.clean &= found.dangling.is_empty();
+        report.references = Some(found);
     }
     show(context.json, &report, Report::text)?;
     report.verdict()

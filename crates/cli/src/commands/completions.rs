@@ -24,23 +24,39 @@ pub struct Completions {
 const OBJECTS: &str = r#"
 _pmo_objects() {
     _pmo "$@"
-    local current="${COMP_WORDS[COMP_CWORD]}" command= pool= word name at
+    local current="${COMP_WORDS[COMP_CWORD]}" command= part= pool= word name at
     [[ $current == -* ]] && return
+    # The value of an option.
+    [[ ${COMP_WORDS[COMP_CWORD - 1]} == -?* && -n ${COMPREPLY[0]-} && ${COMPREPLY[0]} != -* ]] && return
+    # Options are for those who began one.
+    local all=("${COMPREPLY[@]}")
+    COMPREPLY=()
+    for word in "${all[@]}"; do
+        [[ $word == -* ]] || COMPREPLY+=("$word")
+    done
     for ((at = 1; at < COMP_CWORD; at++)); do
         word="${COMP_WORDS[at]}"
         if [[ $word == -?* ]]; then
             continue
         elif [[ -z $command ]]; then
             command=$word
+        elif [[ $command == @(heap|key) && -z $part ]]; then
+            part=$word
         elif [[ -z $pool ]]; then
             pool=$word
+        elif [[ $command == dump && -z $part ]]; then
+            part=$word
         fi
     done
     case $command in
-    stat | put | cat | resize | mv | rm | attach-check | ls | metrics) ;;
+    stat | put | cat | resize | mv | rm | attach-check | ls | metrics | top) ;;
+    cp | set | snapshot | rollback | diff | tie | untie | types | migrate) ;;
+    heap | key) [[ -n $part ]] || return ;;
+    dump) [[ $part == object ]] || return ;;
     *) return ;;
     esac
-    pool="${pool:-${PMO_POOL-}}"
+    [[ -z $pool || $pool == - ]] && pool="${PMO_POOL-}"
+    [[ -n $pool ]] || return
     while IFS= read -r name; do
         [[ $name == "$current"* ]] && COMPREPLY+=("$(printf %q "$name")")
     done < <(pmo ls "${pool/#\~\//$HOME/}" --columns name --no-header --quiet 2>/dev/null)

@@ -29,11 +29,13 @@ Examples:
 
   pmo create data.pmo secrets 1M --sealed --seal-key-file secrets.key
   pmo create data.pmo diary 1M --sealed --seal-passphrase
+  pmo create data.pmo prices 1M --sealed --seal-key-file r.key --sign-key-file w.key
 
-A sealed object is encrypted in the pool: without its seal key nobody reads it, or changes it unnoticed.
+A sealed object is encrypted in the pool: without its seal key nobody reads it, or changes it unnoticed. \
+With a sign key, who has a seal key alone reads it and does not forge it. \
 Snapshots, copies and backups of it are sealed as it is, and made without its seal key.
 
-Keys of objects that are not sealed are a guard rail against mistakes: who can read the pool's file can
+Keys of objects that are not sealed are a guard rail against mistakes: who can read the pool's file can \
 read the object.")]
 pub struct Create {
     /// The pool
@@ -44,7 +46,7 @@ pub struct Create {
     name: String,
 
     /// Its size: a number with K, M, G or T
-    #[arg(value_parser = size)]
+    #[arg(value_parser = size, allow_negative_numbers = true)]
     size: u64,
 
     /// Claim space when it is first psynced, not now; a psync may then fail for want of space
@@ -72,7 +74,7 @@ pub struct Create {
     read_only: bool,
 
     /// Address space to keep for growth [default: as much as the pool has, while there is plenty]
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "0", hide_default_value = true)]
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true, default_value = "0", hide_default_value = true)]
     reach: u64,
 
     #[command(flatten)]

@@ -32,7 +32,7 @@ pub struct Format {
     path: PathBuf,
 
     /// Size of the pool: a number with K, M, G or T [default: 1G for a file; a device is used whole]
-    #[arg(short, long, value_name = "SIZE", value_parser = size)]
+    #[arg(short, long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
     size: Option<u64>,
 
     /// A name for the pool, for people; at most 128 bytes

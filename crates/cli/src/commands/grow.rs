@@ -27,7 +27,7 @@ pub struct Grow {
     pool: PathBuf,
 
     /// Its new size: a number with K, M, G or T [default: that of the device]
-    #[arg(value_parser = size)]
+    #[arg(value_parser = size, allow_negative_numbers = true)]
     size: Option<u64>,
 }
 

@@ -28,8 +28,8 @@ Examples:
   pmo heap leaks data.pmo words --json | jq '.leaks | length'
   pmo heap audit data.pmo words          all of it
 
-Values are gone through by the descriptions of types that the roots keep, behind raw pointers too if their targets are
-described. Blocks whose content is not described, such as those of containers of C++, are gone through word by word: a word that could be the address of a
+Values are gone through by the descriptions of types that the roots keep, behind raw pointers too if their targets are \
+described. Blocks whose content is not described, such as those of containers of C++, are gone through word by word: a word that could be the address of a \
 block counts as one. An address that a program keeps as a number of a described type does not count.")]
 pub struct Heap {
     #[command(subcommand)]

@@ -1,16 +1,16 @@
 //! `pmo key`: the keys that open a sealed object.
 
 use super::rotate::{self, Anchor, Rotate};
+use super::signer::{self, Sign, Verifier};
 use crate::context::Context;
 use crate::ends::Ends;
 use crate::failure::{Result, object};
 use crate::out::{confirm, show};
 use crate::sealing::{NewSealArgs, SealArgs};
-use crate::text::{printable, time};
+use crate::text::{date, printable};
 use clap::{Args, Subcommand};
 use indelible::SlotInfo;
 use serde::Serialize;
-use std::time::{Duration, UNIX_EPOCH};
 
 /// List, add, change and remove the keys that open a sealed object
 ///
@@ -31,6 +31,7 @@ Examples:
   pmo key rotate data.pmo ledger --seal-passphrase-file phrase
   pmo key anchor data.pmo ledger --seal-passphrase-file phrase --anchor /mnt/token/ledger
   pmo key anchor data.pmo ledger --seal-passphrase-file phrase --anchor tpm:0x1800042:ledger.anchor
+  pmo key verifier --sign-key-file writer.key > writer.pub
 
 JSON of list:
   [{\"slot\":0,\"kind\":\"key file\",\"label\":\"\",\"created\":\"2025-01-01T00:00:00Z\",\"expires\":null,\"expired\":false,\"damaged\":false}]")]
@@ -51,6 +52,8 @@ enum What {
     Remove(Remove),
     Rotate(Rotate),
     Anchor(Anchor),
+    Verifier(Verifier),
+    Sign(Sign),
 }
 
 #[derive(Debug, Args)]
@@ -112,7 +115,6 @@ struct Slot {
 impl Slot {
     fn of(info: SlotInfo) -> Slot {
         let kind = info.kind_word();
-        let date = |seconds: u64| time(UNIX_EPOCH + Duration::from_secs(seconds.min(1 << 40)));
         let (created, expires, expired) = (date(info.created), info.expires.map(date), info.has_expired());
         Slot { slot: info.slot, kind, label: info.label, created, expires, expired, damaged: info.damaged }
     }
@@ -126,6 +128,8 @@ pub fn run(context: &Context, args: &Key) -> Result {
         What::Remove(args) => remove(context, args),
         What::Rotate(args) => rotate::rotate(context, args),
         What::Anchor(args) => rotate::anchor(context, args),
+        What::Verifier(args) => signer::verifier(context, args),
+        What::Sign(args) => signer::sign(context, args),
     }
 }
 

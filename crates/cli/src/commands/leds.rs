@@ -21,8 +21,10 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Examples:
   pmo leds shop.c -o build/shop.c -- $(pkg-config --cflags pmo) -Iinclude
-  pmo leds shop.c -o build/shop.c --lock layouts.lock                  fail if a released layout changed
-  pmo leds shop.c -o build/shop.c --lock layouts.lock --update-lock    before a release; commit the file")]
+  pmo leds shop.c -o build/shop.c --lock layouts.lock
+  pmo leds shop.c -o build/shop.c --lock layouts.lock --update-lock
+
+With --lock, it fails if a layout that was released has changed. --update-lock notes the layouts of a release: commit the file.")]
 pub struct Leds {
     /// The source
     source: PathBuf,

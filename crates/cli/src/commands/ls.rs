@@ -38,10 +38,10 @@ JSON:
    \"own\":4096}
   ]
   own are the bytes of pages that the object does not share with what it was copied from, or with its snapshots.
-  holder is null if nobody has the object, or if it is not known who. It has \"stopped\":true if the process
-  is stopped, and \"elsewhere\":true if it belongs to another pid namespace, where pid is its ID. An object that several
-  processes read has the others in \"other_readers\":[…], and in \"unseen_readers\" the number of those that you may not see,
-  at least.")]
+  holder is null if nobody has the object, or if it is not known who. It has \"stopped\":true if the process \
+is stopped, and \"elsewhere\":true if it belongs to another pid namespace, where pid is its ID. An object that several \
+processes read has the others in \"other_readers\":[…], and in \"unseen_readers\" the number of those that you may not see, \
+at least.")]
 pub struct Ls {
     /// The pool
     #[arg(value_parser = pool())]

@@ -74,14 +74,21 @@ PMO_READ_KEY   for pmo create: as --read-key
 PMO_WRITE_KEY  for pmo create: as --write-key
 NO_COLOR       if it is set and not empty: no color, unless --color says otherwise";
 
-/// A section whose lines stay as they are.
+/// Characters of a line that may stay as it is.
+const WIDTH: usize = 100;
+
+/// A section whose lines stay as they are, but for those too long for a terminal: sentences, which are filled.
 fn literal(title: &str, body: &str) -> String {
     let mut text = format!(".SH \"{title}\"\n.nf\n");
     for line in body.lines() {
+        let is_long = line.chars().count() > WIDTH;
         let line = line.replace('\\', "\\e").replace('-', "\\-");
         // A dot or quote at the start of a line would be a request.
         let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
-        text += &format!("{guard}{line}\n");
+        text += &match is_long {
+            true => format!(".fi\n{guard}{}\n.nf\n", line.trim_start()),
+            false => format!("{guard}{line}\n"),
+        };
     }
     text + ".fi\n"
 }

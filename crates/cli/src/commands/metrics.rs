@@ -18,8 +18,7 @@ use std::path::PathBuf;
 Examples:
   pmo metrics data.pmo
   pmo metrics data.pmo 'logs/*'
-  pmo metrics data.pmo > /var/lib/node_exporter/pmo.prom.new && mv /var/lib/node_exporter/pmo.prom.new \\
-    /var/lib/node_exporter/pmo.prom")]
+  pmo metrics data.pmo > pmo.prom.new && mv pmo.prom.new pmo.prom    in the folder of an exporter")]
 pub struct Metrics {
     /// The pool
     #[arg(value_parser = pool())]

@@ -11,6 +11,7 @@ mod create;
 mod diff;
 mod doctor;
 mod dump;
+mod export;
 pub mod format;
 mod gc;
 mod grow;
@@ -23,6 +24,7 @@ mod metrics;
 mod migrate;
 mod mv;
 mod put;
+mod references;
 mod repair;
 mod resize;
 mod restore;
@@ -30,6 +32,7 @@ mod rm;
 mod rollback;
 mod rotate;
 mod set;
+mod signer;
 mod snapshot;
 mod stat;
 mod tie;
@@ -67,21 +70,23 @@ pub enum Command {
     Verify(verify::Verify),
     Restore(restore::Restore),
     Clone(clone::Clone),
+    Export(export::Export),
+    Import(export::Import),
     AttachCheck(attach_check::AttachCheck),
     Check(check::Check),
+    Repair(repair::Repair),
+    Dump(dump::Dump),
+    Upgrade(upgrade::Upgrade),
     Heap(heap::Heap),
-    Key(key::Key),
     Types(types::Types),
     Migrate(migrate::Migrate),
     Leds(leds::Leds),
-    Repair(repair::Repair),
-    Upgrade(upgrade::Upgrade),
-    Dump(dump::Dump),
+    Key(key::Key),
+    Top(top::Top),
+    Metrics(metrics::Metrics),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
     Man(man::Man),
-    Metrics(metrics::Metrics),
-    Top(top::Top),
 }
 
 /// Does it.
@@ -104,6 +109,8 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Verify(args) => verify::run(context, args),
         Command::Restore(args) => restore::run(context, args),
         Command::Clone(args) => clone::run(context, args),
+        Command::Export(args) => export::export(context, args),
+        Command::Import(args) => export::import(context, args),
         Command::Rm(args) => rm::run(context, args),
         Command::Tie(args) => tie::tie(context, args),
         Command::Untie(args) => tie::untie(context, args),

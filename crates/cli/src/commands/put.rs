@@ -55,7 +55,7 @@ pub struct Put {
     file: Option<PathBuf>,
 
     /// First byte of the object to write to
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "0", hide_default_value = true)]
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true, default_value = "0", hide_default_value = true)]
     offset: u64,
 
     /// Fill the object with zeros from where the bytes end

@@ -30,7 +30,7 @@ pub struct Resize {
     name: String,
 
     /// Its new size: a number with K, M, G or T
-    #[arg(value_parser = size)]
+    #[arg(value_parser = size, allow_negative_numbers = true)]
     size: u64,
 
     /// Allow the end of the object to be cut off

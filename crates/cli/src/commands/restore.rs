@@ -28,7 +28,7 @@ Examples:
   pmo restore data.backup data.pmo --force   over a pool that nobody uses
   pmo restore data.backup new.pmo --size 64G
   pmo restore data.backup new.pmo --rebase   to be attached beside the original
-  pmo restore data.backup data.pmo --object ledger    one object, into a pool that has none of its name
+  pmo restore data.backup data.pmo --object ledger    one of them, into a pool without
   ssh host cat data.backup | pmo restore - new.pmo
 
 JSON: pool, objects (names), bytes (of pages)")]
@@ -40,7 +40,7 @@ pub struct Restore {
     pool: PathBuf,
 
     /// Size of the pool: a number with K, M, G or T [default: that of the original]
-    #[arg(short, long, value_name = "SIZE", value_parser = size)]
+    #[arg(short, long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
     size: Option<u64>,
 
     /// Replace a pool that exists, and that no process uses

@@ -22,7 +22,8 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   pmo rollback data.pmo ledger before-the-upgrade
-  pmo snapshot data.pmo ledger --as as-it-was && pmo rollback data.pmo ledger ledger@2026-11-24T03:00:00Z
+  pmo snapshot data.pmo ledger --as as-it-was
+  pmo rollback data.pmo ledger ledger@2026-11-24T03:00:00Z
 
 JSON: the object, as `pmo stat` has it")]
 pub struct Rollback {

@@ -24,7 +24,7 @@ Examples:
   pmo set data.pmo samples --position-independent yes
   pmo cp data.pmo samples trial --rebase     both can be attached by one process
 
-Classes: psync, plain stores that become durable at psync; transactional, stores in transactions alone, each of which is durable
+Classes: psync, plain stores that become durable at psync; transactional, stores in transactions alone, each of which is durable \
 when it is committed. The bytes stay. An object that is sealed or sparse is of class psync.
 
 JSON: the object, as `pmo stat` has it")]

@@ -33,8 +33,8 @@ Examples:
 JSON, a line for each look, the first one after an interval:
   [{\"name\":\"a\",\"state\":\"W\",\"holder\":{\"pid\":4711,\"command\":\"redis\"},\"psyncs_per_second\":812.5,
     \"bytes_per_second\":52000.0,\"dirty\":8192,\"lag\":65536,\"psyncs\":90123,\"own\":4096,\"size\":4096}]
-  dirty is null if it cannot be told. bytes_per_second is exact unless the log began anew in the interval: then it is taken
-  from the psyncs that the log has now.")]
+  dirty is null if it cannot be told. bytes_per_second is exact unless the log began anew in the interval: then it is taken \
+from the psyncs that the log has now.")]
 pub struct Top {
     /// The pool
     #[arg(value_parser = pool())]
@@ -45,7 +45,7 @@ pub struct Top {
     pattern: Option<String>,
 
     /// Seconds between two looks
-    #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = interval, allow_hyphen_values = true)]
     interval: Duration,
 
     /// Look once, after an interval

@@ -6,12 +6,11 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::out::show;
 use crate::progress;
-use crate::text::{count, time};
+use crate::text::{count, date};
 use clap::Args;
 use indelible_backup::{Verified, verify, verify_stream};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
 
 /// Verify a backup, and those that it rests on
 ///
@@ -24,7 +23,7 @@ Examples:
   pmo verify data.backup
   ssh host cat data.backup | pmo verify -
 
-JSON: id, pool, created (seconds since 1970), pool_size, files, bytes (of pages), objects (names),
+JSON: id, pool, created, pool_size, files, bytes (of pages), objects (names), \
 damage: a list of file, at (byte of it), what")]
 pub struct Verify {
     /// The backup: a file, a folder for the newest one in it, or - for standard input
@@ -35,7 +34,7 @@ pub struct Verify {
 struct Report {
     id: String,
     pool: String,
-    created: u64,
+    created: String,
     pool_size: u64,
     files: Vec<PathBuf>,
     bytes: u64,
@@ -67,13 +66,13 @@ pub fn run(context: &Context, args: &Verify) -> Result {
         for damage in &report.damage {
             out.line(&format!("damaged: {} at byte {}: {}", damage.file.display(), damage.at, damage.what))?;
         }
-        let (state, made) = (if report.damage.is_empty() { "intact" } else { "DAMAGED" }, UNIX_EPOCH);
+        let state = if report.damage.is_empty() { "intact" } else { "DAMAGED" };
         out.line(&format!(
             "{state}: {} in {}, {} of pages, made {}",
             count(report.objects.len() as u64, "object"),
             count(report.files.len() as u64, "file"),
             human(report.bytes),
-            made.checked_add(Duration::from_secs(report.created)).map_or_else(|| "?".into(), time)
+            report.created
         ))
     })?;
     if report.damage.is_empty() { Ok(()) } else { Err(Failure::Quiet(Exit::Damaged)) }
@@ -85,7 +84,7 @@ impl Report {
         Report {
             id: found.kept.id,
             pool: found.kept.pool,
-            created: found.kept.created,
+            created: date(found.kept.created),
             pool_size: found.kept.pool_len,
             files: found.files,
             bytes: found.bytes,

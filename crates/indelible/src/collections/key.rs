@@ -5,6 +5,7 @@
 
 use super::boxed::PBox;
 use super::persist::Persist;
+use super::rc::PRc;
 use super::string::PString;
 use super::vec::PVec;
 use indelible_store::format::checksum;
@@ -177,6 +178,12 @@ impl<'h, T: Persist<'h> + StableHash> StableHash for PVec<'h, T> {
 }
 
 impl<'h, T: Persist<'h> + StableHash> StableHash for PBox<'h, T> {
+    fn stable_hash(&self, hash: &mut KeyHash) {
+        (**self).stable_hash(hash);
+    }
+}
+
+impl<'h, T: Persist<'h> + StableHash> StableHash for PRc<'h, T> {
     fn stable_hash(&self, hash: &mut KeyHash) {
         (**self).stable_hash(hash);
     }

@@ -1,7 +1,7 @@
 //! Descriptions of the types of programs say what the compiler does.
 
 use super::{
-    Extensions, Layout, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PHashSet, PMutex, POption,
+    Extensions, Layout, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PHashSet, PMutex, POption, PRc,
     PRwLock, PString, PVec, PVecDeque, Persist,
 };
 use crate::relative::Relative;
@@ -94,6 +94,8 @@ fn types_are_measured_as_the_compiler_lays_them_out() {
     measured::<[Extensions<'static, ()>; 2]>();
     measured::<PBinaryHeap<'static, Kind<'static>>>();
     measured::<PVecDeque<'static, Kind<'static>>>();
+    measured::<PRc<'static, Aligned>>();
+    measured::<Option<PRc<'static, Account<'static>>>>();
     measured::<*const u64>();
     measured::<AtomicPtr<Aligned>>();
     measured::<Option<std::ptr::NonNull<[u8; 4]>>>();

@@ -88,6 +88,8 @@ mod boxed;
 mod extension;
 mod extensions;
 mod fields;
+#[cfg(feature = "allocator-api2")]
+mod foreign;
 #[doc(hidden)]
 pub mod format;
 mod group;
@@ -113,6 +115,7 @@ mod parking;
 mod persist;
 mod place;
 mod points_to;
+mod rc;
 mod record;
 mod root_value;
 mod roots;
@@ -122,6 +125,7 @@ mod set_algebra;
 mod slots;
 mod string;
 mod table;
+pub mod transactional;
 mod tree;
 mod tree_iter;
 mod type_hash;
@@ -160,6 +164,7 @@ pub use ordered_set::PBTreeSet;
 pub use persist::{Bounds, Persist};
 pub use place::HeapRef;
 pub use points_to::PointsTo;
+pub use rc::PRc;
 #[doc(hidden)]
 pub use root_value::{OldValue, RootValue};
 pub(crate) use roots::{Described, Describing};

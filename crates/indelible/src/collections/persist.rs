@@ -8,8 +8,11 @@
 #![allow(unsafe_code)]
 
 use super::layout::Layout;
+use crate::far::Far;
 pub use crate::heap::Bounds;
+use crate::plain::Plain;
 use crate::relative::Relative;
+use crate::transaction::{TxCell, TxPtr};
 use std::marker::PhantomData;
 use std::num::{
     NonZeroI8, NonZeroI16, NonZeroI32, NonZeroI64, NonZeroI128, NonZeroIsize, NonZeroU8, NonZeroU16,
@@ -59,7 +62,7 @@ use std::sync::atomic;
 /// ```compile_fail,E0277
 /// #[derive(indelible::Persist)]
 /// #[repr(C)]
-/// struct Shared { data: std::rc::Rc<u64> } // counted in this process
+/// struct Shared { data: std::rc::Rc<u64> } // counted in this process: use PRc
 /// ```
 /// ```compile_fail,E0277
 /// #[derive(indelible::Persist)]
@@ -123,7 +126,7 @@ use std::sync::atomic;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in an object",
     label = "not `Persist`",
-    note = "use PString for String, PVec for Vec, PVecDeque for VecDeque, PBox for Box, PHashMap for HashMap, PBTreeMap for BTreeMap, POption for Option, PMutex for Mutex",
+    note = "use PString for String, PVec for Vec, PVecDeque for VecDeque, PBox for Box, PRc for Rc, PHashMap for HashMap, PBTreeMap for BTreeMap, POption for Option, PMutex for Mutex",
     note = "references, Rc, Arc, file handles and functions mean nothing in another process; derive Persist for your own #[repr(C)] structs"
 )]
 pub unsafe trait Persist<'h>: Sized + 'h {
@@ -230,7 +233,8 @@ macro_rules! pointer {
 }
 
 pointer!(*mut T, "*mut ", false; *const T, "*const ", false; Option<NonNull<T>>, "*mut ", false);
-pointer!(atomic::AtomicPtr<T>, "atomic *mut ", true; Relative<T>, "relative *mut ", false);
+pointer!(atomic::AtomicPtr<T>, "atomic *mut ", true; Relative<T>, "relative *mut ", false; TxPtr<T>, "*mut ", false);
+pointer!(Far<T>, "far ", false);
 
 /// Last part of a type's name, in one word: what raw pointers point at need not be `Persist`.
 fn target<T>() -> String {
@@ -275,6 +279,27 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for Wrapping<T> {
 
     fn describe(layout: &mut Layout) {
         T::describe(layout);
+    }
+
+    fn type_name(out: &mut String) {
+        T::type_name(out);
+    }
+}
+
+// SAFETY: the same bytes. No reference to them is had but by transactions, which takes its value to be any bits.
+unsafe impl<'h, T: Plain + Copy + Persist<'h>> Persist<'h> for TxCell<T> {
+    const ANY: bool = T::ANY;
+    const SHARED: bool = true;
+
+    #[inline]
+    unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
+        // SAFETY: the same bytes.
+        unsafe { T::check(at.cast(), bounds) }
+    }
+
+    fn describe(layout: &mut Layout) {
+        T::describe(layout);
+        layout.atomics = true;
     }
 
     fn type_name(out: &mut String) {

@@ -1,5 +1,6 @@
 //! Types of fields that are raw pointers, or begin with one, and their targets.
 
+use crate::far::Far;
 use crate::relative::Relative;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicPtr;
@@ -37,7 +38,7 @@ macro_rules! points_to {
     ($($ty:ty),*) => { $(impl<T> PointsTo for $ty { type Target = T; })* };
 }
 
-points_to!(*mut T, *const T, Option<NonNull<T>>, AtomicPtr<T>, Relative<T>);
+points_to!(*mut T, *const T, Option<NonNull<T>>, AtomicPtr<T>, Relative<T>, Far<T>);
 
 impl<P: PointsTo, const N: usize> PointsTo for [P; N] {
     type Target = P::Target;

@@ -145,7 +145,7 @@ impl Heap {
         let found = self.reclaimed(name).map_err(|error| self.refused(error))?;
         self.put_record(name, ty, bytes, Heap::replace_root)?;
         let freed = (found.count(), found.bytes);
-        OldValue::of_blocks(found.into_blocks()).discard();
+        OldValue::of_blocks(found).discard();
         Ok(freed)
     }
 

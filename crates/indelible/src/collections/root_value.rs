@@ -11,9 +11,10 @@
 
 use super::persist::Persist;
 use super::place::{HeapRef, discard, finally, free, lend, stored, verify};
+use super::rc::disown;
 use super::roots::Describing;
 use crate::error::Result;
-use crate::heap::Heap;
+use crate::heap::{Heap, Reclaimed};
 use indelible_store::Mutant;
 
 /// The value of a root.
@@ -28,8 +29,8 @@ pub struct OldValue<'h>(Old<'h>);
 enum Old<'h> {
     /// Drops a value of a type of the program, and frees its block.
     Typed(Box<dyn FnOnce() + 'h>),
-    /// The blocks that it owns.
-    Blocks(Vec<u64>),
+    /// The blocks that it owns, and those that it owns with others.
+    Blocks(Reclaimed),
 }
 
 impl<'h, T: Persist<'h>> RootValue<'h, T> {
@@ -58,19 +59,22 @@ impl<'h, T: Persist<'h>> RootValue<'h, T> {
 }
 
 impl OldValue<'_> {
-    /// A value that has these blocks to itself, as a walk by its description found out.
-    pub(crate) fn of_blocks(blocks: Vec<u64>) -> Self {
-        OldValue(Old::Blocks(blocks))
+    /// A value that has these blocks, as a walk by its description found out.
+    pub(crate) fn of_blocks(found: Reclaimed) -> Self {
+        OldValue(Old::Blocks(found))
     }
 
     /// No root refers to it any more.
     pub(super) fn discard(self) {
         match self.0 {
             Old::Typed(discard) => discard(),
-            Old::Blocks(blocks) => {
+            Old::Blocks(found) => {
+                let (blocks, shared) = found.into_blocks();
                 let count = if Mutant::ResetLeaks.is_on() { 1 } else { blocks.len() };
                 // SAFETY: blocks in use, the value's alone; no root leads to them any more.
                 blocks.into_iter().take(count).for_each(|block| unsafe { free(block) });
+                // SAFETY: blocks with a count; the value's owners of them are gone.
+                shared.into_iter().for_each(|(block, owners)| unsafe { disown(block, owners) });
             }
         }
     }

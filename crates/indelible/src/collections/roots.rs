@@ -80,7 +80,7 @@ fn known_place<'h, T: Persist<'h>>(
 }
 
 /// The description of a type, which is made once.
-fn described<'h, T: Persist<'h>>() -> Arc<Described> {
+pub(super) fn described<'h, T: Persist<'h>>() -> Arc<Described> {
     static MADE: LazyLock<RwLock<HashMap<TypeId, Arc<Described>>>> = LazyLock::new(RwLock::default);
 
     let ty = type_hash::<T>();
@@ -326,6 +326,18 @@ impl ReadHeap {
     /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else; `Damaged`; `ReadOnly` if atomics
     /// are anywhere in a `T`: a reader's pages cannot be stored to.
     pub fn root_ref<'h, T: Persist<'h> + Sync>(&'h self, name: &str) -> Result<&'h T> {
+        self.value_of(name)
+    }
+
+    /// As [`root_ref`](ReadHeap::root_ref), of a type that threads cannot share, such as one with [`PRc`](super::PRc) in it.
+    ///
+    /// # Errors
+    /// As for [`root_ref`](ReadHeap::root_ref).
+    pub fn root_alone<'h, T: Persist<'h>>(&'h mut self, name: &str) -> Result<&'h T> {
+        self.value_of(name)
+    }
+
+    fn value_of<'h, T: Persist<'h>>(&'h self, name: &str) -> Result<&'h T> {
         self.register();
         let found = known_place::<T>(&self.root_cache, name, |described| {
             let root = self.root(name, &described.info())?;

@@ -8,6 +8,7 @@ use super::key::StableHash;
 use super::option::POption;
 use super::persist::Persist;
 use super::place::HeapRef;
+use super::rc::PRc;
 use super::{PBTreeMap, PBTreeSet, PBinaryHeap, PHashMap, PHashSet, PString, PVec, PVecDeque};
 use crate::error::Result;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -241,6 +242,22 @@ impl<'h, T: Persist<'h> + DeserializeIn<'h>> DeserializeIn<'h> for PBox<'h, T> {
         heap: HeapRef<'h>,
     ) -> std::result::Result<Self, D::Error> {
         PBox::try_new_in(T::deserialize_in(deserializer, heap)?, heap).map_err(D::Error::custom)
+    }
+}
+
+/// As the value itself: owners that were saved apart come back apart.
+impl<'h, T: Persist<'h> + Serialize> Serialize for PRc<'h, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        T::serialize(self, serializer)
+    }
+}
+
+impl<'h, T: Persist<'h> + DeserializeIn<'h>> DeserializeIn<'h> for PRc<'h, T> {
+    fn deserialize_in<'de, D: Deserializer<'de>>(
+        deserializer: D,
+        heap: HeapRef<'h>,
+    ) -> std::result::Result<Self, D::Error> {
+        PRc::try_new_in(T::deserialize_in(deserializer, heap)?, heap).map_err(D::Error::custom)
     }
 }
 

@@ -376,7 +376,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
 }
 
 /// A seed that nobody can know beforehand.
-fn random() -> u64 {
+pub(super) fn random() -> u64 {
     std::hash::RandomState::new().hash_one(0)
 }
 

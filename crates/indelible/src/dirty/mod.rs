@@ -207,7 +207,7 @@ impl Tracker {
     /// means `cut` says; bytes of such pages are to be had from [`copy_of`](Self::copy_of), if it has them. Marked pages stand still
     /// only if all stores wait, so that they do if any are marked.
     ///
-    /// Where stores wait, the calling thread must not store to the range (it would die of SIGSEGV rather than wait for itself), and a
+    /// While stores wait, the calling thread must not store to the range (it would die of SIGSEGV rather than wait for itself), and a
     /// system call that writes there fails with `EFAULT`. Costs as much as pages are dirty, and two scans or three; if all
     /// stores wait, as page tables are populated; nothing with explicit tracking, if the caller's gate keeps everybody out who
     /// stores to what others find, with a lock (`gated`), and nobody ever had leave to do so without one: see

@@ -71,6 +71,12 @@ pub(crate) enum HeapError {
     Findings { offset: u64, what: String, more: usize },
     #[error("a {ty} has atomics: a reader's pages cannot be stored to")]
     Atomics { ty: String },
+    #[error("the object is position-independent, and values of type {ty} have addresses in them: {part}")]
+    Fixed { ty: String, part: String },
+    #[error("its table of other objects has no entry {index}")]
+    FarMissing { index: u32 },
+    #[error("its table of other objects has all of its 16,777,215 entries in use")]
+    FarFull,
     #[error("{what} of {len} bytes; {least} to {most} bytes of UTF-8 can be kept")]
     RootText { what: &'static str, len: usize, least: usize, most: usize },
 }
@@ -84,6 +90,8 @@ pub(crate) enum Limit {
     Room,
     #[error("there is no space for more of it")]
     Space,
+    #[error("transactions use it")]
+    Transactions,
     #[error("{0}")]
     Other(String),
 }
@@ -125,7 +133,9 @@ impl HeapError {
             HeapError::Untrusted { .. } | HeapError::ForeignBytes => ErrorKind::Untrusted,
             HeapError::Findings { .. } => ErrorKind::Damaged,
             HeapError::Atomics { .. } => ErrorKind::ReadOnly,
-            HeapError::Pinned { .. } => ErrorKind::Unsuitable,
+            HeapError::Pinned { .. } | HeapError::Fixed { .. } => ErrorKind::Unsuitable,
+            HeapError::FarMissing { .. } => ErrorKind::Dangling,
+            HeapError::FarFull => ErrorKind::HeapFull,
         }
     }
 
@@ -148,6 +158,9 @@ impl HeapError {
             HeapError::Stuck { limit: Limit::Room, .. } => {
                 "free blocks, remove other objects, or make the pool longer (`pmo grow`)"
             }
+            HeapError::Stuck { limit: Limit::Transactions, .. } => {
+                "free blocks; or detach the heap, make its object longer (`Pool::resize`, `pmo resize`), and attach it again"
+            }
             HeapError::ReadOnly | HeapError::Atomics { .. } => "attach for writing",
             HeapError::Inside => "give the lock back first",
             HeapError::Locked { .. } => {
@@ -169,6 +182,10 @@ impl HeapError {
                 "correct the converter, or the data with the program that made them"
             }
             HeapError::OneRoot { .. } => "give two names",
+            HeapError::Fixed { .. } => {
+                "use `Far` or `Relative` for its pointers, or an object that is not position-independent"
+            }
+            HeapError::FarFull => "`Heap::compact_far` frees entries that no pointer needs any more",
             _ => return None,
         })
     }

@@ -120,7 +120,7 @@ pub(super) fn shadow_kind(error: &ShadowError) -> ErrorKind {
 fn seal_kind(error: &SealError) -> ErrorKind {
     match error {
         SealError::WrongKey { .. } => ErrorKind::WrongKey,
-        SealError::Broken { .. } => ErrorKind::Damaged,
+        SealError::Broken { .. } | SealError::NotSigned | SealError::BadSignature => ErrorKind::Damaged,
         SealError::Unknown { .. } => ErrorKind::Version,
         SealError::PoolBehind { .. } => ErrorKind::PoolBehind,
         SealError::AnchorBehind { .. } | SealError::RecordBehind { .. } => ErrorKind::AnchorBehind,
@@ -141,6 +141,15 @@ pub(super) fn seal_remedy(cause: &Cause) -> Option<&'static str> {
         ),
         Some(StoreError::Seal(SealError::WrongKey { .. })) => {
             Some("give the seal key of one of its key slots; `pmo key list` shows them")
+        }
+        Some(StoreError::Seal(SealError::NotSigned | SealError::BadSignature)) => Some(
+            "if the key that verifies is the right one, the pool, or this object in it, was changed by somebody else: go back to a backup or a snapshot that it verifies",
+        ),
+        Some(StoreError::Seal(SealError::VerifyKeyNeeded)) => {
+            Some("`SealKey::verified_by` has the key that verifies, --verify-key-file names it for `pmo`")
+        }
+        Some(StoreError::Seal(SealError::SignKeyNeeded)) => {
+            Some("`SealKey::signed_by` has the key that signs, --sign-key-file names it for `pmo`")
         }
         Some(StoreError::Seal(SealError::KeyNeeded)) => Some(
             "`Pool::attach_sealed` attaches it by a seal key, and commands of `pmo` take one, by --seal-key-file say",

@@ -9,7 +9,7 @@ pub(crate) enum TransactionError {
     Conflict,
     #[error("a transaction is running on this thread")]
     Inside,
-    #[error("the cell lies in no object of the transaction")]
+    #[error("it lies in no object of the transaction")]
     Elsewhere,
     #[error("a transaction needs an object at least")]
     NoObject,
@@ -17,6 +17,10 @@ pub(crate) enum TransactionError {
     OtherUsers,
     #[error("no transaction runs on this thread")]
     None,
+    #[error("it lies in no heap of the transaction")]
+    NoHeap,
+    #[error("{0:#x} leads to no heap of the transaction")]
+    NoBlock(u64),
 }
 
 impl TransactionError {
@@ -25,9 +29,11 @@ impl TransactionError {
             TransactionError::Conflict => ErrorKind::Conflict,
             TransactionError::Inside => ErrorKind::InTransaction,
             TransactionError::OtherUsers => ErrorKind::Held,
-            TransactionError::Elsewhere | TransactionError::NoObject | TransactionError::None => {
-                ErrorKind::NotAttached
-            }
+            TransactionError::Elsewhere
+            | TransactionError::NoObject
+            | TransactionError::NoHeap
+            | TransactionError::NoBlock(_)
+            | TransactionError::None => ErrorKind::NotAttached,
         }
     }
 
@@ -39,7 +45,13 @@ impl TransactionError {
             TransactionError::Inside => {
                 "use the transaction that runs, by passing it on; psync, attach and the like come before it, or after"
             }
-            TransactionError::Elsewhere => "name the cell's object when the transaction begins",
+            TransactionError::Elsewhere => "name the object when the transaction begins",
+            TransactionError::NoHeap => {
+                "attach the object by `Pool::transactional_heap`, and name it when the transaction begins"
+            }
+            TransactionError::NoBlock(_) => {
+                "name the heap when the transaction begins, and do not follow null"
+            }
             TransactionError::NoObject => "name the objects that it uses",
             TransactionError::OtherUsers => {
                 "detach them first: a process uses the transactional objects of a pool in one of the two ways"

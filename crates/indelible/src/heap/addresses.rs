@@ -12,6 +12,7 @@ use super::walk::Block;
 use super::writer::Heap;
 use crate::error::{Error, Result};
 use crate::object::Object;
+use crate::types::Description;
 use std::ptr::NonNull;
 
 impl Heap {
@@ -29,7 +30,16 @@ impl Heap {
     }
 
     /// Code that has values of this type may follow pointers, and store where they lead.
+    ///
+    /// # Errors
+    /// `Unsuitable`: the object is position-independent, and values of this type have addresses in them.
     pub(crate) fn expect_pointers(&self, ty: &TypeInfo<'_>) -> Result<()> {
+        if self.object.is_position_independent()
+            && let Some(part) = Description::parse(ty.layout).ok().and_then(|of| of.with_addresses())
+        {
+            let ty = ty.name.to_owned();
+            return Err(self.error("use a root of", HeapError::Fixed { ty, part }));
+        }
         match ty.layout.contains("*mut ") || ty.layout.contains("*const ") {
             true => self.object.give_addresses(),
             false => Ok(()),

@@ -32,7 +32,8 @@ pub struct HeapAudit {
     pub leaks: Vec<Block>,
     /// Raw pointers of described values that lead to no block in use.
     pub pointers: Vec<AuditedPointer>,
-    /// Bytes that are no values of the described types, and blocks with two owners: the first 10,000, then how many more.
+    /// Bytes that are no values of the described types, and blocks with two owners: the first 10,000, then how many more. If there are
+    /// none, and all values were gone through by their types: blocks that count more owners than they have ([`PRc`](crate::collections::PRc)).
     pub findings: Vec<HeapFinding>,
 }
 
@@ -117,6 +118,15 @@ struct Seen<'a> {
     referred: Vec<usize>,
     /// Address and length of bytes that are gone through word by word.
     opaque: Vec<(u64, u64)>,
+    /// Blocks that count more owners than were found.
+    lasting: Vec<HeapFinding>,
+}
+
+impl Seen<'_> {
+    /// Whether all values were gone through by their types, so that there are no other owners of a block.
+    fn is_complete(&self) -> bool {
+        self.findings.is_empty() && self.referred.is_empty() && self.opaque.is_empty()
+    }
 }
 
 impl Visitor for Seen<'_> {
@@ -134,6 +144,15 @@ impl Visitor for Seen<'_> {
 
     fn opaque(&mut self, address: u64, len: u64, _: &str, _: &Path<'_, '_>) {
         self.opaque.push((address, len));
+    }
+
+    fn shared(&mut self, address: u64, counted: u64, found: u64) {
+        if found < counted && self.lasting.len() < FINDINGS {
+            let offset = address.wrapping_sub(self.memory.base);
+            let what =
+                format!("a block counts {counted} owners, and {found} were found: it will never be freed");
+            self.lasting.push(HeapFinding { offset, what });
+        }
     }
 
     fn wrong(&mut self, address: u64, what: &str, path: &Path<'_, '_>) {
@@ -267,6 +286,7 @@ fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit 
         pointers: Vec::new(),
         referred: Vec::new(),
         opaque: Vec::new(),
+        lasting: Vec::new(),
     };
     let mut walk = Walk::new(memory, &live, seen).following(&around);
     for (root, of) in roots.iter().zip(&described) {
@@ -274,7 +294,7 @@ fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit 
             walk.root(&root.name, of, root.address as u64, root.size);
         }
     }
-    let Walked { visitor: seen, owned, followed } = walk.finish();
+    let Walked { visitor: mut seen, owned, followed } = walk.finish();
     let mut reached = vec![false; index.all.len()];
     owned.keys().filter_map(|address| index.around(*address)).for_each(|index| reached[index] = true);
     let mut words = Words { index: &index, memory, reached, pending: Vec::new() };
@@ -302,7 +322,12 @@ fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit 
         described: of.is_ok(),
         why_not: of.err(),
     };
+    let complete = seen.is_complete() && described.iter().all(Result::is_ok);
     let mut findings = seen.findings;
+    if complete {
+        seen.lasting.sort_unstable_by_key(|finding| finding.offset);
+        findings.append(&mut seen.lasting);
+    }
     if seen.more > 0 {
         findings
             .push(HeapFinding { offset: 0, what: format!("{} more findings of the same audit", seen.more) });

@@ -5,6 +5,7 @@ use super::chunk::{get, largest};
 use super::directory::Directory;
 use super::error::{HeapError, Result};
 use super::layout::{CHUNK_PAGES, Entry, Kind, PAGE, Use, allocation};
+use super::others;
 use super::root_record::{pages_of, read};
 use super::roots;
 use super::window::Window;
@@ -64,6 +65,7 @@ impl Check {
         if let Err(error) = self.roots(&directory) {
             self.error(0, error);
         }
+        self.far(&directory);
         let lost: Vec<_> = std::mem::take(&mut self.meta).into_keys().collect();
         for page in lost {
             self.say(page.saturating_mul(PAGE), "lost: a page of the heap itself that nothing refers to");
@@ -188,8 +190,19 @@ impl Check {
             self.say(48, "the search for spans stands beyond the frontier");
         }
         if directory.header.reserved.iter().any(|word| word.load(Relaxed) != 0) {
-            self.say(352, "reserved bytes are not zero");
+            self.say(360, "reserved bytes are not zero");
         }
+    }
+
+    /// The table of other objects.
+    fn far(&mut self, directory: &Directory<'_>) {
+        let (pages, findings) = others::check(directory);
+        for page in pages {
+            if self.meta.remove(&page) != Some(1) {
+                self.say(page.saturating_mul(PAGE), "a page of the table of other objects is not its own");
+            }
+        }
+        findings.into_iter().for_each(|(offset, what)| self.say(offset, what));
     }
 
     fn roots(&mut self, directory: &Directory<'_>) -> Result<()> {

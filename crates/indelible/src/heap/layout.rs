@@ -59,7 +59,9 @@ pub struct Header {
     pub roots: AtomicU64,
     /// For every class the page of the span that was last handed to a thread, or 0.
     pub recent: [AtomicU32; CLASSES],
-    pub reserved: [AtomicU64; 84],
+    /// Page of the table of other objects, or 0.
+    pub far: AtomicU64,
+    pub reserved: [AtomicU64; 83],
     pub chunks: [AtomicU64; INLINE_CHUNKS],
     pub slots: [RootSlot; INLINE_ROOTS],
 }
@@ -81,6 +83,52 @@ pub struct RootIndex {
     /// The next such page, or 0.
     pub next: AtomicU64,
     pub slots: [RootSlot; PAGE_ROOTS],
+}
+
+/// The page of the table of other objects (S2.10): where its entries are.
+#[repr(C)]
+pub struct FarTable {
+    pub magic: AtomicU32,
+    pub reserved: AtomicU32,
+    /// The highest number of an entry that was ever in use.
+    pub count: AtomicU64,
+    /// The page that the next name goes to if it has room, or 0.
+    pub names: AtomicU64,
+    /// Bytes of it that names have.
+    pub taken: AtomicU64,
+    pub reserved2: [AtomicU64; 252],
+    /// The page of the leaves of 65,536 entries each, or 0.
+    pub middles: [AtomicU64; FAR_MIDDLES],
+}
+
+/// A page of leaves: the page of each, or 0.
+#[repr(C)]
+pub struct FarMiddle {
+    pub leaves: [AtomicU64; FAR_LEAVES],
+}
+
+/// A page of entries.
+#[repr(C)]
+pub struct FarLeaf {
+    pub entries: [FarSlot; FAR_ENTRIES],
+}
+
+/// An entry: an object that far pointers lead to.
+#[repr(C)]
+pub struct FarSlot {
+    /// ID of the object, or zero.
+    pub id: [AtomicU64; 2],
+    /// Offset of the name of a resolver, followed by the object's name, or zero.
+    pub name: AtomicU64,
+    /// Bytes of both.
+    pub name_len: AtomicU32,
+    /// Bytes of the resolver's name.
+    pub resolver_len: AtomicU8,
+    /// 1: loads, 2: stores, 4: fetches of code.
+    pub rights: AtomicU8,
+    /// 0: free, 1: by ID, 2: by name.
+    pub kind: AtomicU8,
+    pub reserved: AtomicU8,
 }
 
 /// Header of a chunk, in the page of it that the directory names.
@@ -138,6 +186,18 @@ pub const NAME_MAX: usize = 255;
 pub const LAYOUT_MAX: usize = crate::types::MOST;
 /// Bit of `features`: roots may have several pages.
 pub const LONG_ROOTS: u32 = 1;
+/// Bit of `features`: there is a table of other objects.
+pub const FAR: u32 = 2;
+/// First bytes of the table of other objects.
+pub const FAR_MAGIC: u32 = u32::from_le_bytes(*b"FARP");
+/// Pages of leaves that the table of other objects has.
+pub const FAR_MIDDLES: usize = 256;
+/// Leaves that such a page has.
+pub const FAR_LEAVES: usize = 512;
+/// Entries of a leaf.
+pub const FAR_ENTRIES: usize = 128;
+/// Bytes of the names of an entry at most.
+pub const FAR_NAME_MAX: usize = 1024;
 
 const _: () = assert!(cfg!(target_endian = "little"), "heaps are little-endian, as the data in them");
 const _: () = assert!(size_of::<Header>() == PAGE as usize);
@@ -145,6 +205,9 @@ const _: () = assert!(size_of::<RootIndex>() == PAGE as usize);
 const _: () = assert!(size_of::<Chunk>() == 2176);
 const _: () = assert!(size_of::<SpanHeader>() == 64);
 const _: () = assert!(size_of::<RootRecord>() == 64);
+const _: () = assert!(size_of::<FarTable>() == PAGE as usize && size_of::<FarMiddle>() == PAGE as usize);
+const _: () = assert!(size_of::<FarLeaf>() == PAGE as usize && size_of::<FarSlot>() == 32);
+const _: () = assert!((FAR_MIDDLES * FAR_LEAVES * FAR_ENTRIES) as u32 - 1 == crate::types::far::MOST_INDEX);
 
 /// Types that may be referred to in place while others change them: atomics, and structs of nothing else.
 #[allow(unsafe_code)]
@@ -166,7 +229,7 @@ mod shared {
             )*
         };
     }
-    shared!(Header, RootSlot, RootIndex, Chunk, SpanHeader);
+    shared!(Header, RootSlot, RootIndex, Chunk, SpanHeader, FarTable, FarMiddle, FarLeaf, FarSlot);
     impl Shared for AtomicU8 {}
     impl Shared for AtomicU32 {}
     impl Shared for AtomicU64 {}

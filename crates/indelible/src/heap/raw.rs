@@ -8,6 +8,7 @@ use super::directory::Directory;
 use super::error::{HeapError, Result};
 use super::gate::{Closed, Gate, Refused};
 use super::layout::PAGE;
+use super::others::OtherObjects;
 use super::root::{Root, TypeInfo};
 use super::roots;
 use super::state::Inner;
@@ -15,6 +16,7 @@ use super::surroundings::Audit;
 use super::walk::{Block, HeapStats, chunk_blocks, count};
 use super::window::Window;
 use crate::dirty::DirtyLines;
+use crate::far::FarEntry;
 use std::ptr::NonNull;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
@@ -90,8 +92,9 @@ impl Quiet<'_> {
 
 /// See the module. All threads may use it at once.
 pub(crate) struct RawHeap {
-    allocator: Allocator,
+    pub(super) allocator: Allocator,
     options: HeapOptions,
+    others: OtherObjects,
     gate: Gate,
 }
 
@@ -131,7 +134,8 @@ impl RawHeap {
         }
         let reach = reach as u64 / PAGE;
         let debug = options.debug && window.writable;
-        Ok(RawHeap { allocator: Allocator::open(window, reach, debug)?, options, gate: Gate::default() })
+        let allocator = Allocator::open(window, reach, debug)?;
+        Ok(RawHeap { allocator, options, others: OtherObjects::default(), gate: Gate::default() })
     }
 
     pub(crate) fn options(&self) -> HeapOptions {
@@ -143,7 +147,7 @@ impl RawHeap {
         self.options.grow
     }
 
-    fn window(&self) -> &Window {
+    pub(super) fn window(&self) -> &Window {
         &self.allocator.shared.window
     }
 
@@ -329,6 +333,31 @@ impl RawHeap {
             return Err(HeapError::ReadOnly);
         }
         roots::remove(&self.allocator.shared, name)
+    }
+
+    /// The entry for another object with this number.
+    pub(crate) fn far_entry(&self, index: u32) -> Result<FarEntry> {
+        OtherObjects::entry(&self.allocator.shared, index)
+    }
+
+    /// All entries for other objects that are in use, by their numbers.
+    pub(crate) fn far_entries(&self) -> Result<Vec<(u32, FarEntry)>> {
+        OtherObjects::all(&self.allocator.shared)
+    }
+
+    /// Number of the entry, which is added if it is not there.
+    pub(crate) fn far_index(&self, entry: &FarEntry) -> Result<u32> {
+        self.others.index(&self.allocator.shared, entry)
+    }
+
+    /// Has the entry with this number lead elsewhere, with all pointers through it (S2.10).
+    pub(crate) fn retarget(&self, index: u32, entry: &FarEntry) -> Result<()> {
+        self.others.retarget(&self.allocator.shared, index, entry)
+    }
+
+    /// Takes entries away that no pointer needs; returns how many there were.
+    pub(super) fn remove_entries(&self, needed: &dyn Fn(u32) -> bool) -> Result<u32> {
+        self.others.remove(&self.allocator.shared, needed)
     }
 
     pub(crate) fn roots(&self) -> Result<Vec<Root>> {

@@ -11,7 +11,9 @@ use std::collections::HashSet;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reclaimed {
     blocks: Vec<u64>,
-    /// Their bytes.
+    /// Blocks that have other owners as well, each with the number of those that the value has.
+    shared: Vec<(u64, u64)>,
+    /// Bytes of the blocks that are the value's alone.
     pub(crate) bytes: u64,
 }
 
@@ -20,9 +22,9 @@ impl Reclaimed {
         self.blocks.len() as u64
     }
 
-    /// Their addresses.
-    pub(crate) fn into_blocks(self) -> Vec<u64> {
-        self.blocks
+    /// Addresses of the blocks that are the value's alone, and of those that have other owners, with the number of the value's.
+    pub(crate) fn into_blocks(self) -> (Vec<u64>, Vec<(u64, u64)>) {
+        (self.blocks, self.shared)
     }
 }
 
@@ -43,6 +45,8 @@ struct View<'a> {
 struct Found {
     base: u64,
     blocks: Vec<u64>,
+    /// Blocks that count owners which were not met, with the number of those that were.
+    shared: Vec<(u64, u64)>,
     /// The first thing that cannot be.
     wrong: Option<HeapFinding>,
     /// Offset of the first bytes that no description explains.
@@ -54,6 +58,12 @@ struct Found {
 impl Visitor for Found {
     fn block(&mut self, address: u64, _: &Path<'_, '_>) {
         self.blocks.push(address);
+    }
+
+    fn shared(&mut self, address: u64, counted: u64, found: u64) {
+        if found < counted {
+            self.shared.push((address, found));
+        }
     }
 
     fn pointer(&mut self, _: u64, target: u64, path: &Path<'_, '_>) {
@@ -79,7 +89,9 @@ impl View<'_> {
         let Some(of) = root.description() else {
             return cannot("the heap has no description of its type that could be followed".to_owned());
         };
-        let found = self.walk(&[(root, of)])?;
+        let mut found = self.walk(&[(root, of)], true)?;
+        let shared: HashSet<u64> = found.shared.iter().map(|(block, _)| *block).collect();
+        found.blocks.retain(|block| !shared.contains(block));
         if let Some(at) = found.opaque {
             return cannot(format!("at offset {at:#x} are bytes that its description does not explain"));
         }
@@ -88,12 +100,14 @@ impl View<'_> {
             self.compare_with_others(root, &own, &found.pointers)?;
         }
         let bytes = found.blocks.iter().filter_map(|block| (self.live)(*block)).sum();
-        Ok(Reclaimed { blocks: found.blocks, bytes })
+        Ok(Reclaimed { blocks: found.blocks, shared: found.shared, bytes })
     }
 
-    fn walk(&self, roots: &[(&Root, Description)]) -> Result<Found, HeapError> {
+    /// `releasing`: without what is in blocks that have other owners.
+    fn walk(&self, roots: &[(&Root, Description)], releasing: bool) -> Result<Found, HeapError> {
         let found = Found { base: self.memory.base, ..Found::default() };
-        let mut walk = Walk::new(self.memory, self.live, found);
+        let walk = Walk::new(self.memory, self.live, found);
+        let mut walk = if releasing { walk.releasing() } else { walk };
         for (root, of) in roots {
             walk.root(&root.name, of, root.address as u64, root.size);
         }
@@ -123,7 +137,7 @@ impl View<'_> {
         if let (true, Some(other)) = (self.foreign, undescribed) {
             return cannot(format!("root {other:?} is not described: it may have the same blocks"));
         }
-        let found = self.walk(&described)?;
+        let found = self.walk(&described, false)?;
         if let (true, Some(at)) = (self.foreign, found.opaque) {
             return cannot(format!("at offset {at:#x} are bytes that may refer to its blocks"));
         }

@@ -182,7 +182,7 @@ fn free_slot(inner: &mut Inner, shared: &Shared) -> Result<u64> {
 }
 
 /// The first of so many pages for the heap's own use.
-fn meta_pages(inner: &mut Inner, shared: &Shared, count: u64) -> Result<u64> {
+pub(super) fn meta_pages(inner: &mut Inner, shared: &Shared, count: u64) -> Result<u64> {
     if let Some(run) = inner.pages(shared)?.allocate(count, 1, Kind::Meta, 0)? {
         return Ok(run.page);
     }

@@ -76,6 +76,13 @@ impl Shared {
         })
     }
 
+    /// Of copies, for one change: of spans it knows none, and gets to know none.
+    pub(super) fn of_copies(window: Window) -> Result<Shared> {
+        let mut shared = Shared::new(window, 0, None)?;
+        shared.inner.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()).unseen = 0;
+        Ok(shared)
+    }
+
     /// Whether a span is this heap's. It may be another's, whose page then says nothing here.
     fn has(&self, span: &Span) -> bool {
         self.table.get(span.page() as usize).is_some_and(|slot| slot.is(span))

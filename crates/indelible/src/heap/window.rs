@@ -2,12 +2,13 @@
 //!
 //! Invariants of [`Window`]:
 //! 1. `base` begins on a page; `[base, base + len)` is mapped and readable as long as the window lives,
-//!    writable if `writable`.
+//!    writable if `writable`. A window of copies has these in place of the mapping, and accesses nothing at `base`.
 //! 2. Nothing in it that the heap refers to in place is anything but an atomic: other threads, and
 //!    stores of the user that went astray, make wrong values, never invalid ones.
 
 #![allow(unsafe_code)]
 
+use super::copies::Copies;
 use super::error::{Result, damaged};
 use super::layout::{PAGE, Shared};
 use crate::dirty::DirtyLines;
@@ -21,6 +22,8 @@ pub(super) struct Window {
     pub(super) writable: bool,
     /// The set in which stores have to be marked, with explicit tracking.
     marks: Option<Arc<DirtyLines>>,
+    /// Of pages, in the place of the mapping.
+    copies: Option<Arc<Copies>>,
 }
 
 // SAFETY: access goes through atomics (2), or by copies of bytes that the heap's lock guards.
@@ -38,7 +41,13 @@ impl Window {
         marks: Option<Arc<DirtyLines>>,
     ) -> Window {
         let len = AtomicUsize::new(len / PAGE as usize * PAGE as usize);
-        Window { base, len, writable, marks }
+        Window { base, len, writable, marks, copies: None }
+    }
+
+    /// A window of copies of some pages, of an object of `len` bytes at this address.
+    pub(super) fn of_copies(base: NonNull<u8>, len: usize, copies: Arc<Copies>) -> Window {
+        let len = AtomicUsize::new(len / PAGE as usize * PAGE as usize);
+        Window { base, len, writable: true, marks: None, copies: Some(copies) }
     }
 
     /// Whether stores have to be marked.
@@ -82,6 +91,9 @@ impl Window {
         if end.is_none_or(|end| end > self.len.load(Ordering::Relaxed) as u64) {
             return damaged(offset, "this lies beyond the end of the object");
         }
+        if let Some(copies) = &self.copies {
+            return copies.within(offset, len);
+        }
         // SAFETY: within the mapping (1).
         Ok(unsafe { self.base.as_ptr().add(offset as usize) })
     }
@@ -97,7 +109,7 @@ impl Window {
             return damaged(offset, "this address is misaligned");
         }
         let at = self.within(offset, size_of::<T>().saturating_mul(count))?;
-        // SAFETY: mapped (1), aligned as the base is, of atomics only (2), borrowed as `self` is.
+        // SAFETY: mapped or copied (1), aligned as the base is, of atomics only (2), borrowed as `self` is.
         Ok(unsafe { std::slice::from_raw_parts(at.cast(), count) })
     }
 

@@ -283,6 +283,28 @@ impl Heap {
         unsafe { self.free(block.as_ptr()) }
     }
 
+    /// Fails unless `size` bytes at an address lie in one block in use.
+    pub(crate) fn expect_block(&self, address: usize, size: usize) -> Result<()> {
+        let found = self.raw.allocator.around(address, size as u64).map(drop);
+        self.done("find a block of", found)
+    }
+
+    /// Fails if a root begins at an address.
+    pub(crate) fn expect_no_root(&self, address: usize) -> Result<()> {
+        let roots = self.all_roots()?;
+        match roots.iter().any(|root| root.address == address) {
+            true => Err(self.error("free a block of", HeapError::Foreign { address })),
+            false => Ok(()),
+        }
+    }
+
+    /// Has the object grow, if it may, until the heap has room for `bytes` at once.
+    pub(super) fn make_room(&self, bytes: usize) -> Result<()> {
+        let block = self.block(bytes)?;
+        // SAFETY: a block nobody else knows of.
+        unsafe { self.free(block.as_ptr()) }
+    }
+
     /// Bytes of the object.
     #[must_use]
     pub fn size(&self) -> usize {

@@ -221,7 +221,7 @@ pub(crate) fn attach_reader(
             }
             None => {}
         }
-        let core = match ReadCore::attach(pool.clone(), name, reader)? {
+        let core = match ReadCore::attach(pool.clone(), reader)? {
             Some(core) => Arc::new(core),
             // A writer came while the object was copied.
             None if begin.elapsed() < pool.store.patience() => {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(crate) enum Addresses {
     /// Those of the object.
     Own,
-    /// Where the kernel likes.
+    /// Those that the kernel chooses.
     Any,
 }
 

@@ -58,19 +58,17 @@ impl Inherited {
 impl ReadCore {
     /// Maps the object, or copies it if nothing keeps writers away. `None`: a writer changed it meanwhile, and
     /// nothing is mapped.
-    pub(crate) fn attach(
-        pool: Arc<PoolInner>,
-        name: &str,
-        mut reader: Reader,
-    ) -> Result<Option<ReadCore>, Cause> {
+    pub(crate) fn attach(pool: Arc<PoolInner>, mut reader: Reader) -> Result<Option<ReadCore>, Cause> {
         let mapped = Self::map(&pool, &mut reader, Addresses::Own);
         // Asked last: the copy is one psync's state if no writer has come by now.
         if !reader.is_current()? {
             return Ok(None);
         }
         let (shadow, inherited) = mapped?;
+        // Its own, where it was attached by its ID.
+        let name = reader.object().entry.name();
         let (shadow, reader) = (Some(shadow), Some(reader));
-        Ok(Some(ReadCore { shadow, reader, inherited, follows: None, pool, name: name.to_owned() }))
+        Ok(Some(ReadCore { shadow, reader, inherited, follows: None, pool, name }))
     }
 
     /// Maps what the reader reads; says whether forked children have it.
@@ -146,6 +144,11 @@ impl ReadCore {
             .map_or(NonNull::<u8>::dangling().as_ptr().cast_const(), |shadow| shadow.base().as_ptr())
     }
 
+    /// The ID, while it is attached; beside a writer that of what is read.
+    pub(crate) fn id(&self) -> Option<[u8; 16]> {
+        Some(self.reader.as_ref()?.object().entry.id)
+    }
+
     pub(crate) fn len(&self) -> usize {
         if self.shadow.is_none() {
             return 0;
@@ -209,6 +212,11 @@ impl ReadObject {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.core.name
+    }
+
+    /// The ID, while it is attached.
+    pub(crate) fn id(&self) -> Option<[u8; 16]> {
+        self.core.id()
     }
 
     /// Size in bytes.

@@ -6,7 +6,7 @@ use super::beside::{Addresses, Follows, Opener};
 use super::reader::ReadObject;
 use super::writer::Object;
 use crate::error::{Cause, Result};
-use crate::pool::{Pool, SealKey};
+use crate::pool::{Pool, SealKey, SignKey};
 use indelible_store::error::{SealError, StoreError};
 use indelible_store::seal::SlotInfo;
 use indelible_store::store::Unlocked;
@@ -202,6 +202,16 @@ impl Pool {
             name,
             result.map(|slots| slots.into_iter().map(|(slot, _)| slot).collect()),
         )
+    }
+
+    /// Has another key sign a sealed object, which is signed, and which nobody has attached. `seal` has the [key that signs](SealKey::signed_by) it until then. Those who read need
+    /// the verify key of `new` from then on. An older state of the whole pool is signed by the former key.
+    ///
+    /// # Errors
+    /// As for [`attach_sealed`](Pool::attach_sealed). `Damaged`: the object is not signed. `Sealed`: the sign key is missing.
+    pub fn change_signer(&self, name: &str, key: &[u8], seal: &SealKey, new: &SignKey) -> Result<()> {
+        let changed = self.change_keys(name, key, seal, |writer, _| Ok(writer.change_signer(&new.0)?));
+        self.about("change the sign key of", name, changed)
     }
 
     /// Takes the state that the object has in the pool for the newest, whatever its anchor, which `seal` [has](SealKey::anchored), was told. For a state that was put back on purpose,

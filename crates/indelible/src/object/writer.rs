@@ -11,6 +11,7 @@ use crate::error::{Cause, Error, Result};
 use crate::events;
 use crate::plain::{Plain, frozen, placed};
 use crate::pool::{Inner as PoolInner, LaneUse, Stat};
+use indelible_store::format::entry::FLAG_POSITION_INDEPENDENT;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -57,19 +58,11 @@ impl Object {
         let (base, len) = (core.shadow()?.base().as_ptr(), AtomicUsize::new(core.size()));
         let (marks, explicit) = core.marks().unwrap_or_default();
         let recovered = core.writer().map_or(0, |writer| writer.recovered().lane_bytes);
-        events::attached(name, core.size(), recovered);
+        // Its own, where it was attached by its ID.
+        let name = core.writer().map_or_else(|_| name.to_owned(), |writer| writer.object().entry.name());
+        events::attached(&name, core.size(), recovered);
         let (foreign, typed) = (core.trust == Trust::Foreign, AtomicBool::new(core.is_typed()));
-        Ok(Object {
-            core: Mutex::new(core),
-            base,
-            len,
-            marks,
-            explicit,
-            typed,
-            pool,
-            name: name.to_owned(),
-            foreign,
-        })
+        Ok(Object { core: Mutex::new(core), base, len, marks, explicit, typed, pool, name, foreign })
     }
 
     pub(super) fn core(&self) -> MutexGuard<'_, Core> {
@@ -194,6 +187,25 @@ impl Object {
             return Ok(());
         }
         Err(self.error("use the root of", Cause::RootTooLarge { needed: size_of::<T>(), size: self.len() }))
+    }
+
+    /// Whether nothing in it may depend on its addresses ([`CreateOptions::position_independent`](crate::CreateOptions::position_independent)).
+    pub(crate) fn is_position_independent(&self) -> bool {
+        self.core().writer().is_ok_and(|writer| writer.object().entry.has(FLAG_POSITION_INDEPENDENT))
+    }
+
+    /// Path of its pool.
+    pub(crate) fn pool_path(&self) -> &std::path::Path {
+        &self.pool.path
+    }
+
+    /// The ID.
+    ///
+    /// # Errors
+    /// It is no longer attached.
+    pub(crate) fn id(&self) -> Result<[u8; 16]> {
+        let id = self.core().writer().map(|writer| writer.object().entry.id);
+        id.map_err(|cause| self.error("inspect", cause))
     }
 
     /// Marks bytes, counted from the object's first, as stored to: the next psync compares them, whatever tracking found.

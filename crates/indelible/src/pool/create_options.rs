@@ -93,7 +93,7 @@ impl CreateOptions {
     ///
     /// [`attach_sealed`](crate::Pool::attach_sealed) attaches it. Its name, size, times, and
     /// which pages change stay visible. Its snapshots, copies and backups are sealed by the same key, and made without it. An older state of the whole
-    /// pool is told from the newest by an [anchor](SealKey::anchored) alone.
+    /// pool is told from the newest by an [anchor](SealKey::anchored) alone. If one of the keys has a [sign key](SealKey::signed_by), the object is signed.
     #[must_use]
     pub fn sealed(mut self, key: &SealKey, label: &str) -> Self {
         self.seals.push((key.clone(), label.to_owned()));
@@ -112,8 +112,10 @@ impl CreateOptions {
         self.seals.iter().map(|(key, label)| (&key.key, label.as_str())).collect()
     }
 
+    /// A key that opens it for writing.
     pub(crate) fn first_seal_key(&self) -> Option<&SealKey> {
-        self.seals.first().map(|(key, _)| key)
+        let signing = self.seals.iter().find(|(key, _)| key.key.signs());
+        signing.or(self.seals.first()).map(|(key, _)| key)
     }
 
     pub(crate) fn as_store(&self) -> table::CreateOptions<'_> {

@@ -162,7 +162,7 @@ impl Stat {
             published: status.published,
             psyncs: status.psyncs,
             logged: status.logged,
-            created: UNIX_EPOCH + Duration::from_secs(entry.created.get()),
+            created: at(entry.created.get()),
         }
     }
 }
@@ -230,7 +230,13 @@ impl PoolInfo {
             window: superblock.window.get(),
             window_len: superblock.window_len.get(),
             boots: info.root.boots.get(),
-            created: UNIX_EPOCH + Duration::from_secs(superblock.created.get()),
+            created: at(superblock.created.get()),
         }
     }
+}
+
+/// So many seconds after 1970, of year 9999 at most: a damaged pool may have any number.
+fn at(seconds: u64) -> SystemTime {
+    const LAST: u64 = 253_402_300_799;
+    UNIX_EPOCH + Duration::from_secs(seconds.min(LAST))
 }

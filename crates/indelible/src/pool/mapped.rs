@@ -72,7 +72,7 @@ impl Inner {
         sparse && (self.settings.fault_in || !writable && fault::reach() == Some(Reach::Full))
     }
 
-    /// Where the lowest base of an object begins, and the pages that are elsewhere, if copying those is no great cost, and touching the
+    /// The offset at which the lowest base of an object begins, and the pages that are elsewhere, if copying those is no great cost, and touching the
     /// others claims no space.
     fn over_lowest(&self, layers: &SharedLayers, entry: &Entry) -> Option<(u64, Vec<Range<usize>>)> {
         let pages = entry.extent_len() / PAGE as u64;

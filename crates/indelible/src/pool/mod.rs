@@ -29,7 +29,7 @@ pub use create_options::CreateOptions;
 pub use info::{LaneUse, Logged, PoolInfo, Stat, State};
 pub use lifetimes::Tie;
 pub use options::{MediumKind, PoolOptions, Tracking};
-pub use seal_key::SealKey;
+pub use seal_key::{SealKey, SignKey, VerifyKey};
 pub use seals::BrokenPage;
 pub use thin::{BadKeep, Keep};
 
@@ -37,6 +37,7 @@ use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::media::{Access, Media};
 use crate::sys::{boot, fork, process};
 use indelible_store::error::StoreError;
+use indelible_store::format::{MAX_POOL, MIN_POOL};
 use indelible_store::store::{Identity, Status, Store, Window};
 use indelible_store::table::{Key, Located};
 pub(crate) use mapped::Place;
@@ -386,6 +387,10 @@ impl PoolOptions {
     fn format_cause(&self, path: &Path, len: u64) -> Result<Pool, Cause> {
         let settings = self.settings()?;
         let zeroed = path.metadata().map_or(true, |metadata| metadata.is_file());
+        // A device's length is its own. With `force`, a file that there is has lost its content when the store says no.
+        if zeroed && !(MIN_POOL..=MAX_POOL).contains(&len) {
+            return Err(StoreError::BadLength { len, min: MIN_POOL, max: MAX_POOL }.into());
+        }
         let mut media = self.model(self.create_media(path, len)?);
         media.claim(path, self.allow_remote)?;
         if !zeroed && !self.force {

@@ -3,7 +3,7 @@
 use crate::dirty::{Advice, Rung};
 use crate::error::Cause;
 use crate::fault::{self, PredictionDepth, PredictionParams};
-use crate::media::{self, Access, Media, MediaKind, MediumChoice, MediumModel};
+use crate::media::{self, Access, Media, MediaError, MediaKind, MediumChoice, MediumModel};
 use crate::sys::PAGE;
 use indelible_store::error::{Holder, StoreError};
 use indelible_store::format::LANES;
@@ -196,6 +196,10 @@ impl PoolOptions {
     /// attaching copies the object, at a cost that depends on its size, so that reads see no later change.
     /// The copy is the object as some psync left it; an object that a writer has is
     /// [`Held`](crate::ErrorKind::Held).
+    ///
+    /// Nothing is written, so that this works without permission to write and, where every store needs new space, on a full copy-on-write
+    /// file system: a pool that is opened for writing makes durable what it sees first. What a read-only pool shows may be newer than
+    /// what is durable, if the process that wrote it died just then.
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
@@ -382,7 +386,11 @@ impl PoolOptions {
 
     /// A pool that processes have open is not pulled from under them.
     fn refuse_in_use(&self, path: &Path) -> Result<(), Cause> {
-        let media = media::open(path, &self.as_media(Access::ReadWrite))?;
+        let media = match media::open(path, &self.as_media(Access::ReadWrite)) {
+            // As mktemp makes it.
+            Err(MediaError::Empty { .. }) => return Ok(()),
+            opened => opened?,
+        };
         let device = media.device();
         let mut free = device.try_lock(LockKey::Table, LockMode::Exclusive).map_err(StoreError::from)?;
         for lane in 0..LANES {

@@ -5,6 +5,7 @@
 
 pub mod blocks;
 mod extensions;
+mod far;
 mod heap;
 mod place;
 mod psync;
@@ -15,6 +16,7 @@ pub mod transactions;
 
 pub use crate::heap::stray::{Audit, Outside, StrayPointer};
 pub use extensions::{ExtensionOf, copy_extended, extend, extension, free_extended, initial_values};
+pub use far::{add_pool, follow, remove_pool, store};
 pub use heap::{
     aligned, blocks, calloc, check, create_root, format_heap, free, heap_stats, malloc, open_heap,
     open_or_format_heap, realloc, remove_root, root, root_any, roots, usable_size,

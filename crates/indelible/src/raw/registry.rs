@@ -17,7 +17,7 @@ use crate::heap::{Extent, Growable, RawHeap};
 use crate::object::{Addresses, Core, Follows, Opener, ReadCore, attach_core, attach_reader, prefault};
 use crate::pool::{Pool, SealKey, Tracking};
 use crate::sys::fork;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -41,12 +41,24 @@ pub(super) struct Attachment {
     pub(super) heap: RwLock<Option<Box<RawHeap>>>,
     mapping: Mapping,
     pub(super) name: String,
+    /// ID of the object.
+    pub(super) id: [u8; 16],
+    /// Where entries of the object were found to lead, by their numbers.
+    links: Mutex<HashMap<u32, Link>>,
     pub(super) base: NonNull<u8>,
     /// Changes under the lock of the core.
     len: AtomicUsize,
     /// An [`Audit`], by its place among all.
     audit: AtomicUsize,
     generation: u32,
+}
+
+/// Where an entry leads, if no heap was closed, and nothing detached, since `epoch`.
+#[derive(Clone, Copy)]
+pub(super) struct Link {
+    pub(super) base: NonNull<u8>,
+    pub(super) len: usize,
+    pub(super) epoch: u64,
 }
 
 enum Mapping {
@@ -127,6 +139,15 @@ impl Attachment {
         }
     }
 
+    /// Where an entry was found to lead.
+    pub(super) fn link(&self, entry: u32) -> Option<Link> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner).get(&entry).copied()
+    }
+
+    pub(super) fn set_link(&self, entry: u32, link: Link) {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner).insert(entry, link);
+    }
+
     /// Ends the heap.
     pub(super) fn close_heap(&self) {
         close(&mut self.heap.write().unwrap_or_else(PoisonError::into_inner));
@@ -191,20 +212,21 @@ fn attach_any(
     let inner = pool.inner();
     inner.alive().map_err(failed)?;
     let unlocked = seal.map(|seal| pool.unlock(name, key, seal)).transpose().map_err(failed)?;
-    let (base, len, mapping) = match permission {
+    let (id, base, len, mapping) = match permission {
         Permission::Write => {
             let mut core = attach_core(inner, name, key, unlocked.as_ref(), false).map_err(failed)?;
             core.lend_bytes();
             let base = core.shadow().map_err(failed)?.base();
-            (base, core.size(), Mapping::Writer(Box::new(Mutex::new(core))))
+            let id = core.writer().map_err(failed)?.object().entry.id;
+            (id, base, core.size(), Mapping::Writer(Box::new(Mutex::new(core))))
         }
         Permission::Read => {
             let core = attach_reader(inner, name, key, unlocked.as_ref()).map_err(failed)?;
             let base = NonNull::new(core.base().cast_mut()).unwrap_or(NonNull::dangling());
-            (base, core.len(), Mapping::Reader(core))
+            (core.id().unwrap_or_default(), base, core.len(), Mapping::Reader(core))
         }
     };
-    Ok(enter(name, base, len, mapping))
+    Ok(enter((name, id), base, len, mapping))
 }
 
 /// Attaches what the last psync of `name` left, whoever writes it, and returns its address: see
@@ -228,18 +250,21 @@ fn attach_beside(pool: &Pool, name: &str, follows: Follows) -> Result<NonNull<u8
     let failed = |cause: Cause| Error::new("attach", cause).pool(pool.path()).object(name);
     let inner = pool.inner();
     inner.alive().map_err(failed)?;
+    let id = inner.store.find(name).map_err(|error| failed(error.into()))?.entry.id;
     let core = ReadCore::beside(inner.clone(), name, follows).map_err(failed)?;
     let base = NonNull::new(core.base().cast_mut()).unwrap_or(NonNull::dangling());
-    Ok(enter(name, base, core.len(), Mapping::Beside(Box::new(Mutex::new(core)))))
+    Ok(enter((name, id), base, core.len(), Mapping::Beside(Box::new(Mutex::new(core)))))
 }
 
 /// Makes an attachment known.
-fn enter(name: &str, base: NonNull<u8>, len: usize, mapping: Mapping) -> NonNull<u8> {
+fn enter((name, id): (&str, [u8; 16]), base: NonNull<u8>, len: usize, mapping: Mapping) -> NonNull<u8> {
     let reader = matches!(mapping, Mapping::Reader(..));
     let attachment = Arc::new(Attachment {
         heap: RwLock::new(None),
         mapping,
         name: name.to_owned(),
+        id,
+        links: Mutex::default(),
         base,
         len: AtomicUsize::new(len),
         audit: AtomicUsize::new(0),
@@ -316,6 +341,16 @@ pub fn detach(address: *const u8) -> Result<()> {
         _ => attachment.core().map_or(Ok(()), |mut core| core.detach()),
     };
     result.map_err(|cause| attachment.error("detach", cause))
+}
+
+/// First byte of the attached object with this ID.
+pub(super) fn attached_by_id(id: &[u8; 16]) -> Option<NonNull<u8>> {
+    let all = ATTACHED.read().unwrap_or_else(PoisonError::into_inner);
+    let found = all
+        .values()
+        .map(|slot| &slot.attachment)
+        .find(|found| found.id == *id && !fork::is_stale(found.generation));
+    found.map(|found| found.base)
 }
 
 /// The attachment whose range has `address`.

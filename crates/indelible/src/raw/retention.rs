@@ -5,7 +5,7 @@
 
 use super::place::at;
 use crate::error::Result;
-use crate::heap::TypeInfo;
+use crate::heap::{HeapError, TypeInfo};
 use std::slice;
 
 /// Has the root `name`, of whatever type, refer to the `size` bytes at `block`, which are a `ty`. Its old block stays. It is a store
@@ -44,6 +44,13 @@ pub unsafe fn value_blocks(address: *const u8, name: &str) -> Result<Vec<*mut u8
     let bytes = unsafe { slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(start), len) };
     // A program stores to its values by itself: nothing is taken for the work of typed code.
     let found = place.heap.reclaimed(bytes, name, true);
-    let blocks = place.done("reset a root of", found)?.into_blocks();
+    let found = found.and_then(|found| match found.into_blocks() {
+        (blocks, shared) if shared.is_empty() => Ok(blocks),
+        _ => Err(HeapError::Irreclaimable {
+            name: name.to_owned(),
+            why: "it owns values (PRc) that others own as well: a Rust program can reset it".to_owned(),
+        }),
+    });
+    let blocks = place.done("reset a root of", found)?;
     Ok(blocks.into_iter().map(|block| std::ptr::with_exposed_provenance_mut(block as usize)).collect())
 }

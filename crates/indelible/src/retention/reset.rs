@@ -51,7 +51,7 @@ impl Reset {
         let found = heap.reclaimed(&root.name).map_err(|error| opened.error(RESET, error))?;
         let described = Describing::of::<T>().describe();
         let reset = Reset::new(heap.attached().name(), root, &described.info(), &found);
-        Ok((reset, OldValue::of_blocks(found.into_blocks())))
+        Ok((reset, OldValue::of_blocks(found)))
     }
 
     fn new(object: &str, root: &Root, ty: &TypeInfo<'_>, found: &Reclaimed) -> Reset {

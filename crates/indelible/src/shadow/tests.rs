@@ -1,5 +1,6 @@
 #![allow(unsafe_code)]
 
+use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
@@ -119,6 +120,18 @@ fn over_device(
     }
 }
 
+/// As of a file from its byte `offset` on, written with this rung.
+fn over_file(addr: usize, len: usize, (file, offset): (&File, u64), rung: Rung) -> Params<'_> {
+    Params {
+        len,
+        source: Source::PrivateFile { fd: file.as_fd(), offset },
+        fault_in: None,
+        ahead: 0,
+        budget: 0,
+        ..over_device(addr, 0, Some(rung), false, 0)
+    }
+}
+
 fn store(shadow: &Shadow, page: usize, value: u8) {
     shadow.stored(page * PAGE..(page + 1) * PAGE);
     // SAFETY: a page of the shadow, which only the test's thread uses.
@@ -204,23 +217,8 @@ fn a_file_is_shadowed_from_its_offset_and_never_written() {
     file.set_len(3000 * PAGE as u64).unwrap();
     file.write_all_at(b"abc", 5 * PAGE as u64).unwrap();
     for rung in rungs() {
-        let mut shadow = Shadow::attach(Params {
-            name: String::new(),
-            addr: Some(window(3)),
-            len: 600 * PAGE,
-            source: Source::PrivateFile { fd: file.as_fd(), offset: 5 * PAGE as u64 },
-            writable: true,
-            rung: Some(rung),
-            advice: Advice::Measured,
-            fault_in: None,
-            ahead: 0,
-            budget: 0,
-            secret: false,
-            limit: None,
-            prediction: None,
-            pending: false,
-        })
-        .unwrap();
+        let mut shadow =
+            Shadow::attach(over_file(window(3), 600 * PAGE, (&file, 5 * PAGE as u64), rung)).unwrap();
         assert_eq!([load(&shadow, 0), load(&shadow, 2)], *b"ac");
         store(&shadow, 0, b'x');
         shadow.grow(2900 * PAGE, Some(5 * PAGE as u64)).unwrap();
@@ -242,23 +240,7 @@ fn stores_on_both_sides_of_a_change_of_the_rung_are_found() {
         }
         let file = tempfile::tempfile().unwrap();
         file.set_len(8 * PAGE as u64).unwrap();
-        let mut shadow = Shadow::attach(Params {
-            name: String::new(),
-            addr: Some(window(5)),
-            len: 8 * PAGE,
-            source: Source::PrivateFile { fd: file.as_fd(), offset: 0 },
-            writable: true,
-            rung: Some(Rung::Explicit),
-            advice: Advice::Measured,
-            fault_in: None,
-            ahead: 0,
-            budget: 0,
-            secret: false,
-            limit: None,
-            prediction: None,
-            pending: false,
-        })
-        .unwrap();
+        let mut shadow = Shadow::attach(over_file(window(5), 8 * PAGE, (&file, 0), Rung::Explicit)).unwrap();
         let marks = shadow.marks().unwrap();
         let mark = |page: usize| marks.mark(std::iter::once(page * PAGE..page * PAGE + 1));
         // One that was collected and not settled, one that was not collected.
@@ -289,23 +271,7 @@ fn renewal_loses_neither_bytes_nor_tracking() {
     let file = tempfile::tempfile().unwrap();
     let pages = 4 << 18;
     file.set_len((pages * PAGE) as u64).unwrap();
-    let mut shadow = Shadow::attach(Params {
-        name: String::new(),
-        addr: Some(window(4)),
-        len: pages * PAGE,
-        source: Source::PrivateFile { fd: file.as_fd(), offset: 0 },
-        writable: true,
-        rung: Some(Rung::WpAsync),
-        advice: Advice::Measured,
-        fault_in: None,
-        ahead: 0,
-        budget: 0,
-        secret: false,
-        limit: None,
-        prediction: None,
-        pending: false,
-    })
-    .unwrap();
+    let mut shadow = Shadow::attach(over_file(window(4), pages * PAGE, (&file, 0), Rung::WpAsync)).unwrap();
     let mut renewed = 0;
     for round in 0..100_000_usize {
         let page = if round < 300 { round * 3001 % pages } else { 7 };

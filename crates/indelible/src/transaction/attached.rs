@@ -20,8 +20,9 @@ pub struct Attached {
     /// `None` once it is detached.
     memory: Option<Memory>,
     base: *const u8,
-    own: usize,
     len: usize,
+    /// The object's own, which its pointers have.
+    address: usize,
     slot: u64,
     pub(super) pool: Arc<Inner>,
     name: String,
@@ -69,16 +70,8 @@ impl Attached {
         space.commits().join(writer)?;
         space.add(View { base: base.expose_provenance(), len, object: slot });
         let memory = Some(Memory { _view: view, _closed: closed });
-        Ok(Attached {
-            space,
-            memory,
-            base,
-            own: address,
-            len: size,
-            slot,
-            pool: pool.clone(),
-            name: name.to_owned(),
-        })
+        let (pool, name) = (pool.clone(), name.to_owned());
+        Ok(Attached { space, memory, base, len: size, address, slot, pool, name })
     }
 
     /// First byte, in the mapping that is for transactions.
@@ -102,13 +95,13 @@ impl Attached {
 
     /// The object's own address.
     pub(crate) fn own(&self) -> usize {
-        self.own
+        self.address
     }
 
     /// Where bytes are for transactions, given by the object's own addresses. `None`: not all of them are in the object.
     #[inline]
     pub(crate) fn place(&self, address: usize, len: usize) -> Option<usize> {
-        let offset = address.wrapping_sub(self.own);
+        let offset = address.wrapping_sub(self.address);
         let inside = offset < self.len && len <= self.len - offset;
         inside.then(|| self.base.expose_provenance() + offset)
     }
@@ -125,7 +118,7 @@ impl Attached {
         self.space.claim(users).is_ok()
     }
 
-    /// See [`TxObject::psync`](crate::TxObject::psync).
+    /// Waits until everything is durable that was committed in the pool.
     pub(crate) fn psync(&self) -> Result<()> {
         let result = self.pool.alive().and_then(|()| match inside_transaction() {
             true => Err(TransactionError::Inside.into()),
@@ -153,16 +146,5 @@ impl Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         let _ = self.end();
-    }
-}
-
-/// Objects that a transaction can use: each [`TxObject`](crate::TxObject).
-pub trait Transactional: private::Part {}
-
-pub(super) mod private {
-    /// Nobody else implements it: a transaction relies on what it says.
-    pub trait Part {
-        #[doc(hidden)]
-        fn attached(&self) -> &super::Attached;
     }
 }

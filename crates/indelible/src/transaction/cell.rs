@@ -56,6 +56,7 @@ impl<T: Plain + Copy> TxCell<T> {
 unsafe impl<T: Plain + Copy> Plain for TxCell<T> {
     const SHARED: bool = true;
     const ATOMICS: bool = false;
+    const CELLS: bool = true;
     const LAYOUT: () = {
         let () = T::LAYOUT;
         assert!(!T::SHARED, "a value in a TxCell has neither atomics nor cells of its own");

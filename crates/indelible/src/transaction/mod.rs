@@ -5,28 +5,35 @@
 //! locked any more. The memory of an object ([`attached`]) is mapped where the kernel likes, for transactions alone: nothing is at its own
 //! address but pages that nobody may touch.
 //!
-//! Called by programs. Imports nothing of heaps or collections.
+//! Called by programs, and by collections. A [`heap`] is changed by words of the transaction ([`words`]): `heap::words` says which.
 //!
 //! Invariants:
 //! 1. Cells of a view are stored to by transactions of the one [`Stm`](indelible_stm::Stm) of its pool in this process, and by nothing else, as long as it is attached; all other bytes
 //!    stay as they are.
 //! 2. A view is there as long as its [`TxObject`] is, and a transaction borrows the objects that it uses: a cell in the range of one of them stays until it
 //!    has ended.
-//! 3. References to what lies in a view are of one type, the object's `T`, and to atomics there are none.
+//! 3. References to what lies in the view of a `TxObject` are of one type, its `T`, and to atomics there are none. Those into the view of a `TxHeap` are to cells alone, which have whole words:
+//!    whatever a block is used for next, they are values, and no byte is accessed but by transactions.
 
 mod attached;
 mod blocks;
 mod cell;
+mod heap;
+mod home;
 mod object;
 mod open;
+mod pointer;
 mod run;
 mod space;
+mod words;
 
 pub(crate) use attached::Attached;
-pub use attached::Transactional;
 pub(crate) use blocks::{BlockLine, shortage as shortage_of, tell as tell_of};
 pub use cell::TxCell;
+pub use heap::TxHeap;
+pub use home::Transactional;
 pub use object::TxObject;
 pub(crate) use open::OpenTx;
+pub use pointer::TxPtr;
 pub use run::{Tx, transaction};
 pub(crate) use space::Users;

@@ -2,7 +2,8 @@
 
 #![allow(unsafe_code)]
 
-use super::attached::{Attached, Transactional, private};
+use super::attached::Attached;
+use super::home::{Transactional, private};
 use super::run::{Tx, transaction};
 use super::space::Users;
 use crate::error::{Error, Result};

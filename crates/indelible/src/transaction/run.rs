@@ -2,8 +2,9 @@
 
 #![allow(unsafe_code)]
 
-use super::attached::{Attached, Transactional};
+use super::attached::Attached;
 use super::cell::TxCell;
+use super::home::Transactional;
 use super::space::{Durable, Space};
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::plain::Plain;
@@ -23,14 +24,14 @@ type Thread = indelible_stm::Thread<Direct, Durable>;
 ///
 /// It shows all cells as of one moment, with its own changes, and nobody else sees these before it commits.
 pub struct Tx<'t> {
-    running: Transaction<'t, 'static, Direct, Durable>,
-    objects: &'t [&'t dyn Transactional],
+    pub(super) running: Transaction<'t, 'static, Direct, Durable>,
+    pub(super) objects: &'t [&'t dyn Transactional],
     /// Of the object that was used last.
     range: Range<usize>,
     /// The process that runs it.
-    generation: u32,
+    pub(super) generation: u32,
     /// It has met another one: whatever the closure returns, it is run again.
-    conflicted: bool,
+    pub(super) conflicted: bool,
 }
 
 /// Runs `body` as a transaction on these objects of one pool: all that it changes becomes durable as one step, before this returns, or nothing does.
@@ -109,6 +110,24 @@ pub(super) fn check(first: &Attached) -> Result<(), Cause> {
     Ok(first.space.commits().check()?)
 }
 
+/// Does something while no transaction of this process in the object's pool runs.
+pub(super) fn alone<R>(attached: &Attached, what: impl FnOnce() -> Result<R, Cause>) -> Result<R, Cause> {
+    if pool::inside_transaction() {
+        return Err(TransactionError::Inside.into());
+    }
+    attached.pool.alive()?;
+    let mut member = Member::of(&attached.space);
+    let thread = member.thread.get_or_insert_with(|| attached.space.stm.thread());
+    let alone = thread.alone().map_err(|error| match error {
+        BeginError::Forked => Cause::Forked,
+        BeginError::Nested => TransactionError::Inside.into(),
+    })?;
+    let _inside = Inside::begin();
+    let done = what();
+    drop(alone);
+    done
+}
+
 /// How a try ended.
 enum Attempt<R, E> {
     Done(R),
@@ -148,8 +167,14 @@ fn attempt<R, E: From<Error>>(
     if fork::is_stale(generation) {
         return failed(Cause::Forked);
     }
-    if shortage > 0 {
+    if shortage > 0 && !tx.running.is_alone() {
         return Attempt::Short(shortage);
+    }
+    // Nobody waits for what it owns, and what it did must perhaps not be done again.
+    if shortage > 0
+        && let Err(error) = first.space.commits().make_room(shortage)
+    {
+        return failed(error.into());
     }
     // Actions on commit come after it.
     drop(inside);
@@ -276,7 +301,10 @@ impl Tx<'_> {
         self.running.on_abort(Box::new(action));
     }
 
-    /// Has the transaction run again, alone in its pool, unless it is so already: it meets no other then. For one that takes long, or must not be run often.
+    /// Has the transaction run again, alone in its pool, unless it is so already: it meets no other then. For one that takes long.
+    ///
+    /// Code behind this call runs once: the closure is not run again, so that it may do what cannot be undone, such as writing to a file. An error that it returns still
+    /// takes its changes back, and so do a log that cannot get enough room and a medium that fails.
     ///
     /// # Errors
     /// `Conflict`: to be passed on.

@@ -90,7 +90,7 @@ impl Space {
     }
 }
 
-/// Where an object's cells are in memory.
+/// The memory that an object's cells are in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View {
     /// First byte.

@@ -49,6 +49,23 @@ impl Pair {
     }
 }
 
+/// A block with a value and the number of its owners.
+#[derive(Clone, Copy)]
+pub(super) struct Counted {
+    /// Offset of the value.
+    pub(super) value: u64,
+    pub(super) bytes: u64,
+    pub(super) align: u64,
+}
+
+impl Counted {
+    pub(super) fn of(value: &Type) -> Counted {
+        let align = value.align.max(8);
+        let at = 8_u64.next_multiple_of(value.align);
+        Counted { value: at, bytes: (at + value.size).next_multiple_of(align), align }
+    }
+}
+
 /// The block of a hash table.
 #[derive(Clone, Copy)]
 pub(super) struct Slots {

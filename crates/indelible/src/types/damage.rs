@@ -94,6 +94,38 @@ fn every_damage_is_named() {
             &[(0, 0, at(1)), (1, 0, at(0))],
             "r.next.next: a block has two owners",
         ),
+        ("PRc u64 ", &[], no_value),
+        ("PRc u64 ", &[(0, 0, at(1) + 4)], no_value),
+        ("PRc u64 ", &[(0, 0, at(1) + 8)], "r: the owned address is not that of a block in use"),
+        ("PRc [2] u64 ", &[(0, 0, at(15))], "r: a block is smaller than its value"),
+        ("PRc u64 ", &[(0, 0, at(1))], "r: a block has more owners than it counts"),
+        ("Option PRc bool ", &[(0, 0, at(1)), (1, 0, 1), (1, 1, 2)], no_value),
+        (
+            "S:16:8 { a@0:8 PRc u64 b@8:8 PRc u64 } ",
+            &[(0, 0, at(1)), (0, 1, at(1)), (1, 0, 1)],
+            "r.b: a block has more owners than it counts",
+        ),
+        (
+            "S:16:8 { a@0:8 PRc u64 b@8:8 PRc i64 } ",
+            &[(0, 0, at(1)), (0, 1, at(1)), (1, 0, 2)],
+            "r.b: the owners of a block have it for values of different types",
+        ),
+        (
+            "S:16:8 { a@0:8 PRc u64 b@8:8 PBox u64 } ",
+            &[(0, 0, at(1)), (0, 1, at(1)), (1, 0, 2)],
+            "r.b: a block has two owners",
+        ),
+        (
+            "S:16:8 { a@0:8 PBox u64 b@8:8 PRc u64 } ",
+            &[(0, 0, at(1)), (0, 1, at(1)), (1, 0, 2)],
+            "r.b: a block has two owners",
+        ),
+        // The value of the block is looked at once, and its owner in there counts.
+        (
+            "L:8:8 { next@0:8 Option PRc =0 } ",
+            &[(0, 0, at(1)), (1, 0, 1), (1, 1, at(1))],
+            "r.next.next: a block has more owners than it counts",
+        ),
         ("PVec u64 ", &[(0, 0, at(1)), (0, 1, 4), (0, 2, 5)], no_value),
         ("PVec [1000000] u64 ", &[(0, 0, at(1)), (0, 1, u64::MAX), (0, 2, 1)], no_value),
         ("PVecDeque bool ", &[(0, 0, at(1)), (0, 1, 8), (0, 3, 8)], no_value),
@@ -138,6 +170,62 @@ fn every_damage_is_named() {
     for (text, words, expected) in cases {
         assert_eq!(wrong(text, words), [*expected], "{text}");
     }
+}
+
+/// Blocks that count owners, with the counts and the owners found; addresses of bytes without an inner structure.
+#[derive(Default)]
+struct Owners(Vec<(u64, u64, u64)>, Vec<u64>);
+
+impl Visitor for Owners {
+    fn shared(&mut self, address: u64, counted: u64, found: u64) {
+        self.0.push((address, counted, found));
+    }
+
+    fn plain(&mut self, address: u64, _: u64, _: &Path<'_, '_>) {
+        self.1.push(address);
+    }
+
+    fn wrong(&mut self, _: u64, what: &str, path: &Path<'_, '_>) {
+        panic!("{path}: {what}");
+    }
+}
+
+#[test]
+fn owners_of_one_type_are_counted_across_roots() {
+    // Both roots have the same type in descriptions of their own, and one of them two descriptions of it.
+    let one = "S:16:8 { a@0:8 PRc X:8:8 { n@0:8 PRc [2] u64 } b@8:8 PRc [2] u64 } ";
+    let two = "T:16:8 { a@0:8 Option PRc X:8:8 { n@0:8 PRc [2] u64 } b@8:8 PRc =1 } ";
+    let (one, two) = (Description::parse(one).unwrap(), Description::parse(two).unwrap());
+    let mut bytes = vec![0; (BLOCK * BLOCKS) as usize];
+    let words =
+        [(0, 0, at(2)), (0, 1, at(3)), (1, 0, at(2)), (1, 1, at(2)), (2, 0, 4), (2, 1, at(3)), (3, 0, 2)];
+    for (block, index, value) in words {
+        let from = (BLOCK * block + 8 * index) as usize;
+        bytes[from..from + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    let live = |address: u64| (address % BLOCK == 0).then_some(BLOCK);
+    let memory = Memory { base: BASE, bytes: &bytes };
+    for releasing in [false, true] {
+        let walk = Walk::new(memory, &live, Owners::default());
+        let mut walk = if releasing { walk.releasing() } else { walk };
+        walk.root("one", &one, at(0), 16);
+        walk.root("two", &two, at(1), 16);
+        let Owners(mut shared, plain) = walk.finish().visitor;
+        shared.sort_unstable();
+        // With an owner that is not met, what is in the block is somebody else's.
+        let inner = if releasing { 1 } else { 2 };
+        assert_eq!(shared, [(at(2), 4, 3), (at(3), 2, inner)]);
+        assert_eq!(plain.contains(&(at(3) + 8)), !releasing);
+    }
+}
+
+/// A value that a pointer led to before its block was found to have an owner is gone through twice, and counts once.
+#[test]
+fn an_owner_that_is_met_twice_counts_once() {
+    let text =
+        "S:16:8 { a@0:8 *mut A b@8:8 *mut B } -> 0 A:8:8 { own@0:8 PBox B:8:8 { it@0:8 PRc u64 } } -> 1 =2 ";
+    let words = [(0, 0, at(1)), (0, 1, at(2)), (1, 0, at(2)), (2, 0, at(3)), (3, 0, 1)];
+    assert_eq!(wrong(text, &words), [""; 0]);
 }
 
 #[test]

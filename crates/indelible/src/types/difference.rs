@@ -25,6 +25,20 @@ impl Description {
         Comparison::new(self, other, false).run().err()
     }
 
+    /// Pairs of types, of this description and another, that have the same values, if a type of each is such a pair: it, and all that
+    /// they consist of.
+    pub(crate) fn alike(
+        &self,
+        here: TypeId,
+        other: &Description,
+        there: TypeId,
+    ) -> Option<HashSet<(TypeId, TypeId)>> {
+        let mut comparison = Comparison::new(self, other, false);
+        comparison.pending = vec![Task::Types { path: String::new(), here, there }];
+        comparison.compare().ok()?;
+        Some(comparison.met)
+    }
+
     /// How this type relates to another.
     pub(crate) fn relation(&self, other: &Description) -> Relation {
         match Comparison::new(self, other, true).run() {
@@ -101,10 +115,16 @@ impl<'d> Comparison<'d> {
 
     /// The first field or variant that was added, or the first difference.
     fn run(mut self) -> Result<Option<String>, String> {
+        self.compare()?;
+        Ok(self.grown.into_iter().next())
+    }
+
+    fn compare(&mut self) -> Compared {
         while let Some(task) = self.pending.pop() {
             match task {
                 Task::Types { path, here, there } => {
-                    if self.met.insert((here, there)) {
+                    let itself = std::ptr::eq(self.here, self.there) && here == there;
+                    if !itself && self.met.insert((here, there)) {
                         self.types(path, here, there)?;
                     }
                 }
@@ -114,7 +134,7 @@ impl<'d> Comparison<'d> {
                 Task::Sizes { path, here, there, grown } => self.sizes(&path, (here, there), grown)?,
             }
         }
-        Ok(self.grown.into_iter().next())
+        Ok(())
     }
 
     fn types(&mut self, path: String, here: TypeId, there: TypeId) -> Compared {
@@ -239,6 +259,8 @@ impl Description {
             Kind::Ring(_) => "PVecDeque".to_owned(),
             Kind::Boxed { optional: true, .. } => "Option<PBox>".to_owned(),
             Kind::Boxed { .. } => "PBox".to_owned(),
+            Kind::Shared { optional: true, .. } => "Option<PRc>".to_owned(),
+            Kind::Shared { .. } => "PRc".to_owned(),
             Kind::Optional(_) => "POption".to_owned(),
             Kind::Hashed { set: true, .. } => "PHashSet".to_owned(),
             Kind::Hashed { .. } => "PHashMap".to_owned(),
@@ -259,6 +281,7 @@ impl Description {
                 vec![Part::new("[0]", *element)]
             }
             Kind::Boxed { value, .. }
+            | Kind::Shared { value, .. }
             | Kind::Optional(value)
             | Kind::Lock { value, .. }
             | Kind::Alias { of: value, .. } => vec![Part::new("", *value)],

@@ -85,6 +85,7 @@ impl Description {
                 | Kind::Vector(of)
                 | Kind::Ring(of)
                 | Kind::Boxed { value: of, .. }
+                | Kind::Shared { value: of, .. }
                 | Kind::Optional(of)
                 | Kind::Alias { of, .. } => pending.push(*of),
                 Kind::Struct { fields, .. } => pending.extend(fields.iter().map(|field| field.of)),

@@ -1,6 +1,6 @@
-//! Keys of hash tables whose hashes may depend on addresses.
+//! Types with addresses in their values: such keys of hash tables have hashes that may depend on addresses, and objects that travel have none.
 
-use super::{Description, Kind, TypeId};
+use super::{Description, Kind, Pointer, Type, TypeId};
 
 impl Description {
     /// The name of the first type of keys of a hash table that has a pointer in it, or in what it owns.
@@ -10,6 +10,29 @@ impl Description {
             _ => None,
         });
         key.map(|key| self.name(key))
+    }
+
+    /// The name of the first type whose values have addresses in them, or may have.
+    pub(crate) fn with_addresses(&self) -> Option<String> {
+        let has = |ty: &Type| match &ty.kind {
+            Kind::Pointer { how, .. } => !matches!(how, Pointer::Relative | Pointer::Far),
+            Kind::Scalar { .. }
+            | Kind::Array { .. }
+            | Kind::Struct { .. }
+            | Kind::Enum { .. }
+            | Kind::Alias { .. }
+            | Kind::Optional(_) => false,
+            Kind::Text
+            | Kind::Vector(_)
+            | Kind::Ring(_)
+            | Kind::Boxed { .. }
+            | Kind::Hashed { .. }
+            | Kind::Ordered { .. }
+            | Kind::Opaque { .. }
+            | Kind::Extensions
+            | Kind::Lock { .. } => true,
+        };
+        self.types.iter().position(has).map(|id| self.name(id))
     }
 
     fn has_pointers(&self, id: TypeId) -> bool {
@@ -27,6 +50,7 @@ impl Description {
                 | Kind::Optional(of)
                 | Kind::Alias { of, .. }
                 | Kind::Lock { value: of, .. }
+                | Kind::Shared { value: of, .. }
                 | Kind::Boxed { value: of, .. } => pending.push(*of),
                 Kind::Hashed { key, value, .. } | Kind::Ordered { key, value } => {
                     pending.extend([*key, *value])
@@ -44,6 +68,15 @@ impl Description {
 #[cfg(test)]
 mod tests {
     use crate::types::Description;
+
+    #[test]
+    fn addresses_are_found() {
+        let first = |words: &str| Description::parse(words).unwrap().with_addresses();
+        assert_eq!(first("a:24:8 { x@0:8 far b y@8:8 relative *mut u8 z@16:8 [8] u8 } "), None);
+        assert_eq!(first("[2] PVec u8 ").as_deref(), Some("PVec<u8>"));
+        assert_eq!(first("far b -> 0 b:8:8 { x@0:8 *mut u8 } ").as_deref(), Some("*mut u8"));
+        assert_eq!(first("a:8:8 { x@0:8 std::map<int>:8:8 < i32 > } ").as_deref(), Some("std::map<int>"));
+    }
 
     #[test]
     fn pointers_in_keys_are_found() {

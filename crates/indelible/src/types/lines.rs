@@ -12,6 +12,7 @@ impl Description {
             Kind::Pointer { how: Pointer::Constant, target, .. } => format!("*const {target}"),
             Kind::Pointer { how: Pointer::Atomic, target, .. } => format!("atomic *mut {target}"),
             Kind::Pointer { how: Pointer::Relative, target, .. } => format!("relative *mut {target}"),
+            Kind::Pointer { how: Pointer::Far, target, .. } => format!("far {target}"),
             Kind::Array { element, count } => format!("[{}; {count}]", self.name(*element)),
             Kind::Struct { name, .. }
             | Kind::Enum { name, .. }
@@ -23,6 +24,8 @@ impl Description {
             Kind::Ring(element) => format!("PVecDeque<{}>", self.name(*element)),
             Kind::Boxed { value, optional: false } => format!("PBox<{}>", self.name(*value)),
             Kind::Boxed { value, optional: true } => format!("Option<PBox<{}>>", self.name(*value)),
+            Kind::Shared { value, optional: false } => format!("PRc<{}>", self.name(*value)),
+            Kind::Shared { value, optional: true } => format!("Option<PRc<{}>>", self.name(*value)),
             Kind::Optional(value) => format!("POption<{}>", self.name(*value)),
             Kind::Hashed { key, set: true, .. } => format!("PHashSet<{}>", self.name(*key)),
             Kind::Hashed { key, value, .. } => {

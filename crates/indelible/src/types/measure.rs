@@ -16,7 +16,7 @@ pub(super) fn layout_of(types: &[Type], kind: &Kind) -> Option<(u64, u64)> {
     match kind {
         Kind::Scalar { .. } | Kind::Struct { .. } | Kind::Enum { .. } | Kind::Opaque { .. } => None,
         Kind::Alias { of: inner, .. } => Some(of(inner)),
-        Kind::Pointer { .. } | Kind::Boxed { .. } | Kind::Extensions => Some((8, 8)),
+        Kind::Pointer { .. } | Kind::Boxed { .. } | Kind::Shared { .. } | Kind::Extensions => Some((8, 8)),
         Kind::Array { element, count } => {
             let (size, align) = of(element);
             Some((size.checked_mul(*count)?, align))

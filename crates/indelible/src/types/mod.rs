@@ -10,6 +10,7 @@ mod containers;
 #[cfg(test)]
 mod damage;
 mod difference;
+pub(crate) mod far;
 mod fingerprint;
 mod follow;
 mod keys;
@@ -98,6 +99,11 @@ pub(crate) enum Kind {
         value: TypeId,
         optional: bool,
     },
+    /// A value in a block that counts its owners, of which this is one; optional: or zero.
+    Shared {
+        value: TypeId,
+        optional: bool,
+    },
     /// A byte that says whether there is a value, then the value.
     Optional(TypeId),
     /// A hash table; a set has values without bytes.
@@ -139,6 +145,8 @@ pub(crate) enum Pointer {
     Atomic,
     /// A distance from where it lies; zero: none.
     Relative,
+    /// The number of an entry in the object's table of other objects, and an offset ([`Far`](crate::Far)); zero: none.
+    Far,
 }
 
 /// A field of a struct, or of a variant.

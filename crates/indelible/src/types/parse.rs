@@ -132,14 +132,25 @@ impl<'t> Parser<'t> {
             "*const" => self.pointer(Pointer::Constant),
             "atomic" => self.pointer_of("*mut", Pointer::Atomic),
             "relative" => self.pointer_of("*mut", Pointer::Relative),
+            "far" => self.pointer(Pointer::Far),
             "Option" => {
-                self.expect("PBox")?;
+                let word = self.next()?;
+                if !matches!(word, "PBox" | "PRc") {
+                    return self.fail(format!("{word:?} where \"PBox\" or \"PRc\" should be"));
+                }
                 let value = self.describe(depth + 1)?;
-                self.made(Kind::Boxed { value, optional: true })
+                self.made(match word {
+                    "PRc" => Kind::Shared { value, optional: true },
+                    _ => Kind::Boxed { value, optional: true },
+                })
             }
             "PBox" => {
                 let value = self.describe(depth + 1)?;
                 self.made(Kind::Boxed { value, optional: false })
+            }
+            "PRc" => {
+                let value = self.describe(depth + 1)?;
+                self.made(Kind::Shared { value, optional: false })
             }
             "PString" => self.made(Kind::Text),
             "PVec" => {

@@ -212,7 +212,8 @@ fn random_type(rng: &mut indelible_testing::Seeded, depth: usize) -> String {
         return leaves[rng.usize(..leaves.len())].to_owned();
     }
     let inner = random_type(rng, depth - 1);
-    match rng.u8(..13) {
+    match rng.u8(..14) {
+        13 => format!("{}PRc {inner}", ["", "Option "][rng.usize(..2)]),
         0 => format!("PVec {inner}"),
         1 => format!("PBox {inner}"),
         2 => format!("Option PBox {inner}"),

@@ -9,15 +9,18 @@
 //! lead to no block in use. The values that others lead to are gone through as well.
 
 mod sequence;
+mod shared;
 mod tree;
 
 use super::containers::{EXTENSION, EXTENSIONS, GROUP, REMOVED, Slots};
+use super::far::own;
 use super::follow::{Follow, Ranges, Target};
 pub(crate) use super::memory::Memory;
 use super::path::{Kept, Path, Step};
 pub(crate) use super::visitor::Visitor;
 use super::{Description, Kind, Pointer, TypeId, Variant};
 use indelible_store::Mutant;
+use shared::Shared;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
@@ -30,6 +33,7 @@ pub(crate) struct Walk<'w, V> {
     visitor: V,
     /// Blocks that values own, each with the address of the word that says so; of roots: zero.
     owned: HashMap<u64, u64>,
+    shared: Shared<'w>,
     follow: Option<Follow<'w>>,
     pending: Vec<(Rc<Kept<'w>>, &'w Description, Work)>,
 }
@@ -72,12 +76,26 @@ const ROOT: u64 = 0;
 
 impl<'w, V: Visitor> Walk<'w, V> {
     pub(crate) fn new(memory: Memory<'w>, live: &'w dyn Fn(u64) -> Option<u64>, visitor: V) -> Self {
-        Walk { memory, live, visitor, owned: HashMap::new(), follow: None, pending: Vec::new() }
+        Walk {
+            memory,
+            live,
+            visitor,
+            owned: HashMap::new(),
+            shared: Shared::default(),
+            follow: None,
+            pending: Vec::new(),
+        }
     }
 
     /// Follows pointers whose targets are described; `around`: address and length of the block in use that an address lies in.
     pub(crate) fn following(self, around: &'w dyn Fn(u64) -> Option<(u64, u64)>) -> Self {
         Walk { follow: Some(Follow::new(around)), ..self }
+    }
+
+    /// Leaves out what is in blocks that count other owners than those that are met.
+    pub(crate) fn releasing(mut self) -> Self {
+        self.shared.releasing = true;
+        self
     }
 
     /// Goes through a root: a block of `size` bytes with a value of the described type.
@@ -106,6 +124,9 @@ impl<'w, V: Visitor> Walk<'w, V> {
         while let Some(target) = self.follow.as_mut().and_then(|follow| follow.pending.pop()) {
             self.target(&target);
             self.settle();
+        }
+        for (address, counted, found) in self.shared.blocks() {
+            self.visitor.shared(address, counted, found);
         }
         let followed = self.follow.map(|follow| follow.walked).unwrap_or_default();
         Walked { visitor: self.visitor, owned: self.owned, followed }
@@ -245,6 +266,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
             Kind::Vector(element) => self.vector(of, *element, at, path),
             Kind::Ring(element) => self.ring(of, *element, at, path),
             Kind::Boxed { value, optional } => self.boxed(of, *value, *optional, at, path),
+            Kind::Shared { value, optional } => self.owner(of, (*value, *optional), at, path),
             Kind::Lock { value, .. } => self.boxed(of, *value, false, at + 8, path),
             Kind::Hashed { key, value, .. } => self.hashed(of, (*key, *value), at, path),
             Kind::Ordered { key, value } => self.ordered(of, (*key, *value), at, path),
@@ -263,13 +285,23 @@ impl<'w, V: Visitor> Walk<'w, V> {
         path: &Path<'_, 'w>,
     ) -> bool {
         let Some([word]) = self.memory.words(at) else { return false };
-        let target = if how == Pointer::Relative { at.wrapping_add(word) } else { word };
         if word == 0 {
             return true;
         }
-        if how != Pointer::Relative {
-            self.visitor.link(at);
-        }
+        let target = match how {
+            Pointer::Far => {
+                self.visitor.far(at, word, path);
+                match own(word) {
+                    Some(offset) => self.memory.base.wrapping_add(offset),
+                    None => return true,
+                }
+            }
+            Pointer::Relative => at.wrapping_add(word),
+            Pointer::Mutable | Pointer::Constant | Pointer::Atomic => {
+                self.visitor.link(at);
+                word
+            }
+        };
         if let Some(follow) = &mut self.follow {
             if !follow.meet(at) {
                 return true;

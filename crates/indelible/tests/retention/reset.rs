@@ -2,7 +2,9 @@
 
 use crate::heaps::{again, fill, made, release, sound};
 use crate::support::{Ground, World, psynced_whole};
-use indelible::collections::{PBTreeMap, PBox, PHashMap, PHashSet, PMutex, POption, PRwLock, PString, PVec};
+use indelible::collections::{
+    PBTreeMap, PBox, PHashMap, PHashSet, PMutex, POption, PRc, PRwLock, PString, PVec,
+};
 use indelible::retention::{Comparison, Reset};
 use indelible::{ErrorKind, Heap, HeapOptions, Persist, ReadHeap, Tracking, TypeInfo};
 use std::cell::Cell;
@@ -165,6 +167,58 @@ fn a_reset_that_cannot_make_the_new_value_changes_nothing() {
     assert!(panicked.is_err());
     assert_eq!(sound(&mut heap), all);
     assert_eq!(heap.root_mut::<Everything<'_>>("it").unwrap().numbers.len(), 20);
+}
+
+#[derive(Persist, Default)]
+#[repr(C)]
+struct Sharing<'h> {
+    all: PVec<'h, PRc<'h, Shared<'h>>>,
+}
+
+#[derive(Persist)]
+#[repr(C)]
+struct Shared<'h> {
+    name: PString<'h>,
+    inner: Option<PRc<'h, PString<'h>>>,
+}
+
+/// A value that others own as well stays, with all that it owns, and counts fewer owners.
+#[test]
+fn a_reset_drops_owners_and_leaves_what_others_own() {
+    let (dir, mut heap) = made();
+    heap.root_or_default::<Sharing<'_>>("it").unwrap();
+    {
+        let (it, other) = heap.roots2::<Sharing<'_>, Sharing<'_>>("it", "other").unwrap();
+        let h = it.all.heap();
+        let inner = PRc::new_in(text(0).as_str(), h);
+        for number in 0..4 {
+            let inner = (number != 1).then(|| inner.clone());
+            let owner = PRc::new_in(Shared { name: PString::from_in(&text(number), h), inner }, h);
+            it.all.push(owner.clone());
+            it.all.push(owner.clone());
+            if number >= 2 {
+                other.all.push(owner);
+            }
+        }
+    }
+    heap.psync().unwrap();
+    let all = sound(&mut heap);
+    heap.root_from::<PString<'_>>("it")
+        .or_reset(|reset| assert_eq!(reset.blocks, 2 + 4))
+        .or_default()
+        .unwrap();
+    assert_eq!(sound(&mut heap), all - 6 + 1, "audits compare counts with owners");
+    heap.psync().unwrap();
+    let mut heap = again(&dir, heap);
+    let other = heap.root_mut::<Sharing<'_>>("other").unwrap();
+    let counts: Vec<u64> = other.all.iter().map(PRc::owners).collect();
+    assert_eq!(counts, [1, 1]);
+    assert_eq!(PRc::owners(other.all[0].inner.as_ref().unwrap()), 2);
+    assert_eq!(*other.all[1].name, *text(3));
+    other.all.clear();
+    heap.drop_root::<Sharing<'_>>("other").unwrap();
+    heap.drop_root::<PString<'_>>("it").unwrap();
+    assert_eq!(heap.stats().unwrap().blocks, 0);
 }
 
 #[derive(Persist)]

@@ -12,26 +12,37 @@ an object is exactly as some psync left it.
 """
 
 from ._array import Array
+from ._audit import StrayPointer, audit
 from ._checkpoints import Checkpoints
 from ._dict import Dict
 from ._errors import (
-    ClassMismatch,
     AnchorBehind,
+    BadName,
+    BadSize,
+    ClassMismatch,
     Closed,
     Damaged,
+    DifferentPools,
     Error,
     Exists,
     Forked,
+    Gone,
+    HeapFull,
     Held,
+    Io,
     Mismatch,
+    NoAddresses,
     NoPool,
     NoRoom,
     NoSpace,
+    NotAHeap,
     NotFound,
+    ObjectReadOnly,
     Poisoned,
     PoolBehind,
     PoolExists,
     ReadOnly,
+    RootType,
     Sealed,
     TieCycle,
     TooManyTies,
@@ -39,7 +50,7 @@ from ._errors import (
     VolatileGone,
     WrongKey,
 )
-from ._indelible import Object, SealKey, __version__
+from ._indelible import Object, SealKey, __version__, verify_key
 from ._open import open
 from ._pool import Pool
 from ._psync import psync
@@ -49,6 +60,8 @@ from ._table import Collected, Difference, KeySlot, Stat, Tie
 __all__ = [
     "AnchorBehind",
     "Array",
+    "BadName",
+    "BadSize",
     "Checkpoints",
     "ClassMismatch",
     "Closed",
@@ -56,26 +69,35 @@ __all__ = [
     "Damaged",
     "Dict",
     "Difference",
+    "DifferentPools",
     "Error",
     "Exists",
     "Field",
     "Forked",
+    "Gone",
+    "HeapFull",
     "Held",
+    "Io",
     "KeySlot",
     "Mismatch",
+    "NoAddresses",
     "NoPool",
     "NoRoom",
     "NoSpace",
+    "NotAHeap",
     "NotFound",
     "Object",
+    "ObjectReadOnly",
     "Poisoned",
     "Pool",
     "PoolBehind",
     "PoolExists",
     "ReadOnly",
+    "RootType",
     "SealKey",
     "Sealed",
     "Stat",
+    "StrayPointer",
     "Struct",
     "Tie",
     "TieCycle",
@@ -84,6 +106,14 @@ __all__ = [
     "VolatileGone",
     "WrongKey",
     "__version__",
+    "audit",
     "open",
     "psync",
+    "verify_key",
 ]
+
+# As programs name them: in tracebacks, help and pickles.
+for _name in __all__:
+    if isinstance(_found := globals()[_name], type) and _found.__module__.startswith("indelible."):
+        _found.__module__ = "indelible"
+del _name, _found

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import Damaged, Error, NoRoom, NoSpace, ReadOnly
+from ._errors import Damaged, Error, NoRoom, NoSpace, NotFound, ReadOnly
 from ._indelible import Object, Pool
 from ._layout import MAX_HEADER, Layout, layout, unpack
 
@@ -94,7 +94,7 @@ def owner(value: Any) -> Object:
     if not isinstance(found, Object):
         raise Error(
             f"this {type(value).__name__} does not lie in the memory of an attached object (it is a copy, a"
-            " result, or a value of a dict: psync what it was taken from)",
+            " result, or a value of a dict: use what it was taken from)",
             kind="NotAttached",
         )
     return found
@@ -124,6 +124,22 @@ def write_layout(obj: Object, layout: Layout) -> None:
     """Stores the header."""
     with memoryview(obj) as memory:
         memory[:DATA] = layout.pack(DATA)
+
+
+def wanted_layout(name: str, shape: Any, dtype: Any, order: str | None) -> Layout:
+    """The layout of a new array, as a caller asked for it."""
+    if shape is None:
+        raise NotFound(
+            f"there is no array {name!r}, and no shape was given to make one", operation="open", object=name
+        )
+    if is_open(shape):
+        shape = (0, *shape[1:])
+    return layout(shape, "f8" if dtype is None else dtype, order or "C")
+
+
+def is_open(shape: Any) -> bool:
+    """Whether the first axis may have any length."""
+    return isinstance(shape, tuple) and len(shape) > 0 and shape[0] == -1
 
 
 def size_for(layout: Layout) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import warnings
 from typing import Literal
@@ -30,6 +31,8 @@ def open(
     is for how many seconds to wait for an object that somebody else has (by default not at all), and for the
     table while another process has it (by default 20).
     """
+    if size is not None and operator.index(size) < 0:
+        raise ValueError(f"a pool cannot have {size} bytes")
     pool = Pool(
         path,
         size,

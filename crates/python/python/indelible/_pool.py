@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Literal, TypeVar, overload
 
-from . import _array, _indelible, _registry
+from . import _array, _registry
 from ._array import Array
 from ._checkpoints import Checkpoints
 from ._dict import Dict
-from ._errors import Gone, Held, Mismatch, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
-from ._indelible import Object, SealKey, _reencrypt, _resize, _set_anchor, psync_all
+from ._errors import Error, Exists, Gone, Held, Mismatch, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
+from ._indelible import Object, SealKey, psync_all
 from ._layout import MAGIC, Layout, Order, layout
-from ._table import Collected, Difference, KeySlot, Stat, Tie
+from ._sealed import SealedPool
+from ._table import Collected, Difference, Stat, Tie
 
 Mode = Literal["r", "r+", "w+"]
 
@@ -31,7 +32,7 @@ _A = TypeVar("_A", Object, Dict)
 _PURPOSES: tuple[_registry.Purpose, ...] = ("store", "lock", "follow")
 
 
-class Pool(_indelible.Pool):
+class Pool(SealedPool):
     """A pool: one formatted file or device full of named objects. Made by `indelible.open`; a context manager."""
 
     def list(self) -> list[Stat]:
@@ -127,10 +128,12 @@ class Pool(_indelible.Pool):
             if mode == "r":
                 return self._read_array(name, shape, dtype, order, key, lock, seal)
             shared = self._known(name, "store")
+            if isinstance(shared, Dict) and mode == "r+":
+                raise self._other(Exists, name, "a dict, not an array (use Pool.dict)")
             if isinstance(shared, Object) and mode == "r+":
                 return self._open_array(shared, shape, dtype, mode, order)
             if mode == "w+" or self._is_missing(name, volatile):
-                wanted = _wanted(name, shape, dtype, order)
+                wanted = _array.wanted_layout(name, shape, dtype, order)
                 size, anew = _array.size_for(wanted), mode == "w+"
                 self._make(
                     name, size, anew, key=key, sparse=sparse, volatile=volatile, position_independent=True, seal=seal
@@ -138,7 +141,7 @@ class Pool(_indelible.Pool):
             obj = self.attach(name, key=key, seal=seal)
             try:
                 if obj.psyncs == 0 and _array.is_blank(obj):
-                    _array.write_new(obj, _wanted(name, shape, dtype, order))
+                    _array.write_new(obj, _array.wanted_layout(name, shape, dtype, order))
                 array = self._open_array(obj, shape, dtype, mode, order)
             except BaseException:
                 # A traceback that somebody keeps would keep the object attached.
@@ -238,6 +241,8 @@ class Pool(_indelible.Pool):
         """The dict that this process has already; Held if it has it in another mode, at addresses that only one can have."""
         for purpose in _PURPOSES:
             found = self._known(name, purpose)
+            if isinstance(found, Object) and purpose == "store" and mode != "w+":
+                raise self._other(NotAHeap, name, "no dict (use Pool.array, or Pool[name])")
             if not isinstance(found, Dict) or mode == "w+":
                 continue
             if mode == "r" and (purpose == "lock" or (purpose == "follow" and not lock)):
@@ -253,6 +258,11 @@ class Pool(_indelible.Pool):
                 object=name,
             )
         return None
+
+    def _other(self, kind: type[Error], name: str, what: str) -> Error:
+        """This process has something else in the object than asked for."""
+        pool = os.fspath(self.path)
+        return kind(f"object {name!r}, which this process has open, holds {what}", operation="open", pool=pool, object=name)
 
     def _reading(self, name: str, lock: bool, beside: Callable[[], _A], locked: Callable[[], _A]) -> _A:
         """Attaches beside a writer, or with a lock: if that is asked for, or nothing else is possible."""
@@ -310,27 +320,6 @@ class Pool(_indelible.Pool):
     def ties(self, name: str) -> builtins.list[Tie]:
         """The objects that an object is tied to, as far as they are still there."""
         return [Tie(*tie) for tie in self._ties(name)]
-
-    def key_slots(self, name: str, *, key: bytes | None = None) -> builtins.list[KeySlot]:
-        """The keys that open a sealed object, whoever has it attached; needs none of them."""
-        return [KeySlot(*slot) for slot in self._key_slots(name, key)]
-
-    def resize(self, name: str, size: int, *, key: bytes | None = None, seal: SealKey | None = None) -> None:
-        """Gives an object that nobody has attached another size; a sealed one by one of its seal keys."""
-        _resize(self, name, size, key, seal)
-
-    def reencrypt(self, name: str, seals: Iterable[SealKey], *, key: bytes | None = None) -> None:
-        """Seals all of a sealed object, which nobody has attached, anew, by a new key, which `seals` open, each in its slot; all other slots go, so that
-        nobody who had another key reads what is psynced from then on. The first of them opens the object. It needs its space once more meanwhile; a
-        crash leaves the former key or the new one, and all of the object.
-        """
-        _reencrypt(self, name, list(seals), key)
-
-    def set_anchor(self, name: str, *, seal: SealKey, key: bytes | None = None) -> None:
-        """Takes the present state of a sealed object, which nobody has attached, for the newest, whatever the anchor of `seal` was told: for a state that was
-        put back on purpose, an anchor that was lost, or another anchor. If `seal` has no anchor, the object has none from then on.
-        """
-        _set_anchor(self, name, seal, key)
 
     def collect(self) -> Collected:
         """Merges what objects rest on and nothing else needs, and removes deleted objects that nobody has any more, volatile ones of an
@@ -410,7 +399,7 @@ class Pool(_indelible.Pool):
 
     def _open_array(self, obj: Object, shape: Any, dtype: Any, mode: str, order: str | None) -> Array:
         found = _array.read_layout(obj)
-        if _is_open(shape):
+        if _array.is_open(shape):
             shape = (found.shape[0] if found.shape else 0, *shape[1:])
         wanted = layout(
             found.shape if shape is None else shape,
@@ -433,18 +422,3 @@ def _check(mode: str, lock: bool) -> None:
         raise ValueError(f"mode is 'r', 'r+' or 'w+', not {mode!r}")
     if lock and mode != "r":
         raise ValueError(f"lock is for mode 'r': mode {mode!r} keeps others away in any case")
-
-
-def _wanted(name: str, shape: Any, dtype: Any, order: str | None) -> Layout:
-    if shape is None:
-        raise NotFound(
-            f"there is no array {name!r}, and no shape was given to make one", operation="open", object=name
-        )
-    if _is_open(shape):
-        shape = (0, *shape[1:])
-    return layout(shape, "f8" if dtype is None else dtype, order or "C")
-
-
-def _is_open(shape: Any) -> bool:
-    """Whether the first axis may have any length."""
-    return isinstance(shape, tuple) and len(shape) > 0 and shape[0] == -1

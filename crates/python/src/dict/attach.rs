@@ -1,9 +1,10 @@
 //! Attaching an object with a dict, and its version.
 
 use super::table::{PythonDict, ROOT, VERSION_1};
-use crate::held::{Held, attach_beside, attach_to_read, attach_to_store};
+use crate::held::Held;
+use crate::keys::Keys;
 use indelible::collections::RootTypes;
-use indelible::{Error, ErrorKind, Heap, ReadHeap, SealKey, TypeInfo};
+use indelible::{Error, ErrorKind, Heap, ReadHeap, TypeInfo};
 
 /// Bytes of an object for a heap with a dict, at least.
 const LEAST: u64 = 64 << 10;
@@ -28,18 +29,17 @@ pub(super) fn attach(
     pool: &indelible::Pool,
     name: &str,
     access: Access,
-    key: &[u8],
-    seal: Option<&SealKey>,
+    keys: Keys<'_>,
 ) -> Result<Held, Error> {
     let for_reading = match access {
         Access::Write => None,
-        Access::Beside => Some(attach_beside(pool, name, key, seal)?),
-        Access::Locked => Some(attach_to_read(pool, name, key, seal)?),
+        Access::Beside => Some(keys.attach_beside(pool, name)?),
+        Access::Locked => Some(keys.attach_locked(pool, name)?),
     };
     if let Some(object) = for_reading {
         return ReadHeap::open(object).map(Held::ReadHeap);
     }
-    let mut object = attach_to_store(pool, name, key, seal)?;
+    let mut object = keys.attach(pool, name)?;
     if (object.len() as u64) < LEAST
         && object.psyncs() == 0
         && object.as_slice().iter().all(|byte| *byte == 0)

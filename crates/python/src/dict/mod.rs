@@ -8,16 +8,19 @@ mod access;
 mod attach;
 mod given;
 mod iterator;
+mod places;
 mod record;
 mod table;
 mod value;
 
 pub(crate) use iterator::DictIterator;
+pub(crate) use places::{Place, places};
 
 use crate::attachment::Attachment;
 use crate::block::{Block, Counts};
 use crate::error::own;
 use crate::held::Held;
+use crate::keys::Keys;
 use crate::options::choice;
 use crate::pool::Pool;
 use crate::seal_key::SealKey;
@@ -62,10 +65,9 @@ impl Dict {
         seal: Option<&Bound<'_, SealKey>>,
     ) -> PyResult<Self> {
         let py = pool.py();
-        let (access, key) = (choice("mode", &Access::WORDS, mode)?, key.unwrap_or_default());
-        let seal = seal.map(|seal| &seal.get().key);
+        let (access, keys) = (choice("mode", &Access::WORDS, mode)?, Keys::new(key, seal));
         let (held, version) = pool.get().with(py, "attach", |pool| {
-            let mut held = attach(pool, name, access, key, seal)?;
+            let mut held = attach(pool, name, access, keys)?;
             let version = version(&held)?;
             if let (Held::Heap(heap), Some(VERSION)) = (&mut held, version) {
                 // Nobody has arrays of it yet.

@@ -151,6 +151,18 @@ impl<'h> PythonDict<'h> {
         }
     }
 
+    /// The keys, and the memory of their values: address and bytes.
+    pub(super) fn values(&self) -> impl Iterator<Item = (&str, Option<(usize, usize)>)> {
+        let live = self.entries.iter().filter(|entry| !entry.is_removed());
+        live.map(|entry| (&*entry.key, entry.value.memory()))
+    }
+
+    /// Addresses in the blocks that the table itself has, beside those of keys and values.
+    pub(super) fn own_memory(&self) -> impl Iterator<Item = usize> {
+        let index = self.index.keys().next().map(|first| std::ptr::from_ref(first).addr());
+        index.into_iter().chain([self.entries.as_ptr().addr(), self.unlinked.as_ptr().addr()])
+    }
+
     /// Position of the last entry.
     pub(super) fn last(&self) -> Option<usize> {
         self.entries.len().checked_sub(1)

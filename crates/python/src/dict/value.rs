@@ -4,6 +4,7 @@ use indelible::collections::{HeapRef, IntoPersist, PString, PVec};
 use indelible::{Error, Persist};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
+use std::ptr::from_ref;
 
 /// The unit of blocks with arrays: elements are aligned to it.
 #[derive(Clone, Copy, Persist)]
@@ -36,6 +37,20 @@ pub(super) enum Value<'h> {
     /// Any other value, encoded by `_tree.py`.
     Tree(PVec<'h, u8>),
     Array(Room<'h>),
+}
+
+impl Value<'_> {
+    /// The words that were assigned: address and bytes. In its entry is more, which is not defined.
+    pub(super) fn memory(&self) -> Option<(usize, usize)> {
+        match self {
+            Value::Int(value) => Some((from_ref(value).addr(), size_of::<i64>())),
+            Value::Float(value) => Some((from_ref(value).addr(), size_of::<f64>())),
+            Value::Str(text) => Some((text.as_ptr().addr(), text.len())),
+            Value::Bytes(bytes) | Value::Tree(bytes) => Some((bytes.as_ptr().addr(), bytes.len())),
+            Value::Array(room) => Some(extent(room)),
+            Value::Removed | Value::None | Value::Bool(_) => None,
+        }
+    }
 }
 
 /// A value on its way in.

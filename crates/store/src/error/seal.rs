@@ -83,6 +83,24 @@ pub enum SealError {
         /// Slots of an object.
         slots: usize,
     },
+    /// It is signed, and nothing says by whom.
+    #[error(
+        "it is signed: give the key that verifies its signature, or the one that signs it, with the seal key; nothing of it was read"
+    )]
+    VerifyKeyNeeded,
+    /// It is signed, and is to be changed without the key for that.
+    #[error("it is signed: to write it, give its sign key with the seal key; nothing happened")]
+    SignKeyNeeded,
+    /// Nobody signed an object that should be signed.
+    #[error(
+        "it is not signed, and the seal key is given with a key of a signature: it is another object, or somebody without the sign key made it; nothing of it is used"
+    )]
+    NotSigned,
+    /// The signature is not that of the key that was given.
+    #[error(
+        "its signature is not of the key that is given: another key signed it, or somebody who has a seal key and no sign key changed it; nothing of it is used"
+    )]
+    BadSignature,
     /// It has an anchor, and none was given.
     #[error(
         "it has an anchor, without which an older state of it is not told from the newest: give the anchor with the seal key"

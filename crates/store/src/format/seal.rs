@@ -37,6 +37,12 @@ pub const SLOT_BLOB: u16 = 4;
 pub const BLOB: usize = 232;
 /// Flag: an anchor elsewhere says which state is the newest.
 pub const FLAG_ANCHORED: u32 = 1;
+/// Flag: the root is signed, and each seal has the hash of its page.
+pub const FLAG_SIGNED: u32 = 2;
+/// Offset of the root's signature in the key page.
+pub const SIGNATURE: usize = 128;
+/// Bytes of a signature: Ed25519 (RFC 8032).
+pub const SIGNATURE_LEN: usize = 64;
 /// Most pages of contents that a sealed object has.
 pub const MOST: u64 = 1 << 34;
 
@@ -76,8 +82,8 @@ pub struct Seal {
     pub tag: [u8; 16],
     /// How often the page was sealed, from 1.
     pub version: U64,
-    /// Zero.
-    pub reserved: [u8; 16],
+    /// Of a signed object the first half of SHA-256 of the page as it is in the pool; else zero.
+    pub hash: [u8; 16],
 }
 
 /// A key slot: the object's key, encrypted by a key that is derived from what its owner has.

@@ -6,8 +6,9 @@ use super::key::ObjectKey;
 use crate::entropy::fill;
 use crate::error::Result;
 use crate::format::PAGE;
-use crate::format::seal::{Header, Seal};
+use crate::format::seal::{FLAG_SIGNED, Header, Seal};
 use crate::mutant::Mutant;
+use sha2::{Digest, Sha256};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
@@ -47,11 +48,32 @@ fn place(id: &[u8; 16], role: Role, index: u64, version: u64) -> [u8; PLACE] {
 pub(super) struct Sealer {
     key: ObjectKey,
     id: [u8; 16],
+    /// Whether seals have hashes: those of a signed object.
+    hashed: bool,
 }
 
 impl Sealer {
-    pub(super) fn new(key: &ObjectKey, id: [u8; 16]) -> Sealer {
-        Sealer { key: key.clone(), id }
+    /// That of the object with this header.
+    pub(super) fn new(key: &ObjectKey, header: &Header) -> Sealer {
+        let hashed = header.flags.get() & FLAG_SIGNED != 0;
+        Sealer { key: key.clone(), id: header.id, hashed }
+    }
+
+    /// The hash in a seal: of its nonce, the bytes that are authenticated, and those that are encrypted. Half of SHA-256 suffices: whoever would look for two of one hash
+    /// does not choose the nonce.
+    fn hash(&self, nonce: &Nonce, associated: &[u8], bytes: &[u8]) -> [u8; 16] {
+        let mut half = [0; 16];
+        if self.hashed {
+            let hash = Sha256::new().chain_update(nonce).chain_update(associated).chain_update(bytes);
+            half.copy_from_slice(&hash.finalize()[..16]);
+        }
+        half
+    }
+
+    /// Whether a seal has the hash of these bytes, if seals have hashes.
+    fn is_hash(&self, seal: &Seal, associated: &[u8], bytes: &[u8]) -> bool {
+        let unhashed = !self.hashed || Mutant::HashUnchecked.is_on();
+        unhashed || self.hash(&seal.nonce, associated, bytes) == seal.hash
     }
 
     /// Encrypts page `index` of the contents, and returns its seal.
@@ -65,12 +87,15 @@ impl Sealer {
         let place = place(&self.id, Role::Granule, index, version);
         let nonce = nonces.next(index)?;
         let tag = cipher::encrypt(self.key.0.key(), &nonce, &place, bytes);
-        Ok(made(nonce, version, tag))
+        Ok(made((nonce, tag), version, self.hash(&nonce, &place, bytes)))
     }
 
     /// Decrypts page `index` of the contents; `false`: it does not match its seal, and what the bytes are is of no account.
     pub(super) fn open(&self, index: u64, seal: &Seal, bytes: &mut PageBytes) -> bool {
         let place = place(&self.id, Role::Granule, index, seal.version.get());
+        if !self.is_hash(seal, &place, bytes) {
+            return false;
+        }
         if Mutant::TagUnchecked.is_on() {
             cipher::encrypt(self.key.0.key(), &seal.nonce, &place, bytes);
             return true;
@@ -89,7 +114,8 @@ impl Sealer {
     ) -> Result<Seal> {
         let nonce = nonces.next(index ^ u64::from(level) << 60)?;
         let all = node(&self.id, (level, index), version, header, bytes);
-        Ok(made(nonce, version, cipher::encrypt(self.key.0.key(), &nonce, &all, &mut [])))
+        let tag = cipher::encrypt(self.key.0.key(), &nonce, &all, &mut []);
+        Ok(made((nonce, tag), version, self.hash(&nonce, &all, &[])))
     }
 
     /// Whether a node is what was sealed.
@@ -102,7 +128,7 @@ impl Sealer {
     ) -> bool {
         let all = node(&self.id, at, seal.version.get(), header, bytes);
         let is_it = cipher::decrypt(self.key.0.key(), &seal.nonce, &all, &mut [], &seal.tag);
-        is_it || Mutant::TagUnchecked.is_on()
+        (is_it || Mutant::TagUnchecked.is_on()) && self.is_hash(seal, &all, &[])
     }
 
     /// A proof that a text, an anchor's record, was made with the object's key.
@@ -173,6 +199,6 @@ impl Nonces {
     }
 }
 
-fn made(nonce: Nonce, version: u64, tag: Tag) -> Seal {
-    Seal { nonce, tag, version: U64::new(version), reserved: [0; 16] }
+fn made((nonce, tag): (Nonce, Tag), version: u64, hash: [u8; 16]) -> Seal {
+    Seal { nonce, tag, version: U64::new(version), hash }
 }

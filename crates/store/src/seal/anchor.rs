@@ -135,14 +135,15 @@ impl AnchorRecord {
 }
 
 /// Two digits for each byte.
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
     })
 }
 
-fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+/// The bytes of such a text.
+pub(super) fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     let mut bytes = [0; N];
     if pairs.len() != N || !rest.is_empty() {

@@ -2,9 +2,10 @@
 
 use super::PageBytes;
 use super::aead::Nonces;
+use super::signature::{Signed, Signer};
 use super::tree::{ReadPage, Tree};
 use crate::error::Result;
-use crate::format::seal::{ARITY, Header, ROOT, Seal, Shape};
+use crate::format::seal::{ARITY, Header, ROOT, SIGNATURE, Seal, Shape};
 use crate::format::{LINE, PAGE};
 use crate::mutant::Mutant;
 use std::collections::BTreeMap;
@@ -25,6 +26,9 @@ pub struct Change {
     /// The header from then on, and the places by it, if it changes.
     pub(super) header: Option<(Header, Shape)>,
     root: Option<Seal>,
+    /// The one who signs it from then on, if that changes.
+    pub(super) signer: Option<Signer>,
+    signature: Option<Signed>,
     nonces: Nonces,
 }
 
@@ -39,6 +43,12 @@ impl Change {
     #[must_use]
     pub fn root(&self) -> Option<&Seal> {
         self.root.as_ref()
+    }
+
+    /// The root's signature from this change on, if the object is signed.
+    #[must_use]
+    pub fn signature(&self) -> Option<&Signed> {
+        self.signature.as_ref()
     }
 
     /// Pages of the contents that change, with their seals from this change on.
@@ -59,7 +69,7 @@ impl Change {
     /// Seals `bytes`, which are encrypted in place, as page `page` of the contents.
     ///
     /// # Errors
-    /// `Broken`: nodes above it are. The medium's. No random numbers.
+    /// `Broken`: nodes above it are. The medium's. No random numbers. `SignKeyNeeded`.
     pub fn page(
         &mut self,
         tree: &mut Tree,
@@ -111,6 +121,12 @@ impl Change {
         if let Some(root) = self.root.filter(|_| !Mutant::RootApart.is_on()) {
             put(tree.shape.key_page(), ROOT as u64, root.as_bytes());
         }
+        if let (Some(root), Some(signer)) = (&self.root, self.signer.as_ref().or(tree.signer.as_ref())) {
+            let signature = self.signature.insert(signer.sign(&header, root)?);
+            if !Mutant::SignatureApart.is_on() {
+                put(tree.shape.key_page(), SIGNATURE as u64, signature);
+            }
+        }
         Ok(())
     }
 
@@ -125,6 +141,9 @@ impl Change {
         }
         if let Some(root) = self.root {
             tree.root = root;
+        }
+        if self.signer.is_some() {
+            tree.signer = self.signer;
         }
     }
 

@@ -91,7 +91,7 @@ impl Tree {
     /// # Errors
     /// As for [`open`](Tree::open).
     pub(crate) fn renewed(&self, page: &KeyPage, read: ReadPage<'_>) -> Result<Tree> {
-        Tree::begin(page, self.sealer.clone(), read)
+        Tree::begin(page, self.sealer.clone(), self.signer.as_ref(), read)
     }
 
     /// Whether both have one header: one seal ID, key and size.

@@ -2,6 +2,7 @@
 
 use super::device::{SECRET, SecretDevice};
 use super::secret::{Secret, scrub_stack_deep};
+use super::signature::{SignKey, Signer, VerifyKey};
 use crate::entropy::random;
 use crate::error::{Result, SealError};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
@@ -10,9 +11,9 @@ use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
 
 /// Bytes of a key file, at least: it is used as it is, and must not be guessed.
-const SHORTEST: usize = 32;
+pub(super) const SHORTEST: usize = 32;
 /// Bytes of a key file, at most.
-const LONGEST: usize = 1 << 20;
+pub(super) const LONGEST: usize = 1 << 20;
 /// Most memory in KiB that a slot may ask for: a forged one must not exhaust the machine.
 const MOST_MEMORY: u32 = 1 << 20;
 /// Most passes and lanes that a slot may ask for.
@@ -42,6 +43,8 @@ pub struct SealKey {
     pub(super) owned: Owned,
     /// Seconds since 1970 at which slots expire that are made with it; 0: never.
     pub(super) expires: u64,
+    /// The one who is believed to have made the object, if it is signed.
+    pub(super) signer: Option<Signer>,
 }
 
 /// The kinds of keys.
@@ -67,13 +70,43 @@ impl std::fmt::Debug for SealKey {
 
 impl SealKey {
     fn of(owned: Owned) -> SealKey {
-        SealKey { owned, expires: 0 }
+        SealKey { owned, expires: 0, signer: None }
     }
 
     /// The same; slots that are made with it are refused from then on, in seconds since 1970. A guard rail: the slot is as it was for those who have other software, or another clock.
     #[must_use]
     pub fn until(self, seconds: u64) -> SealKey {
         SealKey { expires: seconds.max(1), ..self }
+    }
+
+    /// The same, with the key by which the object is signed: whoever has the seal key alone reads it, and does not forge it.
+    ///
+    /// # Errors
+    /// `BadKey`: it is the seal key.
+    pub fn signed_by(self, key: &SignKey) -> Result<SealKey> {
+        let same = matches!(&self.owned, Owned::File(secret) if SignKey::of(secret).verify_key() == key.verify_key());
+        if same {
+            let why = "its sign key is the seal key: all who read the object could sign it";
+            return Err(SealError::BadKey { why }.into());
+        }
+        Ok(SealKey { signer: Some(key.clone().into()), ..self })
+    }
+
+    /// The same, with the key that verifies the object's signature: an object that is not signed by the other half of that key is refused.
+    #[must_use]
+    pub fn verified_by(self, key: VerifyKey) -> SealKey {
+        SealKey { signer: Some(key.into()), ..self }
+    }
+
+    /// Whether it has a sign key.
+    #[must_use]
+    pub fn signs(&self) -> bool {
+        self.signer.as_ref().is_some_and(Signer::signs)
+    }
+
+    /// The one who is believed to have made the object.
+    pub(crate) fn signer(&self) -> Option<&Signer> {
+        self.signer.as_ref()
     }
 
     /// The contents of a key file: 32 random bytes or more.

@@ -6,12 +6,13 @@ use super::blobs;
 use super::cipher;
 use super::key::{Cost, ObjectKey, Owned, SealKey};
 use super::secret::{Secret, scrub_stack_deep};
+use super::signature::{Signed, Signer};
 use super::slots::{self, is_intact, sum};
 use crate::entropy::{now, random};
 use crate::error::{Result, SealError, StoreError};
 use crate::format::seal::{
-    FLAG_ANCHORED, Header, KEY_PAGE, KeySlot, MAGIC, ROOT, SLOT_BLOB, SLOT_COUNT, SLOT_EMPTY, SLOT_KEY_FILE,
-    SLOT_PASSPHRASE, SLOT_TPM, SLOTS, SUITE, Seal, Shape, VERSION,
+    FLAG_ANCHORED, FLAG_SIGNED, Header, KEY_PAGE, KeySlot, MAGIC, ROOT, SIGNATURE, SIGNATURE_LEN, SLOT_BLOB,
+    SLOT_COUNT, SLOT_EMPTY, SLOT_KEY_FILE, SLOT_PASSPHRASE, SLOT_TPM, SLOTS, SUITE, Seal, Shape, VERSION,
 };
 use crate::format::{LINE, PAGE, pages_for};
 use std::sync::Arc;
@@ -84,12 +85,14 @@ impl KeyPage {
         if keys.is_empty() {
             return Err(SealError::BadKey { why: "a sealed object has at least one key" }.into());
         }
+        let signer = signer_of(keys)?;
         let (key, id) = (ObjectKey::new()?, random()?);
         let header = Header {
             magic: U32::new(MAGIC),
             version: U16::new(VERSION),
             suite: U16::new(SUITE),
             granule: U32::new(PAGE as u32),
+            flags: U32::new(if signer.is_some() { FLAG_SIGNED } else { 0 }),
             id,
             size: U64::new(size),
             content: U64::new(pages_for(size)),
@@ -97,8 +100,9 @@ impl KeyPage {
         };
         let shape = Shape::of(pages_for(size)).ok_or(SealError::BadKey { why: TOO_LONG })?;
         let (top, blank, nonces) = ((shape.top(), 0), [0; PAGE as usize], &mut Nonces::default());
-        let root = Sealer::new(&key, id).seal_node(top, 1, Some(&header), &blank, nonces)?;
+        let root = Sealer::new(&key, &header).seal_node(top, 1, Some(&header), &blank, nonces)?;
         let mut page = KeyPage::of(header, &root);
+        page.sign(signer)?;
         for (owner, label) in keys {
             page.add(&key, owner, label)?;
         }
@@ -133,10 +137,11 @@ impl KeyPage {
         if header.granule.get() != PAGE as u32 {
             return unknown("unit of sealing", header.granule.get());
         }
-        if header.flags.get() & !FLAG_ANCHORED != 0 {
+        if header.flags.get() & !(FLAG_ANCHORED | FLAG_SIGNED) != 0 {
             return unknown("set of flags", header.flags.get());
         }
-        let unused = &bytes[ROOT + LINE as usize..SLOTS];
+        let signed = header.flags.get() & FLAG_SIGNED != 0;
+        let unused = &bytes[if signed { SIGNATURE + SIGNATURE_LEN } else { ROOT + LINE as usize }..SLOTS];
         let (size, content) = (header.size.get(), header.content.get());
         let fits = Shape::of(content).is_some_and(|shape| shape.pages() <= pages);
         if !fits || size == 0 || pages_for(size) != content || unused.iter().any(|byte| *byte != 0) {
@@ -166,6 +171,28 @@ impl KeyPage {
     /// The seal of the root.
     pub(super) fn root(&self) -> Seal {
         Seal::read_from_bytes(&self.bytes[ROOT..ROOT + LINE as usize]).unwrap_or_else(|_| Seal::new_zeroed())
+    }
+
+    /// Whether it says that it is signed.
+    #[must_use]
+    pub fn is_signed(&self) -> bool {
+        self.header.flags.get() & FLAG_SIGNED != 0
+    }
+
+    /// The signature of the root.
+    pub(super) fn signature(&self) -> Signed {
+        let mut signature = [0; SIGNATURE_LEN];
+        signature.copy_from_slice(&self.bytes[SIGNATURE..SIGNATURE + SIGNATURE_LEN]);
+        signature
+    }
+
+    /// Signs the root, if somebody signs the object.
+    pub(super) fn sign(&mut self, signer: Option<&Signer>) -> Result<()> {
+        if let Some(signer) = signer {
+            let signature = signer.sign(&self.header, &self.root())?;
+            self.bytes[SIGNATURE..SIGNATURE + SIGNATURE_LEN].copy_from_slice(&signature);
+        }
+        Ok(())
     }
 
     fn slot(&self, slot: usize) -> KeySlot {
@@ -343,6 +370,17 @@ impl KeyPage {
         }
         self.put(slot, &KeySlot::new_zeroed());
     }
+}
+
+/// The one who signs an object that these keys open: one sign key, whichever of them have it.
+fn signer_of<'k>(keys: &[(&'k SealKey, &str)]) -> Result<Option<&'k Signer>> {
+    let mut signers = keys.iter().filter_map(|(key, _)| key.signer());
+    let Some(signer) = signers.next() else { return Ok(None) };
+    let why = "the keys of a new object are given with one sign key, or without any";
+    if !signer.signs() || signers.any(|other| other.verify_key() != signer.verify_key()) {
+        return Err(SealError::BadKey { why }.into());
+    }
+    Ok(Some(signer))
 }
 
 /// The kind of the slots that a key opens.

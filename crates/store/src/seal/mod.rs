@@ -7,7 +7,8 @@
 //! 1. Each seal has a nonce of its own, from the system's random numbers. No nonce is derived from anything that a crash, a copy or a restore
 //!    takes back.
 //! 2. A page is used once its tag was verified against a seal that was verified itself, up to the root.
-//! 3. Plaintext and keys are in memory that is overwritten when it is given up; keys that stay are in that of `secret` alone, and nothing of them is left
+//! 3. Nothing of a signed object is used before its root's signature and the hashes below it were verified, and nothing is signed that was made of other pages.
+//! 4. Plaintext and keys are in memory that is overwritten when it is given up; keys that stay are in that of `secret` alone, and nothing of them is left
 //!    on the stack.
 
 mod aead;
@@ -22,6 +23,7 @@ mod key_page;
 mod resize;
 mod rotation;
 mod secret;
+mod signature;
 mod slots;
 mod tree;
 
@@ -36,6 +38,7 @@ pub use key_page::{KeyPage, SlotInfo};
 pub use rotation::PutPage;
 pub(crate) use secret::PlainPage;
 pub use secret::{Keeper, KeptBytes, keep_secrets_in};
+pub use signature::{SignKey, Signer, VerifyKey};
 pub(crate) use tree::broken;
 pub use tree::{Opener, Tree};
 

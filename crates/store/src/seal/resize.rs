@@ -5,6 +5,7 @@
 
 use super::key_page::TOO_LONG;
 use super::secret::PlainPage;
+use super::signature::Signer;
 use super::tree::ReadPage;
 use super::{Change, PageBytes, Tree};
 use crate::error::{Result, SealError};
@@ -38,8 +39,21 @@ impl Change {
     /// # Errors
     /// As for [`page`](Change::page).
     pub fn anchor(&mut self, tree: &mut Tree, anchored: bool, read: ReadPage<'_>) -> Result<()> {
-        let flags = U32::new(if anchored { FLAG_ANCHORED } else { 0 });
+        let others = tree.header.flags.get() & !FLAG_ANCHORED;
+        let flags = U32::new(others | if anchored { FLAG_ANCHORED } else { 0 });
         self.head(tree, (Header { flags, ..tree.header }, tree.shape), read)
+    }
+
+    /// Has another key sign the object, which is signed.
+    ///
+    /// # Errors
+    /// `NotSigned`; as for [`page`](Change::page).
+    pub fn sign(&mut self, tree: &mut Tree, signer: Signer, read: ReadPage<'_>) -> Result<()> {
+        if tree.signer.is_none() {
+            return Err(SealError::NotSigned.into());
+        }
+        self.signer = Some(signer);
+        self.head(tree, (tree.header, tree.shape), read)
     }
 
     /// Gives the object another header, which the root authenticates.

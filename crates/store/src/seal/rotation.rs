@@ -38,7 +38,7 @@ impl Tree {
     /// are not handed out. Returns the tree as it is once all of that is the object.
     ///
     /// # Errors
-    /// `Broken`; those of `read` and `put`. `BadKey`: no owner at all, or none whose slot does not expire. `WrongKey`: one opens no slot. No random numbers.
+    /// `Broken`; those of `read` and `put`. `BadKey`: no owner at all, or none whose slot does not expire. `WrongKey`: one opens no slot. `SignKeyNeeded`. No random numbers.
     pub fn rotate(
         &mut self,
         key_page: &KeyPage,
@@ -55,7 +55,7 @@ impl Tree {
             if Mutant::KeyKept.is_on() { key_page.open(owners[slots[0].1])? } else { ObjectKey::new()? };
         let rotations = U64::new(self.header.rotations.get().saturating_add(1));
         let header = Header { rotations, ..self.header };
-        let (sealer, nonces) = (Sealer::new(&key, header.id), Nonces::default());
+        let (sealer, nonces) = (Sealer::new(&key, &header), Nonces::default());
         let mut rotation = Rotation { sealer, nonces, nodes: BTreeMap::new() };
         let all = self.shape.content();
         for leaf in 0..self.shape.nodes(0) {
@@ -66,11 +66,13 @@ impl Tree {
         }
         let root = rotation.finish(self, &header, read, put)?;
         let mut page = KeyPage::of(header, &root);
+        page.sign(self.signer.as_ref())?;
         for (slot, owner) in slots {
             page.add_first(&key, owners[owner], (&slot.label, slot.expires.unwrap_or(0)), 0)?;
         }
         put(self.shape.key_page(), page.bytes())?;
-        Ok(Tree { sealer: rotation.sealer.into(), shape: self.shape, header, root, nodes: BTreeMap::new() })
+        let (sealer, signer) = (rotation.sealer.into(), self.signer.clone());
+        Ok(Tree { sealer, shape: self.shape, header, root, signer, nodes: BTreeMap::new() })
     }
 }
 

@@ -8,6 +8,7 @@ use super::aead::Sealer;
 use super::anchor::{AnchorRecord, Count};
 use super::key::ObjectKey;
 use super::key_page::{KeyPage, NO_KEY_PAGE};
+use super::signature::Signer;
 use crate::error::{Result, SealError, StoreError};
 use crate::format::seal::{ARITY, FLAG_ANCHORED, Header, Seal, Shape};
 use crate::format::{LINE, PAGE};
@@ -46,6 +47,8 @@ pub struct Tree {
     pub(super) shape: Shape,
     pub(super) header: Header,
     pub(super) root: Seal,
+    /// The one who signs it, if it is signed.
+    pub(super) signer: Option<Signer>,
     /// Verified nodes, by their page.
     pub(super) nodes: BTreeMap<u64, Box<PageBytes>>,
 }
@@ -54,15 +57,26 @@ impl Tree {
     /// The tree of the object with this key page, whose top is verified.
     ///
     /// # Errors
-    /// `Broken`: the key page or the top node is not what was sealed. The medium's.
-    pub fn open(page: &KeyPage, key: &ObjectKey, read: ReadPage<'_>) -> Result<Tree> {
-        Tree::begin(page, Arc::new(Sealer::new(key, page.header().id)), read)
+    /// `Broken`: the key page or the top node is not what was sealed. `VerifyKeyNeeded`, `NotSigned`, `BadSignature`: it is not believed to be `signer`'s. The medium's.
+    pub fn open(
+        page: &KeyPage,
+        key: &ObjectKey,
+        signer: Option<&Signer>,
+        read: ReadPage<'_>,
+    ) -> Result<Tree> {
+        Tree::begin(page, Arc::new(Sealer::new(key, page.header())), signer, read)
     }
 
-    pub(super) fn begin(page: &KeyPage, sealer: Arc<Sealer>, read: ReadPage<'_>) -> Result<Tree> {
-        let (shape, header) = (page.shape()?, *page.header());
-        let mut tree = Tree { sealer, shape, header, root: page.root(), nodes: BTreeMap::new() };
-        if tree.root.reserved != [0; 16] {
+    pub(super) fn begin(
+        page: &KeyPage,
+        sealer: Arc<Sealer>,
+        signer: Option<&Signer>,
+        read: ReadPage<'_>,
+    ) -> Result<Tree> {
+        Signer::judge(signer, page)?;
+        let (shape, header, root) = (page.shape()?, *page.header(), page.root());
+        let mut tree = Tree { sealer, shape, header, root, signer: signer.cloned(), nodes: BTreeMap::new() };
+        if !page.is_signed() && tree.root.hash != [0; 16] {
             return Err(NO_KEY_PAGE.into());
         }
         tree.node(shape.top(), 0, read)?;

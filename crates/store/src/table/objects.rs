@@ -5,7 +5,7 @@
 //! 2. Its extent and its address range belong to it alone.
 
 use super::class::Class;
-use super::names::check_name;
+use super::names::{check_name, parse_id};
 use crate::error::{Part, Result, StoreError};
 use crate::format::entry::{self, Entry, FLAG_FOREIGN, FLAG_HIDDEN, PROGRESS, Progress};
 use crate::format::root::TreeId;
@@ -133,8 +133,11 @@ impl TableTransaction<'_> {
         Located { line, ..*located }.progress(self.seed())
     }
 
-    /// The object called `name`.
+    /// The object called `name`, or the one whose ID that stands for.
     pub fn find(&self, name: &str) -> Result<Option<Located>> {
+        if let Some(id) = parse_id(name) {
+            return Ok(self.find_id(&id)?.filter(|found| !found.entry.has(FLAG_HIDDEN)));
+        }
         let hash = self.name_hash(name);
         let mut from = Some((hash, 0));
         while let Some(key) = from {

@@ -47,6 +47,7 @@ mod run;
 mod short;
 mod shrink;
 mod together;
+mod transactions;
 
 pub use cuts::{Cuts, Made};
 pub use failing::failing;
@@ -56,6 +57,7 @@ pub use run::{Promise, Wrong};
 pub use short::short;
 pub use shrink::shrink;
 pub use together::{How, Shared, Together};
+pub use transactions::{Committed, Transactions};
 
 use crate::sim::{Fault, OpKind};
 use std::fmt;

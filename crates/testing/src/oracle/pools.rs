@@ -21,7 +21,7 @@ pub enum Start {
     TableLaneFull,
     /// As `Used`, and hardly any space is left.
     Tight,
-    /// As `Used`, and `a` and `c` are sealed.
+    /// As `Used`, and `a` and `c` are sealed, `c` signed as well.
     Sealed,
 }
 
@@ -55,9 +55,10 @@ impl Start {
             ("y", 9000, 0xee),
             ("c", 20_000, 0xc0),
         ] {
-            match self == Start::Sealed && ["a", "c"].contains(&name) {
-                true => sealed::create(&store, name, size)?,
-                false => store.create(name, &of(size))?,
+            match name {
+                "a" if self == Start::Sealed => sealed::create(&store, name, size)?,
+                "c" if self == Start::Sealed => sealed::create_signed(&store, name, size)?,
+                _ => store.create(name, &of(size))?,
             };
             let mut writer = sealed::writer(&store, name)?;
             psync(&mut writer, &[(0, &vec![value; size as usize / 2])])?;

@@ -201,7 +201,7 @@ pub(super) fn nonces(bytes: &[u8], seals: &mut HashMap<[u8; 24], Seal>) -> Verdi
         let Ok(seal) = Seal::read_from_bytes(line) else { continue };
         // A line that looks like a seal: its version is small, the rest behind it zeros, and its tag is random.
         let zeros = seal.tag.iter().filter(|byte| **byte == 0).count();
-        if !(1..1000).contains(&seal.version.get()) || seal.reserved != [0; 16] || zeros > 4 {
+        if !(1..1000).contains(&seal.version.get()) || seal.hash != [0; 16] || zeros > 4 {
             continue;
         }
         match seals.insert(seal.nonce, seal) {
@@ -298,8 +298,9 @@ pub(super) fn plaintext_is_nowhere_in_the_pool() -> Verdict {
 
 /// Reads the object by what FORMAT.md says alone.
 pub(super) struct Independent {
-    cipher: XChaCha20Poly1305,
-    id: [u8; 16],
+    pub(super) cipher: XChaCha20Poly1305,
+    pub(super) key: [u8; 32],
+    pub(super) id: [u8; 16],
 }
 
 impl Independent {
@@ -318,7 +319,7 @@ impl Independent {
         XChaCha20Poly1305::new(&derived)
             .decrypt_in_place_detached(XNonce::from_slice(&slot.nonce), &aad, &mut key, (&slot.tag).into())
             .map_err(|_| "the slot does not open".to_owned())?;
-        Ok(Independent { cipher: XChaCha20Poly1305::new(&key.into()), id })
+        Ok(Independent { cipher: XChaCha20Poly1305::new(&key.into()), key, id })
     }
 
     pub(super) fn verify(

@@ -1,11 +1,10 @@
 //! The table entry of an object.
 
-use super::seconds;
 use crate::bytes::human;
 use crate::context::Context;
 use crate::failure::Result;
 use crate::out::{Out, show};
-use crate::text::{address, hex, printable};
+use crate::text::{address, date, hex, printable};
 use indelible_store::format::entry::{
     Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_POSITION_INDEPENDENT,
     FLAG_READ_ONLY, FLAG_SEALED, FLAG_SPARSE, FLAG_TYPED, FLAG_VOLATILE, NO_LANE,
@@ -69,7 +68,7 @@ fn entry(offset: u64, entry: &Entry) -> EntryReport {
         lane: Some(entry.lane.get()).filter(|lane| *lane != NO_LANE),
         pid: entry.pid.get(),
         boot: hex(&entry.boot),
-        created: seconds(entry.created.get()),
+        created: date(entry.created.get()),
         read_key: entry.read_key != [0; 16],
         write_key: entry.write_key != [0; 16],
         fingerprint: hex(&entry.fingerprint),

@@ -7,11 +7,9 @@ mod table;
 
 use crate::context::Context;
 use crate::failure::Result;
-use crate::text::time;
 use crate::values::pool;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
-use std::time::{Duration, UNIX_EPOCH};
 
 /// Show a pool's insides: superblock, table, lanes, the entry of an object
 ///
@@ -57,9 +55,4 @@ pub fn run(context: &Context, args: &Dump) -> Result {
         Some(What::Lanes) => lanes::run(context, &args.pool),
         Some(What::Object { name }) => entry::run(context, &args.pool, name),
     }
-}
-
-/// A time as the format has it: seconds since 1970.
-fn seconds(since: u64) -> String {
-    time(UNIX_EPOCH + Duration::from_secs(since))
 }

@@ -1,11 +1,10 @@
 //! The superblock slots.
 
-use super::seconds;
 use crate::bytes::human;
 use crate::context::Context;
 use crate::failure::Result;
 use crate::out::{Out, show};
-use crate::text::{address, hex, printable};
+use crate::text::{address, date, hex, printable};
 use indelible::SuperblockSlot;
 use serde::Serialize;
 use std::path::Path;
@@ -58,7 +57,7 @@ fn slot(found: &SuperblockSlot) -> Slot {
         data: superblock.data.get(),
         window: address(superblock.window.get()),
         window_len: superblock.window_len.get(),
-        created: seconds(superblock.created.get()),
+        created: date(superblock.created.get()),
         label: superblock.label(),
     }
 }

@@ -1,13 +1,16 @@
 //! Keys of sealed objects, and the places that they come from. No key is an argument of a program, and none is in an error.
 
 mod memory;
+mod sign;
 mod source;
 mod tpm;
 
 use super::anchor::Anchor;
 use super::command;
 use crate::error::{Cause, Error, KeySourceError, Result};
+use indelible_store::error::StoreError;
 use indelible_store::seal::{self, Cost};
+pub use sign::{SignKey, VerifyKey};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -80,6 +83,24 @@ impl SealKey {
         SealKey { anchor: Some(Arc::new(anchor)), ..self }
     }
 
+    /// The same key, with the one that signs the object. An object that is created with it is signed: who has a seal key alone reads it, and makes no state of it that is believed. Attaches for writing,
+    /// and all else that changes the object, take the sign key from then on; those for reading that, or the one that [verifies](SealKey::verified_by).
+    ///
+    /// # Errors
+    /// `Sealed`: it is the same key file.
+    pub fn signed_by(self, key: &SignKey) -> Result<SealKey> {
+        let made = self.key.signed_by(&key.0);
+        let key = made.map_err(|error| Error::new("use a sign key", Cause::Store(error)))?;
+        Ok(SealKey { key, ..self })
+    }
+
+    /// The same key, with the one that verifies what the object's sign key signed. An object that is not signed by that is refused as `Damaged`, and an object that is
+    /// signed is read with such a key alone. It comes from somebody who is trusted, never from the pool.
+    #[must_use]
+    pub fn verified_by(self, key: VerifyKey) -> SealKey {
+        SealKey { key: self.key.verified_by(key.0), ..self }
+    }
+
     /// The same key: slots that are made with it are refused from `expires` on, with their label and date. An object has at least one key that does not expire.
     ///
     /// This is a guard rail, as no clock is part of what encrypts: software that does not ask, or a clock that is wrong, opens the slot for good. Against an owner who is to read nothing
@@ -121,11 +142,13 @@ impl SealKey {
 }
 
 /// Makes a key of a secret, which is kept out of core dumps and swap from here on.
-fn made(key: impl FnOnce() -> Result<seal::SealKey, indelible_store::error::StoreError>) -> Result<SealKey> {
+fn made(key: impl FnOnce() -> Result<seal::SealKey, StoreError>) -> Result<SealKey> {
+    made_of("use a seal key", key).map(|key| SealKey { key, anchor: None })
+}
+
+fn made_of<K>(what: &'static str, key: impl FnOnce() -> Result<K, StoreError>) -> Result<K> {
     seal::keep_secrets_in(memory::keep);
-    key()
-        .map(|key| SealKey { key, anchor: None })
-        .map_err(|error| Error::new("use a seal key", Cause::Store(error)))
+    key().map_err(|error| Error::new(what, Cause::Store(error)))
 }
 
 fn had<T>(found: Result<T, KeySourceError>) -> Result<T> {

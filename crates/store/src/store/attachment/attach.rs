@@ -184,7 +184,7 @@ impl Store {
     /// As [`attach_writer`](Store::attach_writer), of a sealed object, by the key that [`unlock`](Store::unlock) found.
     ///
     /// # Errors
-    /// `NotSealed`, `Broken`.
+    /// `NotSealed`, `Broken`; `SignKeyNeeded`, `NotSigned`, `BadSignature`.
     pub fn attach_sealed_writer(
         self: &Arc<Self>,
         name: &str,
@@ -193,7 +193,8 @@ impl Store {
     ) -> Result<Writer> {
         let mut writer = self.attach_any_writer(name, key, &|object| {
             expect_class(object, Class::Psync)?;
-            expect_key(object, Some(unlocked))
+            expect_key(object, Some(unlocked))?;
+            unlocked.expect_sign_key()
         })?;
         writer.unseal(unlocked)?;
         writer.finish_resize()?;

@@ -11,12 +11,12 @@ use super::unlocked::{Unlocked, expect_key};
 use super::writer::Writer;
 use crate::error::{Result, SealError, StoreError};
 use crate::format::batch::kind;
-use crate::format::seal::{KEY_PAGE, ROOT, SLOTS};
+use crate::format::seal::{KEY_PAGE, ROOT, SIGNATURE, SLOTS};
 use crate::format::{LINE, PAGE};
 use crate::lane::Batch;
 use crate::medium::Medium;
 use crate::mutant::Mutant;
-use crate::seal::{Change, KeyPage, ObjectKey, SealKey, SlotInfo};
+use crate::seal::{Change, KeyPage, ObjectKey, SealKey, SignKey, SlotInfo};
 use crate::store::pool::Store;
 use crate::sync::Mutex;
 use crate::table::{Key, Layers, read_pages};
@@ -88,7 +88,7 @@ impl Store {
     /// Those of [`key_page`](Store::key_page); of the seal key.
     pub fn unlock(self: &Arc<Self>, name: &str, key: Key<'_>, owner: &SealKey) -> Result<Unlocked> {
         let key_page = self.key_page(name, key)?;
-        Ok(Unlocked::new(key_page.open(owner)?, &key_page))
+        Unlocked::new(owner, &key_page)
     }
 }
 
@@ -113,7 +113,7 @@ impl Reader {
     /// Those of [`key_page`](Reader::key_page); of the seal key.
     pub fn unlock(&self, owner: &SealKey) -> Result<Unlocked> {
         let key_page = self.key_page()?;
-        Ok(Unlocked::new(key_page.open(owner)?, &key_page))
+        Unlocked::new(owner, &key_page)
     }
 
     /// Decrypts what it reads from now on. To be done before its layers are taken.
@@ -204,7 +204,7 @@ impl Writer {
             debug_assert!(
                 plain.targets().all(|(at, lines)| content.contains(&at) && at + lines * LINE <= content.end)
             );
-            match self.heading {
+            match self.heading.clone() {
                 Some(heading) => sealed.head(heading, start, batch),
                 None if plain.is_empty() => Ok(Change::default()),
                 None => sealed.seal(&plain, start, batch),
@@ -225,6 +225,9 @@ impl Writer {
         }
         if let Some(header) = change.header().filter(|_| Mutant::SizeApart.is_on()) {
             self.lane.medium().write(self.key_page_offset(), header.as_bytes())?;
+        }
+        if let Some(signature) = change.signature().filter(|_| Mutant::SignatureApart.is_on()) {
+            self.lane.medium().write(self.key_page_offset() + SIGNATURE as u64, signature)?;
         }
         sealing.accept();
         Ok(())
@@ -262,6 +265,17 @@ impl Writer {
             None => Err(SealError::NotSealed.into()),
             Some(sealed) if sealed.is_anchored() == anchored => Ok(()),
             Some(_) => self.psync_header(Heading::Anchored(anchored)),
+        }
+    }
+
+    /// Has another key sign the object, which is signed, from now on.
+    ///
+    /// # Errors
+    /// `NotSealed`, `NotSigned`; those of [`psync`](Writer::psync).
+    pub fn change_signer(&mut self, key: &SignKey) -> Result<()> {
+        match &self.sealed {
+            None => Err(SealError::NotSealed.into()),
+            Some(_) => self.psync_header(Heading::Signer(key.clone().into())),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::lane::Batch;
 use crate::medium::Device;
 use crate::mutant::Mutant;
 use crate::seal::{
-    AnchorRecord, Change, KeyPage, Opener, PageBytes, PlainPage, PutPage, SealKey, Tree, broken,
+    AnchorRecord, Change, KeyPage, Opener, PageBytes, PlainPage, PutPage, SealKey, Signer, Tree, broken,
 };
 use crate::store::lanes::PageCache;
 use crate::store::locks::lock;
@@ -34,13 +34,15 @@ use std::time::{Duration, Instant};
 /// Longest time in which a batch that is durable is applied: a page of it that does not verify until then never does.
 const APPLIED: Duration = Duration::from_secs(10);
 
-/// A change of a sealed object's header.
-#[derive(Clone, Copy)]
+/// A change of a sealed object's header, or of what goes with it.
+#[derive(Clone)]
 pub(super) enum Heading {
     /// Another size.
     Size(u64),
     /// Whether it has an anchor.
     Anchored(bool),
+    /// Another key signs it.
+    Signer(Signer),
 }
 
 /// The pages of an attached sealed object.
@@ -126,7 +128,9 @@ impl SealedPages {
             // Another object has the name by now, or the object another key.
             return Err(SealError::WrongKey { slots: key_page.slots().len() }.into());
         }
-        let tree = Tree::open(&key_page, unlocked.key(), &mut |page, bytes| pages.read(page, bytes))?;
+        let tree = Tree::open(&key_page, unlocked.key(), unlocked.signer(), &mut |page, bytes| {
+            pages.read(page, bytes)
+        })?;
         let seals = Mutex::new(Seals { tree, under_way: BTreeMap::new(), moving: false });
         Ok(Arc::new(SealedPages { seals, pages, live }))
     }
@@ -225,6 +229,7 @@ impl SealedPages {
         let cleared = match heading {
             Heading::Size(size) => change.resize(tree, size, &mut read)?,
             Heading::Anchored(anchored) => change.anchor(tree, anchored, &mut read).map(|()| None)?,
+            Heading::Signer(signer) => change.sign(tree, signer, &mut read).map(|()| None)?,
         };
         if let Some((page, bytes)) = cleared {
             batch.copy_lines(start + tree.shape().content_page(page) * PAGE, &bytes[..]);

@@ -1,7 +1,7 @@
 //! The key that opens an attachment of a sealed object, and refusals of attachments without it.
 
 use crate::error::{Result, SealError};
-use crate::seal::{KeyPage, ObjectKey};
+use crate::seal::{KeyPage, ObjectKey, SealKey, Signer};
 use crate::table::Located;
 
 /// The key of an object, which one of its key slots gave.
@@ -10,12 +10,27 @@ pub struct Unlocked {
     key: ObjectKey,
     id: [u8; 16],
     rotations: u64,
+    /// The one who is believed to have made the object, if it is signed.
+    signer: Option<Signer>,
+    is_signed: bool,
 }
 
 impl Unlocked {
-    pub(super) fn new(key: ObjectKey, key_page: &KeyPage) -> Unlocked {
-        let header = key_page.header();
-        Unlocked { key, id: header.id, rotations: header.rotations.get() }
+    /// The key of the object with this key page, by that of an owner.
+    pub(super) fn new(owner: &SealKey, key_page: &KeyPage) -> Result<Unlocked> {
+        let (key, header) = (key_page.open(owner)?, key_page.header());
+        let (signer, is_signed) = (owner.signer().cloned(), key_page.is_signed());
+        Ok(Unlocked { key, id: header.id, rotations: header.rotations.get(), signer, is_signed })
+    }
+
+    pub(super) fn signer(&self) -> Option<&Signer> {
+        self.signer.as_ref()
+    }
+
+    /// Refuses to write a signed object without its sign key. Of one that says that it is not signed, the tree judges.
+    pub(super) fn expect_sign_key(&self) -> Result<()> {
+        let signs = self.signer.as_ref().is_some_and(Signer::signs);
+        if self.is_signed && !signs { Err(SealError::SignKeyNeeded.into()) } else { Ok(()) }
     }
 
     pub(super) fn key(&self) -> &ObjectKey {

@@ -1,7 +1,7 @@
 //! Transactions of this process in one pool that become durable in the order of their numbers, several in one batch.
 //!
-//! Whoever runs the transactions gives each commit a number while nobody else can change its lines, tells it here, and waits for it when they can:
-//! one of those who wait makes all durable that were told, by one psync of the objects that changed; the others share it.
+//! The code that runs transactions gives each commit a number while nobody else can change its lines, tells it here, and waits for it when others
+//! can: one of the threads that wait makes all durable that were told, by one psync of the objects that changed; the others share it.
 //!
 //! Invariants:
 //! 1. One thread at a time publishes, and what it publishes comes next: see the queue. So, of what is durable, no commit is missing

@@ -1,0 +1,114 @@
+//! Objects that travel: one stream with objects of one pool or of several, and back into a pool that exists (docs/decisions/0054).
+//!
+//! The stream is a full backup, so that everything that reads and verifies these reads and verifies it. Which objects belong together is found by their far pointers
+//! ([`Space::reachable`]).
+
+use crate::Progress;
+use crate::backup::{Summary, write_all};
+use crate::chain::Kept;
+use crate::decode::Decoder;
+use crate::error::{BackupError, Result};
+use crate::folder::publish;
+use crate::partial::Partial;
+use crate::restore::{Restored, Target};
+use crate::source::{Choice, Source};
+use indelible::{Pool, Space};
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::path::Path;
+
+/// Writes objects, by their IDs, as one stream; with `closed`, all that their far pointers lead to as well, through any number of objects. Each is as its last psync left it, and those of one pool
+/// as of one moment. The pools are those of `space`.
+///
+/// # Errors
+/// `Pool`: an object is in none of the pools, or an entry leads to none. `SameName`: two objects of different pools have one name, so that they could not come to one pool. As for
+/// [`backup_to`](crate::backup_to).
+pub fn export_to(
+    space: &Space,
+    objects: &[[u8; 16]],
+    closed: bool,
+    key: &[u8],
+    out: &mut dyn Write,
+    progress: Progress<'_>,
+) -> Result<Summary> {
+    // The space keeps writers away from what is reached, until all is written.
+    let reached = space.reachable(objects, closed)?;
+    let mut names = HashSet::new();
+    let mut by_pool: Vec<(&Pool, Vec<String>)> = Vec::new();
+    for found in &reached {
+        if !names.insert(&found.name) {
+            return Err(BackupError::SameName(found.name.clone()));
+        }
+        match by_pool.iter_mut().find(|(pool, _)| pool.id() == found.pool.id()) {
+            Some((_, of_pool)) => of_pool.push(found.name.clone()),
+            None => by_pool.push((&found.pool, vec![found.name.clone()])),
+        }
+    }
+    let mut id = [0; 16];
+    let drawn = getrandom::fill(&mut id).map_err(|error| std::io::Error::other(error.to_string()));
+    drawn.map_err(BackupError::file("draw random bytes for", Path::new("(stream)")))?;
+    let mut sources = Vec::new();
+    for (pool, objects) in &by_pool {
+        sources.push((*pool, Source::hold(pool, &id, &Choice { objects, key, snapshots: false })?));
+    }
+    write_all(&sources, &id, Path::new("(stream)"), out, None, progress)
+}
+
+/// As [`export_to`], to a file, which has its name once it is whole and durable.
+///
+/// # Errors
+/// As for [`export_to`]; `Exists`: there is a file, and `replace` does not say that it may go.
+pub fn export_file(
+    space: &Space,
+    objects: &[[u8; 16]],
+    closed: bool,
+    key: &[u8],
+    (path, replace): (&Path, bool),
+    progress: Progress<'_>,
+) -> Result<Summary> {
+    if path.exists() && !replace {
+        return Err(BackupError::Exists(path.to_owned()));
+    }
+    let partial = Partial::of(path)?;
+    let file = File::options().write(true).open(partial.path());
+    let mut out = BufWriter::with_capacity(1 << 20, file.map_err(BackupError::file("create", path))?);
+    let made = export_to(space, objects, closed, key, &mut out, progress)?;
+    let durable = out.into_inner().map_err(|error| error.into_error()).and_then(|file| file.sync_all());
+    durable.map_err(BackupError::file("write", path))?;
+    publish(partial.path(), path, replace)?;
+    Ok(Summary { path: Some(path.to_owned()), ..made })
+}
+
+/// Brings the objects of a stream into a pool that exists, once all of it was read and proved. Those that are position-independent get addresses that are free there; so do all with `rebase`, which
+/// changes the pointers in them ([`Pool::copy_rebased`]). The others keep theirs.
+///
+/// # Errors
+/// Nothing was imported: `Damaged`, `NotABackup`, `Version`; `Object` if one of that name or ID is there, or its addresses are not free; as for [`Pool::copy_rebased`]. A process that dies while they get
+/// their names leaves the first of them.
+pub fn import_from(
+    input: &mut dyn Read,
+    name: &Path,
+    pool: &Pool,
+    rebase: bool,
+    progress: Progress<'_>,
+) -> Result<Restored> {
+    let mut decoder = Decoder::open(input, name)?;
+    let kept = Kept::of(name, &decoder.header, &decoder.objects);
+    if kept.depth > 0 {
+        return Err(BackupError::NotAlone(name.to_owned()));
+    }
+    // Leftovers of one that was killed.
+    pool.store().reap()?;
+    let imported = Target::begin_free(pool, &kept.objects, rebase).and_then(|mut target| {
+        while let Some(chunk) = decoder.chunk()? {
+            target.write(&kept.objects[chunk.object], &chunk, u64::MAX, false)?;
+            target.tell(progress);
+        }
+        target.publish(kept.clone())
+    });
+    if imported.is_err() {
+        let _ = pool.store().reap();
+    }
+    imported
+}

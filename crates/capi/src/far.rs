@@ -1,0 +1,43 @@
+//! Far pointers: from object to object.
+
+use crate::guard::{Failure, guarded, status};
+use crate::handles::{pmo_pool, pool};
+use indelible::{Rights, raw};
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr::null_mut;
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_space_add(handle: *mut pmo_pool) -> c_int {
+    status(|| {
+        raw::add_pool(&pool(handle)?);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_space_remove(handle: *mut pmo_pool) -> c_int {
+    status(|| {
+        raw::remove_pool(&pool(handle)?);
+        Ok(())
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_lea(home: *const c_void, pointer: u64, size: usize) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    guarded(null_mut(), || Ok(unsafe { raw::follow(home.cast(), pointer, size) }?.as_ptr().cast()))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_store(home: *const c_void, target: *const c_void, rights: c_uint) -> u64 {
+    guarded(0, || {
+        let asked = u8::try_from(rights).ok().and_then(Rights::from_bits);
+        let rights = asked.ok_or_else(|| Failure::argument(format_args!("the rights are {rights}")))?;
+        // SAFETY: the caller's promise.
+        Ok(unsafe { raw::store(home.cast(), target.cast(), rights) }?)
+    })
+}

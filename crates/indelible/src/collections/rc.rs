@@ -1,0 +1,334 @@
+//! One value with several owners.
+//!
+//! Invariants of [`PRc`]:
+//! 1. Its address is that of a block of the object with a count and a value (checked to lie in the object when a reference is made).
+//! 2. The count is the number of owners or, as leaks and cycles keep it from falling, more, as far as the object is not damaged.
+//!    Only the thread that has the heap borrowed exclusively has owners in the object: they are neither `Send` nor `Sync`.
+//! 3. References to the value are shared, unless there is one owner, which is borrowed exclusively. Nobody refers to the count.
+
+#![allow(unsafe_code)]
+
+use super::into_persist::IntoPersist;
+use super::layout::Layout;
+use super::persist::{Bounds, Persist};
+use super::place::{HeapRef, damaged, discard, expect, finally, free, lend, stored, verify};
+use crate::error::Result;
+use crate::heap::Heap;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::NonNull;
+
+/// What is in the block.
+#[repr(C)]
+pub(super) struct Shared<T> {
+    pub(super) owners: u64,
+    pub(super) value: T,
+}
+
+/// Owners of one value, more than which are a mistake.
+const MOST: u64 = i64::MAX as u64;
+
+/// A value that has several owners in one heap, as std's `Rc`: the last one that is dropped drops it.
+///
+/// The owners may lie anywhere in the heap, under several roots, too. Their count lies beside the value: it changes by plain stores, which
+/// become durable in one step with the owners themselves, so that it is right after any crash. A look through the value
+/// costs what one through a [`PBox`](super::PBox) does.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+/// # let mut heap = pool.heap("o", 1 << 20)?;
+/// use indelible::collections::{PHashMap, PRc, PString, PVec};
+///
+/// #[derive(indelible::Persist, Default)]
+/// #[repr(C)]
+/// struct Library<'h> {
+///     by_name: PHashMap<'h, PString<'h>, PRc<'h, PString<'h>>>,
+///     all: PVec<'h, PRc<'h, PString<'h>>>,
+/// }
+///
+/// let (library, place) = heap.root_and_heap::<Library>("library")?;
+/// let text = PRc::new_in("a long text", place);
+/// library.by_name.insert("text", text.clone());
+/// library.all.push(text);
+/// assert_eq!(PRc::owners(&library.all[0]), 2);
+/// library.by_name.remove("text");
+/// assert_eq!(&**library.all[0], "a long text");
+/// heap.psync()?;
+/// # Ok(()) }
+/// ```
+///
+/// An owner stays in its thread, as one thread counts at a time; where threads share an object, they share values by keys or indices:
+///
+/// ```compile_fail,E0277
+/// # use indelible::collections::{PMutex, PRc};
+/// # fn example(heap: &indelible::Heap) -> indelible::Result<()> {
+/// let list = heap.root_ref::<PMutex<PRc<u64>>>("list")?; // error: not `Sync`
+/// # Ok(()) }
+/// ```
+///
+/// **Cycles leak.** Values that own each other, which takes a lock within them, are never dropped, and stay in the heap after the
+/// last psync as before it. So does a value of which an owner was forgotten (`std::mem::forget`). [`Heap::audit`] names blocks
+/// that count more owners than it found, and blocks that nothing leads to. Links back are better raw pointers, or keys.
+#[repr(transparent)]
+pub struct PRc<'h, T: Persist<'h>> {
+    at: NonNull<Shared<T>>,
+    owns: PhantomData<(&'h Heap, Shared<T>)>,
+}
+
+impl<'h, T: Persist<'h>> PRc<'h, T> {
+    /// A new block with `value` in it, which has one owner.
+    ///
+    /// # Panics
+    /// If the heap is full, or `value` has memory of another heap.
+    #[must_use]
+    pub fn new_in(value: impl IntoPersist<'h, T>, heap: HeapRef<'h>) -> Self {
+        expect(PRc::try_new_in(value, heap))
+    }
+
+    /// As [`new_in`](PRc::new_in).
+    ///
+    /// # Errors
+    /// `HeapFull`; the value is dropped.
+    ///
+    /// # Panics
+    /// If `value` has memory of another heap.
+    pub fn try_new_in(value: impl IntoPersist<'h, T>, heap: HeapRef<'h>) -> Result<Self> {
+        let value = value.into_persist(heap)?;
+        heap.expect_own(&value);
+        let at = heap.bytes(size_of::<Shared<T>>(), align_of::<Shared<T>>())?.cast::<Shared<T>>();
+        // SAFETY: a new block, large enough.
+        unsafe {
+            at.write(Shared { owners: 1, value });
+            stored(at.as_ptr(), 1);
+        }
+        Ok(PRc { at, owns: PhantomData })
+    }
+
+    /// How many owners the value counts.
+    #[must_use]
+    pub fn owners(this: &Self) -> u64 {
+        // SAFETY: a word of the object (1), which nobody stores to meanwhile (2).
+        unsafe { this.count().read() }
+    }
+
+    /// Whether both own the same value.
+    #[must_use]
+    pub fn ptr_eq(this: &Self, other: &Self) -> bool {
+        this.at == other.at
+    }
+
+    /// The value, for storing, if it has one owner.
+    #[must_use]
+    pub fn get_mut(this: &mut Self) -> Option<&mut T> {
+        // SAFETY: the only owner is borrowed exclusively (3).
+        (PRc::owners(this) == 1).then(|| unsafe { lend(this.value()) })
+    }
+
+    /// The value, for storing. If it has other owners, it is cloned first, and this one owns the clone.
+    ///
+    /// # Panics
+    /// If the heap is full.
+    pub fn make_mut(this: &mut Self) -> &mut T
+    where
+        T: Clone,
+    {
+        if PRc::owners(this) != 1 {
+            *this = PRc::new_in((**this).clone(), PRc::heap(this));
+        }
+        // SAFETY: as for `get_mut`.
+        unsafe { lend(this.value()) }
+    }
+
+    /// Takes the value out, and frees the block, if this is the one owner.
+    ///
+    /// # Errors
+    /// The owner, if there are others.
+    pub fn into_inner(this: Self) -> std::result::Result<T, Self> {
+        if PRc::owners(&this) != 1 {
+            return Err(this);
+        }
+        let (at, value) = (this.at.as_ptr(), this.value());
+        // SAFETY: the value, taken out once; nobody else has the block (3).
+        unsafe {
+            verify(value);
+            std::mem::forget(this);
+            let value = value.read();
+            free(at.addr() as u64);
+            Ok(value)
+        }
+    }
+
+    /// The heap that the value is in.
+    #[must_use]
+    pub fn heap(this: &Self) -> HeapRef<'h> {
+        // SAFETY: our own block.
+        unsafe { HeapRef::of(this.at.addr().get()) }
+    }
+
+    const fn count(&self) -> *mut u64 {
+        self.at.as_ptr().cast()
+    }
+
+    fn value(&self) -> *mut T {
+        // SAFETY: a field of the block (1).
+        unsafe { &raw mut (*self.at.as_ptr()).value }
+    }
+
+    fn set_owners(&self, owners: u64) {
+        // SAFETY: a word of the object (1), of a heap that this thread stores to; nobody refers to it (3).
+        unsafe {
+            self.count().write(owners);
+            stored(self.count(), 1);
+        }
+    }
+}
+
+impl<'h, T: Persist<'h>> Clone for PRc<'h, T> {
+    /// Another owner of the same value.
+    ///
+    /// # Panics
+    /// In an object that is attached for reading; if the count is damaged.
+    fn clone(&self) -> Self {
+        if let Err(error) = PRc::heap(self).heap() {
+            panic!("another owner is a store: {error}");
+        }
+        match PRc::owners(self) {
+            owners @ 1..MOST => self.set_owners(owners + 1),
+            _ => damaged(self.at.addr().get(), "the number of owners"),
+        }
+        PRc { at: self.at, owns: PhantomData }
+    }
+}
+
+impl<'h, T: Persist<'h>> Deref for PRc<'h, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the invariants, and checked to be a value.
+        unsafe {
+            verify(self.value());
+            &*self.value()
+        }
+    }
+}
+
+impl<'h, T: Persist<'h>> Drop for PRc<'h, T> {
+    fn drop(&mut self) {
+        match PRc::owners(self) {
+            // Damage: nobody knows whether there are others.
+            0 => {}
+            1 => {
+                self.set_owners(0);
+                finally(
+                    // SAFETY: nobody refers to the value any more (3).
+                    || unsafe { discard(self.value()) },
+                    // SAFETY: the last owner is gone.
+                    || unsafe { free(self.at.addr().get() as u64) },
+                );
+            }
+            owners => self.set_owners(owners - 1),
+        }
+    }
+}
+
+/// `owners` fewer owners of the value in a block, to which others are left.
+///
+/// # Safety
+/// A block in use with a count and a value, of a heap that is borrowed exclusively; as many owners are gone.
+pub(super) unsafe fn disown(block: u64, owners: u64) {
+    let count = super::place::pointer::<u64>(block);
+    // SAFETY: the caller's promise.
+    unsafe {
+        count.write(count.read().saturating_sub(owners));
+        stored(count, 1);
+    }
+}
+
+// SAFETY: the address is checked (1).
+unsafe impl<'h, T: Persist<'h>> Persist<'h> for PRc<'h, T> {
+    const ANY: bool = false;
+
+    #[inline]
+    unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
+        // SAFETY: readable, and any bits are an integer.
+        let address = unsafe { at.cast::<u64>().read() };
+        bounds.holds(address, 1, size_of::<Shared<T>>(), align_of::<Shared<T>>())
+    }
+
+    fn describe(layout: &mut Layout) {
+        layout.word("PRc");
+        T::describe(layout);
+    }
+
+    fn type_name(out: &mut String) {
+        out.push_str("PRc<");
+        T::type_name(out);
+        out.push('>');
+    }
+}
+
+// SAFETY: zero is `None`, which the language guarantees for what is transparent over `NonNull`.
+unsafe impl<'h, T: Persist<'h>> Persist<'h> for Option<PRc<'h, T>> {
+    const ANY: bool = false;
+
+    #[inline]
+    unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
+        // SAFETY: readable, and any bits are an integer; then as for the owner.
+        unsafe { at.cast::<u64>().read() == 0 || PRc::<T>::check(at.cast(), bounds) }
+    }
+
+    fn describe(layout: &mut Layout) {
+        layout.word("Option");
+        PRc::<T>::describe(layout);
+    }
+
+    fn type_name(out: &mut String) {
+        out.push_str("Option<");
+        PRc::<T>::type_name(out);
+        out.push('>');
+    }
+}
+
+impl<'h, T: Persist<'h> + fmt::Debug> fmt::Debug for PRc<'h, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<'h, T: Persist<'h> + fmt::Display> fmt::Display for PRc<'h, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<'h, T: Persist<'h> + PartialEq> PartialEq for PRc<'h, T> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<'h, T: Persist<'h> + Eq> Eq for PRc<'h, T> {}
+
+impl<'h, T: Persist<'h> + PartialOrd> PartialOrd for PRc<'h, T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        (**self).partial_cmp(&**other)
+    }
+}
+
+impl<'h, T: Persist<'h> + Ord> Ord for PRc<'h, T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+impl<'h, T: Persist<'h> + Hash> Hash for PRc<'h, T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}

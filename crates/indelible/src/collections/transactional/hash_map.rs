@@ -1,0 +1,291 @@
+//! A map by hashes: a tree of sixteen ways, by the bits of the hash, lowest first.
+//!
+//! It is never made anew as a whole, and counts nothing, so that transactions meet only where they change the same place.
+
+use super::Value;
+use super::steps::{Steps, damaged};
+use crate::collections::key::{KeyHash, StableHash};
+use crate::error::Result;
+use crate::{Persist, Plain, Tx, TxCell, TxPtr};
+
+/// Ways of a branch.
+const WAYS: usize = 16;
+/// Levels of branches: then no bit of a hash is left.
+const LEVELS: u64 = 16;
+/// Bit of a way that leads to another branch. Blocks are at multiples of 16.
+const BRANCH: u64 = 1;
+
+/// A map by hashes of keys.
+///
+/// Transactions that change different keys seldom meet. `K` and `V` have whole words.
+#[derive(Plain, Persist)]
+#[repr(C)]
+pub struct TxHashMap<K, V> {
+    root: TxCell<TxPtr<Branch>>,
+    seed: TxCell<u64>,
+    of: [TxCell<TxPtr<Leaf<K, V>>>; 0],
+}
+
+/// For each value of four bits of the hash nothing (0), keys of one hash, or a branch for the next four.
+#[derive(Plain)]
+#[repr(C)]
+struct Branch {
+    ways: [TxCell<u64>; WAYS],
+}
+
+/// A key. Others of the same hash follow.
+#[derive(Plain)]
+#[repr(C)]
+struct Leaf<K, V> {
+    hash: TxCell<u64>,
+    next: TxCell<u64>,
+    key: TxCell<K>,
+    value: TxCell<V>,
+}
+
+/// The way of a hash at a level.
+fn way(branch: &Branch, hash: u64, level: u64) -> &TxCell<u64> {
+    &branch.ways[(hash >> (4 * level)) as usize % WAYS]
+}
+
+/// The place of a key, whether it is there or not.
+struct Found<'t, K, V> {
+    /// The ways to it, from the root on.
+    path: Vec<&'t TxCell<u64>>,
+    /// The cell that leads to it: the last of the path, or the link of the key of the same hash before it.
+    link: &'t TxCell<u64>,
+    leaf: Option<(TxPtr<Leaf<K, V>>, &'t Leaf<K, V>)>,
+}
+
+impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
+    /// Whether there is no key.
+    ///
+    /// # Errors
+    /// See the [module](super).
+    pub fn is_empty(&self, tx: &mut Tx<'_>) -> Result<bool> {
+        let Some(root) = tx.read(&self.root)?.some() else { return Ok(true) };
+        is_bare(tx, tx.at(root)?)
+    }
+
+    fn hash(&self, tx: &mut Tx<'_>, key: &K) -> Result<u64> {
+        let mut hash = KeyHash::new(tx.read(&self.seed)?);
+        key.stable_hash(&mut hash);
+        Ok(hash.finish())
+    }
+
+    fn find<'t>(&self, tx: &mut Tx<'t>, key: &K, hash: u64) -> Result<Option<Found<'t, K, V>>> {
+        let Some(root) = tx.read(&self.root)?.some() else { return Ok(None) };
+        let mut path = vec![way(tx.at(root)?, hash, 0)];
+        let mut link = path[0];
+        let mut at = tx.read(link)?;
+        while at & BRANCH != 0 {
+            let level = path.len() as u64;
+            if level == LEVELS {
+                return Err(damaged("a map has too many levels"));
+            }
+            link = way(tx.at(TxPtr::<Branch>::new(at & !BRANCH))?, hash, level);
+            path.push(link);
+            at = tx.read(link)?;
+        }
+        let mut steps = Steps::of(tx, self)?;
+        while at != 0 {
+            steps.step()?;
+            let pointer = TxPtr::<Leaf<K, V>>::new(at);
+            let leaf = tx.at(pointer)?;
+            if tx.read(&leaf.hash)? == hash && tx.read(&leaf.key)? == *key {
+                return Ok(Some(Found { path, link, leaf: Some((pointer, leaf)) }));
+            }
+            at = tx.read(&leaf.next)?;
+            if at != 0 {
+                link = &leaf.next;
+            }
+        }
+        Ok(Some(Found { path, link, leaf: None }))
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// See the [module](super).
+    pub fn get(&self, tx: &mut Tx<'_>, key: K) -> Result<Option<V>> {
+        let cell = self.cell(tx, key)?;
+        cell.map(|cell| tx.read(cell)).transpose()
+    }
+
+    /// The cell of a key's value, to read it or to change it.
+    ///
+    /// # Errors
+    /// See the [module](super).
+    pub fn cell<'t>(&self, tx: &mut Tx<'t>, key: K) -> Result<Option<&'t TxCell<V>>> {
+        let hash = self.hash(tx, &key)?;
+        let found = self.find(tx, &key, hash)?;
+        Ok(found.and_then(|found| found.leaf).map(|(_, leaf)| &leaf.value))
+    }
+
+    /// Gives a key a value. Returns the one that it had.
+    ///
+    /// # Errors
+    /// See the [module](super).
+    pub fn insert(&self, tx: &mut Tx<'_>, key: K, value: V) -> Result<Option<V>> {
+        if tx.read(&self.root)?.is_null() {
+            let root = tx.alloc_beside(self, Branch::bare())?;
+            tx.write(&self.root, root)?;
+            tx.write(&self.seed, crate::collections::table::random())?;
+        }
+        let hash = self.hash(tx, &key)?;
+        let Some(found) = self.find(tx, &key, hash)? else { return Err(damaged("a map lost its root")) };
+        if let Some((_, leaf)) = found.leaf {
+            let old = tx.read(&leaf.value)?;
+            tx.write(&leaf.value, value)?;
+            return Ok(Some(old));
+        }
+        let mut last = found.path[found.path.len() - 1];
+        let there = tx.read(last)?;
+        let mut next = 0;
+        if there != 0 {
+            let other = tx.read(&tx.at(TxPtr::<Leaf<K, V>>::new(there))?.hash)?;
+            let mut level = found.path.len() as u64;
+            while other != hash {
+                // Branches until the two part.
+                if level == LEVELS {
+                    return Err(damaged("a key lies where its hash does not lead"));
+                }
+                let branch = tx.alloc_beside(self, Branch::bare())?;
+                tx.write(last, branch.address() | BRANCH)?;
+                let branch = tx.at(branch)?;
+                last = way(branch, hash, level);
+                let others = way(branch, other, level);
+                if !std::ptr::eq(last, others) {
+                    tx.write(others, there)?;
+                    break;
+                }
+                level += 1;
+            }
+            if other == hash {
+                next = there;
+            }
+        }
+        let leaf = Leaf {
+            hash: TxCell::new(hash),
+            next: TxCell::new(next),
+            key: TxCell::new(key),
+            value: TxCell::new(value),
+        };
+        let leaf = tx.alloc_beside(self, leaf)?;
+        tx.write(last, leaf.address())?;
+        Ok(None)
+    }
+
+    /// Takes a key out. Returns its value.
+    ///
+    /// # Errors
+    /// See the [module](super).
+    pub fn remove(&self, tx: &mut Tx<'_>, key: K) -> Result<Option<V>> {
+        let hash = self.hash(tx, &key)?;
+        let Some(Found { mut path, link, leaf: Some((pointer, leaf)) }) = self.find(tx, &key, hash)? else {
+            return Ok(None);
+        };
+        let (value, next) = (tx.read(&leaf.value)?, tx.read(&leaf.next)?);
+        tx.free(pointer)?;
+        tx.write(link, next)?;
+        // Branches that lead nowhere any more, but for the root.
+        while let Some(way) = path.pop()
+            && let Some(above) = path.last()
+            && tx.read(way)? == 0
+        {
+            let branch = TxPtr::<Branch>::new(tx.read(above)? & !BRANCH);
+            if !is_bare(tx, tx.at(branch)?)? {
+                break;
+            }
+            tx.free(branch)?;
+            tx.write(above, 0)?;
+        }
+        Ok(Some(value))
+    }
+
+    /// Calls `each` with every key and the cell of its value, in no order.
+    ///
+    /// # Errors
+    /// That of `each`, at once; see the [module](super).
+    pub fn for_each<'t>(
+        &self,
+        tx: &mut Tx<'t>,
+        mut each: impl FnMut(&mut Tx<'t>, K, &'t TxCell<V>) -> Result<()>,
+    ) -> Result<()> {
+        self.walk(
+            tx,
+            |tx, leaf| {
+                let leaf = tx.at(leaf)?;
+                let key = tx.read(&leaf.key)?;
+                each(tx, key, &leaf.value)
+            },
+            |_, _| Ok(()),
+        )
+    }
+
+    /// How many keys there are: they are counted.
+    ///
+    /// # Errors
+    /// See the [module](super).
+    pub fn count(&self, tx: &mut Tx<'_>) -> Result<u64> {
+        let mut count = 0;
+        self.for_each(tx, |_, _, _| {
+            count += 1;
+            Ok(())
+        })?;
+        Ok(count)
+    }
+
+    /// Takes out all keys.
+    ///
+    /// # Errors
+    /// See the [module](super).
+    pub fn clear(&self, tx: &mut Tx<'_>) -> Result<()> {
+        self.walk(tx, |tx, leaf| tx.free(leaf), |tx, branch| tx.free(branch))?;
+        tx.write(&self.root, TxPtr::NULL)
+    }
+
+    /// Calls `leaf` with every key, and `branch` with every branch, after what is in them was read.
+    fn walk<'t>(
+        &self,
+        tx: &mut Tx<'t>,
+        mut leaf: impl FnMut(&mut Tx<'t>, TxPtr<Leaf<K, V>>) -> Result<()>,
+        mut branch: impl FnMut(&mut Tx<'t>, TxPtr<Branch>) -> Result<()>,
+    ) -> Result<()> {
+        let (mut steps, root) = (Steps::of(tx, self)?, tx.read(&self.root)?);
+        let mut left: Vec<u64> = root.some().map(|root| root.address() | BRANCH).into_iter().collect();
+        while let Some(at) = left.pop() {
+            steps.step()?;
+            if at & BRANCH == 0 {
+                let pointer = TxPtr::<Leaf<K, V>>::new(at);
+                let next = tx.read(&tx.at(pointer)?.next)?;
+                left.extend((next != 0).then_some(next));
+                leaf(tx, pointer)?;
+                continue;
+            }
+            let pointer = TxPtr::<Branch>::new(at & !BRANCH);
+            for way in &tx.at(pointer)?.ways {
+                let to = tx.read(way)?;
+                left.extend((to != 0).then_some(to));
+            }
+            branch(tx, pointer)?;
+        }
+        Ok(())
+    }
+}
+
+impl Branch {
+    fn bare() -> Branch {
+        Branch { ways: [const { TxCell::new(0) }; WAYS] }
+    }
+}
+
+/// Whether a branch leads nowhere.
+fn is_bare(tx: &mut Tx<'_>, branch: &Branch) -> Result<bool> {
+    for way in &branch.ways {
+        if tx.read(way)? != 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,50 @@
+//! Data structures that transactions change, in the heap of a transactional object.
+//!
+//! ```
+//! # fn main() -> indelible::Result<()> {
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+//! use indelible::collections::transactional::{TxHashMap, TxQueue};
+//!
+//! let heap = pool.transactional_heap("orders", 4 << 20)?;
+//! let stock = heap.root_or_default::<TxHashMap<u64, u64>>("stock")?;
+//! let sold = heap.root_or_default::<TxQueue<u64>>("sold")?;
+//! heap.transaction(|tx| stock.insert(tx, 7, 100).map(drop))?;
+//!
+//! // Both or neither, and durable when it returns.
+//! let left = heap.transaction(|tx| {
+//!     let Some(left) = stock.get(tx, 7)?.and_then(|there| there.checked_sub(1)) else { return Ok(None) };
+//!     stock.insert(tx, 7, left)?;
+//!     sold.push(tx, 7)?;
+//!     Ok::<_, indelible::Error>(Some(left))
+//! })?;
+//! assert_eq!(left, Some(99));
+//! # Ok(()) }
+//! ```
+//!
+//! Values are [`Plain`] and `Copy`, and have whole words of 8 bytes, as in a [`TxCell`](crate::TxCell): numbers of 64 bits, arrays and structs of these, pointers ([`TxPtr`](crate::TxPtr)).
+//! A collection is a value of cells: a root, or a field of a struct of cells in a block, whose blocks are in the same heap. All zeros are an empty one. Dropping a root, or freeing a block, frees
+//! nothing that a collection in it has: [`clear`](TxList::clear) it first.
+//!
+//! Every method takes the transaction, and returns its errors, which are to be passed on. `Conflict` apart, a method that fails has changed nothing, but for `Damaged`.
+
+mod hash_map;
+mod list;
+mod ordered_map;
+mod queue;
+mod roots;
+mod steps;
+mod vec;
+
+pub use hash_map::TxHashMap;
+pub use list::TxList;
+pub use ordered_map::TxOrderedMap;
+pub use queue::TxQueue;
+pub use vec::TxVec;
+
+use crate::plain::Plain;
+
+/// Values of transactional collections: every type that fits into a [`TxCell`](crate::TxCell).
+pub trait Value: Plain + Copy + 'static {}
+
+impl<T: Plain + Copy + 'static> Value for T {}

@@ -1,0 +1,98 @@
+//! A queue.
+
+use super::Value;
+use super::steps::Steps;
+use crate::error::Result;
+use crate::{Persist, Plain, Tx, TxCell, TxPtr};
+
+/// A queue: values are taken in the order in which they were added.
+///
+/// Its ends are in different lines, so that a transaction that adds and one that takes meet only when there is at most one value.
+#[derive(Plain, Persist)]
+#[repr(C)]
+pub struct TxQueue<T> {
+    first: TxCell<TxPtr<Node<T>>>,
+    apart: [TxCell<u64>; 7],
+    last: TxCell<TxPtr<Node<T>>>,
+}
+
+#[derive(Plain)]
+#[repr(C)]
+struct Node<T> {
+    next: TxCell<TxPtr<Node<T>>>,
+    value: TxCell<T>,
+}
+
+impl<T: Value> TxQueue<T> {
+    /// Whether there is no value.
+    ///
+    /// # Errors
+    /// See the [module](super).
+    pub fn is_empty(&self, tx: &mut Tx<'_>) -> Result<bool> {
+        Ok(tx.read(&self.first)?.is_null())
+    }
+
+    /// Adds a value.
+    ///
+    /// # Errors
+    /// See the [module](super).
+    pub fn push(&self, tx: &mut Tx<'_>, value: T) -> Result<()> {
+        let node = Node { next: TxCell::new(TxPtr::NULL), value: TxCell::new(value) };
+        let node = tx.alloc_beside(self, node)?;
+        match tx.read(&self.last)?.some() {
+            Some(last) => tx.write(&tx.at(last)?.next, node)?,
+            None => tx.write(&self.first, node)?,
+        }
+        tx.write(&self.last, node)
+    }
+
+    /// Takes the value that was added first.
+    ///
+    /// # Errors
+    /// See the [module](super).
+    pub fn pop(&self, tx: &mut Tx<'_>) -> Result<Option<T>> {
+        let Some(first) = tx.read(&self.first)?.some() else { return Ok(None) };
+        let Node { next, value } = tx.at(first)?;
+        let (next, value) = (tx.read(next)?, tx.read(value)?);
+        tx.free(first)?;
+        tx.write(&self.first, next)?;
+        if next.is_null() {
+            tx.write(&self.last, TxPtr::NULL)?;
+        }
+        Ok(Some(value))
+    }
+
+    /// The value that was added first.
+    ///
+    /// # Errors
+    /// See the [module](super).
+    pub fn peek(&self, tx: &mut Tx<'_>) -> Result<Option<T>> {
+        let Some(first) = tx.read(&self.first)?.some() else { return Ok(None) };
+        tx.read(&tx.at(first)?.value).map(Some)
+    }
+
+    /// All values, in the order in which they were added.
+    ///
+    /// # Errors
+    /// See the [module](super).
+    pub fn to_vec(&self, tx: &mut Tx<'_>) -> Result<Vec<T>> {
+        let (mut steps, mut at) = (Steps::of(tx, self)?, tx.read(&self.first)?);
+        let mut values = Vec::new();
+        while let Some(node) = at.some() {
+            steps.step()?;
+            let node = tx.at(node)?;
+            values.push(tx.read(&node.value)?);
+            at = tx.read(&node.next)?;
+        }
+        Ok(values)
+    }
+
+    /// Takes out all values.
+    ///
+    /// # Errors
+    /// See the [module](super).
+    pub fn clear(&self, tx: &mut Tx<'_>) -> Result<()> {
+        while self.pop(tx)?.is_some() {}
+        Ok(())
+    }
+}

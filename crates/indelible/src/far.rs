@@ -1,0 +1,222 @@
+//! Pointers from object to object (paper 002, S2.9 to S2.12).
+//!
+//! A far pointer has 64 bits: the number of an entry in the table of the object that holds it, and an offset in the object that the entry
+//! names. It means the same wherever either object lies, in whatever pool, so that objects which hold no other pointers travel as they are.
+//! The table is part of the object (`heap/far`); [`Space`](crate::Space) finds what a pointer leads to.
+
+use crate::plain::Plain;
+use crate::types::far::{MOST_INDEX, MOST_OFFSET, index, offset, pack};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::ops::BitOr;
+
+/// A pointer to a `T` in the same object, or in another one. Zeros are null.
+///
+/// It is a number: copying it is free, and it leads nowhere by itself. [`Space::get`](crate::Space::get) follows it, as part of the object that it was read from: the
+/// same number in another object means something else.
+///
+/// ```
+/// use indelible::Far;
+///
+/// let null = Far::<u64>::default();
+/// assert!(null.is_null());
+/// let inside = Far::<u64>::own(4096).unwrap(); // in the object that it will be stored to
+/// assert_eq!((inside.index(), inside.offset()), (0, 4096));
+/// assert!(Far::<u64>::own(0).is_none()); // nothing that is pointed at lies at the first byte
+/// ```
+#[repr(transparent)]
+pub struct Far<T> {
+    word: u64,
+    target: PhantomData<fn() -> T>,
+}
+
+impl<T> Far<T> {
+    /// A pointer to nothing.
+    #[must_use]
+    pub const fn null() -> Self {
+        Far::from_word(0)
+    }
+
+    /// A pointer to the byte `offset` of the object that it is stored to, from 1 to 2^40 - 1.
+    #[must_use]
+    pub fn own(offset: u64) -> Option<Self> {
+        Far::new(0, offset)
+    }
+
+    /// A pointer to the byte `offset`, from 1 to 2^40 - 1, of the object that entry `index` names, up to 2^24 - 1; 0 is the object that the pointer is stored to.
+    /// [`Heap::far_index`](crate::Heap::far_index) has the number of an entry.
+    #[must_use]
+    pub fn new(index: u32, offset: u64) -> Option<Self> {
+        let fits = index <= MOST_INDEX && (1..=MOST_OFFSET).contains(&offset);
+        fits.then(|| Far::from_word(pack(index, offset)))
+    }
+
+    /// The pointer that has these 64 bits: 24 of the number, above 40 of the offset.
+    #[must_use]
+    pub const fn from_word(word: u64) -> Self {
+        Far { word, target: PhantomData }
+    }
+
+    /// Its bits.
+    #[must_use]
+    #[inline]
+    pub const fn word(self) -> u64 {
+        self.word
+    }
+
+    /// Whether it leads nowhere.
+    #[must_use]
+    #[inline]
+    pub const fn is_null(self) -> bool {
+        self.word == 0
+    }
+
+    /// Number of the entry that names the target's object; 0: the object that has the pointer.
+    #[must_use]
+    #[inline]
+    pub const fn index(self) -> u32 {
+        index(self.word)
+    }
+
+    /// Bytes from the start of the target's object.
+    #[must_use]
+    #[inline]
+    pub const fn offset(self) -> u64 {
+        offset(self.word)
+    }
+
+    /// The same place, as one of another type.
+    #[must_use]
+    pub const fn cast<U>(self) -> Far<U> {
+        Far::from_word(self.word)
+    }
+}
+
+impl<T> Clone for Far<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Far<T> {}
+
+impl<T> Default for Far<T> {
+    fn default() -> Self {
+        Far::null()
+    }
+}
+
+impl<T> PartialEq for Far<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.word == other.word
+    }
+}
+
+impl<T> Eq for Far<T> {}
+
+impl<T> Hash for Far<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.word.hash(state);
+    }
+}
+
+impl<T> fmt::Debug for Far<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Far({}:{:#x})", self.index(), self.offset())
+    }
+}
+
+#[allow(unsafe_code)]
+// SAFETY: any 64 bits are one; it is followed by `Space` alone, which checks where it leads.
+unsafe impl<T> Plain for Far<T> {
+    const SHARED: bool = false;
+}
+
+/// Rights that pointers through an entry ask for (S2.10). They are requests: the object's keys and locks decide.
+///
+/// ```
+/// use indelible::Rights;
+///
+/// let both = Rights::READ | Rights::WRITE;
+/// assert!(both.has(Rights::WRITE) && !Rights::READ.has(Rights::WRITE));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rights(u8);
+
+impl Rights {
+    /// Loads.
+    pub const READ: Rights = Rights(1);
+    /// Stores.
+    pub const WRITE: Rights = Rights(2);
+    /// Fetches of code.
+    pub const EXECUTE: Rights = Rights(4);
+
+    /// Whether all of `other` are among them.
+    #[must_use]
+    pub const fn has(self, other: Rights) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// As they lie in an entry: `None` for none, and for bits that mean nothing.
+    #[must_use]
+    pub fn from_bits(bits: u8) -> Option<Rights> {
+        (1..=7).contains(&bits).then_some(Rights(bits))
+    }
+
+    /// Bits: 1 for loads, 2 for stores, 4 for fetches of code.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+}
+
+impl BitOr for Rights {
+    type Output = Rights;
+
+    fn bitor(self, other: Rights) -> Rights {
+        Rights(self.0 | other.0)
+    }
+}
+
+/// `rw-`, and so on.
+impl fmt::Display for Rights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = [(Rights::READ, 'r'), (Rights::WRITE, 'w'), (Rights::EXECUTE, 'x')];
+        all.into_iter()
+            .try_for_each(|(right, letter)| write!(f, "{}", if self.has(right) { letter } else { '-' }))
+    }
+}
+
+/// The object that an entry names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FarTarget {
+    /// The object with this ID, whatever it is called and wherever it is.
+    Object([u8; 16]),
+    /// The object that `resolver` finds for `name`, when a pointer is followed for the first time (S2.11).
+    Name {
+        /// Name of the resolver, 1 to 255 bytes: `name`, `latest`, or one that the program adds to its [`Space`](crate::Space).
+        resolver: String,
+        /// A name that means something to it, 1 to 4,096 bytes.
+        name: String,
+    },
+}
+
+impl fmt::Display for FarTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FarTarget::Object(id) => id.iter().try_fold((), |(), byte| write!(f, "{byte:02x}")),
+            FarTarget::Name { resolver, name } => write!(f, "{resolver}:{name}"),
+        }
+    }
+}
+
+/// An entry of an object's table of other objects.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FarEntry {
+    /// The object that pointers through it lead to.
+    pub target: FarTarget,
+    /// The rights that they ask for. One object may have several entries, with other rights.
+    pub rights: Rights,
+}

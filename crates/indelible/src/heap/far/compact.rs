@@ -1,0 +1,105 @@
+//! The far pointers of a heap, found by the descriptions of its roots; entries that none of them needs.
+//!
+//! An entry may only go if no pointer can need it. So all of the heap has to be described, as for other addresses (`heap/rebase`): a block that nothing
+//! described leads to, or bytes without a description, may have a pointer that nobody sees. (So may a block that only other objects lead to.)
+
+use super::super::audit::{Index, shown, sound};
+use super::super::check::HeapFinding;
+use super::super::error::HeapError;
+use super::super::root::Root;
+use super::super::walk::Block;
+use crate::far::Far;
+use crate::types::walk::{Memory, Visitor, Walk, Walked};
+use crate::types::{Description, Path};
+
+/// A far pointer of a described value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FarPointer {
+    /// Offset of the pointer in the object, in bytes.
+    pub offset: u64,
+    /// The way to it: `list.next`.
+    pub path: String,
+    /// The pointer.
+    pub to: Far<()>,
+}
+
+/// Result of [`Heap::compact_far`](crate::Heap::compact_far).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Compacted {
+    /// Entries that are left.
+    pub kept: u32,
+    /// Entries that were taken away.
+    pub removed: u32,
+}
+
+/// Told by the walk.
+struct Seen {
+    base: u64,
+    pointers: Vec<FarPointer>,
+    opaque: Option<String>,
+    findings: Vec<HeapFinding>,
+}
+
+impl Visitor for Seen {
+    fn far(&mut self, at: u64, word: u64, path: &Path<'_, '_>) {
+        let to = Far::from_word(word);
+        self.pointers.push(FarPointer { offset: at.wrapping_sub(self.base), path: shown(path), to });
+    }
+
+    fn opaque(&mut self, _: u64, len: u64, name: &str, path: &Path<'_, '_>) {
+        if len > 0 {
+            self.opaque.get_or_insert_with(|| format!("{} is a {name}", shown(path)));
+        }
+    }
+
+    fn wrong(&mut self, address: u64, what: &str, path: &Path<'_, '_>) {
+        let offset = address.wrapping_sub(self.base);
+        self.findings.push(HeapFinding { offset, what: format!("{}: {what}", shown(path)) });
+    }
+}
+
+/// Far pointers, and what is not described, so that there may be more.
+pub(super) struct Pointers {
+    pub(super) all: Vec<FarPointer>,
+    pub(super) unseen: Option<String>,
+}
+
+/// The far pointers in all that the roots lead to. `blocks` in use, in the order of addresses.
+pub(super) fn pointers(
+    memory: Memory<'_>,
+    roots: &[Root],
+    blocks: Vec<Block>,
+) -> Result<Pointers, HeapError> {
+    let index = Index { all: blocks };
+    let described: Vec<Option<Description>> = roots.iter().map(Root::description).collect();
+    let (live, around) = (|address: u64| index.at(address), |address: u64| index.bounds(address));
+    let seen = Seen { base: memory.base, pointers: Vec::new(), opaque: None, findings: Vec::new() };
+    let mut walk = Walk::new(memory, &live, seen).following(&around);
+    for (root, of) in roots.iter().zip(&described) {
+        if let Some(of) = of {
+            walk.root(&root.name, of, root.address as u64, root.size);
+        }
+    }
+    let Walked { visitor: seen, owned, followed } = walk.finish();
+    sound(&seen.findings)?;
+    let mut reached = vec![false; index.all.len()];
+    let starts = owned.keys().copied().chain(followed.starts());
+    starts.filter_map(|address| index.around(address)).for_each(|number| reached[number] = true);
+    let undescribed = roots.iter().zip(&described).find(|(_, of)| of.is_none());
+    let missed = index.all.iter().zip(&reached).find(|(_, reached)| !**reached);
+    let unseen = match (undescribed, missed) {
+        (Some((root, _)), _) => Some(format!("root {:?} has no description", root.name)),
+        (None, Some((block, _))) => Some(format!(
+            "no described value leads to the block of {} bytes at offset {:#x}",
+            block.size,
+            block.address as u64 - memory.base
+        )),
+        (None, None) => seen.opaque,
+    };
+    let mut all = seen.pointers;
+    all.sort_by_key(|pointer| pointer.offset);
+    all.dedup_by_key(|pointer| pointer.offset);
+    Ok(Pointers { all, unseen })
+}

@@ -1,0 +1,184 @@
+//! Entries found, added and changed.
+
+use super::super::directory::Directory;
+use super::super::error::{HeapError, Result};
+use super::super::layout::FAR_NAME_MAX;
+use super::super::state::Shared;
+use super::table::{Table, check, put};
+use crate::far::{FarEntry, FarTarget};
+use crate::types::far::MOST_INDEX;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The table of a heap, with the entries that this attachment has read, so that one that is there is found without a search.
+#[derive(Debug, Default)]
+pub(in super::super) struct OtherObjects {
+    /// Read when an entry is first asked for.
+    known: Mutex<Option<Entries>>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    numbers: HashMap<FarEntry, u32>,
+    /// Numbers up to the highest that are not in use.
+    free: Vec<u32>,
+}
+
+/// Calls `f` with the table, under the heap's lock.
+fn with_table<R>(shared: &Shared, f: impl FnOnce(Option<Table<'_>>) -> Result<R>) -> Result<R> {
+    let _inner = shared.lock();
+    f(Table::open(Directory::open(&shared.window)?)?)
+}
+
+fn expect_writable(shared: &Shared) -> Result<()> {
+    if shared.window.writable { Ok(()) } else { Err(HeapError::ReadOnly) }
+}
+
+impl OtherObjects {
+    fn known(&self) -> MutexGuard<'_, Option<Entries>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The entry with this number.
+    pub(in super::super) fn entry(shared: &Shared, index: u32) -> Result<FarEntry> {
+        let found = with_table(shared, |table| table.map_or(Ok(None), |table| table.entry(index)))?;
+        found.ok_or(HeapError::FarMissing { index })
+    }
+
+    /// All entries that are in use, by their numbers.
+    pub(in super::super) fn all(shared: &Shared) -> Result<Vec<(u32, FarEntry)>> {
+        with_table(shared, |table| {
+            let Some(table) = table else { return Ok(Vec::new()) };
+            let entries = (1..=table.count()).map(|index| Ok((index, table.entry(index)?)));
+            entries
+                .filter_map(|entry| entry.map(|(index, entry)| Some((index, entry?))).transpose())
+                .collect()
+        })
+    }
+
+    /// Number of the entry, which is added if it is not there.
+    pub(in super::super) fn index(&self, shared: &Shared, entry: &FarEntry) -> Result<u32> {
+        expect_names(entry)?;
+        expect_writable(shared)?;
+        let mut known = self.known();
+        let entries = entries(&mut known, shared)?;
+        if let Some(index) = entries.numbers.get(entry) {
+            return Ok(*index);
+        }
+        let index = add(shared, entries.free.last().copied(), entry)?;
+        entries.free.pop_if(|free| *free == index);
+        entries.numbers.insert(entry.clone(), index);
+        Ok(index)
+    }
+
+    /// Has the entry with this number lead elsewhere, with all pointers through it (S2.10).
+    pub(in super::super) fn retarget(&self, shared: &Shared, index: u32, entry: &FarEntry) -> Result<()> {
+        expect_names(entry)?;
+        expect_writable(shared)?;
+        let mut known = self.known();
+        entries(&mut known, shared)?;
+        *known = None;
+        let mut inner = shared.lock();
+        let table = Table::open_or_make(&mut inner, shared)?;
+        let missing = HeapError::FarMissing { index };
+        if table.entry(index)?.is_none() {
+            return Err(missing);
+        }
+        let name = match names(entry) {
+            Some(names) => table.put_names(&mut inner, shared, names.as_bytes())?,
+            None => 0,
+        };
+        let before = table.names_page(index)?.into_iter().collect();
+        put(shared, table.slot(index)?.ok_or(missing)?, Some(entry), name);
+        table.free_names(&mut inner, shared, &before)
+    }
+
+    /// Takes entries away that no pointer needs; returns how many there were.
+    pub(in super::super) fn remove(&self, shared: &Shared, needed: &dyn Fn(u32) -> bool) -> Result<u32> {
+        let mut known = self.known();
+        entries(&mut known, shared)?;
+        *known = None;
+        let mut inner = shared.lock();
+        let Some(table) = Table::open(Directory::open(&shared.window)?)? else {
+            return Ok(0);
+        };
+        let (mut removed, mut left) = (0, BTreeSet::new());
+        for index in (1..=table.count()).filter(|index| !needed(*index)) {
+            if table.entry(index)?.is_none() {
+                continue;
+            }
+            left.extend(table.names_page(index)?);
+            if let Some(slot) = table.slot(index)? {
+                put(shared, slot, None, 0);
+                removed += 1;
+            }
+        }
+        table.free_names(&mut inner, shared, &left)?;
+        Ok(removed)
+    }
+}
+
+fn entries<'k>(known: &'k mut Option<Entries>, shared: &Shared) -> Result<&'k mut Entries> {
+    match known {
+        Some(entries) => Ok(entries),
+        none => Ok(none.insert(read_entries(shared)?)),
+    }
+}
+
+/// Reads all entries. Nothing is stored to a table that is not whole: its pages might be those of something else.
+fn read_entries(shared: &Shared) -> Result<Entries> {
+    with_table(shared, |table| {
+        let mut known = Entries::default();
+        let Some(table) = table else { return Ok(known) };
+        if let [(offset, what), others @ ..] = &check(&table.directory).1[..] {
+            let (offset, what, more) = (*offset, what.clone(), others.len());
+            return Err(HeapError::Findings { offset, what, more });
+        }
+        for index in 1..=table.count() {
+            match table.entry(index)? {
+                // Of several that are the same, which retargeting makes, the first is as good as any.
+                Some(entry) => drop(known.numbers.entry(entry).or_insert(index)),
+                None => known.free.push(index),
+            }
+        }
+        known.free.reverse();
+        Ok(known)
+    })
+}
+
+/// Stores an entry to a free slot, or to a new one.
+fn add(shared: &Shared, free: Option<u32>, entry: &FarEntry) -> Result<u32> {
+    let mut inner = shared.lock();
+    let table = Table::open_or_make(&mut inner, shared)?;
+    let index = free.unwrap_or(table.count() + 1);
+    if index > MOST_INDEX {
+        return Err(HeapError::FarFull);
+    }
+    let name = match names(entry) {
+        Some(names) => table.put_names(&mut inner, shared, names.as_bytes())?,
+        None => 0,
+    };
+    let slot = table.make_slot(&mut inner, shared, index)?;
+    put(shared, slot, Some(entry), name);
+    Ok(index)
+}
+
+/// The names of an entry, as they are kept.
+fn names(entry: &FarEntry) -> Option<String> {
+    match &entry.target {
+        FarTarget::Object(_) => None,
+        FarTarget::Name { resolver, name } => Some(format!("{resolver}{name}")),
+    }
+}
+
+fn expect_names(entry: &FarEntry) -> Result<()> {
+    let FarTarget::Name { resolver, name } = &entry.target else { return Ok(()) };
+    let limits = [
+        ("the name of a resolver", resolver.len(), 255),
+        ("the name of another object", name.len(), FAR_NAME_MAX - resolver.len().min(255)),
+    ];
+    match limits.into_iter().find(|(_, len, most)| !(1..=*most).contains(len)) {
+        Some((what, len, most)) => Err(HeapError::RootText { what, len, least: 1, most }),
+        None => Ok(()),
+    }
+}

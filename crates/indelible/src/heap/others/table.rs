@@ -1,0 +1,303 @@
+//! The pages of the table, and its entries as they lie there.
+
+use super::super::directory::Directory;
+use super::super::error::{HeapError, Result, damaged};
+use super::super::layout::{
+    FAR, FAR_ENTRIES, FAR_LEAVES, FAR_MAGIC, FAR_NAME_MAX, FarLeaf, FarMiddle, FarSlot, FarTable, Kind, PAGE,
+    Shared as InPlace,
+};
+use super::super::pages::find;
+use super::super::roots::meta_pages;
+use super::super::state::{Inner, Shared};
+use crate::far::{FarEntry, FarTarget, Rights};
+use crate::types::far::MOST_INDEX;
+use indelible_store::Mutant;
+use std::collections::BTreeSet;
+use std::mem::offset_of;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// An entry is in use, and names an object by its ID.
+const BY_ID: u8 = 1;
+/// An entry is in use, and has a name for a resolver.
+const BY_NAME: u8 = 2;
+
+/// The table of a heap that has one.
+#[derive(Clone, Copy)]
+pub(super) struct Table<'a> {
+    pub(super) directory: Directory<'a>,
+    page: u64,
+    head: &'a FarTable,
+}
+
+/// A page of the heap's own, seen as what it should be.
+fn own_page<'a, T: InPlace>(directory: &Directory<'a>, page: u64) -> Result<&'a T> {
+    let offset = page.saturating_mul(PAGE);
+    let is_own = page < directory.pages
+        && matches!(find(directory, page)?, Some(found) if found.page == page && found.entry.kind == Kind::Meta);
+    match is_own {
+        true => directory.window.at(offset),
+        false => damaged(offset, "the table of other objects has a page that is not the heap's own"),
+    }
+}
+
+/// Numbers of the page of leaves, of the leaf in it, and of the entry in that.
+fn place(index: u32) -> (usize, usize, usize) {
+    let index = index as usize;
+    (index / (FAR_LEAVES * FAR_ENTRIES), index / FAR_ENTRIES % FAR_LEAVES, index % FAR_ENTRIES)
+}
+
+impl<'a> Table<'a> {
+    /// The table, if the heap has one.
+    pub(super) fn open(directory: Directory<'a>) -> Result<Option<Table<'a>>> {
+        let page = directory.header.far.load(Relaxed);
+        if page == 0 {
+            return Ok(None);
+        }
+        let head: &FarTable = own_page(&directory, page)?;
+        if head.magic.load(Relaxed) != FAR_MAGIC {
+            return damaged(page * PAGE, "here should be the table of other objects");
+        }
+        if head.count.load(Relaxed) > u64::from(MOST_INDEX) {
+            return damaged(page * PAGE + 8, "the table of other objects has more entries than can be");
+        }
+        Ok(Some(Table { directory, page, head }))
+    }
+
+    /// The table, which is made if there is none. The heap's lock is held, as by the other functions that store.
+    pub(super) fn open_or_make(inner: &mut Inner, shared: &'a Shared) -> Result<Table<'a>> {
+        let directory = Directory::open(&shared.window)?;
+        if let Some(table) = Table::open(directory)? {
+            return Ok(table);
+        }
+        let page = blank_page(inner, shared)?;
+        let head: &FarTable = shared.window.at(page * PAGE)?;
+        head.magic.store(FAR_MAGIC, Relaxed);
+        shared.window.mark_dirty(page * PAGE, PAGE as usize);
+        let directory = Directory::open(&shared.window)?;
+        directory.header.features.fetch_or(FAR, Relaxed);
+        directory.header.far.store(page, Relaxed);
+        shared.window.mark_dirty(0, PAGE as usize);
+        Ok(Table { directory, page, head })
+    }
+
+    /// The highest number of an entry that was ever in use.
+    pub(super) fn count(&self) -> u32 {
+        self.head.count.load(Relaxed) as u32
+    }
+
+    /// The slot of an entry up to [`count`](Table::count), and its offset; `None` if its leaf was never made.
+    pub(super) fn slot(&self, index: u32) -> Result<Option<(&'a FarSlot, u64)>> {
+        if index == 0 || index > self.count() {
+            return Ok(None);
+        }
+        let (middle, leaf, entry) = place(index);
+        let page = self.head.middles[middle].load(Relaxed);
+        if page == 0 {
+            return Ok(None);
+        }
+        let page = own_page::<FarMiddle>(&self.directory, page)?.leaves[leaf].load(Relaxed);
+        if page == 0 {
+            return Ok(None);
+        }
+        let slots: &FarLeaf = own_page(&self.directory, page)?;
+        let at = page * PAGE + (entry * size_of::<FarSlot>()) as u64;
+        Ok(Some((&slots.entries[entry], at)))
+    }
+
+    /// An entry, if it is in use.
+    pub(super) fn entry(&self, index: u32) -> Result<Option<FarEntry>> {
+        let Some((slot, at)) = self.slot(index)? else { return Ok(None) };
+        let target = match slot.kind.load(Relaxed) {
+            0 => return Ok(None),
+            BY_ID => {
+                let [low, high] = [&slot.id[0], &slot.id[1]].map(|word| word.load(Relaxed));
+                FarTarget::Object((u128::from(high) << 64 | u128::from(low)).to_le_bytes())
+            }
+            BY_NAME => self.names(slot, at)?,
+            _ => return damaged(at, "an entry for another object of no known kind"),
+        };
+        match Rights::from_bits(slot.rights.load(Relaxed)) {
+            Some(rights) => Ok(Some(FarEntry { target, rights })),
+            None => damaged(at, "an entry for another object asks for no rights, or for unknown ones"),
+        }
+    }
+
+    fn names(&self, slot: &FarSlot, at: u64) -> Result<FarTarget> {
+        let (offset, len) = (slot.name.load(Relaxed), slot.name_len.load(Relaxed) as usize);
+        let resolver = usize::from(slot.resolver_len.load(Relaxed));
+        if len > FAR_NAME_MAX || resolver == 0 || resolver >= len {
+            return damaged(at, "an entry for another object has no name that could be");
+        }
+        let page = offset / PAGE;
+        if offset % PAGE + len as u64 > PAGE {
+            return damaged(at, "the name of another object ends beyond its page");
+        }
+        let _: &FarMiddle = own_page(&self.directory, page)?;
+        let mut bytes = vec![0; len];
+        self.directory.window.read(offset, &mut bytes)?;
+        match String::from_utf8(bytes) {
+            Ok(text) if text.is_char_boundary(resolver) => {
+                let (resolver, name) = text.split_at(resolver);
+                Ok(FarTarget::Name { resolver: resolver.to_owned(), name: name.to_owned() })
+            }
+            _ => damaged(at, "the name of another object is no text"),
+        }
+    }
+
+    /// Makes the slot of an entry, and counts it.
+    pub(super) fn make_slot(
+        &self,
+        inner: &mut Inner,
+        shared: &'a Shared,
+        index: u32,
+    ) -> Result<(&'a FarSlot, u64)> {
+        let (middle, leaf, entry) = place(index);
+        let at = self.page * PAGE + offset_of!(FarTable, middles) as u64 + 8 * middle as u64;
+        let page = linked(inner, shared, &self.head.middles[middle], at)?;
+        let leaves: &FarMiddle = own_page(&self.directory, page)?;
+        let page = linked(inner, shared, &leaves.leaves[leaf], page * PAGE + 8 * leaf as u64)?;
+        let slots: &FarLeaf = own_page(&self.directory, page)?;
+        if index > self.count() {
+            self.head.count.store(u64::from(index), Relaxed);
+            shared.window.mark_dirty(self.page * PAGE, size_of::<u64>() * 4);
+        }
+        Ok((&slots.entries[entry], page * PAGE + (entry * size_of::<FarSlot>()) as u64))
+    }
+
+    /// Offset of the names of an entry, which are put there.
+    pub(super) fn put_names(&self, inner: &mut Inner, shared: &'a Shared, bytes: &[u8]) -> Result<u64> {
+        let before = self.head.names.load(Relaxed);
+        let (mut page, mut taken) = (before, self.head.taken.load(Relaxed));
+        if page == 0 || taken.saturating_add(bytes.len() as u64) > PAGE {
+            (page, taken) = (blank_page(inner, shared)?, 0);
+        }
+        let _: &FarMiddle = own_page(&self.directory, page)?;
+        shared.window.write(page * PAGE + taken, bytes)?;
+        self.head.names.store(page, Relaxed);
+        self.head.taken.store(taken + bytes.len() as u64, Relaxed);
+        shared.window.mark_dirty(self.page * PAGE, size_of::<u64>() * 4);
+        self.free_names(inner, shared, &BTreeSet::from([before]))?;
+        Ok(page * PAGE + taken)
+    }
+
+    /// Frees those of these pages of names that no entry needs any more.
+    pub(super) fn free_names(
+        &self,
+        inner: &mut Inner,
+        shared: &'a Shared,
+        pages: &BTreeSet<u64>,
+    ) -> Result<()> {
+        let mut unused = pages.clone();
+        [0, self.head.names.load(Relaxed)].iter().for_each(|page| _ = unused.remove(page));
+        for index in 1..=self.count() {
+            if unused.is_empty() {
+                break;
+            }
+            self.names_page(index)?.iter().for_each(|page| _ = unused.remove(page));
+        }
+        for page in unused {
+            let _: &FarMiddle = own_page(&self.directory, page)?;
+            inner.pages(shared)?.free(page, Kind::Meta)?;
+        }
+        Ok(())
+    }
+
+    /// The page of an entry's names, if it has any.
+    pub(super) fn names_page(&self, index: u32) -> Result<Option<u64>> {
+        let slot = self.slot(index)?.filter(|(slot, _)| slot.kind.load(Relaxed) == BY_NAME);
+        Ok(slot.map(|(slot, _)| slot.name.load(Relaxed) / PAGE))
+    }
+}
+
+/// Stores an entry; `name`: offset of its names.
+pub(super) fn put(shared: &Shared, (slot, at): (&FarSlot, u64), entry: Option<&FarEntry>, name: u64) {
+    let (mut id, mut lens, mut kind) = ([0; 16], (0, 0), 0);
+    match entry.map(|entry| &entry.target) {
+        Some(FarTarget::Object(of)) => (id, kind) = (*of, BY_ID),
+        Some(FarTarget::Name { resolver, name }) => {
+            (lens, kind) = ((resolver.len() as u8, (resolver.len() + name.len()) as u32), BY_NAME);
+        }
+        None => {}
+    }
+    let id = u128::from_le_bytes(id);
+    slot.id[0].store(id as u64, Relaxed);
+    slot.id[1].store((id >> 64) as u64, Relaxed);
+    slot.name.store(name, Relaxed);
+    slot.name_len.store(lens.1, Relaxed);
+    slot.resolver_len.store(lens.0, Relaxed);
+    slot.rights.store(entry.map_or(0, |entry| entry.rights.bits()), Relaxed);
+    slot.kind.store(kind, Relaxed);
+    if !Mutant::FarEntryUnmarked.is_on() {
+        shared.window.mark_dirty(at, size_of::<FarSlot>());
+    }
+}
+
+/// The page that a word of the table has, which gets one if it has none.
+fn linked(inner: &mut Inner, shared: &Shared, word: &AtomicU64, at: u64) -> Result<u64> {
+    match word.load(Relaxed) {
+        0 => {
+            let page = blank_page(inner, shared)?;
+            word.store(page, Relaxed);
+            shared.window.mark_dirty(at, size_of::<u64>());
+            Ok(page)
+        }
+        page => Ok(page),
+    }
+}
+
+fn blank_page(inner: &mut Inner, shared: &Shared) -> Result<u64> {
+    let page = meta_pages(inner, shared, 1)?;
+    shared.window.fill(page * PAGE, PAGE as usize, 0)?;
+    Ok(page)
+}
+
+/// The pages that the table has, and what is wrong in it: offsets, and what.
+pub(in super::super) fn check(directory: &Directory<'_>) -> (BTreeSet<u64>, Vec<(u64, String)>) {
+    let (mut pages, mut findings) = (BTreeSet::new(), Vec::new());
+    let mut say = |error: HeapError| match error {
+        HeapError::Damaged { offset, what } => findings.push((offset, what.to_owned())),
+        other => findings.push((0, other.to_string())),
+    };
+    let table = match Table::open(*directory) {
+        Ok(None) => return (pages, findings),
+        Ok(Some(table)) => table,
+        Err(error) => {
+            say(error);
+            return (pages, findings);
+        }
+    };
+    pages.insert(table.page);
+    let mut add = |page: u64| match page {
+        0 => false,
+        page => {
+            if !pages.insert(page) {
+                say(HeapError::Damaged {
+                    offset: page.saturating_mul(PAGE),
+                    what: "the table of other objects has a page twice",
+                });
+            }
+            if let Err(error) = own_page::<FarMiddle>(directory, page) {
+                say(error);
+            }
+            true
+        }
+    };
+    add(table.head.names.load(Relaxed));
+    let mut names = BTreeSet::new();
+    for middle in table.head.middles.iter().map(|word| word.load(Relaxed)).filter(|page| *page != 0) {
+        add(middle);
+        let Ok(leaves) = own_page::<FarMiddle>(directory, middle) else { continue };
+        leaves.leaves.iter().map(|word| word.load(Relaxed)).filter(|page| *page != 0).for_each(|leaf| {
+            add(leaf);
+        });
+    }
+    for index in 1..=table.count() {
+        match table.entry(index) {
+            Ok(_) => names.extend(table.names_page(index).ok().flatten()),
+            Err(error) => say(error),
+        }
+    }
+    pages.extend(names);
+    (pages, findings)
+}

@@ -1,0 +1,69 @@
+//! The heap of a transactional object: its bytes are those of every heap (FORMAT.md, section 9), and change as words of a transaction.
+//!
+//! A block's allocation byte is a byte of the transaction that allocates or frees it. So nobody else sees it before the commit, no line of the log has the byte
+//! of another transaction, and an abort, a conflict, a panic or a crash leaves nothing: there is no reservation that could be kept. Of pages, directory and roots a transaction makes its
+//! changes on copies ([`prepare`]), by the code of every heap, and stores the words that differ. In memory alone is where to look for a free block ([`hints`]), and that may be wrong: whatever
+//! it says is looked up in the transaction (docs/decisions/0051-transactional-heaps.md).
+//!
+//! Called by the transactions, which implement [`Words`].
+
+mod blocks;
+mod hints;
+mod prepare;
+mod roots;
+mod span;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use hints::Hints;
+
+use crate::error::Cause;
+
+/// Words of an object in a transaction.
+pub(crate) trait Words {
+    /// The word at this offset, a multiple of 8, as the transaction sees it.
+    ///
+    /// # Errors
+    /// A conflict; `Damaged` beyond the end of the object.
+    fn load(&mut self, offset: u64) -> Result<u64, Cause>;
+
+    /// Changes the word at this offset.
+    ///
+    /// # Errors
+    /// As for [`load`](Words::load).
+    fn store(&mut self, offset: u64, value: u64) -> Result<(), Cause>;
+
+    /// Changes the byte at this offset.
+    ///
+    /// # Errors
+    /// As for [`load`](Words::load).
+    fn store_byte(&mut self, offset: u64, value: u8) -> Result<(), Cause>;
+
+    /// The word as it is in memory just now, with the transaction's own changes, which does not rely on it; 0 beyond the end.
+    fn peek(&self, offset: u64) -> u64;
+}
+
+/// The heap of an object, as its transactions use it.
+pub(crate) struct WordHeap {
+    /// The object's own address, which its pointers have.
+    base: usize,
+    /// Bytes of the object.
+    len: usize,
+    hints: Hints,
+}
+
+impl WordHeap {
+    pub(crate) fn new(base: usize, len: usize) -> WordHeap {
+        WordHeap { base, len, hints: Hints::default() }
+    }
+
+    /// Offset of an address in the object, if it is one.
+    pub(crate) fn offset_of(&self, address: u64) -> Option<u64> {
+        let offset = address.wrapping_sub(self.base as u64);
+        (offset < self.len as u64).then_some(offset)
+    }
+
+    pub(crate) fn address_of(&self, offset: u64) -> u64 {
+        self.base as u64 + offset
+    }
+}

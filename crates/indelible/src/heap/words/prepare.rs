@@ -1,0 +1,67 @@
+//! A change of the heap's own data, made on copies and then stored word by word.
+
+use super::{WordHeap, Words};
+use crate::error::Cause;
+use crate::heap::copies::Copies;
+use crate::heap::directory::Directory;
+use crate::heap::error::{HeapError, Result};
+use crate::heap::layout::PAGE;
+use crate::heap::window::Window;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+impl WordHeap {
+    /// Makes a heap of a blank object, or takes in what the object got since it was used last.
+    pub(crate) fn open(&self, words: &mut impl Words) -> Result<(), Cause> {
+        self.prepare(words, |window| match Directory::open(&window) {
+            Ok(directory) => match directory.extend() {
+                // There is no room for a longer directory yet.
+                Ok(()) | Err(HeapError::Full { .. }) => Ok(()),
+                Err(error) => Err(error),
+            },
+            Err(HeapError::NotAHeap) => Directory::format(&window)?.reserve(),
+            Err(error) => Err(error),
+        })
+    }
+
+    /// Runs `change` on copies of the pages that it accesses, as the transaction sees them, and stores the words that it changed. If it fails, none.
+    pub(super) fn prepare<R>(
+        &self,
+        words: &mut impl Words,
+        change: impl Fn(Window) -> Result<R>,
+    ) -> Result<R, Cause> {
+        let base = NonNull::new(std::ptr::without_provenance_mut(self.base)).unwrap_or(NonNull::dangling());
+        let mut pages = BTreeMap::new();
+        loop {
+            let copies = Arc::new(Copies::of(&pages));
+            let result = change(Window::of_copies(base, self.len, copies.clone()));
+            if let Some(absent) = copies.absent() {
+                copy(words, &mut pages, absent)?;
+                continue;
+            }
+            let done = result?;
+            copies.changes().try_for_each(|(offset, word)| words.store(offset, word))?;
+            return Ok(done);
+        }
+    }
+}
+
+/// Adds copies of these pages, in one run with those of them that are there.
+fn copy(
+    words: &mut impl Words,
+    pages: &mut BTreeMap<u64, Vec<u64>>,
+    absent: Range<u64>,
+) -> Result<(), Cause> {
+    let end = |first: u64, run: &Vec<u64>| first + run.len() as u64 * 8 / PAGE;
+    let overlaps = |first: u64, run: &Vec<u64>| first < absent.end && end(first, run) > absent.start;
+    let old: Vec<u64> =
+        pages.iter().filter(|(first, run)| overlaps(**first, run)).map(|(first, _)| *first).collect();
+    let start = old.iter().copied().fold(absent.start, u64::min);
+    let end = old.iter().map(|first| end(*first, &pages[first])).fold(absent.end, u64::max);
+    old.iter().for_each(|first| drop(pages.remove(first)));
+    let run = (start * PAGE..end * PAGE).step_by(8).map(|offset| words.load(offset));
+    pages.insert(start, run.collect::<Result<_, Cause>>()?);
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! Far pointers by address: what a C program has for a [`Space`](crate::Space).
+//!
+//! Objects that pointers lead to are attached for reading, unless the process has them, and stay so until they are detached by their address.
+//! An attachment remembers where its entries lead until something is detached.
+
+#![allow(unsafe_code)]
+
+use super::Permission;
+use super::place::at;
+use super::registry::{Attachment, EPOCH, Link, attach, attached_by_id, find};
+use crate::error::{Cause, ErrorKind, FarError, HeapError, Result};
+use crate::far::{FarEntry, FarTarget, Rights};
+use crate::heap::built_in;
+use crate::pool::Pool;
+use crate::types::far::{index, offset, pack};
+use indelible_store::table::id_name;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+use std::sync::{PoisonError, RwLock};
+
+static POOLS: RwLock<Vec<Pool>> = RwLock::new(Vec::new());
+
+const FOLLOW: &str = "follow a far pointer from";
+const STORE: &str = "store a far pointer in";
+
+/// Has objects that far pointers lead to be looked for in a pool, behind those that were added before, until it is [removed](remove_pool).
+pub fn add_pool(pool: &Pool) {
+    POOLS.write().unwrap_or_else(PoisonError::into_inner).push(pool.clone());
+}
+
+/// Has no object be looked for in a pool any more. Objects that are attached stay so.
+pub fn remove_pool(pool: &Pool) {
+    POOLS.write().unwrap_or_else(PoisonError::into_inner).retain(|known| known.id() != pool.id());
+}
+
+/// The address that a far pointer leads to which lies in the object that has the address `home`; `len` bytes from there on are in the target's object.
+///
+/// # Errors
+/// `NotAttached`: `home` is in no object. `Dangling`: the pointer is null, its entry is not there, the object that it names is in no pool that was added, or ends before. Those of
+/// [`attach`] for reading.
+///
+/// # Safety
+/// As for [`malloc`](super::malloc).
+pub unsafe fn follow(home: *const u8, word: u64, len: usize) -> Result<NonNull<u8>> {
+    let attachment = find(FOLLOW, home.addr())?;
+    let (number, offset) = (index(word), offset(word));
+    if offset == 0 {
+        return Err(attachment.error(FOLLOW, FarError::Null));
+    }
+    let epoch = EPOCH.load(Ordering::Acquire);
+    let holds = |link: &Link| (offset as usize).checked_add(len).is_some_and(|end| end <= link.len);
+    let link = match number {
+        0 => Link { base: attachment.base, len: attachment.len(), epoch },
+        number => match attachment.link(number).filter(|link| link.epoch == epoch && holds(link)) {
+            Some(link) => link,
+            None => {
+                // SAFETY: the caller's promise.
+                let entry = unsafe { at(home) }?.heap.far_entry(number);
+                let entry = entry.map_err(|error| attachment.error(FOLLOW, Cause::Heap(error)))?;
+                let target = find(FOLLOW, reach(&attachment, &entry)?.addr().get())?;
+                let link = Link { base: target.base, len: target.len(), epoch };
+                attachment.set_link(number, link);
+                link
+            }
+        },
+    };
+    match holds(&link) {
+        // SAFETY: within the object.
+        true => Ok(unsafe { link.base.add(offset as usize) }),
+        false => {
+            let target = format!("of entry {number}");
+            Err(attachment.error(FOLLOW, FarError::Beyond { target, offset, needed: len, len: link.len }))
+        }
+    }
+}
+
+/// First byte of the object that an entry leads to, which is attached for reading if it is not.
+fn reach(home: &Attachment, entry: &FarEntry) -> Result<NonNull<u8>> {
+    let pools = POOLS.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let missing =
+        || home.error(FOLLOW, FarError::NoObject { target: entry.target.to_string(), pools: pools.len() });
+    let target = match &entry.target {
+        FarTarget::Object(id) => Some(*id),
+        FarTarget::Name { resolver, name } => match built_in(&pools, resolver, name)? {
+            Some(Some(FarTarget::Object(id))) => Some(id),
+            _ => None,
+        },
+    };
+    let id = target.ok_or_else(missing)?;
+    if let Some(base) = attached_by_id(&id) {
+        return Ok(base);
+    }
+    for pool in &pools {
+        match attach(pool, &id_name(&id), Permission::Read, b"") {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            attached => return attached,
+        }
+    }
+    Err(missing())
+}
+
+/// A far pointer, for the object that has the address `home`, to the address `target` in the same object or another one that is attached: through an entry that is found or added
+/// (S2.12). The next psync of `home`'s object makes the entry durable together with the pointer.
+///
+/// # Errors
+/// `NotAttached`: one of them is in no object. `NotAHeap`, `HeapFull`, `ReadOnly`, `Damaged`: of `home`'s. `Dangling`: nothing can be pointed at that is the first byte of an object.
+///
+/// # Safety
+/// As for [`malloc`](super::malloc).
+pub unsafe fn store(home: *const u8, target: *const u8, rights: Rights) -> Result<u64> {
+    let (attachment, to) = (find(STORE, home.addr())?, find(STORE, target.addr())?);
+    let offset = (target.addr() - to.start()) as u64;
+    if offset == 0 {
+        return Err(attachment.error(STORE, FarError::Null));
+    }
+    if attachment.start() == to.start() {
+        return Ok(pack(0, offset));
+    }
+    // SAFETY: the caller's promise.
+    let place = unsafe { at(home) }?;
+    let entry = FarEntry { target: FarTarget::Object(to.id), rights };
+    let mut number = place.heap.far_index(&entry);
+    if matches!(number, Err(HeapError::Full { .. })) {
+        // Grows, if it may.
+        let room =
+            place.heap.malloc_in(place.attachment, 4 * 4096).map_err(|error| place.failed(STORE, error))?;
+        // SAFETY: a block that nobody knows of.
+        unsafe { place.heap.free(room.addr().get()) }.map_err(|error| place.failed(STORE, error))?;
+        number = place.heap.far_index(&entry);
+    }
+    Ok(pack(place.done(STORE, number)?, offset))
+}

@@ -1,0 +1,123 @@
+//! Values that were reached.
+
+#![allow(unsafe_code)]
+
+use super::attached::Attached;
+use super::{FOLLOW, Space};
+use crate::error::{FarError, Result};
+use crate::far::{Far, Rights};
+use crate::plain::Plain;
+use std::fmt;
+use std::ops::Deref;
+
+/// A value in an object of a [`Space`], from which pointers can be followed that lie in it.
+pub struct At<'s, T> {
+    space: &'s Space,
+    home: &'s Attached,
+    value: &'s T,
+}
+
+impl<'s, T> At<'s, T> {
+    pub(super) fn of(space: &'s Space, home: &'s Attached, value: &'s T) -> Self {
+        At { space, home, value }
+    }
+
+    /// The value, borrowed for as long as the space is.
+    #[must_use]
+    #[inline]
+    pub fn value(&self) -> &'s T {
+        self.value
+    }
+
+    /// ID of the object that it lies in.
+    #[must_use]
+    pub fn object(&self) -> [u8; 16] {
+        self.home.id
+    }
+
+    /// Its place in its object, as a pointer within that.
+    #[must_use]
+    pub fn here(&self) -> Far<T> {
+        let offset = std::ptr::from_ref(self.value).addr() - self.home.now().base();
+        Far::own(offset as u64).unwrap_or_default()
+    }
+
+    /// The value that a pointer leads to which lies in the same object as this value. `None`: the pointer is null.
+    ///
+    /// # Errors
+    /// As for [`Space::get`].
+    #[inline]
+    pub fn follow<U: Plain>(&self, pointer: Far<U>) -> Result<Option<At<'s, U>>> {
+        if pointer.is_null() {
+            return Ok(None);
+        }
+        At::new(self.space, self.home, pointer).map(Some)
+    }
+}
+
+impl<'s, T: Plain> At<'s, T> {
+    #[inline]
+    pub(super) fn new(space: &'s Space, home: &'s Attached, pointer: Far<T>) -> Result<Self> {
+        let (index, offset) = (pointer.index(), pointer.offset());
+        if offset == 0 {
+            return Err(home.error(FOLLOW, FarError::Null));
+        }
+        if index == 0 {
+            return At::within(space, home, home, home.range, offset);
+        }
+        let link = match home.links.get(index as usize) {
+            Some(link) => link,
+            None => space.look_up(home, index)?,
+        };
+        if !link.rights.has(Rights::READ) {
+            Space::expect(home, index, link.rights, Rights::READ, "loads")?;
+        }
+        match space.attached.get(link.target as usize) {
+            Some(target) => At::within(space, home, target, link.range, offset),
+            None => Err(home.error(FOLLOW, FarError::NotHere(index.to_string()))),
+        }
+    }
+
+    #[inline]
+    fn within(
+        space: &'s Space,
+        home: &'s Attached,
+        target: &'s Attached,
+        range: super::place::Range,
+        offset: u64,
+    ) -> Result<Self> {
+        // SAFETY: the range of an object of the space, which is shared for 's.
+        match unsafe { range.value::<T>(offset) } {
+            Ok(value) => Ok(At { space, home: target, value }),
+            // It may have grown since.
+            // SAFETY: as above.
+            Err(_) => match unsafe { target.now().value::<T>(offset) } {
+                Ok(value) => Ok(At { space, home: target, value }),
+                Err(why) => Err(Space::no_value::<T>(home, target, offset, why)),
+            },
+        }
+    }
+}
+
+impl<T> Clone for At<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for At<'_, T> {}
+
+impl<T> Deref for At<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        self.value
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for At<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}

@@ -1,0 +1,144 @@
+//! An object of a space: attached for writing with its heap, or for reading.
+
+use super::place::Range;
+use super::slots::Slots;
+use crate::error::{Cause, Error, ErrorKind, FarError, Result};
+use crate::far::{FarEntry, FarTarget, Rights};
+use crate::heap::{Heap, ReadHeap};
+use crate::object::ReadObject;
+
+pub(super) struct Attached {
+    pub(super) id: [u8; 16],
+    pub(super) content: Content,
+    /// Objects that entries of this one lead to, by their numbers: as far as pointers were followed.
+    pub(super) links: Slots<Link>,
+    /// Bytes when it was attached; a heap may have more by now.
+    pub(super) range: Range,
+}
+
+pub(super) enum Content {
+    Writing {
+        heap: Box<Heap>,
+        /// Why safe code must not store to it by far pointers, if there is a reason.
+        fixed: Option<String>,
+    },
+    Reading(ReadHeap),
+    /// An object without a heap, and so without entries.
+    Bare(ReadObject),
+}
+
+/// An entry that was looked up.
+pub(super) struct Link {
+    pub(super) range: Range,
+    /// The number of the object in the space.
+    pub(super) target: u32,
+    pub(super) rights: Rights,
+}
+
+/// First bytes of a heap.
+fn is_heap(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"PMO-HEAP")
+}
+
+impl Attached {
+    pub(super) fn reading(object: ReadObject) -> Result<Attached> {
+        let gone = || object.error("follow a far pointer to", Cause::Detached);
+        let id = object.id().ok_or_else(gone)?;
+        let range = Range::new(object.as_ptr(), object.len());
+        let content = match is_heap(object.as_slice()) {
+            true => Content::Reading(ReadHeap::open(object)?),
+            false => Content::Bare(object),
+        };
+        Ok(Attached { id, content, links: Slots::new(), range })
+    }
+
+    pub(super) fn writing(heap: Heap) -> Result<Attached> {
+        let (id, range) = (heap.attached().id()?, range_of(&heap));
+        let fixed = why_fixed(&heap)?;
+        let content = Content::Writing { heap: Box::new(heap), fixed };
+        Ok(Attached { id, content, links: Slots::new(), range })
+    }
+
+    /// All bytes that it has now.
+    pub(super) fn now(&self) -> Range {
+        match &self.content {
+            Content::Writing { heap, .. } => range_of(heap),
+            Content::Reading(_) | Content::Bare(_) => self.range,
+        }
+    }
+
+    pub(super) fn entry(&self, index: u32) -> Result<FarEntry> {
+        match &self.content {
+            Content::Writing { heap, .. } => heap.far_entry(index),
+            Content::Reading(heap) => heap.far_entry(index),
+            Content::Bare(object) => {
+                let missing = crate::error::HeapError::FarMissing { index };
+                Err(object.error("look up a far pointer of", Cause::Heap(missing)))
+            }
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        match &self.content {
+            Content::Writing { heap, .. } => heap.attached().name(),
+            Content::Reading(heap) => heap.object().name(),
+            Content::Bare(object) => object.name(),
+        }
+    }
+
+    pub(super) fn error(&self, operation: &'static str, error: FarError) -> Error {
+        let cause = Cause::Far(error);
+        match &self.content {
+            Content::Writing { heap, .. } => heap.attached().error(operation, cause),
+            Content::Reading(heap) => heap.object().error(operation, cause),
+            Content::Bare(object) => object.error(operation, cause),
+        }
+    }
+
+    /// The heap, to be stored to.
+    pub(super) fn heap_mut(&mut self, operation: &'static str) -> Result<&mut Heap> {
+        let reading = self.error(operation, FarError::Reading(shown(&self.id)));
+        match &mut self.content {
+            Content::Writing { heap, .. } => Ok(heap),
+            Content::Reading(_) | Content::Bare(_) => Err(reading),
+        }
+    }
+
+    /// As [`heap_mut`](Attached::heap_mut), where any bytes of blocks may be stored to.
+    pub(super) fn free_heap_mut(&mut self, operation: &'static str) -> Result<&mut Heap> {
+        if let Content::Writing { fixed: Some(why), .. } = &self.content {
+            return Err(self.error(operation, FarError::Fixed(why.clone())));
+        }
+        self.heap_mut(operation)
+    }
+}
+
+fn range_of(heap: &Heap) -> Range {
+    Range::new(heap.attached().as_ptr(), heap.attached().len())
+}
+
+/// An ID for people.
+pub(super) fn shown(id: &[u8; 16]) -> String {
+    FarTarget::Object(*id).to_string()
+}
+
+/// Why values of some root may have addresses in them, which safe code must not overwrite. In a position-independent object no such root is made.
+fn why_fixed(heap: &Heap) -> Result<Option<String>> {
+    if !heap.attached().is_position_independent() {
+        return Ok(Some("the object is not position-independent".to_owned()));
+    }
+    for root in heap.all_roots()? {
+        let Some(of) = root.description() else {
+            return Ok(Some(format!("root {:?} has no description", root.name)));
+        };
+        if let Some(part) = of.with_addresses() {
+            return Ok(Some(format!("root {:?} has a {part}", root.name)));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a pool does not have the object.
+pub(super) fn is_elsewhere(error: &Error) -> bool {
+    error.kind() == ErrorKind::NotFound
+}

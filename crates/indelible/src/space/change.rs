@@ -1,0 +1,224 @@
+//! Stores in a space.
+
+#![allow(unsafe_code)]
+
+use super::attached::{Content, shown};
+use super::place::Range;
+use super::{FOLLOW, Space};
+use crate::error::{FarError, Result};
+use crate::far::{Far, FarEntry, FarTarget, Rights};
+use crate::heap::{Compacted, Heap};
+use crate::plain::Plain;
+use indelible_store::Mutant;
+
+const STORE: &str = "store by a far pointer to";
+
+impl Space {
+    /// A pointer for the object `home` to what `pointer` leads to in the object `target`: itself, or through an entry of `home` that is found or added (S2.12). The
+    /// next psync of `home` makes the entry durable together with pointers through it. `target` need not be in the space.
+    ///
+    /// # Errors
+    /// As for [`Heap::far_index`]; `NotAttached`: `home` is not in the space. `ReadOnly`: it is attached for reading. `Unsuitable`: `pointer` does not lead into the object that has it.
+    pub fn far<T>(
+        &mut self,
+        home: &[u8; 16],
+        target: &[u8; 16],
+        pointer: Far<T>,
+        rights: Rights,
+    ) -> Result<Far<T>> {
+        let attached = self.here_mut(home, "store a far pointer in")?;
+        if pointer.index() != 0 {
+            let why = "the pointer leads through an entry of another object".to_owned();
+            return Err(
+                attached.error("store a far pointer in", FarError::Name { target: shown(target), why })
+            );
+        }
+        if home == target || pointer.is_null() {
+            return Ok(pointer);
+        }
+        let entry = FarEntry { target: FarTarget::Object(*target), rights };
+        self.far_by(home, &entry, pointer)
+    }
+
+    /// As [`far`](Space::far), through an entry for whatever object it names, also by a name that is looked up when the pointer is followed.
+    ///
+    /// # Errors
+    /// As for [`far`](Space::far).
+    pub fn far_by<T>(&mut self, home: &[u8; 16], entry: &FarEntry, pointer: Far<T>) -> Result<Far<T>> {
+        let attached = self.here_mut(home, "store a far pointer in")?;
+        let index = attached.heap_mut("store a far pointer in")?.far_index(entry)?;
+        Ok(Far::new(index, pointer.offset()).unwrap_or_default())
+    }
+
+    /// Has an entry of an object lead elsewhere, and with it all pointers through it: see [`Heap::retarget`].
+    ///
+    /// # Errors
+    /// As for [`Heap::retarget`]; `NotAttached`, `ReadOnly`.
+    pub fn retarget(&mut self, home: &[u8; 16], index: u32, entry: &FarEntry) -> Result<()> {
+        self.here_mut(home, "change")?
+            .heap_mut("change an entry for another object of")?
+            .retarget(index, entry)?;
+        if !Mutant::FarCacheKept.is_on() {
+            self.forget();
+        }
+        Ok(())
+    }
+
+    /// Takes entries of an object away that no pointer needs: see [`Heap::compact_far`].
+    ///
+    /// # Errors
+    /// As for [`Heap::compact_far`]; `NotAttached`, `ReadOnly`.
+    pub fn compact(&mut self, home: &[u8; 16]) -> Result<Compacted> {
+        let done = self
+            .here_mut(home, "compact")?
+            .heap_mut("compact the entries for other objects of")?
+            .compact_far();
+        self.forget();
+        done
+    }
+
+    /// A new value in an object, and where it is: the next psync makes it durable. Nothing else refers to it: store the pointer.
+    ///
+    /// # Errors
+    /// `HeapFull`; `Unsuitable`: safe code stores by far pointers only in position-independent objects, whose roots are described and have no addresses in them;
+    /// `NotAttached`, `ReadOnly`.
+    pub fn create<T: Plain>(&mut self, home: &[u8; 16], value: T) -> Result<Far<T>> {
+        let attached = self.here_mut(home, STORE)?;
+        let heap = attached.free_heap_mut(STORE)?;
+        let block = heap.aligned_block(align_of::<T>().max(16), size_of::<T>().max(1))?;
+        let offset = (block.addr().get() - heap.attached().as_ptr().addr()) as u64;
+        let stored = block.addr().get()..block.addr().get() + size_of::<T>();
+        heap.stored(&[stored]);
+        let range = attached.now();
+        // SAFETY: a block of an object whose values have no invariants beyond their bits; the space is borrowed exclusively.
+        let at = unsafe { range.value_mut::<T>(offset) };
+        match at {
+            Ok(at) => *at = value,
+            Err(why) => return Err(Space::no_value::<T>(attached, attached, offset, why)),
+        }
+        Ok(Far::own(offset).unwrap_or_default())
+    }
+
+    /// The value that a pointer leads to which lies in the object `home`, to be stored to.
+    ///
+    /// # Errors
+    /// As for [`get`](Space::get) and [`create`](Space::create). `ReadOnly`: the entry does not ask for stores, or the object is attached for reading
+    /// ([`upgrade`](Space::upgrade)). `NotABlock`, `BadSize`: it does not lie in one block of the heap.
+    pub fn get_mut<T: Plain>(&mut self, home: &[u8; 16], pointer: Far<T>) -> Result<&mut T> {
+        let (target, offset) = self.target(home, pointer)?;
+        let attached = self.here_mut(&target, FOLLOW)?;
+        let range = attached.now();
+        if let Err(why) = beyond::<T>(range, offset) {
+            return Err(Space::no_value::<T>(attached, attached, offset, why));
+        }
+        let heap = attached.free_heap_mut(STORE)?;
+        let address = range.base() + offset as usize;
+        heap.expect_block(address, size_of::<T>())?;
+        let stored = address..address + size_of::<T>();
+        heap.stored(&[stored]);
+        // SAFETY: a block of an object whose values have no invariants beyond their bits; the space is borrowed exclusively.
+        match unsafe { range.value_mut(offset) } {
+            Ok(value) => Ok(value),
+            Err(why) => Err(Space::no_value::<T>(attached, attached, offset, why)),
+        }
+    }
+
+    /// Frees the block that a pointer leads to which lies in the object `home`. Pointers to it dangle from then on: they lead to whatever comes there.
+    ///
+    /// # Errors
+    /// As for [`get_mut`](Space::get_mut); `NotABlock`: it is not the first byte of a block, or the one of a root.
+    pub fn free<T: Plain>(&mut self, home: &[u8; 16], pointer: Far<T>) -> Result<()> {
+        let (target, offset) = self.target(home, pointer)?;
+        let attached = self.here_mut(&target, FOLLOW)?;
+        let range = attached.now();
+        if let Err(why) = beyond::<T>(range, offset) {
+            return Err(Space::no_value::<T>(attached, attached, offset, why));
+        }
+        let heap = attached.free_heap_mut(STORE)?;
+        let address = range.base() + offset as usize;
+        heap.expect_no_root(address)?;
+        // SAFETY: a block of an object in which nothing owns a block but its root; the space is borrowed exclusively, so that nobody refers to it.
+        unsafe { heap.free(std::ptr::with_exposed_provenance_mut(address)) }
+    }
+
+    /// ID of the object and the offset in it that a pointer leads to, if its entry asks for stores.
+    fn target<T>(&self, home: &[u8; 16], pointer: Far<T>) -> Result<([u8; 16], u64)> {
+        let attached = self.here(home, FOLLOW)?;
+        let (index, offset) = (pointer.index(), pointer.offset());
+        if offset == 0 {
+            return Err(attached.error(FOLLOW, FarError::Null));
+        }
+        if index == 0 {
+            return Ok((*home, offset));
+        }
+        let link = match attached.links.get(index as usize) {
+            Some(link) => link,
+            None => self.look_up(attached, index)?,
+        };
+        Space::expect(attached, index, link.rights, Rights::WRITE, "stores")?;
+        let missing = || attached.error(FOLLOW, FarError::NotHere(index.to_string()));
+        Ok((self.attached.get(link.target as usize).ok_or_else(missing)?.id, offset))
+    }
+
+    /// The value of the root `name` of an object that is attached for writing, to be stored to.
+    ///
+    /// # Errors
+    /// As for [`Heap::root_mut`]; `NotAttached`, `ReadOnly`.
+    pub fn root_mut<T: Plain + for<'h> crate::Persist<'h>>(
+        &mut self,
+        home: &[u8; 16],
+        name: &str,
+    ) -> Result<&mut T> {
+        self.here_mut(home, "use a root of")?.heap_mut("use a root of")?.root_mut(name)
+    }
+
+    /// As [`root_mut`](Space::root_mut); makes the root with `value` if there is none.
+    ///
+    /// # Errors
+    /// As for [`Heap::root_or_insert_with`]; `NotAttached`, `ReadOnly`.
+    pub fn root_or_insert<T: Plain + for<'h> crate::Persist<'h>>(
+        &mut self,
+        home: &[u8; 16],
+        name: &str,
+        value: T,
+    ) -> Result<&mut T> {
+        self.here_mut(home, "use a root of")?.heap_mut("use a root of")?.root_or_insert_with(name, |_| value)
+    }
+
+    /// Makes all stores to an object durable, as one step.
+    ///
+    /// # Errors
+    /// As for [`Heap::psync`]; `NotAttached`, `ReadOnly`.
+    pub fn psync(&mut self, home: &[u8; 16]) -> Result<()> {
+        self.here_mut(home, "psync")?.heap_mut("psync")?.psync()
+    }
+
+    /// Makes all stores to objects of the space durable: those of one pool as one step, the pools one after the other, in the order in which their first object came.
+    /// After a power failure in between, a pointer into a later pool may lead to bytes that were never stored, or to nothing: psync what pointers lead to first.
+    ///
+    /// # Errors
+    /// As for [`psync_all`](crate::psync_all): the pools before the one that failed have theirs.
+    pub fn psync_all(&mut self) -> Result<()> {
+        let heaps = self.attached.iter_mut().filter_map(|attached| match &mut attached.content {
+            Content::Writing { heap, .. } => Some(&mut **heap),
+            Content::Reading(_) | Content::Bare(_) => None,
+        });
+        let mut pools: Vec<(std::path::PathBuf, Vec<&mut Heap>)> = Vec::new();
+        for heap in heaps {
+            let path = heap.attached().pool_path().to_owned();
+            match pools.iter_mut().find(|(known, _)| *known == path) {
+                Some((_, of_pool)) => of_pool.push(heap),
+                None => pools.push((path, vec![heap])),
+            }
+        }
+        pools.iter_mut().try_for_each(|(_, heaps)| Heap::psync_all(heaps, &mut []))
+    }
+}
+
+/// Whether a value lies within an object.
+fn beyond<T>(range: Range, offset: u64) -> Result<(), super::NoValue> {
+    match offset.checked_add(size_of::<T>() as u64).is_some_and(|end| end <= range.len() as u64) {
+        true => Ok(()),
+        false => Err(super::NoValue::Beyond),
+    }
+}

@@ -1,0 +1,142 @@
+//! The objects that others lead to by far pointers, and pointers that lead nowhere.
+
+use super::attached::{Attached, Content, shown};
+use super::{FOLLOW, Space};
+use crate::error::{Error, FarError, Result};
+use crate::far::FarEntry;
+use crate::heap::FarPointer;
+use crate::pool::{Pool, Stat};
+use indelible_store::Mutant;
+use indelible_store::table::id_name;
+use std::collections::{BTreeMap, HashSet, VecDeque};
+
+/// An object that was reached.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Reachable {
+    /// Its ID.
+    pub id: [u8; 16],
+    /// Its name.
+    pub name: String,
+    /// Its pool.
+    pub pool: Pool,
+}
+
+/// An entry, or a pointer, that leads nowhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Dangling {
+    /// Number of the entry, and where that leads; `None`: the pointer leads into its own object, or its entry is not in use.
+    pub entry: Option<(u32, FarEntry)>,
+    /// The pointer, if it is one of a described value.
+    pub pointer: Option<FarPointer>,
+    /// The reason.
+    pub what: String,
+}
+
+impl Attached {
+    fn entries(&self) -> Result<Vec<(u32, FarEntry)>> {
+        match &self.content {
+            Content::Writing { heap, .. } => heap.far_entries(),
+            Content::Reading(heap) => heap.far_entries(),
+            Content::Bare(_) => Ok(Vec::new()),
+        }
+    }
+}
+
+impl Space {
+    /// The objects with these IDs, and, with `closed`, all that entries of them lead to, through any number of objects: each once, in the order in which they are reached. All are
+    /// attached for reading from then on, unless the space has them.
+    ///
+    /// # Errors
+    /// `Dangling`: an object is in none of the pools. Those of [`get`](Space::get).
+    pub fn reachable(&self, ids: &[[u8; 16]], closed: bool) -> Result<Vec<Reachable>> {
+        let (mut reached, mut seen) = (Vec::new(), HashSet::new());
+        let mut pending: VecDeque<[u8; 16]> = ids.iter().copied().collect();
+        while let Some(id) = pending.pop_front() {
+            if !seen.insert(id) {
+                continue;
+            }
+            let missing =
+                || Error::new("reach", FarError::NoObject { target: shown(&id), pools: self.pools.len() });
+            let (pool, stat) = self.find(&id)?.ok_or_else(missing)?;
+            reached.push(Reachable { id, name: stat.name, pool });
+            if !closed || (Mutant::FarClosureShort.is_on() && !ids.contains(&id)) {
+                continue;
+            }
+            let (_, attached) = self.reach(&id)?.ok_or_else(missing)?;
+            for (_, entry) in attached.entries()? {
+                let target = self.resolve(attached, &entry.target)?;
+                if self.find(&target)?.is_none() {
+                    let (target, pools) = (entry.target.to_string(), self.pools.len());
+                    return Err(attached.error(FOLLOW, FarError::NoObject { target, pools }));
+                }
+                pending.push_back(target);
+            }
+        }
+        Ok(reached)
+    }
+
+    /// The first pool that has an object, and what it says of it.
+    fn find(&self, id: &[u8; 16]) -> Result<Option<(Pool, Stat)>> {
+        for pool in &self.pools {
+            match pool.stat(&id_name(id)) {
+                Ok(stat) => return Ok(Some((pool.clone(), stat))),
+                Err(error) if super::is_elsewhere(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The entries of an object that lead to no object of the pools, and the pointers of its described values that lead beyond an object, or through entries that are not
+    /// in use. Pointers in blocks that only other objects lead to are not looked at. Attaches the object for reading, unless the space has it, and no other.
+    ///
+    /// # Errors
+    /// `Dangling`: the object itself is in none of the pools. `Damaged`: its heap is.
+    pub fn dangling(&mut self, id: &[u8; 16]) -> Result<Vec<Dangling>> {
+        self.attach_read(id)?;
+        let pointers = match &mut self.here_mut(id, "check")?.content {
+            Content::Writing { heap, .. } => heap.far_pointers()?,
+            Content::Reading(heap) => heap.far_pointers()?,
+            Content::Bare(_) => return Ok(Vec::new()),
+        };
+        let attached = self.here(id, "check")?;
+        let own = attached.now().len() as u64;
+        let (mut sizes, mut dangling) = (BTreeMap::new(), Vec::new());
+        for (index, entry) in attached.entries()? {
+            match self.size_of(attached, &entry) {
+                Ok(size) => drop(sizes.insert(index, (entry, Some(size)))),
+                Err(error) => {
+                    let what = error.to_string();
+                    dangling.push(Dangling { entry: Some((index, entry.clone())), pointer: None, what });
+                    sizes.insert(index, (entry, None));
+                }
+            }
+        }
+        for pointer in pointers {
+            let (index, offset) = (pointer.to.index(), pointer.to.offset());
+            let (entry, what) = match (index, sizes.get(&index)) {
+                (0, _) if (1..own).contains(&offset) => continue,
+                (0, _) => (None, format!("it leads to byte {offset:#x}, and the object has {own:#x}")),
+                (_, None) => (None, format!("its entry {index} is not in use")),
+                (_, Some((entry, Some(size)))) if offset >= *size || offset == 0 => {
+                    let what =
+                        format!("it leads to byte {offset:#x} of {}, which has {size:#x}", entry.target);
+                    (Some((index, entry.clone())), what)
+                }
+                // Said of its entry, or right.
+                (_, Some(_)) => continue,
+            };
+            dangling.push(Dangling { entry, pointer: Some(pointer), what });
+        }
+        Ok(dangling)
+    }
+
+    /// Bytes of the object that an entry leads to.
+    fn size_of(&self, home: &Attached, entry: &FarEntry) -> Result<u64> {
+        let id = self.resolve(home, &entry.target)?;
+        let missing = || FarError::NoObject { target: entry.target.to_string(), pools: self.pools.len() };
+        Ok(self.find(&id)?.ok_or_else(|| home.error(FOLLOW, missing()))?.1.size)
+    }
+}

@@ -1,0 +1,324 @@
+//! A space of objects: far pointers are followed in it, through any number of objects and pools (S2.9 to S2.12).
+//!
+//! Modules: `place` (bytes in memory), `slots` (what is known, by number), `attached` (an object of the space), `resolve` (the object that an entry names), `at` (values that
+//! were reached), `change` (stores), `closure` (what is
+//! reached, and what is not).
+
+mod at;
+mod attached;
+mod change;
+mod closure;
+mod place;
+mod resolve;
+mod slots;
+
+pub use at::At;
+pub use closure::{Dangling, Reachable};
+pub use resolve::Resolver;
+
+use crate::error::{Error, FarError, Result};
+use crate::far::{Far, Rights};
+use crate::heap::{Heap, HeapOptions};
+use crate::plain::{Plain, frozen};
+use crate::pool::Pool;
+use attached::{Attached, Content, Link, is_elsewhere, shown};
+use indelible_store::table::id_name;
+use place::NoValue;
+use slots::Slots;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Pools, and objects of them that are attached: far pointers are followed from one to the next.
+///
+/// An object that a pointer leads to is attached for reading when it is first reached, in the first of the [pools](Space::add) that has one with its ID, and
+/// stays attached until it is [taken out](Space::remove). Objects that are to be stored to are attached by [`attach`](Space::attach). The space has them for itself: what a pointer
+/// leads to is borrowed as the space is, so that nobody stores to what somebody reads.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// use indelible::{CreateOptions, Far, Persist, Plain, Pool, Rights, Space};
+///
+/// #[derive(Plain, Persist)]
+/// #[repr(C)]
+/// struct Node {
+///     value: u64,
+///     #[persist(target)]
+///     next: Far<Node>,
+/// }
+///
+/// let pools = ["a.pmo", "b.pmo"].map(|name| Pool::format(dir.path().join(name), 16 << 20).unwrap());
+/// let mut space = Space::new();
+/// let mut ids = Vec::new();
+/// for pool in &pools {
+///     space.add(pool);
+///     pool.create_with("list", &CreateOptions::new(1 << 20).position_independent(true))?;
+///     ids.push(space.attach(pool, "list")?);
+/// }
+/// // A node in the second object, and a pointer to it in the first.
+/// let last = space.create(&ids[1], Node { value: 2, next: Far::null() })?;
+/// let next = space.far(&ids[0], &ids[1], last, Rights::READ)?;
+/// space.root_or_insert(&ids[0], "first", Node { value: 1, next })?;
+/// space.psync_all()?;
+///
+/// let first = space.root::<Node>(&ids[0], "first")?;
+/// let second = first.follow(first.next)?.expect("there is one more");
+/// assert_eq!((first.value, second.value), (1, 2));
+/// assert!(second.follow(second.next)?.is_none());
+/// # Ok(()) }
+/// ```
+///
+/// Nothing that was reached outlives a change:
+///
+/// ```compile_fail,E0502
+/// # fn example(space: &mut indelible::Space, id: &[u8; 16], far: indelible::Far<u64>) -> indelible::Result<()> {
+/// let seen = space.get(id, far)?;
+/// *space.get_mut(id, far)? = 7; // error: `space` is borrowed
+/// println!("{}", *seen);
+/// # Ok(()) }
+/// ```
+pub struct Space {
+    pools: Vec<Pool>,
+    resolvers: BTreeMap<String, Box<dyn Resolver>>,
+    attached: Slots<Attached>,
+    /// Numbers of those, by ID, and how many there are. Objects are attached under this lock, so that none is twice.
+    numbers: Mutex<HashMap<[u8; 16], u32>>,
+}
+
+const FOLLOW: &str = "follow a far pointer from";
+
+impl Space {
+    /// A space without pools.
+    #[must_use]
+    pub fn new() -> Self {
+        let (attached, numbers) = (Slots::new(), Mutex::default());
+        Space { pools: Vec::new(), resolvers: BTreeMap::new(), attached, numbers }
+    }
+
+    /// Has objects be looked for in a pool, after those that were added before. If several have an object with the same ID, as after
+    /// [`copy`](Pool::move_to)s that were cut short or in restored pools, the first counts.
+    pub fn add(&mut self, pool: &Pool) {
+        self.pools.push(pool.clone());
+        self.forget();
+    }
+
+    /// The pools, in the order in which they are looked through.
+    #[must_use]
+    pub fn pools(&self) -> &[Pool] {
+        &self.pools
+    }
+
+    fn numbers(&self) -> MutexGuard<'_, HashMap<[u8; 16], u32>> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The object with this ID, which is attached for reading if it is not in the space.
+    fn reach(&self, id: &[u8; 16]) -> Result<Option<(u32, &Attached)>> {
+        let mut numbers = self.numbers();
+        if let Some(number) = numbers.get(id) {
+            return Ok(self.attached.get(*number as usize).map(|attached| (*number, attached)));
+        }
+        let name = id_name(id);
+        for pool in &self.pools {
+            match pool.attach_read(&name) {
+                Ok(object) => {
+                    let number = numbers.len() as u32;
+                    let attached = self.attached.set(number as usize, Attached::reading(object)?);
+                    numbers.insert(*id, number);
+                    return Ok(attached.map(|attached| (number, attached)));
+                }
+                Err(error) if is_elsewhere(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// An object of the space.
+    fn here(&self, id: &[u8; 16], operation: &'static str) -> Result<&Attached> {
+        let number = self.numbers().get(id).copied();
+        let found = number.and_then(|number| self.attached.get(number as usize));
+        found.ok_or_else(|| Error::new(operation, FarError::NotHere(shown(id))))
+    }
+
+    fn here_mut(&mut self, id: &[u8; 16], operation: &'static str) -> Result<&mut Attached> {
+        let number = self.numbers().get(id).copied();
+        let found = number.and_then(|number| self.attached.get_mut(number as usize));
+        found.ok_or_else(|| Error::new(operation, FarError::NotHere(shown(id))))
+    }
+
+    /// Attaches an object for reading, unless it is in the space.
+    ///
+    /// # Errors
+    /// `Dangling`: no pool has it; and as for [`Pool::attach_read`].
+    pub fn attach_read(&self, id: &[u8; 16]) -> Result<()> {
+        let missing = || FarError::NoObject { target: shown(id), pools: self.pools.len() };
+        self.reach(id)?.map(drop).ok_or_else(|| Error::new("attach", missing()))
+    }
+
+    /// Attaches an object for writing, and opens its heap, or makes one if the object is blank; returns its ID. The heap grows when it is full. The pool need not be one of
+    /// those that are looked through.
+    ///
+    /// # Errors
+    /// As for [`Pool::attach`] and [`Heap::open_or_format`]; `Exists`: it is in the space already.
+    pub fn attach(&mut self, pool: &Pool, name: &str) -> Result<[u8; 16]> {
+        let object = pool.attach_as(name, b"", true)?;
+        self.insert(Heap::open_or_format_with(object, HeapOptions::new().grow(true))?)
+    }
+
+    /// Adds a heap whose object is attached for writing; returns the object's ID. [`remove`](Space::remove) gives it back.
+    ///
+    /// # Errors
+    /// `Exists`: the object is in the space already. The heap is dropped. `Damaged`.
+    pub fn insert(&mut self, heap: Heap) -> Result<[u8; 16]> {
+        let attached = Attached::writing(heap)?;
+        let id = attached.id;
+        let number = self.numbers().len() as u32;
+        if self.numbers().contains_key(&id) {
+            return Err(attached.error("add to a space", FarError::Here(shown(&id))));
+        }
+        self.attached.set(number as usize, attached);
+        self.numbers().insert(id, number);
+        self.forget();
+        Ok(id)
+    }
+
+    /// Takes an object out of the space: one for reading is detached, the heap of one for writing is given back. `None`, too, if it is not in the space.
+    pub fn remove(&mut self, id: &[u8; 16]) -> Option<Heap> {
+        let all = std::mem::replace(&mut self.attached, Slots::new());
+        let mut numbers = HashMap::new();
+        let mut removed = None;
+        for attached in all.into_values() {
+            if attached.id == *id {
+                removed = Some(attached.content);
+                continue;
+            }
+            let number = numbers.len();
+            numbers.insert(attached.id, number as u32);
+            self.attached.set(number, attached);
+        }
+        *self.numbers() = numbers;
+        self.forget();
+        match removed? {
+            Content::Writing { heap, .. } => Some(*heap),
+            Content::Reading(_) | Content::Bare(_) => None,
+        }
+    }
+
+    /// Attaches an object for writing that was attached for reading: nobody else may have it then. If that fails, it is attached again when it is next reached.
+    ///
+    /// # Errors
+    /// `NotAttached`: it is not in the space. As for [`attach`](Space::attach).
+    pub fn upgrade(&mut self, id: &[u8; 16]) -> Result<()> {
+        let attached = self.here(id, "attach")?;
+        if matches!(attached.content, Content::Writing { .. }) {
+            return Ok(());
+        }
+        drop(self.remove(id));
+        let name = id_name(id);
+        for pool in self.pools.clone() {
+            match self.attach(&pool, &name) {
+                Err(error) if is_elsewhere(&error) => {}
+                attached => return attached.map(drop),
+            }
+        }
+        Err(Error::new("attach", FarError::NoObject { target: shown(id), pools: self.pools.len() }))
+    }
+
+    /// Looks up again what every entry names, when it is next used: names, and which pool has an object (S2.11).
+    pub fn resolve_again(&mut self) {
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        self.attached.iter_mut().for_each(|attached| attached.links = Slots::new());
+    }
+
+    /// IDs of the objects of the space, in the order in which they came.
+    #[must_use]
+    pub fn objects(&self) -> Vec<[u8; 16]> {
+        self.attached.iter().map(|attached| attached.id).collect()
+    }
+
+    /// The value that a pointer leads to which lies in the object `home`. An object that is reached for the first time is attached for reading.
+    ///
+    /// The rights of its entry are a request: stores are refused later, when they are made, and not now.
+    ///
+    /// # Errors
+    /// `NotAttached`: `home` is not in the space. `Dangling`: the pointer is null, its entry is not there, the object that it names is in no pool or hidden, or ends before the value.
+    /// `ReadOnly`: the entry does not ask for loads. Those of [`Pool::attach_read`], such as `Held`: another process writes it. `Damaged`: the entry is.
+    pub fn get<T: Plain>(&self, home: &[u8; 16], pointer: Far<T>) -> Result<At<'_, T>> {
+        At::new(self, self.here(home, FOLLOW)?, pointer)
+    }
+
+    /// The value of the root `name` of an object of the space.
+    ///
+    /// # Errors
+    /// As for [`Heap::root_ref`]; `NotAttached`: it is not in the space. `NotAHeap`.
+    pub fn root<T>(&self, home: &[u8; 16], name: &str) -> Result<At<'_, T>>
+    where
+        T: Plain + Sync + for<'h> crate::Persist<'h>,
+    {
+        const { frozen::<T>() };
+        let home = self.here(home, "use a root of")?;
+        let value = match &home.content {
+            Content::Writing { heap, .. } => heap.root_ref::<T>(name)?,
+            Content::Reading(heap) => heap.root_ref::<T>(name)?,
+            Content::Bare(object) => {
+                let none = crate::error::HeapError::NotAHeap;
+                return Err(object.error("use a root of", crate::error::Cause::Heap(none)));
+            }
+        };
+        Ok(At::of(self, home, value))
+    }
+
+    /// The place that entry `index` of an object leads to.
+    #[cold]
+    #[inline(never)]
+    fn look_up<'s>(&'s self, home: &'s Attached, index: u32) -> Result<&'s Link> {
+        let entry = home.entry(index)?;
+        let id = self.resolve(home, &entry.target)?;
+        let missing = || FarError::NoObject { target: entry.target.to_string(), pools: self.pools.len() };
+        let (target, attached) = self.reach(&id)?.ok_or_else(|| home.error(FOLLOW, missing()))?;
+        let link = Link { range: attached.now(), target, rights: entry.rights };
+        home.links.set(index as usize, link).ok_or_else(|| home.error(FOLLOW, missing()))
+    }
+
+    /// Why there is no value at an offset, once more with all bytes that the object has now.
+    #[cold]
+    #[inline(never)]
+    fn no_value<T>(home: &Attached, target: &Attached, offset: u64, why: NoValue) -> Error {
+        home.error(
+            FOLLOW,
+            match why {
+                NoValue::Beyond => FarError::Beyond {
+                    target: shown(&target.id),
+                    offset,
+                    needed: size_of::<T>(),
+                    len: target.now().len(),
+                },
+                NoValue::Misaligned => FarError::Misaligned { offset, align: align_of::<T>() },
+            },
+        )
+    }
+
+    fn expect(home: &Attached, index: u32, has: Rights, needed: Rights, what: &'static str) -> Result<()> {
+        match has.has(needed) {
+            true => Ok(()),
+            false => Err(home.error(FOLLOW, FarError::Rights { index, has: has.to_string(), needed: what })),
+        }
+    }
+}
+
+impl Default for Space {
+    fn default() -> Self {
+        Space::new()
+    }
+}
+
+impl std::fmt::Debug for Space {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let objects: Vec<&str> = self.attached.iter().map(Attached::name).collect();
+        f.debug_struct("Space").field("pools", &self.pools).field("objects", &objects).finish()
+    }
+}

@@ -1,0 +1,87 @@
+//! Where a far pointer leads, in memory.
+//!
+//! Invariants:
+//! 1. A [`Range`] is a mapped object of the space that has it in a link or an [`Attached`](super::attached::Attached): it stays mapped as long as that space is
+//!    not borrowed exclusively, and is nowhere else.
+//! 2. While a space is shared, nobody stores to its objects: those attached for reading are locked against writers, and those attached for writing are
+//!    heaps that the space owns, and lends for nothing but an exclusive borrow of itself.
+//! 3. A value is stored to by [`value_mut`](Range::value_mut) only in a block of a heap whose values have no invariants beyond their bits: all of its roots are described,
+//!    and own nothing (`Attached::free_heap_mut`).
+
+#![allow(unsafe_code)]
+
+use crate::plain::{Plain, frozen};
+use indelible_store::Mutant;
+use std::ptr::NonNull;
+
+/// Bytes of an attached object.
+#[derive(Clone, Copy)]
+pub(super) struct Range {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: an address and a length; what lies there is used by (2) and (3).
+unsafe impl Send for Range {}
+// SAFETY: as above.
+unsafe impl Sync for Range {}
+
+/// Why there is no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoValue {
+    Beyond,
+    Misaligned,
+}
+
+impl Range {
+    pub(super) fn new(base: *const u8, len: usize) -> Range {
+        match NonNull::new(base.cast_mut()) {
+            Some(base) => Range { base, len },
+            None => Range { base: NonNull::dangling(), len: 0 },
+        }
+    }
+
+    pub(super) fn len(self) -> usize {
+        self.len
+    }
+
+    pub(super) fn base(self) -> usize {
+        self.base.addr().get()
+    }
+
+    #[inline]
+    fn find<T>(self, offset: u64) -> Result<NonNull<T>, NoValue> {
+        let len = if Mutant::FarBeyondFollowed.is_on() { self.len.next_multiple_of(4096) } else { self.len };
+        if offset >= len as u64 || len - (offset as usize) < size_of::<T>() {
+            return Err(NoValue::Beyond);
+        }
+        if !offset.is_multiple_of(align_of::<T>() as u64) {
+            return Err(NoValue::Misaligned);
+        }
+        // SAFETY: within the object.
+        Ok(unsafe { self.base.byte_add(offset as usize) }.cast())
+    }
+
+    /// The value at an offset.
+    ///
+    /// # Safety
+    /// The space whose range it is (1) is shared for `'s`.
+    #[inline]
+    pub(super) unsafe fn value<'s, T: Plain>(self, offset: u64) -> Result<&'s T, NoValue> {
+        const { frozen::<T>() };
+        let at = self.find::<T>(offset)?;
+        // SAFETY: mapped (1), aligned as the object's first byte is, any bits are a `T`, and nobody stores to it (2).
+        Ok(unsafe { at.as_ref() })
+    }
+
+    /// The value at an offset, to be stored to.
+    ///
+    /// # Safety
+    /// The space is borrowed exclusively for `'s`; the value lies in a block as (3) has it, of an object that is attached for writing.
+    pub(super) unsafe fn value_mut<'s, T: Plain>(self, offset: u64) -> Result<&'s mut T, NoValue> {
+        const { frozen::<T>() };
+        let mut at = self.find::<T>(offset)?;
+        // SAFETY: as for `value`; the only reference (2).
+        Ok(unsafe { at.as_mut() })
+    }
+}

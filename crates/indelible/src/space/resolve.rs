@@ -1,0 +1,81 @@
+//! The object that an entry names (S2.11).
+
+use super::attached::Attached;
+use super::{FOLLOW, Space};
+use crate::error::{FarError, Result};
+use crate::far::FarTarget;
+use crate::heap::built_in;
+use crate::pool::Pool;
+
+/// Finds objects by names that mean something to it: in a folder of names, a database, an environment.
+///
+/// A closure will do. It may name an object by another name, of the same resolver or of another one, which is looked up in turn, up to eight times.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+/// use indelible::{FarTarget, Pool, Space};
+///
+/// let mut space = Space::new();
+/// space.add(&pool);
+/// space.add_resolver("role", |_: &[Pool], name: &str| {
+///     let object = if name == "primary" { "data-2" } else { return Ok(None) };
+///     Ok(Some(FarTarget::Name { resolver: "name".into(), name: object.into() }))
+/// });
+/// # Ok(()) }
+/// ```
+pub trait Resolver: Send + Sync {
+    /// The object of that name; `None` if there is none.
+    ///
+    /// # Errors
+    /// Any that keeps it from finding out.
+    fn resolve(&self, pools: &[Pool], name: &str) -> Result<Option<FarTarget>>;
+}
+
+impl<F: Fn(&[Pool], &str) -> Result<Option<FarTarget>> + Send + Sync> Resolver for F {
+    fn resolve(&self, pools: &[Pool], name: &str) -> Result<Option<FarTarget>> {
+        self(pools, name)
+    }
+}
+
+/// How often a name may lead to a name.
+const MOST: usize = 8;
+
+impl Space {
+    /// Has entries with this resolver's name be looked up by it, in place of one that is built in or was added before. Built in are:
+    ///
+    /// - `name`: the object of that name in the first pool that has one
+    /// - `pool`: `POOL:NAME`, the object `NAME` in the first pool with the label or the path `POOL`
+    /// - `latest`: the object whose name begins so and that was created last, by name if several were at a time; snapshots do not count
+    pub fn add_resolver(&mut self, name: &str, resolver: impl Resolver + 'static) {
+        self.resolvers.insert(name.to_owned(), Box::new(resolver));
+        self.forget();
+    }
+
+    /// ID of the object that an entry of `home` names.
+    pub(super) fn resolve(&self, home: &Attached, first: &FarTarget) -> Result<[u8; 16]> {
+        let mut target = first.clone();
+        for _ in 0..=MOST {
+            let (resolver, name) = match &target {
+                FarTarget::Object(id) => return Ok(*id),
+                FarTarget::Name { resolver, name } => (resolver, name),
+            };
+            let found = match self.resolvers.get(resolver) {
+                Some(resolver) => resolver.resolve(&self.pools, name)?,
+                None => match built_in(&self.pools, resolver, name)? {
+                    Some(found) => found,
+                    None => {
+                        let why = format!("the space has no resolver {resolver:?}");
+                        return Err(home.error(FOLLOW, FarError::Name { target: target.to_string(), why }));
+                    }
+                },
+            };
+            target = found.ok_or_else(|| {
+                let why = "there is no such object".to_owned();
+                home.error(FOLLOW, FarError::Name { target: target.to_string(), why })
+            })?;
+        }
+        Err(home.error(FOLLOW, FarError::Cycle { first: first.to_string(), most: MOST }))
+    }
+}

@@ -1,0 +1,216 @@
+//! A heap whose blocks transactions allocate, change and free.
+
+#![allow(unsafe_code)]
+
+use super::space::Users;
+use super::attached::Attached;
+use super::home::{Home, Transactional, placed_in_block, private};
+use super::pointer::TxPtr;
+use super::run::{Tx, alone, transaction};
+use crate::error::{Cause, Error, ErrorKind, HeapError, Result};
+use crate::heap::{Extent, HeapFinding, HeapOptions, HeapStats, RawHeap, TypeInfo};
+use crate::plain::Plain;
+use crate::pool::{Class, CreateOptions, Pool};
+use std::ptr::NonNull;
+
+/// The heap of an object of the class [`Transactional`](crate::Class::Transactional): blocks that transactions allocate and free, found again by name and type.
+///
+/// A block is allocated, or freed, as the transaction commits, with all else that it does. If it fails, meets another one, panics or dies, no block was; none is ever lost, or
+/// freed twice. Its bytes are those of any heap: tools and readers see it as one.
+///
+/// Any number of threads use it at once. [`Tx::alloc`] has an example; [`collections::transactional`](crate::collections::transactional) has
+/// lists, vectors, maps and queues.
+pub struct TxHeap {
+    home: Home,
+}
+
+impl Pool {
+    /// The transactional heap of the object `name`. If there is no such object, it is created, with `size` bytes.
+    ///
+    /// It does not grow while it is attached. [`resize`](Pool::resize) makes the object longer while it is not, and this call takes in what it got.
+    ///
+    /// # Errors
+    /// As for [`create_with`](Pool::create_with) and [`attach_transactional`](Pool::attach_transactional). `Exists` if the object has something else in it, `BadSize` if it
+    /// is too small for a heap, `Version`, `Damaged`.
+    pub fn transactional_heap(&self, name: &str, size: u64) -> Result<TxHeap> {
+        let attach = || {
+            let inner = self.inner();
+            let result = inner.alive().and_then(|()| Attached::new(inner, name, b"", 0, Users::Functions));
+            self.about("attach", name, result)
+        };
+        let attached = match attach() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                match self.create_with(name, &CreateOptions::new(size).class(Class::Transactional)) {
+                    // Another process was faster.
+                    Err(error) if error.kind() != ErrorKind::Exists => return Err(error),
+                    _ => attach()?,
+                }
+            }
+            attached => attached?,
+        };
+        let heap = TxHeap { home: Home::new(attached) };
+        heap.transaction(|tx| tx.in_heap(&heap.home, "open the heap of", |heap, words| heap.open(words)))?;
+        Ok(heap)
+    }
+}
+
+impl TxHeap {
+    pub(super) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// Name of the object.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.home.attached.name()
+    }
+
+    /// Size of the object in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.home.attached.size()
+    }
+
+    /// Runs a transaction on this heap alone: see [`transaction`](crate::transaction()).
+    ///
+    /// # Errors
+    /// As for [`transaction`](crate::transaction()).
+    pub fn transaction<R, E: From<Error>>(
+        &self,
+        body: impl FnMut(&mut Tx<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        transaction(&[self], body)
+    }
+
+    /// Returns when all transactions of this process in the pool are durable that have changed something until now. Those that returned already are.
+    ///
+    /// # Errors
+    /// `InTransaction`; `Poisoned` if one of them failed.
+    pub fn psync(&self) -> Result<()> {
+        self.home.attached.psync()
+    }
+
+    /// Detaches.
+    ///
+    /// # Errors
+    /// All transactions that returned are safe in any case; after an error the next attach recovers them.
+    pub fn detach(mut self) -> Result<()> {
+        let result = self.home.attached.end();
+        result.map_err(|cause| self.home.attached.error("detach", cause))
+    }
+
+    /// Everything that is wrong in the heap's own data. No transaction of this process in the pool runs meanwhile.
+    ///
+    /// # Errors
+    /// `InTransaction`, `Forked`.
+    pub fn check(&self) -> Result<Vec<HeapFinding>> {
+        self.at_rest("check the heap of", |raw| Ok(raw.check()))
+    }
+
+    /// The heap in numbers, counted now. No transaction of this process in the pool runs meanwhile.
+    ///
+    /// # Errors
+    /// `InTransaction`, `Forked`, `Damaged`.
+    pub fn stats(&self) -> Result<HeapStats> {
+        self.at_rest("count the heap of", |raw| Ok(raw.stats()?))
+    }
+
+    fn at_rest<R>(
+        &self,
+        operation: &'static str,
+        look: impl FnOnce(&RawHeap) -> Result<R, Cause>,
+    ) -> Result<R> {
+        let base = NonNull::new(self.home.attached.base().cast_mut()).unwrap_or(NonNull::dangling());
+        let extent = Extent { base, len: self.size(), writable: false, marks: None, reach: 0 };
+        let looked = alone(&self.home.attached, || {
+            // SAFETY: mapped as long as it is borrowed (2), and no transaction runs, so that nobody stores to it (1).
+            let raw = unsafe { RawHeap::open(&extent, HeapOptions::new()) }?;
+            look(&raw)
+        });
+        looked.map_err(|cause| self.home.attached.error(operation, cause))
+    }
+
+    /// The value at a pointer into this heap.
+    pub(crate) fn value<T: Plain>(&self, pointer: TxPtr<T>) -> Result<&T> {
+        self.home.value(pointer)
+    }
+
+    /// The root of this name and type; a new one is all zeros.
+    pub(crate) fn root_or_zero<T: Plain>(
+        &self,
+        tx: &mut Tx<'_>,
+        name: &str,
+        ty: &TypeInfo<'_>,
+    ) -> Result<TxPtr<T>> {
+        if let Some(root) = self.find_root(tx, name, ty)? {
+            return Ok(root);
+        }
+        // SAFETY: every bit pattern is a T.
+        let root = tx.alloc(self, unsafe { std::mem::zeroed::<T>() })?;
+        self.name_root(tx, name, root, ty)?;
+        Ok(root)
+    }
+
+    /// Names a block, as one of this type.
+    pub(crate) fn name_root<T: Plain>(
+        &self,
+        tx: &mut Tx<'_>,
+        name: &str,
+        block: TxPtr<T>,
+        ty: &TypeInfo<'_>,
+    ) -> Result<()> {
+        tx.in_heap(&self.home, "name a root in", |heap, words| {
+            let (size, room) = (size_of::<T>() as u64, heap.size_of(words, block.address())?);
+            if size > room {
+                return Err(HeapError::Beyond { size, room }.into());
+            }
+            heap.create_root(words, name, (block.address(), size), ty)
+        })
+    }
+
+    /// The root of this name and type, if there is one.
+    pub(crate) fn find_root<T: Plain>(
+        &self,
+        tx: &mut Tx<'_>,
+        name: &str,
+        ty: &TypeInfo<'_>,
+    ) -> Result<Option<TxPtr<T>>> {
+        const { placed_in_block::<T>() };
+        tx.in_heap(&self.home, "find a root in", |heap, words| {
+            let Some(root) = heap.root(words, name, ty)? else { return Ok(None) };
+            if root.size != size_of::<T>() as u64 {
+                let offset = heap.offset_of(root.address as u64).unwrap_or(0);
+                return Err(
+                    HeapError::Damaged { offset, what: "a root has another size than its type" }.into()
+                );
+            }
+            Ok(Some(TxPtr::new(root.address as u64)))
+        })
+    }
+
+    /// Takes its name from a root, whose block stays.
+    ///
+    /// # Errors
+    /// `Conflict`: to be passed on. `RootMissing`, `NotAttached`, `Damaged`.
+    pub fn remove_root(&self, tx: &mut Tx<'_>, name: &str) -> Result<()> {
+        tx.in_heap(&self.home, "remove a root from", |heap, words| heap.remove_root(words, name).map(drop))
+    }
+}
+
+impl private::Part for TxHeap {
+    fn attached(&self) -> &Attached {
+        &self.home.attached
+    }
+
+    fn home(&self) -> Option<&Home> {
+        Some(&self.home)
+    }
+}
+
+impl Transactional for TxHeap {}
+
+impl std::fmt::Debug for TxHeap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TxHeap").field("name", &self.name()).field("len", &self.size()).finish()
+    }
+}

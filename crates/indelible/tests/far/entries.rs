@@ -1,0 +1,220 @@
+//! The table of other objects in a heap.
+
+use crate::graph::{Node, free, made};
+use crate::support::{Ground, World, everywhere, psynced_whole};
+use indelible::{ErrorKind, Far, FarEntry, FarTarget, Heap, HeapOptions, Pool, ReadHeap, Rights, Tracking};
+use indelible_testing::Seeded;
+
+pub fn by_id(number: u32) -> FarEntry {
+    let id = (u128::from(number) << 64 | 7).to_be_bytes();
+    FarEntry { target: FarTarget::Object(id), rights: Rights::READ }
+}
+
+pub fn by_name(name: &str) -> FarEntry {
+    FarEntry { target: FarTarget::Name { resolver: "name".into(), name: name.into() }, rights: Rights::READ }
+}
+
+fn heap(pool: &Pool, name: &str, size: u64) -> Heap {
+    pool.create_with(name, &free(size)).unwrap();
+    Heap::format(pool.attach(name).unwrap()).unwrap()
+}
+
+/// Thousands of entries, by ID and by name, through several leaves and pages of leaves; each is found again, durable, and by readers.
+#[test]
+fn entries_are_found_again_by_number_and_by_what_they_name() {
+    everywhere(|world| {
+        let pool = world.format();
+        let heap = heap(&pool, "o", 16 << 20);
+        let entries: Vec<FarEntry> = (0..700)
+            .map(|number| {
+                if number % 5 == 4 {
+                    by_name(&format!("object {number} {}", "x".repeat(number as usize % 90)))
+                } else {
+                    by_id(number)
+                }
+            })
+            .collect();
+        for (number, entry) in (1..).zip(&entries) {
+            assert_eq!(heap.far_index(entry).unwrap(), number);
+        }
+        let mut heap = psynced_whole(world, heap, HeapOptions::new(), "700 entries");
+        assert_eq!(heap.check(), []);
+        for (number, entry) in (1..).zip(&entries) {
+            assert_eq!(heap.far_index(entry).unwrap(), number, "it was there");
+            assert_eq!(&heap.far_entry(number).unwrap(), entry);
+        }
+        let missing = heap.far_entry(701).unwrap_err();
+        assert!(
+            missing.kind() == ErrorKind::Dangling && missing.to_string().contains("no entry 701"),
+            "{missing}"
+        );
+        assert_eq!(heap.far_entry(0).unwrap_err().kind(), ErrorKind::Dangling);
+        assert_eq!(heap.far_entry(u32::MAX).unwrap_err().kind(), ErrorKind::Dangling);
+        drop(heap);
+        let reading = ReadHeap::open(world.open().attach_read("o").unwrap()).unwrap();
+        assert_eq!(reading.check(), []);
+        let found: Vec<FarEntry> =
+            reading.far_entries().unwrap().into_iter().map(|(_, entry)| entry).collect();
+        assert_eq!(found, entries);
+    });
+}
+
+/// The table has 2^24 - 1 entries; then it is full, and says so again and again.
+#[test]
+fn the_last_entry_has_number_2_24_less_1() {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    let pool = world.options().format(world.dir().join("large.pmo"), 1 << 30).unwrap();
+    let mut heap = heap(&pool, "o", 700 << 20);
+    const MOST: u32 = (1 << 24) - 1;
+    // As 16,777,214 calls would leave it, in a moment: the count of entries, and the leaf of the last ones.
+    heap.far_index(&by_id(1)).unwrap();
+    heap.psync().unwrap();
+    let mut object = heap.into_object();
+    let table = u64::from_le_bytes(object.as_slice()[352..360].try_into().unwrap()) as usize * 4096;
+    object.range_mut(table + 8..table + 16).copy_from_slice(&u64::from(MOST - 1).to_le_bytes());
+    let mut heap = Heap::open(object).unwrap();
+    // All the numbers between are free; but those are known, and so used first, by an attachment that reads the table.
+    assert_eq!(heap.check(), []);
+    assert_eq!(heap.far_index(&by_id(2)).unwrap(), 2);
+    let mut object = heap.into_object();
+    object.range_mut(table + 8..table + 16).copy_from_slice(&u64::from(MOST).to_le_bytes());
+    let mut heap = Heap::open(object).unwrap();
+    assert_eq!(heap.far_index(&by_id(2)).unwrap(), 2);
+    assert_eq!(heap.far_index(&by_id(3)).unwrap(), 3);
+    assert_eq!(heap.check(), []);
+    // More than there can be are damage, not an index out of bounds.
+    let mut object = heap.into_object();
+    object.range_mut(table + 8..table + 16).copy_from_slice(&(u64::from(MOST) + 1).to_le_bytes());
+    let mut heap = Heap::open(object).unwrap();
+    assert_eq!(heap.far_index(&by_id(9)).unwrap_err().kind(), ErrorKind::Damaged);
+    assert_eq!(heap.far_entry(1).unwrap_err().kind(), ErrorKind::Damaged);
+    assert!(heap.check()[0].what.contains("more entries than can be"));
+}
+
+/// A heap that is full says so, and is as it was; one that may grow grows. Once there is room, the same call succeeds.
+#[test]
+fn a_full_heap_takes_no_entry_and_loses_none() {
+    everywhere(|world| {
+        let pool = world.format();
+        let mut heap = heap(&pool, "o", 256 << 10);
+        heap.far_index(&by_id(0)).unwrap();
+        let mut blocks: Vec<_> = std::iter::from_fn(|| heap.malloc(4096).ok()).collect();
+        let mut added = 1;
+        let full = loop {
+            match heap.far_index(&by_name(&format!("{added}: {}", "n".repeat(900)))) {
+                Ok(_) => added += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full.kind(), ErrorKind::HeapFull);
+        assert_eq!(heap.check(), [], "no page is lost");
+        heap.psync().unwrap();
+        for _ in 0..4 {
+            let block = blocks.pop().unwrap();
+            // SAFETY: a block of this test, which nobody uses.
+            unsafe { heap.free(block.as_ptr()) }.unwrap();
+        }
+        assert_eq!(heap.far_index(&by_name(&format!("{added}: {}", "n".repeat(900)))).unwrap(), added + 1);
+        assert_eq!(heap.check(), []);
+        let growing = psynced_whole(world, heap, HeapOptions::new().grow(true), "a full heap");
+        let before = growing.size();
+        for number in 0..400 {
+            growing.far_index(&by_name(&format!("{number} {}", "m".repeat(1000)))).unwrap();
+        }
+        assert!(growing.size() > before);
+        let mut heap = psynced_whole(world, growing, HeapOptions::new(), "a grown heap");
+        assert_eq!(heap.check(), []);
+        assert_eq!(heap.far_entries().unwrap().len() as u32, added + 1 + 400);
+    });
+}
+
+/// Names come and go: pages of names that no entry needs are free again, whatever the order.
+#[test]
+fn names_leave_no_page_behind() {
+    for seed in 0..6 {
+        let world = World::new(Ground::Simulated, Tracking::Auto, false);
+        let pool = world.format();
+        let (mut heap, mut random) = (heap(&pool, "o", 1 << 20), Seeded::new(seed));
+        let mut numbers = Vec::new();
+        for step in 0..300 {
+            let entry = match random.usize(..3) {
+                0 => by_id(step),
+                _ => by_name(&format!("{step} {}", "x".repeat(random.usize(..1000)))),
+            };
+            match random.usize(..4) {
+                0 if !numbers.is_empty() => {
+                    heap.retarget(numbers[random.usize(..numbers.len())], &entry).unwrap();
+                }
+                1 if random.usize(..10) == 0 => {
+                    // No root has a pointer, so that none is needed.
+                    assert_eq!(heap.compact_far().unwrap().kept, 0);
+                    numbers.clear();
+                }
+                _ => numbers.push(heap.far_index(&entry).unwrap()),
+            }
+            assert_eq!(heap.check(), [], "seed {seed}, step {step}");
+        }
+        heap.psync().unwrap();
+        assert!(heap.size() == 1 << 20);
+    }
+}
+
+/// Names that cannot be kept are refused.
+#[test]
+fn names_have_bounds() {
+    let world = World::new(Ground::Simulated, Tracking::Auto, false);
+    let heap = heap(&world.format(), "o", 1 << 20);
+    let named = |resolver: &str, name: &str| FarEntry {
+        target: FarTarget::Name { resolver: resolver.into(), name: name.into() },
+        rights: Rights::READ,
+    };
+    let long = |count: usize| "y".repeat(count);
+    for (resolver, name, fits) in [
+        ("", "a".to_owned(), false),
+        ("name", String::new(), false),
+        (&*long(255), "a".to_owned(), true),
+        (&*long(256), "a".to_owned(), false),
+        ("name", long(1020), true),
+        ("name", long(1021), false),
+        (&*long(255), long(769), true),
+        (&*long(255), long(770), false),
+    ] {
+        match heap.far_index(&named(resolver, &name)) {
+            Ok(index) => assert!(fits && heap.far_entry(index).unwrap() == named(resolver, &name)),
+            Err(error) => assert!(!fits && error.kind() == ErrorKind::BadName, "{error}"),
+        }
+    }
+}
+
+/// Entries that no pointer needs go, and their numbers are used again; those in use stay. Where there may be pointers that nobody sees, nothing happens.
+#[test]
+pub fn compact_takes_the_entries_that_no_pointer_needs() {
+    everywhere(|world| {
+        let pool = world.format();
+        let (mut space, ids) = made(&[&pool], &["a", "b", "c"]);
+        // Nodes of one object alone, but for the last.
+        let last = space.create(&ids[1], Node::new(2, Far::null())).unwrap();
+        let last = space.far(&ids[0], &ids[1], last, Rights::READ).unwrap();
+        let next = space.create(&ids[0], Node::new(1, last)).unwrap();
+        space.root_or_insert(&ids[0], "first", Node::new(0, next)).unwrap();
+        let unused = space.far(&ids[0], &ids[2], Far::<Node>::own(4096).unwrap(), Rights::WRITE).unwrap();
+        let before = crate::graph::values(&space, &ids[0]);
+        let done = space.compact(&ids[0]).unwrap();
+        assert_eq!((done.kept, done.removed), (1, 1), "one to `b`");
+        assert_eq!(crate::graph::values(&space, &ids[0]), before);
+        let gone = space.get(&ids[0], unused).err().unwrap();
+        assert_eq!(gone.kind(), ErrorKind::Dangling);
+        assert_eq!(before, [0, 1, 2]);
+        let again = space.far(&ids[0], &ids[1], Far::<Node>::own(4096).unwrap(), Rights::WRITE).unwrap();
+        assert_eq!(again.index(), unused.index());
+        // A block that nothing leads to may have pointers in it.
+        space.create(&ids[0], Node::new(9, again)).unwrap();
+        let refused = space.compact(&ids[0]).unwrap_err();
+        assert!(
+            refused.kind() == ErrorKind::Unsuitable
+                && refused.to_string().contains("no described value leads"),
+            "{refused}"
+        );
+        space.psync_all().unwrap();
+    });
+}

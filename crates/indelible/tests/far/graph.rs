@@ -1,0 +1,227 @@
+//! Graphs of nodes in several objects and pools.
+
+use crate::support::{Ground, World, everywhere};
+use indelible::{CreateOptions, ErrorKind, Far, FarEntry, FarTarget, Persist, Plain, Pool, Rights, Space};
+use indelible_testing::Seeded;
+
+#[derive(Plain, Persist, Clone, Copy)]
+#[repr(C)]
+pub struct Node {
+    pub value: u64,
+    #[persist(target)]
+    pub next: Far<Node>,
+    #[persist(target)]
+    pub other: [Far<Node>; 3],
+}
+
+impl Node {
+    pub fn new(value: u64, next: Far<Node>) -> Node {
+        Node { value, next, other: [Far::null(); 3] }
+    }
+}
+
+pub type Id = [u8; 16];
+
+pub fn free(size: u64) -> CreateOptions {
+    CreateOptions::new(size).position_independent(true)
+}
+
+/// Another pool of the world.
+pub fn another(world: &World, name: &str) -> Pool {
+    world.options().format(world.dir().join(name), 64 << 20).unwrap()
+}
+
+/// Objects of these names in pools, one after the other, and a space that has them for writing.
+pub fn made(pools: &[&Pool], names: &[&str]) -> (Space, Vec<Id>) {
+    let mut space = Space::new();
+    pools.iter().for_each(|pool| space.add(pool));
+    let ids = names.iter().zip(pools.iter().cycle()).map(|(name, pool)| {
+        pool.create_with(name, &free(1 << 20)).unwrap();
+        space.attach(pool, name).unwrap()
+    });
+    let ids = ids.collect();
+    (space, ids)
+}
+
+/// A list whose nodes lie in the objects in turn; its first is the root `first` of the first object.
+pub fn list(space: &mut Space, ids: &[Id], count: u64) {
+    let mut next: Option<(usize, Far<Node>)> = None;
+    for value in (1..=count).rev() {
+        let home = value as usize % ids.len();
+        let pointer = match next {
+            Some((target, node)) => space.far(&ids[home], &ids[target], node, Rights::READ).unwrap(),
+            None => Far::null(),
+        };
+        next = Some((home, space.create(&ids[home], Node::new(value, pointer)).unwrap()));
+    }
+    let pointer = match next {
+        Some((target, node)) => space.far(&ids[0], &ids[target], node, Rights::READ).unwrap(),
+        None => Far::null(),
+    };
+    *space.root_or_insert(&ids[0], "first", Node::new(0, Far::null())).unwrap() = Node::new(0, pointer);
+}
+
+/// The values of the list.
+pub fn values(space: &Space, id: &Id) -> Vec<u64> {
+    let mut at = space.root::<Node>(id, "first").unwrap();
+    let mut values = vec![at.value];
+    while let Some(next) = at.follow(at.next).unwrap() {
+        values.push(next.value);
+        at = next;
+    }
+    values
+}
+
+/// In a space that has nothing yet.
+pub fn walked(pools: &[&Pool], id: &Id) -> Vec<u64> {
+    let mut space = Space::new();
+    pools.iter().for_each(|pool| space.add(pool));
+    space.attach_read(id).unwrap();
+    values(&space, id)
+}
+
+/// Pointers lead through three objects of two pools, and to the same places in the next run, and after copies with other addresses.
+#[test]
+fn s2_09_a_pointer_means_the_same_wherever_the_objects_lie() {
+    everywhere(|world| {
+        let (one, two) = (world.format(), another(world, "two.pmo"));
+        let (mut space, ids) = made(&[&one, &two], &["a", "b", "c"]);
+        list(&mut space, &ids, 50);
+        space.psync_all().unwrap();
+        assert_eq!(values(&space, &ids[0]), (0..=50).collect::<Vec<_>>());
+        drop((space, one));
+        let one = world.open();
+        assert_eq!(walked(&[&one, &two], &ids[0]), (0..=50).collect::<Vec<_>>());
+        // All to a third pool, whose addresses are others: not a word in the objects changes.
+        let third = another(world, "three.pmo");
+        for (pool, name) in [(&one, "a"), (&two, "b"), (&one, "c")] {
+            let (before, address) =
+                (pool.attach_read(name).unwrap().as_slice().to_vec(), pool.stat(name).unwrap().address);
+            pool.move_rebased(name, b"", &third, &mut |_, _| {}).unwrap();
+            assert_ne!(third.stat(name).unwrap().address, address);
+            assert!(third.attach_read(name).unwrap().as_slice() == before);
+        }
+        assert_eq!(walked(&[&one, &two, &third], &ids[0]), (0..=50).collect::<Vec<_>>());
+    });
+}
+
+/// Random graphs of random changes, beside a model.
+#[test]
+fn random_graphs_are_what_their_model_says() {
+    for seed in 0..12 {
+        let mut random = Seeded::new(seed);
+        let world = World::new(
+            [Ground::Simulated, Ground::Memory][seed as usize % 2],
+            indelible::Tracking::Auto,
+            false,
+        );
+        let (one, two) = (world.format(), another(&world, "two.pmo"));
+        let (mut space, ids) = made(&[&one, &two], &["a", "b", "c", "d"]);
+        // Of each node its object, its place there, its value, and the nodes that it has pointers to.
+        let mut model: Vec<(usize, Far<Node>, u64, [Option<usize>; 3])> = Vec::new();
+        for step in 0..400_u64 {
+            if model.is_empty() || random.usize(..3) == 0 {
+                let home = random.usize(..ids.len());
+                let node = space.create(&ids[home], Node::new(step, Far::null())).unwrap();
+                model.push((home, node, step, [None; 3]));
+            } else if random.usize(..10) == 0 {
+                space.psync_all().unwrap();
+            } else {
+                let (from, to, slot) =
+                    (random.usize(..model.len()), random.usize(..model.len()), random.usize(..3));
+                let (home, place) = (model[from].0, model[from].1);
+                let rights = if random.usize(..2) == 0 { Rights::READ } else { Rights::READ | Rights::WRITE };
+                let pointer = space.far(&ids[home], &ids[model[to].0], model[to].1, rights).unwrap();
+                let node = space.get_mut(&ids[home], place).unwrap();
+                (node.other[slot], node.value) = (pointer, step);
+                (model[from].2, model[from].3[slot]) = (step, Some(to));
+            }
+        }
+        space.psync_all().unwrap();
+        let verify = |space: &Space| {
+            for (home, place, value, others) in &model {
+                let node = space.get(&ids[*home], *place).unwrap();
+                assert_eq!(node.value, *value, "seed {seed}");
+                for (pointer, other) in node.other.iter().zip(others) {
+                    let found = node.follow(*pointer).unwrap().map(|found| (found.object(), found.value));
+                    assert_eq!(
+                        found,
+                        other.map(|other| (ids[model[other].0], model[other].2)),
+                        "seed {seed}"
+                    );
+                }
+            }
+        };
+        verify(&space);
+        for id in &ids {
+            let mut heap = space.remove(id).unwrap();
+            assert_eq!(heap.check(), []);
+            // One entry for each target with its rights.
+            let entries = heap.far_entries().unwrap();
+            assert!(entries.len() <= 2 * (ids.len() - 1), "{entries:?}");
+            space.insert(heap).unwrap();
+        }
+        verify(&space);
+        drop((space, one));
+        let one = world.open();
+        let mut space = Space::new();
+        [&one, &two].into_iter().for_each(|pool| space.add(pool));
+        ids.iter().for_each(|id| space.attach_read(id).unwrap());
+        verify(&space);
+    }
+}
+
+/// An entry asks for rights, and the object itself says later what is allowed.
+#[test]
+fn s2_10_entries_ask_for_rights_and_one_target_may_have_several() {
+    let world = World::new(Ground::Memory, indelible::Tracking::Auto, false);
+    let pool = world.format();
+    let (mut space, ids) = made(&[&pool], &["a", "b"]);
+    let node = space.create(&ids[1], Node::new(7, Far::null())).unwrap();
+    let read = space.far(&ids[0], &ids[1], node, Rights::READ).unwrap();
+    let both = space.far(&ids[0], &ids[1], node, Rights::READ | Rights::WRITE).unwrap();
+    assert_ne!(read.index(), both.index());
+    assert_eq!(space.far(&ids[0], &ids[1], node, Rights::READ).unwrap(), read);
+    space.get_mut(&ids[0], both).unwrap().value = 8;
+    assert_eq!(space.get(&ids[0], read).unwrap().value, 8);
+    let refused = space.get_mut(&ids[0], read).err().unwrap();
+    assert_eq!(refused.kind(), ErrorKind::ReadOnly);
+    assert!(refused.to_string().contains("asks for r--, and this needs stores"), "{refused}");
+    let write = space.far(&ids[0], &ids[1], node, Rights::WRITE).unwrap();
+    assert_eq!(space.get(&ids[0], write).err().unwrap().kind(), ErrorKind::ReadOnly);
+    // For reading the request for stores is no reason to fail; the store is.
+    let mut heap = space.remove(&ids[1]).unwrap();
+    heap.psync().unwrap();
+    drop(heap);
+    assert_eq!(space.get(&ids[0], both).unwrap().value, 8);
+    let refused = space.get_mut(&ids[0], both).err().unwrap();
+    assert!(
+        refused.kind() == ErrorKind::ReadOnly && refused.to_string().contains("Space::upgrade"),
+        "{refused}"
+    );
+    space.upgrade(&ids[1]).unwrap();
+    space.get_mut(&ids[0], both).unwrap().value = 9;
+    assert_eq!(space.get(&ids[0], read).unwrap().value, 9);
+}
+
+/// Changing an entry has all pointers through it lead elsewhere.
+#[test]
+pub fn s2_10_one_entry_retargets_all_pointers_through_it() {
+    let world = World::new(Ground::Simulated, indelible::Tracking::Auto, false);
+    let pool = world.format();
+    let (mut space, ids) = made(&[&pool], &["a", "old", "new"]);
+    let places: Vec<_> = [1, 2]
+        .iter()
+        .map(|at| space.create(&ids[*at], Node::new(*at as u64, Far::null())).unwrap())
+        .collect();
+    assert_eq!(places[0], places[1], "both objects were made alike");
+    let pointer = space.far(&ids[0], &ids[1], places[0], Rights::READ).unwrap();
+    space.root_or_insert(&ids[0], "first", Node { value: 0, next: pointer, other: [pointer; 3] }).unwrap();
+    assert_eq!(values(&space, &ids[0]), [0, 1]);
+    let entry = FarEntry { target: FarTarget::Object(ids[2]), rights: Rights::READ };
+    space.retarget(&ids[0], pointer.index(), &entry).unwrap();
+    assert_eq!(values(&space, &ids[0]), [0, 2]);
+    space.psync_all().unwrap();
+    drop((space, pool));
+    assert_eq!(walked(&[&world.open()], &ids[0]), [0, 2]);
+}

@@ -1,0 +1,17 @@
+//! Pointers from object to object: the table of other objects, spaces, names, IDs, streams of objects that refer to each other.
+
+#[path = "../retention/rounds.rs"]
+mod rounds;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod closure;
+mod crash;
+mod entries;
+mod graph;
+mod hostile;
+mod ids;
+mod mutants;
+mod names;
+mod references;
+mod spaces;

@@ -1,0 +1,246 @@
+//! A space refuses pointers that lead nowhere, and finds their targets once that was mended.
+
+use crate::graph::{Node, another, list, made, values, walked};
+use crate::support::{Ground, World, everywhere};
+use indelible::{ErrorKind, Far, FarEntry, FarTarget, Heap, Rights, Space, Tracking};
+
+fn world() -> World {
+    World::new(Ground::Memory, Tracking::Auto, false)
+}
+
+#[test]
+pub fn pointers_that_lead_nowhere_are_errors_that_say_why() {
+    everywhere(|world| {
+        let pool = world.format();
+        let (mut space, ids) = made(&[&pool], &["a", "b"]);
+        pool.create("bare", 5000).unwrap();
+        let bare = pool.stat("bare").unwrap().id;
+        let far = |space: &mut Space, id: &[u8; 16], offset: u64| {
+            space.far(&ids[0], id, Far::<u64>::own(offset).unwrap(), Rights::READ).unwrap()
+        };
+        let of = |space: &mut Space, id: &[u8; 16], offset| {
+            let pointer = far(space, id, offset);
+            space.get(&ids[0], pointer).err().map(|error| (error.kind(), error.to_string()))
+        };
+        assert_eq!(of(&mut space, &bare, 4992), None, "the last eight bytes");
+        for offset in [4993, 5000, 1 << 30, (1 << 40) - 8] {
+            let (kind, text) = of(&mut space, &bare, offset).unwrap();
+            assert!(kind == ErrorKind::Dangling, "{text}");
+        }
+        let (kind, text) = of(&mut space, &bare, 4996).unwrap();
+        assert!(
+            kind == ErrorKind::Dangling
+                && text.contains("leads to byte 0x1384")
+                && text.contains("has 0x1388"),
+            "{text}"
+        );
+        let (kind, text) = of(&mut space, &bare, 12).unwrap();
+        assert!(kind == ErrorKind::Dangling && text.contains("multiples of 8"), "{text}");
+        let (kind, text) = of(&mut space, &[7; 16], 8).unwrap();
+        assert!(
+            kind == ErrorKind::Dangling && text.contains("0707") && text.contains("none of the 1 pools"),
+            "{text}"
+        );
+        // Entries beyond the table, in objects with and without one, and null.
+        for home in [&ids[0], &ids[1], &bare] {
+            let error = space.get(home, Far::<u64>::new(99, 8).unwrap()).err().unwrap();
+            assert!(
+                error.kind() == ErrorKind::Dangling && error.to_string().contains("no entry 99"),
+                "{error}"
+            );
+            let error = space.get(home, Far::<u64>::null()).err().unwrap();
+            assert!(error.kind() == ErrorKind::Dangling && error.to_string().contains("null"), "{error}");
+        }
+        assert_eq!(
+            space.get(&[1; 16], Far::<u64>::own(8).unwrap()).err().unwrap().kind(),
+            ErrorKind::NotAttached
+        );
+        // An entry may name its own object.
+        let own = FarEntry { target: FarTarget::Object(ids[0]), rights: Rights::READ };
+        let node = space.create(&ids[0], Node::new(5, Far::null())).unwrap();
+        let itself = space.far_by(&ids[0], &own, node).unwrap();
+        assert_eq!(space.get(&ids[0], itself).unwrap().value, 5);
+        assert_eq!(space.get(&ids[0], itself).unwrap().here(), node);
+    });
+}
+
+/// A target that was destroyed, deleted, or is written by somebody else: an error, until it is there again.
+#[test]
+fn a_target_that_cannot_be_attached_is_an_error_until_it_can() {
+    let world = world();
+    let (one, two) = (world.format(), another(&world, "two.pmo"));
+    let (mut space, ids) = made(&[&one, &two], &["a", "b"]);
+    list(&mut space, &ids, 4);
+    space.psync_all().unwrap();
+    drop(space);
+    let follow = |space: &Space| {
+        let first = space.root::<Node>(&ids[0], "first").unwrap();
+        first.follow(first.next).map(|next| next.unwrap().value)
+    };
+    let mut space = Space::new();
+    space.add(&one);
+    space.attach_read(&ids[0]).unwrap();
+    let elsewhere = follow(&space).unwrap_err();
+    assert!(
+        elsewhere.kind() == ErrorKind::Dangling && elsewhere.to_string().contains("Space::add"),
+        "{elsewhere}"
+    );
+    space.add(&two);
+    let writer = two.attach("b").unwrap();
+    let held = follow(&space).unwrap_err();
+    assert_eq!(held.kind(), ErrorKind::Held, "{held}");
+    drop(writer);
+    assert_eq!(follow(&space).unwrap(), 1);
+    drop(space.remove(&ids[1]));
+    let deleted = two.attach("b").unwrap();
+    two.delete("b", b"").unwrap();
+    assert_eq!(follow(&space).unwrap_err().kind(), ErrorKind::Dangling);
+    drop(deleted);
+    two.store().reap().unwrap();
+    // Another object of the same name is not the same object.
+    two.create("b", 1 << 20).unwrap();
+    assert_eq!(follow(&space).unwrap_err().kind(), ErrorKind::Dangling);
+}
+
+/// Of several pools that have an object of the same ID, the first counts.
+#[test]
+fn s2_01_of_several_pools_with_an_id_the_first_counts() {
+    let world = world();
+    let (one, two) = (world.format(), another(&world, "two.pmo"));
+    let (mut space, ids) = made(&[&one], &["a", "b"]);
+    list(&mut space, &ids, 4);
+    space.psync_all().unwrap();
+    drop(space);
+    // The same object in both, as a move that is cut short leaves it; then they differ.
+    let before = one.attach_read("a").unwrap().as_slice().to_vec();
+    let mut kept = indelible_store::store::Attributes::of(&one.store().find("a").unwrap());
+    (kept.published, kept.psyncs) = (one.stat("a").unwrap().published, 1);
+    let revived = two.store().adopt_elsewhere(&kept, None).unwrap();
+    revived.write(0, &before).unwrap();
+    revived.publish().unwrap();
+    let mut heap = Heap::open(two.attach("a").unwrap()).unwrap();
+    heap.verify(&indelible::collections::RootTypes::new().root::<Node>("first")).unwrap();
+    heap.root_mut::<Node>("first").unwrap().value = 100;
+    heap.psync().unwrap();
+    drop(heap);
+    assert_eq!(walked(&[&one, &two], &ids[0])[0], 0);
+    assert_eq!(walked(&[&two, &one], &ids[0]), [100, 1, 2, 3, 4]);
+}
+
+/// A heap that grows while the space has it: pointers into what it got are followed.
+#[test]
+fn pointers_lead_into_objects_that_have_grown() {
+    everywhere(|world| {
+        let pool = world.format();
+        let (mut space, ids) = made(&[&pool], &["a", "b"]);
+        let first = space.create(&ids[1], Node::new(1, Far::null())).unwrap();
+        let first = space.far(&ids[0], &ids[1], first, Rights::READ | Rights::WRITE).unwrap();
+        assert_eq!(space.get(&ids[0], first).unwrap().value, 1);
+        let mut last = (first, 1);
+        for value in 2..400 {
+            let page = space.create(&ids[1], [value; 1024]).unwrap();
+            let node = space.create(&ids[1], Node::new(value, Far::null())).unwrap();
+            last = (space.far(&ids[0], &ids[1], node, Rights::READ | Rights::WRITE).unwrap(), value);
+            assert_eq!(space.get(&ids[1], page).unwrap()[1023], value);
+        }
+        assert!(pool.stat("b").unwrap().size > 1 << 20);
+        assert_eq!(space.get(&ids[0], last.0).unwrap().value, last.1);
+        space.get_mut(&ids[0], last.0).unwrap().value = 7;
+        assert_eq!(space.get(&ids[0], last.0).unwrap().value, 7);
+        space.psync_all().unwrap();
+    });
+}
+
+/// Blocks are freed by their pointers, and stores go to blocks alone.
+#[test]
+fn stores_and_frees_go_to_blocks_alone() {
+    let world = world();
+    let pool = world.format();
+    let (mut space, ids) = made(&[&pool], &["a"]);
+    let id = &ids[0];
+    let node = space.create(id, Node::new(1, Far::null())).unwrap();
+    let array = space.create(id, [3_u64; 8]).unwrap();
+    *space.get_mut(id, Far::<u64>::own(array.offset() + 24).unwrap()).unwrap() = 4;
+    assert_eq!(space.get(id, array).unwrap().value(), &[3, 3, 3, 4, 3, 3, 3, 3]);
+    for offset in [8, 4096, 900_000, array.offset() + 60] {
+        let refused = space.get_mut(id, Far::<[u64; 2]>::own(offset & !7).unwrap()).err();
+        let kinds = [ErrorKind::NotABlock, ErrorKind::BadSize, ErrorKind::DoubleFree];
+        assert!(refused.as_ref().is_some_and(|error| kinds.contains(&error.kind())), "{offset}: {refused:?}");
+    }
+    space.root_or_insert(id, "first", Node::new(0, node)).unwrap();
+    let root = space.root::<Node>(id, "first").unwrap().here();
+    assert_eq!(space.free(id, root).unwrap_err().kind(), ErrorKind::NotABlock);
+    space.free(id, array).unwrap();
+    assert!(space.free(id, array).is_err(), "it is free");
+    assert_eq!(values(&space, id), [0, 1]);
+    let mut heap = space.remove(id).unwrap();
+    assert_eq!(heap.check(), []);
+    assert_eq!(heap.audit().unwrap().leaks, []);
+}
+
+#[test]
+fn an_object_is_in_a_space_once() {
+    let world = world();
+    let pool = world.format();
+    let (mut space, ids) = made(&[&pool], &["a"]);
+    assert_eq!(space.attach(&pool, "a").unwrap_err().kind(), ErrorKind::Held);
+    assert_eq!(space.objects(), ids);
+    space.psync_all().unwrap();
+    assert!(space.remove(&ids[0]).is_some());
+    assert!(space.remove(&ids[0]).is_none());
+    space.attach_read(&ids[0]).unwrap();
+    space.attach_read(&ids[0]).unwrap();
+    assert_eq!(space.psync(&ids[0]).unwrap_err().kind(), ErrorKind::ReadOnly);
+    assert_eq!(space.upgrade(&[3; 16]).unwrap_err().kind(), ErrorKind::NotAttached);
+    let other = pool.attach_read("a").unwrap();
+    assert_eq!(space.upgrade(&ids[0]).unwrap_err().kind(), ErrorKind::Held, "somebody else reads it");
+    drop(other);
+    space.attach_read(&ids[0]).unwrap();
+    space.upgrade(&ids[0]).unwrap();
+    space.upgrade(&ids[0]).unwrap();
+    space.psync(&ids[0]).unwrap();
+}
+
+/// Threads that reach the same objects for the first time attach each once.
+#[test]
+fn threads_follow_pointers_side_by_side() {
+    let world = world();
+    let (one, two) = (world.format(), another(&world, "two.pmo"));
+    let (mut space, ids) = made(&[&one, &two], &["a", "b", "c", "d", "e"]);
+    list(&mut space, &ids, 100);
+    space.psync_all().unwrap();
+    drop(space);
+    let mut space = Space::new();
+    [&one, &two].into_iter().for_each(|pool| space.add(pool));
+    space.attach_read(&ids[0]).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| assert_eq!(values(&space, &ids[0]).len(), 101));
+        }
+    });
+    assert_eq!(space.objects().len(), 5);
+}
+
+/// The object of the same ID is shorter than when the pointer was stored.
+#[test]
+pub fn a_pointer_beyond_a_shorter_object_is_an_error() {
+    let world = world();
+    let pool = world.format();
+    let (mut space, ids) = made(&[&pool], &["a"]);
+    pool.create("target", 60_000).unwrap();
+    let target = pool.stat("target").unwrap().id;
+    let pointer = space.far(&ids[0], &target, Far::<u64>::own(4000).unwrap(), Rights::READ).unwrap();
+    assert_eq!(*space.get(&ids[0], pointer).unwrap(), 0);
+    drop(space.remove(&target));
+    // To a size within a page.
+    pool.resize("target", 1000, b"").unwrap();
+    let beyond = space.get(&ids[0], pointer).err().expect("an error");
+    assert!(
+        beyond.kind() == ErrorKind::Dangling && beyond.to_string().contains("the object has 0x3e8"),
+        "{beyond}"
+    );
+    pool.resize("target", 8000, b"").unwrap_err();
+    drop(space.remove(&target));
+    pool.resize("target", 8000, b"").unwrap();
+    assert_eq!(*space.get(&ids[0], pointer).unwrap(), 0);
+}

@@ -1,0 +1,72 @@
+//! Which value of a dict has an address in the heap.
+//!
+//! Memory of the dict that no value has is not looked at: hashes and positions, padding, room for more, and what was there before.
+
+use super::table::{PythonDict, ROOT};
+use crate::held::Held;
+use indelible::{Error, ErrorKind};
+
+/// What lies at an address in the heap.
+pub(crate) enum Place<'a> {
+    /// The value of this key.
+    Value(&'a str),
+    /// The dict's own, which nobody assigned.
+    Own,
+    /// Another root, or something that belongs to one.
+    Elsewhere,
+}
+
+/// The memory of a dict.
+pub(crate) struct Places {
+    /// Address, bytes and key of each value, in the order of addresses.
+    values: Vec<(usize, usize, String)>,
+    /// Address and bytes of the blocks of the dict, in the order of addresses.
+    blocks: Vec<(usize, usize)>,
+}
+
+/// That of a dict that is attached to store; `None` if there is none.
+pub(crate) fn places(held: &Held) -> Result<Option<Places>, Error> {
+    let Held::Heap(heap) = held else { return Ok(None) };
+    let table = match heap.root_ref::<PythonDict<'_>>(ROOT) {
+        Ok(table) => table,
+        Err(error) if error.kind() == ErrorKind::RootMissing => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut owned: Vec<usize> = table.own_memory().collect();
+    let mut values = Vec::new();
+    for (key, memory) in table.values() {
+        owned.push(key.as_ptr().addr());
+        if let Some((address, len)) = memory {
+            owned.push(address);
+            values.push((address, len, key.to_owned()));
+        }
+    }
+    values.sort_unstable();
+    owned.sort_unstable();
+    let mut blocks = Vec::new();
+    for block in heap.blocks() {
+        let block = block?;
+        let (begin, end) = (block.address, block.address + block.size);
+        if owned.get(owned.partition_point(|address| *address < begin)).is_some_and(|address| *address < end)
+        {
+            blocks.push((begin, block.size));
+        }
+    }
+    blocks.sort_unstable();
+    Ok(Some(Places { values, blocks }))
+}
+
+impl Places {
+    pub(crate) fn at(&self, address: usize) -> Place<'_> {
+        let behind = self.values.partition_point(|(begin, ..)| *begin <= address);
+        match behind.checked_sub(1).map(|last| &self.values[last]) {
+            Some((begin, len, key)) if address < begin + len => return Place::Value(key),
+            _ => {}
+        }
+        let behind = self.blocks.partition_point(|(begin, _)| *begin <= address);
+        match behind.checked_sub(1).map(|last| self.blocks[last]) {
+            Some((begin, len)) if address < begin + len => Place::Own,
+            _ => Place::Elsewhere,
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Signatures of roots: an object that is signed is read by all who have a seal key, and made by those alone who have its sign key.
+//!
+//! A tag binds nobody who has the seal key: another page is found for it. So each seal of a signed object has the hash of its page as well, the root's that of
+//! the top node and the header, and a line behind the root has the signature of both. A reader has the key that verifies from elsewhere, never from the object.
+
+use super::anchor::{hex, unhex};
+use super::key::{LONGEST, SHORTEST};
+use super::key_page::KeyPage;
+use super::secret::{Secret, scrub_stack_deep};
+use crate::error::{Result, SealError};
+use crate::format::seal::{Header, SIGNATURE_LEN, Seal};
+use crate::mutant::Mutant;
+use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use zerocopy::IntoBytes;
+use zeroize::Zeroizing;
+
+/// A signature.
+pub(super) type Signed = [u8; SIGNATURE_LEN];
+
+/// Beginnings of what is hashed of a sign key's file, and of what is signed of a root.
+const SIGN_KEY: &[u8] = b"indelible sign key 1";
+const ROOT: &[u8] = b"indelible root 1";
+
+/// A key that signs objects: the write key of those that are signed. It is overwritten when it is dropped, and no error or debug output shows it.
+#[derive(Clone)]
+pub struct SignKey {
+    seed: Arc<Secret>,
+    public: VerifyKey,
+}
+
+impl fmt::Debug for SignKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SignKey(of {})", self.public)
+    }
+}
+
+impl SignKey {
+    /// The contents of a key file: 32 random bytes or more. Not those of a seal key's file.
+    ///
+    /// # Errors
+    /// `BadKey`: too short, or too long.
+    pub fn file(contents: Vec<u8>) -> Result<SignKey> {
+        let contents = Zeroizing::new(contents);
+        let why = "a sign key file has from 32 bytes, which should be random, to 1 MiB";
+        if !(SHORTEST..=LONGEST).contains(&contents.len()) {
+            return Err(SealError::BadKey { why }.into());
+        }
+        Ok(SignKey::of(&contents))
+    }
+
+    /// The key that these bytes make.
+    pub(super) fn of(contents: &[u8]) -> SignKey {
+        let mut digest = Sha256::new().chain_update(SIGN_KEY).chain_update(contents).finalize();
+        let seed = Secret::take(&mut digest);
+        let public = VerifyKey(SigningKey::from_bytes(seed.key()).verifying_key().to_bytes());
+        scrub_stack_deep();
+        SignKey { seed: Arc::new(seed), public }
+    }
+
+    /// The key that verifies what this one signs. No secret.
+    #[must_use]
+    pub fn verify_key(&self) -> VerifyKey {
+        self.public
+    }
+
+    fn sign(&self, message: &[u8]) -> Signed {
+        let signature = SigningKey::from_bytes(self.seed.key()).sign(message).to_bytes();
+        scrub_stack_deep();
+        signature
+    }
+}
+
+/// A key that verifies what a [`SignKey`] signed. Its text is 64 hexadecimal digits. No secret, but to be had from somebody who is trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VerifyKey([u8; 32]);
+
+impl fmt::Display for VerifyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
+
+impl FromStr for VerifyKey {
+    type Err = SealError;
+
+    /// Reads the 64 digits. Blanks around them do not count.
+    fn from_str(text: &str) -> std::result::Result<VerifyKey, SealError> {
+        let why = "a verify key is 64 hexadecimal digits, as `pmo key verifier` shows them of a sign key";
+        let bytes = unhex(text.trim()).ok_or(SealError::BadKey { why })?;
+        let usable = VerifyingKey::from_bytes(&bytes).is_ok_and(|key| !key.is_weak());
+        if usable { Ok(VerifyKey(bytes)) } else { Err(SealError::BadKey { why: "it is no verify key" }) }
+    }
+}
+
+impl VerifyKey {
+    fn verifies(&self, message: &[u8], signature: &Signed) -> bool {
+        let key = VerifyingKey::from_bytes(&self.0);
+        key.is_ok_and(|key| key.verify_strict(message, &Signature::from_bytes(signature)).is_ok())
+    }
+}
+
+/// The one who is believed to have made a signed object: the key that verifies, and, of those who write it, the one that signs.
+#[derive(Clone, Debug)]
+pub struct Signer {
+    verify: VerifyKey,
+    sign: Option<SignKey>,
+}
+
+impl From<SignKey> for Signer {
+    fn from(key: SignKey) -> Signer {
+        Signer { verify: key.public, sign: Some(key) }
+    }
+}
+
+impl From<VerifyKey> for Signer {
+    fn from(verify: VerifyKey) -> Signer {
+        Signer { verify, sign: None }
+    }
+}
+
+impl Signer {
+    /// The key that verifies.
+    pub(super) fn verify_key(&self) -> VerifyKey {
+        self.verify
+    }
+
+    /// Whether it can sign.
+    pub(crate) fn signs(&self) -> bool {
+        self.sign.is_some()
+    }
+
+    /// Signs a root.
+    ///
+    /// # Errors
+    /// `SignKeyNeeded`.
+    pub(super) fn sign(&self, header: &Header, root: &Seal) -> Result<Signed> {
+        let key = self.sign.as_ref().ok_or(SealError::SignKeyNeeded)?;
+        Ok(key.sign(&message(header, root)))
+    }
+
+    /// Refuses an object that is signed and whose signer is not known, or that is not signed by the one who is.
+    pub(super) fn judge(signer: Option<&Signer>, page: &KeyPage) -> Result<()> {
+        match (page.is_signed(), signer) {
+            (false, None) => Ok(()),
+            (true, None) => Err(SealError::VerifyKeyNeeded.into()),
+            (false, Some(_)) => Err(SealError::NotSigned.into()),
+            (true, Some(signer)) => {
+                let root = message(page.header(), &page.root());
+                let is_its = signer.verify.verifies(&root, &page.signature());
+                if is_its || Mutant::SignatureUnchecked.is_on() {
+                    Ok(())
+                } else {
+                    Err(SealError::BadSignature.into())
+                }
+            }
+        }
+    }
+}
+
+/// The bytes that are signed: the header, and the root's seal, which has the hash of the top node.
+fn message(header: &Header, root: &Seal) -> Vec<u8> {
+    [ROOT, header.as_bytes(), root.as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verify_keys_are_read_as_they_are_shown_and_others_are_refused() {
+        let key = SignKey::file(vec![7; 32]).unwrap().verify_key();
+        let text = key.to_string();
+        assert_eq!(text.len(), 64);
+        assert_eq!(format!(" {text}\n").parse::<VerifyKey>().unwrap(), key);
+        assert_eq!(text.to_uppercase().parse::<VerifyKey>().unwrap(), key);
+        // The last one is a point of order 1, for which anybody makes signatures.
+        let weak = format!("01{}", "00".repeat(31));
+        for other in [
+            "",
+            "0",
+            &text[1..],
+            &format!("{text}00"),
+            &text.replace(|c: char| c.is_ascii_digit(), "x"),
+            &weak,
+        ] {
+            assert!(other.parse::<VerifyKey>().is_err(), "{other}");
+        }
+    }
+
+    /// The first test vector of RFC 8032 (7.1).
+    #[test]
+    fn the_published_vector_comes_out() {
+        let seed: [u8; 32] =
+            unhex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60").unwrap();
+        let public = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
+        let signature: Signed = unhex(
+            "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b",
+        )
+        .unwrap();
+        let verify: VerifyKey = public.parse().unwrap();
+        let key = SignKey { seed: Arc::new(Secret::take(&mut seed.clone())), public: verify };
+        assert_eq!(key.sign(b""), signature);
+        assert!(verify.verifies(b"", &signature));
+        assert!(!verify.verifies(b"x", &signature));
+    }
+
+    #[test]
+    fn every_bit_of_a_signature_and_of_what_is_signed_counts() {
+        let key = SignKey::file(vec![7; 32]).unwrap();
+        let (verify, text) = (key.verify_key(), [3_u8; 24]);
+        let signature = key.sign(&text);
+        assert!(verify.verifies(&text, &signature));
+        for bit in 0..8 * SIGNATURE_LEN {
+            let mut other = signature;
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert!(!verify.verifies(&text, &other), "bit {bit} of the signature");
+        }
+        for bit in 0..8 * text.len() {
+            let mut other = text;
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert!(!verify.verifies(&other, &signature), "bit {bit} of the text");
+        }
+    }
+
+    #[test]
+    fn a_sign_key_shows_nothing_of_itself() {
+        assert!(SignKey::file(vec![7; 31]).is_err());
+        let key = SignKey::file(vec![7; 32]).unwrap();
+        let shown = format!("{key:?}");
+        assert!(!shown.contains(&hex(key.seed.key())[..16]), "{shown}");
+    }
+}

@@ -1,0 +1,129 @@
+//! A wheel of the Python package that other machines can install: for each version of Python from the oldest on, and each distribution whose C
+//! library is not older than that of `PLATFORM`.
+//!
+//! zig links it against the symbols of that version. The wheel is then looked into, and installed into an environment that has nothing of the
+//! project, where its programs run.
+
+use crate::command::Result;
+use crate::python::{Environment, folder, succeeds, target};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The oldest C library that it is for: version 2.28, of 2018.
+const PLATFORM: &str = "manylinux_2_28";
+
+const PACKAGES: [&str; 3] = ["maturin>=1.9.4,<2", "ziglang>=0.13", "auditwheel>=6"];
+
+/// Members that a wheel has, by the ends of their names.
+const MEMBERS: [&str; 7] = [
+    "indelible/__init__.py",
+    "indelible/_indelible.abi3.so",
+    "indelible/_indelible.pyi",
+    "indelible/py.typed",
+    ".dist-info/entry_points.txt",
+    ".dist-info/licenses/LICENSE-APACHE",
+    ".dist-info/licenses/LICENSE-MIT",
+];
+
+/// A program for what was installed; its argument is the path of a pool.
+const TRIAL: &str = "
+import sys, indelible
+pool = indelible.open(sys.argv[1], 64 << 20)
+w = pool.array('w', (1000, 100), 'f8')
+w += 1
+with pool.dict('run') as run:
+    run['step'] = 1
+    indelible.psync(w, run)
+del w
+assert pool.array('w', mode='r').sum() == 100_000 and pool.dict('run', 'r')['step'] == 1
+";
+
+/// Makes it in `out`, and tries it.
+pub(crate) fn run(out: Option<&Path>) -> Result {
+    let out = out.map_or_else(|| target().join("wheels"), Path::to_owned);
+    let environment = Environment::new("python-wheel", &PACKAGES)?;
+    let mut build = Command::new(environment.program("maturin"));
+    build.args(["build", "--release", "--strip", "--zig", "--compatibility", PLATFORM, "--out"]).arg(&out);
+    build.current_dir(folder()).env("PATH", environment.path());
+    if !succeeds("a wheel", &mut build) {
+        return Err("the wheel cannot be built".into());
+    }
+    let wheel = newest(&out).ok_or_else(|| format!("there is no wheel in {}", out.display()))?;
+    look_into(&environment, &wheel)?;
+    attempt(&wheel)?;
+    println!("\n{}", wheel.display());
+    Ok(())
+}
+
+/// The wheel in a folder that was written last.
+fn newest(folder: &Path) -> Option<PathBuf> {
+    let all = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+    let wheels = all.filter(|path| path.extension().is_some_and(|end| end == "whl"));
+    wheels.max_by_key(|path| path.metadata().and_then(|found| found.modified()).ok())
+}
+
+/// Fails if it lacks a member, or needs more of a machine than its name says.
+fn look_into(environment: &Environment, wheel: &Path) -> Result {
+    let listed =
+        output(Command::new(environment.program("python")).args(["-m", "zipfile", "--list"]).arg(wheel))?;
+    let names: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let lacks = |member: &&&str| !names.iter().any(|name| name.ends_with(**member));
+    if let Some(member) = MEMBERS.iter().find(lacks) {
+        return Err(format!("{} has no {member}", wheel.display()));
+    }
+    let shown = output(Command::new(environment.program("auditwheel")).arg("show").arg(wheel))?;
+    match expects(&shown) {
+        true => Ok(()),
+        false => Err(format!("{} is not for {PLATFORM}:\n{shown}", wheel.display())),
+    }
+}
+
+/// Whether auditwheel says that it needs no more than `PLATFORM` has. It breaks its lines anywhere.
+fn expects(shown: &str) -> bool {
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    words.join(" ").contains(&format!("is consistent with the following platform tag: \"{PLATFORM}_x86_64\""))
+}
+
+/// Installs it into an environment that has no trace of the project, and uses it.
+fn attempt(wheel: &Path) -> Result {
+    let environment = Environment::new("python-wheel-trial", &["numpy>=2"])?;
+    let mut install = environment.pip(&["install", "--force-reinstall", "--no-deps"]);
+    if !succeeds("the wheel", install.arg(wheel)) {
+        return Err("the wheel cannot be installed".into());
+    }
+    let pool = target().join("wheel-trial.pmo");
+    let _ = std::fs::remove_file(&pool);
+    let mut program = Command::new(environment.program("python"));
+    program.args(["-I", "-W", "error", "-c", TRIAL]).arg(&pool);
+    let mut check = Command::new(environment.program("pmo"));
+    check.arg("check").arg(&pool);
+    let used = succeeds("a program", &mut program) && succeeds("its command", &mut check);
+    let _ = std::fs::remove_file(&pool);
+    if used { Ok(()) } else { Err("the wheel was installed, and does not work".into()) }
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().map_err(|error| format!("cannot run {command:?}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    String::from_utf8(output.stdout).map_err(|error| format!("{command:?}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wheel_that_needs_a_newer_c_library_is_refused() {
+        let shown = |tag: &str| {
+            format!(
+                "\nindelible-0.1.0-cp311-abi3-x.whl is consistent\nwith the following platform tag: \"{tag}\".\n\nThe wheel …"
+            )
+        };
+        assert!(expects(&shown("manylinux_2_28_x86_64")));
+        for tag in ["manylinux_2_34_x86_64", "linux_x86_64", "manylinux_2_28_aarch64"] {
+            assert!(!expects(&shown(tag)), "{tag}");
+        }
+    }
+}
