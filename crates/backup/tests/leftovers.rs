@@ -1,4 +1,4 @@
-//! What a process that was killed left beside the file that it made: the next one that makes that file removes it, and nothing else.
+//! A process that was killed left something beside the file that it made: the next one that makes that file removes it, and nothing else.
 
 use crate::support::{all, content, expect_same, unseen, varied};
 use indelible::PoolOptions;
@@ -66,7 +66,7 @@ fn leftovers_are_removed_and_nothing_else_is() {
 }
 
 #[test]
-fn what_this_process_makes_already_is_not_made_twice() {
+fn a_file_that_this_process_makes_already_is_not_made_twice() {
     let dir = tempfile::tempdir().unwrap();
     drop(varied(&dir.path().join("a.pmo")));
     let to = dir.path().join("b.pmo");

@@ -66,6 +66,14 @@ impl Failure {
         Failure::said(exit, format!("cannot {action} {}: {error}", path.display()), None)
     }
 
+    /// A key of a file: one that is not there, or not readable, is said as of any other file.
+    pub fn key_file(what: &str, path: &Path, error: Error) -> Self {
+        match std::error::Error::source(&error).and_then(|source| source.downcast_ref::<io::Error>()) {
+            Some(system) => Failure::file(&format!("read the {what} from"), path, system),
+            None => error.into(),
+        }
+    }
+
     /// The same with other help.
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         if let Failure::Said(report) = &mut self {

@@ -161,7 +161,7 @@ fn put_makes_a_whole_object_or_none() {
     rig.feed("put", ["big", "--create"], &vec![1; 20 << 20]).fails(8, "no room");
     assert_eq!(names(&rig), [""; 0]);
     std::fs::create_dir(rig.path("folder")).expect("made");
-    rig.pmo(["put"], ["big", "folder", "--create"]).fails(1, "cannot read folder");
+    rig.pmo(["put"], ["big", "folder", "--create"]).fails(2, "cannot read folder");
     assert_eq!(names(&rig), [""; 0]);
     let mut command = rig.command(["put"]);
     let mut put = command

@@ -188,7 +188,7 @@ fn wrong_arguments_are_told_in_words_that_help() {
     for size in ["0", "1", "1023K", "33T"] {
         pmo(["format", new, "--size", size]).fails(2, "between 1 MiB and 32 TiB");
         assert!(!rig.path("new.pmo").exists());
-        // What is there stays.
+        // An object that is there stays.
         pmo(["format", rig.pool.to_str().expect("text"), "--force", "--size", size])
             .fails(2, "between 1 MiB and 32 TiB");
     }
@@ -197,7 +197,7 @@ fn wrong_arguments_are_told_in_words_that_help() {
     rig.pmo(["create"], ["b", "-1"]).fails(2, "a size is a number");
     rig.pmo(["cat"], ["a", "--offset", "-5"]).fails(2, "a size is a number");
     rig.pmo(["top"], ["--interval", "-1"]).fails(2, "an interval has");
-    rig.pmo(["ls"], ["--wait", "-1"]).fails(2, "seconds");
+    rig.pmo(["ls"], ["--wait", "-1"]).fails(2, "not a time to wait");
     let no_folder = rig.path("none").join("p.pmo");
     pmo(["format", no_folder.to_str().expect("text")]).fails(5, "make the folder first");
     let run = pmo(["ls", new]);

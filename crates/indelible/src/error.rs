@@ -425,14 +425,11 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { operation, pool, object, cause } = &*self.0;
-        match &**cause {
-            // It says that already.
-            Cause::Media(MediaError::Io { action, .. }) if action == operation => {
-                return write!(f, "{cause} ({})", self.remedy());
-            }
-            _ => write!(f, "cannot {operation}")?,
+        // Errors of the medium name the path themselves, and some of them the operation.
+        if matches!(&**cause, Cause::Media(MediaError::Io { action, .. }) if action == operation) {
+            return write!(f, "{cause} ({})", self.remedy());
         }
-        // Errors of the medium name the path themselves.
+        write!(f, "cannot {operation}")?;
         let pool = pool.as_ref().filter(|_| !matches!(**cause, Cause::Media(_)));
         if let Some(object) = object {
             write!(f, " object {object:?}")?;

@@ -2,6 +2,7 @@
 
 use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{PHashMap, PMutex, PRc, PString, PVec, RootTypes};
+use indelible::raw::{self, Permission};
 use indelible::{ErrorKind, Heap, HeapOptions, Persist, ReadHeap, Tracking};
 use indelible_testing::{Limits, Seeded, for_each_crash};
 use std::cell::RefCell;
@@ -409,4 +410,34 @@ fn a_full_heap_refuses_a_value_and_takes_owners() {
     list.truncate(made);
     assert!(list.iter().all(|owner| PRc::owners(owner) == 1));
     assert_eq!(heap.audit().unwrap().findings, []);
+}
+
+/// A program in C frees a value by the list of its blocks, which cannot say that others own some of them as well.
+#[test]
+fn blocks_that_others_own_are_not_listed_by_address() {
+    let (world, mut heap) = pair();
+    {
+        let (pair, other) = heap.roots2::<Pair, Pair>("pair", "other").unwrap();
+        other.push(pair[0].clone());
+    }
+    heap.psync().unwrap();
+    drop(heap);
+    let pool = world.open();
+    let listed = |name: &str| {
+        let object = raw::attach(&pool, "heap", Permission::Write, b"").unwrap().as_ptr();
+        // SAFETY: this thread alone has the object.
+        let blocks = unsafe { raw::value_blocks(object, name) };
+        raw::detach(object).unwrap();
+        blocks
+    };
+    let error = listed("pair").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::RootType);
+    assert!(error.to_string().contains("others own as well"), "{error}");
+    Heap::open(pool.attach("heap").unwrap())
+        .map(|mut heap| {
+            heap.root_mut::<Pair>("other").unwrap().clear();
+            heap.psync().unwrap();
+        })
+        .unwrap();
+    assert_eq!(listed("pair").unwrap().len(), 3, "the root, its elements, the value");
 }

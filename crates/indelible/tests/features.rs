@@ -196,29 +196,31 @@ fn the_address_in_an_empty_table_is_found_before_it_is_durable() {
     let (_dir, pool) = pool();
     let object = pool.create_attached("o", 1 << 20).unwrap();
     let mut heap = Heap::format_with(object, HeapOptions::new().audit(indelible::Audit::Everything)).unwrap();
-    let block = heap.malloc(size_of::<Table<'_>>()).unwrap().cast::<Table<'_>>();
-    let found = |heap: &Heap| {
-        let found = heap.stray_pointers().unwrap();
-        found.iter().map(|stray| stray.into).collect::<Vec<_>>()
-    };
-    let place = heap.heap_ref().unwrap();
+    let block = heap.malloc(size_of::<Table<'_>>()).unwrap();
+    fn found(heap: &mut Heap) -> Vec<Outside> {
+        heap.stray_pointers().unwrap().iter().map(|stray| stray.into).collect()
+    }
     // SAFETY: a block of its own, large enough; each table is dropped before the next takes its place, and before the heap.
     unsafe {
-        block.write(Table::with_hasher_in(Default::default(), place));
-        assert_eq!(found(&heap), [Outside::Program]);
-        block.drop_in_place();
-        block.write(Table::with_capacity_and_hasher_in(1, Default::default(), place));
-        assert_eq!(found(&heap), []);
-        (*block.as_ptr()).insert(1, [1; 3]);
-        (*block.as_ptr()).clear();
-        assert_eq!(found(&heap), [], "a table that was emptied keeps its slots");
-        (*block.as_ptr()).shrink_to_fit();
-        assert_eq!(found(&heap), [Outside::Program], "and one that was shrunk does not");
-        block.drop_in_place();
+        block.cast().write(Table::with_hasher_in(Default::default(), heap.heap_ref().unwrap()));
+        assert_eq!(found(&mut heap), [Outside::Program]);
+        block.cast::<Table<'_>>().drop_in_place();
+        block.cast().write(Table::with_capacity_and_hasher_in(
+            1,
+            Default::default(),
+            heap.heap_ref().unwrap(),
+        ));
+        assert_eq!(found(&mut heap), []);
+        block.cast::<Table<'_>>().as_mut().insert(1, [1; 3]);
+        block.cast::<Table<'_>>().as_mut().clear();
+        assert_eq!(found(&mut heap), [], "a table that was emptied keeps its slots");
+        block.cast::<Table<'_>>().as_mut().shrink_to_fit();
+        assert_eq!(found(&mut heap), [Outside::Program], "and one that was shrunk does not");
+        block.cast::<Table<'_>>().drop_in_place();
     }
     let error = heap.psync().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StrayPointer, "{error}");
     // SAFETY: the block, which nobody uses any more.
-    unsafe { heap.free(block.as_ptr().cast()).unwrap() };
+    unsafe { heap.free(block.as_ptr()).unwrap() };
     heap.psync().unwrap();
 }

@@ -76,16 +76,16 @@ fn use_all(heap: &mut Heap, number: u64) {
     ring.push_front("t");
     ring.truncate(2);
     let (owners, place) = heap.root_and_heap::<PVec<PRc<PString>>>("owners").unwrap();
-    let owner = PRc::new_in("owned", place);
+    let (owner, there) = (PRc::new_in("owned", place), owners.len());
     owners.push(owner.clone());
     owners.push(owner);
-    PRc::make_mut(&mut owners[0]).push_str("!");
-    assert!(PRc::get_mut(&mut owners[1]).is_some_and(|text| text == "owned"));
-    let second = owners[1].clone();
-    owners.clear();
+    PRc::make_mut(&mut owners[there]).push_str("!");
+    assert!(PRc::get_mut(&mut owners[there + 1]).is_some_and(|text| text == "owned"));
+    let second = owners[there + 1].clone();
+    owners.truncate(1);
     assert_eq!(PRc::into_inner(second).unwrap(), "owned");
-    let last = PRc::new_in("kept", owners.heap());
-    owners.extend([last.clone(), last]);
+    let first = owners[0].clone();
+    owners.push(first);
 }
 
 /// A heap with containers of every kind, not psynced: an interpreter knows which bytes between fields nobody wrote, and would not let

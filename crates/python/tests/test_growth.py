@@ -70,7 +70,7 @@ def test_they_grow_until_the_pool_is_full_and_say_so(open_pool: Open) -> None:
         while True:
             run[f"array {arrays}"] = np.full(MIB // 8, arrays)
             arrays += 1
-    # What moves needs both places at once.
+    # An object that moves needs both places at once.
     assert len(log) > 12 * MIB and len(log) + arrays * MIB > 16 * MIB
     indelible.psync(log, run)
     assert (log[:1000] == 7).all() and not log[1000:].any()

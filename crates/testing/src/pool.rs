@@ -259,7 +259,7 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
                 users.entry(object.offset).or_insert((0, entry.users.get()));
             }
             slots.insert(object.offset);
-            // Whoever frees what was deleted redoes its lane first, or not at all: until then the lane has what a torn line said.
+            // A process that frees what was deleted redoes its lane first, or does not free it: until then the lane has what a torn line said.
             if !(entry.has(FLAG_DELETED) && entry.lane.get() != NO_LANE) {
                 table.progress(&object).map_err(text)?;
             }

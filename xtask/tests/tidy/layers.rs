@@ -105,7 +105,7 @@ const BACKUP: &[&[&str]] = &[
     &["format"],
     &["encode", "decode"],
     &["chain"],
-    &["index", "interrupted", "part", "source"],
+    &["index", "interrupted", "part", "partial", "source"],
     &["backup"],
     &["folder"],
     &["restore"],

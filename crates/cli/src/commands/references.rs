@@ -66,8 +66,11 @@ impl References {
 
 /// Whether an object cannot be read by anybody who comes now, or has no key.
 fn is_kept_away(kind: ErrorKind) -> bool {
-    use ErrorKind::{Busy, ClassMismatch, Held, Sealed, VolatileGone, WrongKey};
-    matches!(kind, Busy | ClassMismatch | Held | Sealed | VolatileGone | WrongKey)
+    use ErrorKind::{AddressTaken, Busy, ClassMismatch, Held, NeedsRecovery, Sealed, VolatileGone, WrongKey};
+    matches!(
+        kind,
+        AddressTaken | Busy | ClassMismatch | Held | NeedsRecovery | Sealed | VolatileGone | WrongKey
+    )
 }
 
 impl Reference {

@@ -51,7 +51,7 @@ unsafe impl Allocator for HeapRef<'_> {
 
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         if let (Ok(heap), 1..) = (self.heap(), layout.size()) {
-            // SAFETY: the caller's promise. What is damaged stays in use.
+            // SAFETY: the caller's promise. A damaged block stays in use.
             let _ = unsafe { heap.free(block.as_ptr()) };
         }
     }

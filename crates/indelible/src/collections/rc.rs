@@ -21,7 +21,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// What is in the block.
+/// The content of the block.
 #[repr(C)]
 pub(super) struct Shared<T> {
     pub(super) owners: u64,

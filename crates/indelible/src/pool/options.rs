@@ -198,8 +198,8 @@ impl PoolOptions {
     /// [`Held`](crate::ErrorKind::Held).
     ///
     /// Nothing is written, so that this works without permission to write and, where every store needs new space, on a full copy-on-write
-    /// file system: a pool that is opened for writing makes durable what it sees first. What a read-only pool shows may be newer than
-    /// what is durable, if the process that wrote it died just then.
+    /// file system: a pool that is opened for writing makes durable what it sees first. A read-only pool may show something newer than
+    /// is durable, if the process that wrote it died just then.
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;

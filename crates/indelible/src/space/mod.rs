@@ -242,6 +242,8 @@ impl Space {
 
     /// The value that a pointer leads to which lies in the object `home`. An object that is reached for the first time is attached for reading.
     ///
+    /// Nothing says of which type the target is but the pointer: any bytes are a `T`, so that a pointer of another type gives a wrong value, and nothing worse.
+    ///
     /// The rights of its entry are a request: stores are refused later, when they are made, and not now.
     ///
     /// # Errors

@@ -203,7 +203,7 @@ fn owners_of_one_type_are_counted_across_roots() {
         let from = (BLOCK * block + 8 * index) as usize;
         bytes[from..from + 8].copy_from_slice(&value.to_le_bytes());
     }
-    let live = |address: u64| (address % BLOCK == 0).then_some(BLOCK);
+    let live = |address: u64| address.is_multiple_of(BLOCK).then_some(BLOCK);
     let memory = Memory { base: BASE, bytes: &bytes };
     for releasing in [false, true] {
         let walk = Walk::new(memory, &live, Owners::default());

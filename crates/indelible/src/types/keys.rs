@@ -26,6 +26,7 @@ impl Description {
             | Kind::Vector(_)
             | Kind::Ring(_)
             | Kind::Boxed { .. }
+            | Kind::Shared { .. }
             | Kind::Hashed { .. }
             | Kind::Ordered { .. }
             | Kind::Opaque { .. }

@@ -218,3 +218,22 @@ pub fn compact_takes_the_entries_that_no_pointer_needs() {
         space.psync_all().unwrap();
     });
 }
+
+/// Entries that were added since the last psync are undone with it, and not believed to be there.
+#[test]
+fn a_revert_takes_entries_back() {
+    everywhere(|world| {
+        let pool = world.format();
+        let mut heap = heap(&pool, "o", 1 << 20);
+        assert_eq!(heap.far_index(&by_id(1)).unwrap(), 1);
+        heap.psync().unwrap();
+        for entry in [by_id(2), by_name("three")] {
+            assert_eq!(heap.far_index(&entry).unwrap(), 2);
+            heap.revert().unwrap();
+            assert_eq!(heap.far_entry(2).unwrap_err().kind(), ErrorKind::Dangling);
+        }
+        assert_eq!((heap.far_index(&by_name("three")).unwrap(), heap.far_index(&by_id(1)).unwrap()), (2, 1));
+        let mut heap = psynced_whole(world, heap, HeapOptions::new(), "after a revert");
+        assert_eq!((heap.far_entry(2).unwrap(), heap.check()), (by_name("three"), vec![]));
+    });
+}

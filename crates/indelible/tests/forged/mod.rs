@@ -3,7 +3,8 @@
 #![allow(dead_code)]
 
 use indelible::collections::{
-    PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PMutex, POption, PString, PVec, PVecDeque, RootTypes,
+    PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PMutex, POption, PRc, PString, PVec, PVecDeque,
+    RootTypes,
 };
 use indelible::{Heap, Persist, Pool};
 use tempfile::TempDir;
@@ -62,6 +63,10 @@ pub fn fill(heap: &mut Heap) {
     let ring = heap.root_or_default::<PVecDeque<PString>>("ring").unwrap();
     ring.extend(["a", "b", "c"]);
     ring.push_front("z"); // the last slot
+    let (owners, place) = heap.root_and_heap::<PVec<PRc<PString>>>("owners").unwrap();
+    let owner = PRc::new_in("owned", place);
+    owners.push(owner.clone());
+    owners.push(owner);
 }
 
 pub fn types() -> RootTypes<'static> {
@@ -72,6 +77,7 @@ pub fn types() -> RootTypes<'static> {
         .root::<PBTreeSet<PString>>("names")
         .root::<PBinaryHeap<PString>>("queue")
         .root::<PVecDeque<PString>>("ring")
+        .root::<PVec<PRc<PString>>>("owners")
 }
 
 pub fn list<'h>(heap: &'h mut Heap) -> &'h mut PVec<'h, Planted<'h>> {

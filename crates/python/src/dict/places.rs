@@ -6,7 +6,7 @@ use super::table::{PythonDict, ROOT};
 use crate::held::Held;
 use indelible::{Error, ErrorKind};
 
-/// What lies at an address in the heap.
+/// The owner of an address in the heap.
 pub(crate) enum Place<'a> {
     /// The value of this key.
     Value(&'a str),

@@ -7,9 +7,9 @@
 //! number than the counter, and nobody without the key makes one with a newer number.
 
 use super::aead::PROOF;
+use super::hex::{hex, unhex};
 use crate::error::{Result, SealError};
 use crate::mutant::Mutant;
-use std::fmt::Write;
 
 const MAGIC: &str = "indelible-anchor";
 
@@ -132,28 +132,6 @@ impl AnchorRecord {
         }
         Ok(())
     }
-}
-
-/// Two digits for each byte.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-/// The bytes of such a text.
-pub(super) fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    let mut bytes = [0; N];
-    if pairs.len() != N || !rest.is_empty() {
-        return None;
-    }
-    let digit = |digit: u8| char::from(digit).to_digit(16);
-    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-        *byte = (digit(*high)? << 4 | digit(*low)?) as u8;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Keys: what users have, and what objects have.
 
 use super::device::{SECRET, SecretDevice};
-use super::secret::{Secret, scrub_stack_deep};
+use super::secret::{LONGEST, SHORTEST, Secret, scrub_stack_deep};
 use super::signature::{SignKey, Signer, VerifyKey};
 use crate::entropy::random;
 use crate::error::{Result, SealError};
@@ -10,10 +10,6 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Bytes of a key file, at least: it is used as it is, and must not be guessed.
-pub(super) const SHORTEST: usize = 32;
-/// Bytes of a key file, at most.
-pub(super) const LONGEST: usize = 1 << 20;
 /// Most memory in KiB that a slot may ask for: a forged one must not exhaust the machine.
 const MOST_MEMORY: u32 = 1 << 20;
 /// Most passes and lanes that a slot may ask for.

@@ -179,11 +179,9 @@ impl KeyPage {
         self.header.flags.get() & FLAG_SIGNED != 0
     }
 
-    /// The signature of the root.
-    pub(super) fn signature(&self) -> Signed {
-        let mut signature = [0; SIGNATURE_LEN];
-        signature.copy_from_slice(&self.bytes[SIGNATURE..SIGNATURE + SIGNATURE_LEN]);
-        signature
+    /// The signature of the root; `None`: it says that it is not signed.
+    pub(super) fn signature(&self) -> Option<Signed> {
+        self.bytes[SIGNATURE..].first_chunk().copied().filter(|_| self.is_signed())
     }
 
     /// Signs the root, if somebody signs the object.

@@ -18,6 +18,7 @@ mod change;
 mod cipher;
 mod device;
 mod differences;
+mod hex;
 mod key;
 mod key_page;
 mod resize;

@@ -6,6 +6,11 @@ use std::ops::{Deref, DerefMut};
 use std::sync::OnceLock;
 use zeroize::{Zeroize, Zeroizing};
 
+/// Bytes of a key file, at least: it is used as it is, and must not be guessed.
+pub(super) const SHORTEST: usize = 32;
+/// Bytes of a key file, at most.
+pub(super) const LONGEST: usize = 1 << 20;
+
 /// Bytes that are kept, and overwritten when they are dropped.
 pub trait KeptBytes: Send + Sync {
     /// The bytes.

@@ -3,10 +3,8 @@
 //! A tag binds nobody who has the seal key: another page is found for it. So each seal of a signed object has the hash of its page as well, the root's that of
 //! the top node and the header, and a line behind the root has the signature of both. A reader has the key that verifies from elsewhere, never from the object.
 
-use super::anchor::{hex, unhex};
-use super::key::{LONGEST, SHORTEST};
-use super::key_page::KeyPage;
-use super::secret::{Secret, scrub_stack_deep};
+use super::hex::{hex, unhex};
+use super::secret::{LONGEST, SHORTEST, Secret, scrub_stack_deep};
 use crate::error::{Result, SealError};
 use crate::format::seal::{Header, SIGNATURE_LEN, Seal};
 use crate::mutant::Mutant;
@@ -142,15 +140,18 @@ impl Signer {
         Ok(key.sign(&message(header, root)))
     }
 
-    /// Refuses an object that is signed and whose signer is not known, or that is not signed by the one who is.
-    pub(super) fn judge(signer: Option<&Signer>, page: &KeyPage) -> Result<()> {
-        match (page.is_signed(), signer) {
-            (false, None) => Ok(()),
-            (true, None) => Err(SealError::VerifyKeyNeeded.into()),
-            (false, Some(_)) => Err(SealError::NotSigned.into()),
-            (true, Some(signer)) => {
-                let root = message(page.header(), &page.root());
-                let is_its = signer.verify.verifies(&root, &page.signature());
+    /// Refuses an object that is signed and whose signer is not known, or that is not signed by the one who is. `signed`: its signature, if it says that it has one.
+    pub(super) fn judge(
+        signer: Option<&Signer>,
+        (header, root): (&Header, &Seal),
+        signed: Option<&Signed>,
+    ) -> Result<()> {
+        match (signed, signer) {
+            (None, None) => Ok(()),
+            (Some(_), None) => Err(SealError::VerifyKeyNeeded.into()),
+            (None, Some(_)) => Err(SealError::NotSigned.into()),
+            (Some(signed), Some(signer)) => {
+                let is_its = signer.verify.verifies(&message(header, root), signed);
                 if is_its || Mutant::SignatureUnchecked.is_on() {
                     Ok(())
                 } else {

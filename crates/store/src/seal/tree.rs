@@ -73,8 +73,8 @@ impl Tree {
         signer: Option<&Signer>,
         read: ReadPage<'_>,
     ) -> Result<Tree> {
-        Signer::judge(signer, page)?;
         let (shape, header, root) = (page.shape()?, *page.header(), page.root());
+        Signer::judge(signer, (&header, &root), page.signature().as_ref())?;
         let mut tree = Tree { sealer, shape, header, root, signer: signer.cloned(), nodes: BTreeMap::new() };
         if !page.is_signed() && tree.root.hash != [0; 16] {
             return Err(NO_KEY_PAGE.into());

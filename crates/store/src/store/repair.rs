@@ -113,7 +113,7 @@ impl Store {
         if device.read_only() && !options.dry_run {
             return Err(MediumError::ReadOnly.into());
         }
-        // What is no pool is not locked.
+        // A file that is no pool is not locked.
         let (superblock, slots) = known_superblock(&*device)?;
         if device.read_only() {
             let deadline = Deadline::after(PATIENCE);
