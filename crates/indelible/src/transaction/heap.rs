@@ -2,11 +2,11 @@
 
 #![allow(unsafe_code)]
 
-use super::space::Users;
 use super::attached::Attached;
 use super::home::{Home, Transactional, placed_in_block, private};
 use super::pointer::TxPtr;
 use super::run::{Tx, alone, transaction};
+use super::space::Users;
 use crate::error::{Cause, Error, ErrorKind, HeapError, Result};
 use crate::heap::{Extent, HeapFinding, HeapOptions, HeapStats, RawHeap, TypeInfo};
 use crate::plain::Plain;
