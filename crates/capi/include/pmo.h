@@ -381,7 +381,7 @@ int pmo_set_durability(pmo_pool *pool, const char *name, const void *key, size_t
  * it died, the object is recovered first. pmo_detach detaches it; heaps and roots are for other objects. */
 void *pmo_attach_transactional(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
-/** What libpmo-tm gives to libpmo: pmo_tm_runtime of pmo/blocks.h. */
+/** The functions that libpmo-tm gives to libpmo: pmo_tm_runtime of pmo/blocks.h. */
 struct pmo_tm_runtime;
 
 /** Attaches a transactional object for blocks that GCC compiles (pmo_attach_tm of pmo/blocks.h), and returns its first byte. Blocks and pmo_tx functions do not

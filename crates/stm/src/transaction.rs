@@ -42,7 +42,7 @@ impl TxWord {
     }
 }
 
-/// What a transaction had changed at some moment: see [`Transaction::checkpoint`].
+/// The changes of a transaction until some moment: see [`Transaction::checkpoint`].
 #[derive(Clone, Debug, Default)]
 pub struct Checkpoint(Vec<(u64, [u64; 8])>);
 

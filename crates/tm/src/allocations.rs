@@ -27,13 +27,13 @@ impl Allocations {
         (self.made.len(), self.freed.len())
     }
 
-    /// What a block that has committed freed.
+    /// The memory that a block that has committed freed.
     pub(crate) fn take_freed(&mut self) -> Unused {
         self.made.clear();
         Unused(std::mem::take(&mut self.freed))
     }
 
-    /// What was allocated since a mark, and is undone; nothing of what was freed since is.
+    /// The memory that was allocated since a mark, and is undone; nothing that was freed since is.
     pub(crate) fn take_made(&mut self, (made, freed): (usize, usize)) -> Unused {
         self.freed.truncate(freed);
         Unused(self.made.split_off(made))

@@ -24,7 +24,7 @@ mod property {
     pub(super) const GOES_IRREVOCABLE: u32 = 0x40;
 }
 
-/// What the block is to do when its beginning returns.
+/// Orders to the block when its beginning returns.
 mod action {
     pub(super) const RUN_INSTRUMENTED: u32 = 0x1;
     pub(super) const RUN_UNINSTRUMENTED: u32 = 0x2;
@@ -66,7 +66,7 @@ pub(crate) struct Thread {
     transacts: bool,
     /// Whether plain stores are logged: there is a checkpoint.
     logs: bool,
-    /// What lies below belongs to frames of the block alone.
+    /// All frames below this address are the block's alone.
     stack: usize,
     transaction: indelible_stm::Thread<Words, Told>,
     levels: Vec<Level>,
@@ -175,6 +175,11 @@ impl Thread {
         unsafe { current().as_mut() }.filter(|thread| thread.logs || own && thread.transacts)
     }
 
+    /// Whether the block cannot be undone.
+    pub(crate) fn is_irrevocable(&self) -> bool {
+        self.irrevocable
+    }
+
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -229,7 +234,7 @@ impl Thread {
         self.actions.take_undo(to.actions)
     }
 
-    /// Ends a run without effect; actions may run blocks then. What was the outermost level, and what has to be called.
+    /// Ends a run without effect; actions may run blocks then. Returns the outermost level, and the actions.
     fn stop(&mut self, again: bool) -> (Option<Level>, Called) {
         (self.transacts, self.logs) = (false, false);
         let first = self.levels.drain(..).next();
@@ -270,7 +275,7 @@ impl Thread {
         }
     }
 
-    fn cancel(reason: c_int) -> ! {
+    pub(crate) fn cancel(reason: c_int) -> ! {
         let thread = Thread::own();
         if reason & reason::RETRY != 0 {
             Thread::again();
@@ -308,7 +313,7 @@ impl Thread {
     }
 
     /// Ends the innermost block. For the outermost one, all that it did takes effect, or it is run again.
-    fn end() {
+    pub(crate) fn end() {
         let thread = Thread::own();
         if thread.levels.len() > 1 {
             thread.levels.pop();
@@ -430,40 +435,3 @@ pub(crate) unsafe extern "C" fn begin(properties: u32, beginning: *const Beginni
     thread.levels.push(Level { beginning, properties, marks, checkpoint });
     thread.code(properties) | action::SAVE
 }
-
-#[unsafe(no_mangle)]
-pub extern "C" fn _ITM_commitTransaction() {
-    Thread::end();
-}
-
-/// The block is left by an exception, and commits.
-#[unsafe(no_mangle)]
-pub extern "C" fn _ITM_commitTransactionEH(_exception: *mut std::ffi::c_void) {
-    _ITM_commitTransaction();
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn _ITM_abortTransaction(reason: c_int) -> ! {
-    Thread::cancel(reason)
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn _ITM_changeTransactionMode(_mode: c_int) {
-    Thread::go_irrevocable();
-}
-
-/// 0 outside of blocks, 1 in one that may be run again, 2 in one that cannot be undone.
-#[unsafe(no_mangle)]
-pub extern "C" fn _ITM_inTransaction() -> c_int {
-    Thread::with(|thread| if thread.irrevocable { 2 } else { 1 }).unwrap_or(0)
-}
-
-/// 1 outside of blocks.
-#[unsafe(no_mangle)]
-pub extern "C" fn _ITM_getTransactionId() -> u64 {
-    Thread::with(|thread| thread.id()).unwrap_or(1)
-}
-
-/// The block does not use these bytes any more. They stay among what it has read.
-#[unsafe(no_mangle)]
-pub extern "C" fn _ITM_dropReferences(_start: *mut std::ffi::c_void, _size: usize) {}

@@ -24,6 +24,7 @@ mod clones;
 mod entry;
 mod exceptions;
 mod fork;
+mod interface;
 mod log;
 mod objects;
 mod registers;

@@ -33,7 +33,7 @@ pub struct Object {
     wait: extern "C" fn(usize) -> *const c_char,
 }
 
-/// What libpmo calls.
+/// The functions that libpmo calls.
 #[repr(C)]
 pub struct Runtime {
     version: u32,
@@ -221,7 +221,7 @@ extern "C" fn remove(address: usize) -> c_int {
     change(|objects| objects.retain(|object| object.address != address))
 }
 
-/// What pmo/blocks.h gives to libpmo.
+/// The functions that pmo/blocks.h gives to libpmo.
 #[unsafe(no_mangle)]
 pub extern "C" fn pmo_tm_runtime() -> *const Runtime {
     &raw const RUNTIME

@@ -1,4 +1,4 @@
-//! What the library says of itself.
+//! Versions and errors: the library speaks of itself.
 
 use crate::blocks::fatal;
 use std::ffi::{CStr, c_char, c_int};

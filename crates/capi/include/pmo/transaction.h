@@ -14,7 +14,7 @@
  *
  * Rules, which are those of setjmp. The block is run again from its beginning as often as needed, so that it does nothing that cannot be done again.
  * A variable of the function around it that the block changes, and then reads, is to be volatile; one that is declared in the block, or in a function that it
- * calls, is as ever. Functions that it calls get tx, a struct pmo_block *. Whatever the block acquires besides, such as memory, is not released when it is run
+ * calls, is as ever. Functions that it calls get tx, a struct pmo_block *. Memory and the like that the block acquires is not released when it is run
  * again: pmo_tx_on_abort(tx->running, free, memory) does that. Leaving it by return or goto undoes the transaction; break and continue commit it.
  */
 #ifndef PMO_TRANSACTION_H

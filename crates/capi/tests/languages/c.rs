@@ -58,7 +58,7 @@ fn s1_03_transactions_in_c_survive_sigkill() {
     killed_transfers_are_whole(&binary, &folder.path().join("pool.pmo"));
 }
 
-/// What was said to be transferred is there, and at most one transfer more.
+/// All transfers that were said are there, and at most one more.
 fn killed_transfers_are_whole(binary: &Path, pool: &Path) {
     let mut rng = Seeded::new(fastrand::u64(..));
     println!("INDELIBLE_SEED={}", rng.seed());

@@ -142,7 +142,7 @@ static void refusals(pmo_pool *pool)
     }
 }
 
-/* What it changes is more than the log has room for at first. */
+/* It changes more than the log has room for at first. */
 static void large(pmo_pool *pool)
 {
     char *object = attached(pool, "large", LARGE);

@@ -254,7 +254,7 @@ static void *ends_inside(void *context)
     pthread_exit(NULL);
 }
 
-/* What it changes is more than the log has room for at first. */
+/* It changes more than the log has room for at first. */
 static void large(pmo_pool *pool)
 {
     enum { BYTES = 6 << 20 };

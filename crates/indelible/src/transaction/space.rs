@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// See the module. The pool has it as long as an object is attached: who attaches after all were detached begins anew, also after a failure.
 pub(super) struct Space {
-    /// Whose transactions these are: there is one memory of words for all that share data.
+    /// The kind of users that has these transactions: there is one memory of words for all that share data.
     users: OnceLock<Users>,
     /// The last number of a block's commit.
     numbers: AtomicU64,

@@ -1,6 +1,6 @@
 //! The tests of libpmo-tm: programs of C and C++, compiled by GCC with `-fgnu-tm`, on this library and on libitm.
 //!
-//! What they print is the same on both, but for lines that are named below: libitm of GCC 12 keeps some stores of blocks that are cancelled.
+//! They print the same on both, but for lines that are named below: libitm of GCC 12 keeps some stores of blocks that are cancelled.
 
 use indelible_testing::not_tested;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-/// What the programs print on this library.
+/// Output of the programs on this library.
 const ACCESSES: &str = "\
 changed: 3 3 3 3 3 3 3 3+0i 0+0i 3+1i 3,3,3,3 3,3,3,3
 cancelled 10
