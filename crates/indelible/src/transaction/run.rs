@@ -107,7 +107,7 @@ fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<&'o Attached> {
     Ok(first)
 }
 
-fn check(first: &Attached) -> Result<(), Cause> {
+pub(super) fn check(first: &Attached) -> Result<(), Cause> {
     first.pool.alive()?;
     Ok(first.space.commits().check()?)
 }
@@ -213,13 +213,13 @@ thread_local! {
 }
 
 /// The thread's part, which is put back when this is dropped: a transaction that begins meanwhile, when one is committed, has its own.
-struct Member {
+pub(super) struct Member {
     space: Weak<Space>,
-    thread: Option<Thread>,
+    pub(super) thread: Option<Thread>,
 }
 
 impl Member {
-    fn of(space: &Arc<Space>) -> Member {
+    pub(super) fn of(space: &Arc<Space>) -> Member {
         let weak = Arc::downgrade(space);
         let kept = THREADS.try_with(|threads| {
             let mut threads = threads.borrow_mut();
