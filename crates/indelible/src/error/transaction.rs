@@ -13,6 +13,8 @@ pub(crate) enum TransactionError {
     Elsewhere,
     #[error("a transaction needs an object at least")]
     NoObject,
+    #[error("the objects are transactional and on demand, which do not become durable in one step")]
+    Classes,
 }
 
 impl TransactionError {
@@ -20,6 +22,7 @@ impl TransactionError {
         match self {
             TransactionError::Conflict => ErrorKind::Conflict,
             TransactionError::Inside => ErrorKind::InTransaction,
+            TransactionError::Classes => ErrorKind::ClassMismatch,
             TransactionError::Elsewhere | TransactionError::NoObject => ErrorKind::NotAttached,
         }
     }
@@ -33,6 +36,9 @@ impl TransactionError {
                 "use the transaction that runs, by passing it on; psync, attach and the like come before it, or after"
             }
             TransactionError::Elsewhere => "name the cell's object when the transaction begins",
+            TransactionError::Classes => {
+                "give all objects of the transaction one class, with `Pool::set_class` or `pmo set --class`"
+            }
             TransactionError::NoObject => "name the objects that it uses",
         }
     }

@@ -1,4 +1,5 @@
-//! Transactions on objects of the class [`Transactional`](crate::Class::Transactional): each is durable when it is committed, as a whole.
+//! Transactions on objects of the class [`Transactional`](crate::Class::Transactional): each is durable when it is committed, as a whole; and of the class
+//! [`OnDemand`](crate::Class::OnDemand): each outlives the process then, and is durable later.
 //!
 //! A transaction is a producer of batches as a psync is (docs/decisions/0046-transactions.md). `indelible-stm` runs closures as transactions and gives their
 //! commits numbers; [`space`] tells the store the lines of each commit, whole, by [`Commits`](indelible_store::store::Commits), and waits for them to be durable when nothing is
@@ -16,11 +17,16 @@
 
 mod attached;
 mod cell;
+mod demand;
+mod epochs;
+mod kept;
+mod marks;
 mod object;
+mod own;
 mod run;
 mod space;
 
 pub use attached::Transactional;
 pub use cell::TxCell;
-pub use object::TxObject;
+pub use object::{Pending, TxObject};
 pub use run::{Tx, transaction};

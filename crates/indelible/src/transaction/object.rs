@@ -4,17 +4,22 @@
 
 use super::attached::{Attached, Transactional, private};
 use super::run::{Tx, transaction};
-use crate::error::{Error, Result, TransactionError};
+use crate::error::{Cause, Error, Result, TransactionError};
 use crate::plain::{Plain, placed};
-use crate::pool::{Pool, inside_transaction};
+use crate::pool::{Class, Pool, inside_transaction};
+use indelible_store::format::LINE;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-/// An object of the class [`Transactional`](crate::Class::Transactional), attached: a `T` in which transactions alone change anything, by its
+/// An object of the class [`Transactional`](crate::Class::Transactional) or [`OnDemand`](crate::Class::OnDemand), attached: a `T` in which transactions alone change anything, by its
 /// [`TxCell`](crate::TxCell)s.
 ///
 /// Any number of threads use it at once. When [`transaction`](TxObject::transaction) returns, what it changed is durable, whatever happens; a transaction that failed, or whose
 /// process died in it, left nothing.
+///
+/// *On demand*, what it changed outlives the process when it returns, whatever that dies of, and at no cost of a durable write. It is durable later: once [`tx_sync`](TxObject::tx_sync) or
+/// [`psync`](TxObject::psync) returns, when the object is detached, and now and then ([`Pool::set_epochs`]). After a power cut, or a crash of the machine, there is what the first
+/// so many transactions left, with all that were durable, and never a part of one.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -74,13 +79,22 @@ unsafe impl<T: Sync> Send for TxObject<T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Sync> Sync for TxObject<T> {}
 
+/// What is committed and not durable: see [`TxObject::pending`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pending {
+    /// Transactions, at most: those that changed nothing of what is attached now count as well.
+    pub transactions: u64,
+    /// Bytes, in lines of 64.
+    pub bytes: u64,
+}
+
 impl Pool {
-    /// Attaches an object of the class `transactional`. If the last process that had it died, it is recovered first, to a state that all of its
+    /// Attaches an object of the class `transactional` or `on-demand`. If the last process that had it died, it is recovered first, to a state that all of its
     /// acknowledged transactions left. The object begins with a `T`; a new one is all zeros.
     ///
     /// # Errors
     /// `ClassMismatch` for an object of another class, `BadSize` if it is smaller than a `T`; `NotFound`, `Held`, `ObjectReadOnly`, `WrongKey`,
-    /// `AddressTaken`, `ReadOnly`, `Busy`; `Poisoned` while objects are attached whose transactions failed.
+    /// `AddressTaken`, `ReadOnly`, `Busy`; on demand `NoSpace` if there is no memory for it, and `Gone` if that of a process that died is not to be found; `Poisoned` while objects are attached whose transactions failed.
     pub fn attach_transactional<T: Plain>(&self, name: &str) -> Result<TxObject<T>> {
         self.attach_transactional_with_key(name, b"")
     }
@@ -137,12 +151,43 @@ impl<T: Plain> TxObject<T> {
     /// # Errors
     /// `InTransaction`; `Poisoned` if one of them failed.
     pub fn psync(&self) -> Result<()> {
+        self.outside("psync", |attached| attached.space.publish())
+    }
+
+    /// Returns when all transactions of this thread are durable that it committed on objects of this class in the pool, and all that these read. On demand they may not be
+    /// when they return; threads that wait at the same time share one durable write. Transactional ones are, so that this does nothing.
+    ///
+    /// # Errors
+    /// As for [`psync`](TxObject::psync). The transactions are in memory all the same; after an error the next attach recovers them.
+    pub fn tx_sync(&self) -> Result<()> {
+        self.outside("make durable transactions on", |attached| {
+            attached.space.sync(super::run::last_of_thread(&attached.space))
+        })
+    }
+
+    /// What transactions on demand have changed that a power cut would take: those of all objects of this class in the pool, in this process.
+    #[must_use]
+    pub fn pending(&self) -> Pending {
+        let space = &self.attached.space;
+        space.demand().map_or(Pending::default(), |demand| Pending {
+            transactions: space.stm.now().saturating_sub(demand.durable()),
+            bytes: demand.pending() * LINE,
+        })
+    }
+
+    /// Its durability class.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        self.attached.space.class()
+    }
+
+    fn outside(&self, what: &'static str, work: impl FnOnce(&Attached) -> Result<(), Cause>) -> Result<()> {
         let attached = &self.attached;
         let result = attached.pool.alive().and_then(|()| match inside_transaction() {
             true => Err(TransactionError::Inside.into()),
-            false => Ok(attached.space.commits().flush()?),
+            false => work(attached),
         });
-        result.map_err(|cause| attached.error("psync", cause))
+        result.map_err(|cause| attached.error(what, cause))
     }
 
     /// Detaches.

@@ -39,7 +39,7 @@ pub struct Tx<'t> {
 /// call on the transaction returns then is to be passed on, with `?`. Any other error that it returns, and a panic, undo it. A function that takes
 /// the `Tx` is a part of the transaction.
 ///
-/// Everything that it read is durable as well when this returns, also if it changed nothing.
+/// Everything that it read is durable as well when this returns, also if it changed nothing. Of objects on demand it outlives the process instead.
 ///
 /// ```
 /// # fn main() -> Result<(), indelible::Error> {
@@ -63,6 +63,7 @@ pub struct Tx<'t> {
 /// # Errors
 /// What `body` returned; nothing of the transaction is left. Of its own, converted:
 /// - `InTransaction`: one runs on this thread. Pass that one on instead. `DifferentPools`, `Forked`.
+/// - `ClassMismatch`: some objects are transactional, others on demand.
 /// - `NoRoom`: it changes more than the pool has room for in its log. Nothing of it is left.
 /// - `Poisoned`, `Io`, `Gone`, `NoSpace`, `Busy`: it could not be made durable, and no transaction in this pool can be from now on. Detach all transactional objects of the pool, and attach
 ///   them again: all that was acknowledged is there; this one as a whole or, unless the medium failed, not at all.
@@ -77,12 +78,15 @@ pub fn transaction<R, E: From<Error>>(
             return Err(first.error("begin a transaction on", cause).into());
         }
         let thread = member.thread.get_or_insert_with(|| first.space.stm.thread());
+        if let Err(cause) = first.space.prepare(thread.own()) {
+            return Err(first.error("begin a transaction on", cause).into());
+        }
         match attempt(thread, first, objects, &mut body) {
             Attempt::Done(value) => return Ok(value),
             Attempt::Failed(error) => return Err(error),
             Attempt::Again => {}
-            Attempt::Short(bytes) => {
-                let room = first.space.commits().make_room(bytes);
+            Attempt::Short(short) => {
+                let room = first.space.make_room(thread.own(), short);
                 room.map_err(|error| first.error("commit a transaction on", error))?;
             }
         }
@@ -94,9 +98,14 @@ fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<&'o Attached> {
     let Some(first) = objects.first().map(|object| object.attached()) else {
         return Err(Error::new("begin a transaction", TransactionError::NoObject));
     };
-    let apart = objects.iter().any(|object| !Arc::ptr_eq(&object.attached().space, &first.space));
-    if apart {
-        return Err(first.error("begin a transaction on", StoreError::DifferentPools));
+    let apart = |object: &&&dyn Transactional| !Arc::ptr_eq(&object.attached().space, &first.space);
+    if let Some(other) = objects.iter().find(apart) {
+        let of_two_classes = other.attached().space.class() != first.space.class();
+        let cause = match of_two_classes && Arc::ptr_eq(&other.attached().pool, &first.pool) {
+            true => TransactionError::Classes.into(),
+            false => Cause::from(StoreError::DifferentPools),
+        };
+        return Err(first.error("begin a transaction on", cause));
     }
     if pool::inside_transaction() {
         return Err(first.error("begin a transaction on", TransactionError::Inside));
@@ -106,7 +115,7 @@ fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<&'o Attached> {
 
 fn check(first: &Attached) -> Result<(), Cause> {
     first.pool.alive()?;
-    Ok(first.space.commits().check()?)
+    Ok(first.space.check()?)
 }
 
 /// How a try ended.
@@ -114,7 +123,7 @@ enum Attempt<R, E> {
     Done(R),
     Failed(E),
     Again,
-    /// The lane has no room for what it changes, which takes so many bytes: nothing of it is left.
+    /// There is no room for what it changes, for [`Space::make_room`]: nothing of it is left.
     Short(u64),
 }
 
@@ -144,7 +153,8 @@ fn attempt<R, E: From<Error>>(
         Ok(value) => value,
         Err(error) => return Attempt::Failed(error),
     };
-    let shortage = first.space.shortage(tx.running.writes());
+    let lines = tx.running.writes().len() as u64;
+    let shortage = first.space.shortage(&mut tx.running);
     if fork::is_stale(generation) {
         return failed(Cause::Forked);
     }
@@ -157,6 +167,7 @@ fn attempt<R, E: From<Error>>(
     match ends.thread.commit() {
         Ok(_) => Attempt::Done(value),
         Err(CommitError::Conflict(_)) => Attempt::Again,
+        Err(CommitError::Refused(StoreError::NoRoom { .. })) => Attempt::Short(lines),
         Err(CommitError::Refused(error) | CommitError::Unacknowledged(error)) => failed(error.into()),
         Err(CommitError::Forked) => failed(Cause::Forked),
     }
@@ -203,6 +214,11 @@ impl Member {
         let thread = kept.ok().flatten().unwrap_or_else(|| space.stm.thread());
         Member { space: weak, thread: Some(thread) }
     }
+}
+
+/// The last commit of this thread, or that it read, which is not necessarily durable.
+pub(super) fn last_of_thread(space: &Arc<Space>) -> u64 {
+    Member::of(space).thread.as_mut().map_or(0, |thread| thread.own().last())
 }
 
 impl Drop for Member {

@@ -1,6 +1,7 @@
 //! Attach and detach, as far as the medium is concerned: locks, recovery, the entry, a lane.
 
 use super::class::expect_class;
+use super::memory::Memory;
 use super::sealed_pages::SealedPages;
 use super::tail::{Followed, Tail};
 use super::unlocked::{Unlocked, expect_key};
@@ -72,8 +73,9 @@ impl Store {
         let clean = self.unless_held_still(|| {
             self.view(|table| {
                 let (object, object_lock) = self.open_for_reading(table, name, key)?;
-                let unclean =
-                    self.stale_lane(table, &object)?.is_some() || undefined(table, &object)?.is_some();
+                let unclean = self.has_memory(&object)
+                    || self.stale_lane(table, &object)?.is_some()
+                    || undefined(table, &object)?.is_some();
                 let layers = if unclean { None } else { table.layers(&object)? };
                 Ok((!unclean).then_some((object, object_lock, layers)))
             })
@@ -206,16 +208,30 @@ impl Store {
         key: Key<'_>,
         check: &dyn Fn(&Located) -> Result<()>,
     ) -> Result<Writer> {
-        self.bind_writer(|table, search| {
+        let find = |table: &TableTransaction<'_>| {
             let object = self.usable(table, name)?;
             check(&object)?;
+            Ok(object)
+        };
+        self.attach_found_writer(&find, Some(key), Memory::None)
+    }
+
+    /// Attaches the object that `find` finds; without a key for its recovery.
+    pub(super) fn attach_found_writer(
+        self: &Arc<Self>,
+        find: &dyn Fn(&TableTransaction<'_>) -> Result<Located>,
+        key: Option<Key<'_>>,
+        memory: Memory,
+    ) -> Result<Writer> {
+        self.bind_writer(|table, search| {
+            let object = find(table)?;
             if object.entry.has(FLAG_READ_ONLY) {
                 return Err(StoreError::ObjectReadOnly);
             }
-            if !object.opens_for_writing(key) {
+            if key.is_some_and(|key| !object.opens_for_writing(key)) {
                 return Err(StoreError::WrongKey);
             }
-            self.begin_writing(table, object, search)
+            self.begin_writing(table, object, memory, search)
         })
     }
 
@@ -230,7 +246,7 @@ impl Store {
                 let object = table.create(name, id, now, &self.with_window(how))?;
                 expect_class(&object, Class::Psync)?;
                 self.prepare_extent(table, &object, 0)?;
-                self.begin_writing(table, object, search)
+                self.begin_writing(table, object, Memory::None, search)
             })
         })
     }
@@ -272,10 +288,14 @@ impl Store {
         self: &Arc<Self>,
         table: &mut TableTransaction<'_>,
         mut object: Located,
+        memory: Memory,
         search: &mut LaneSearch,
     ) -> Result<Unbound> {
         let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
-        let recovered = self.recover(table, &object)?;
+        if !matches!(memory, Memory::Left(_)) {
+            self.expect_no_memory(&object)?;
+        }
+        let recovered = self.recover_lane(table, &object)?;
         let progress = table.progress(&object)?;
         let standing = Standing {
             published: progress.published.get(),
@@ -289,6 +309,9 @@ impl Store {
             return Err(self.apply_locks.refused(lane.index));
         }
         let layers = table.layers(&object)?;
+        if let Memory::New(number) = memory {
+            object.entry.keep_in(Some((number, self.identity.boot)));
+        }
         self.bind(table, &mut object, lane.index)?;
         if table.root.boot != self.identity.boot {
             table.root.boot = self.identity.boot;
@@ -315,6 +338,7 @@ impl Store {
             sealed: None,
             heading: None,
             recovered,
+            forgets_memory: false,
         };
         Ok(Unbound { object_lock, writer })
     }
