@@ -73,7 +73,7 @@ fn s1_06_commits_are_durable_when_somebody_asks_for_it_and_at_detach() {
         .unwrap();
         assert_eq!((get(&a, 0), get(&a, 1), get(&b, CELLS - 1)), (7, 8, 9));
         assert_eq!(durable(&pool, "a", 0), 0, "nobody asked for it");
-        assert_eq!(a.pending(), Pending { transactions: 2, bytes: 192 });
+        assert_eq!(a.pending(), Pending { transactions: 2, bytes: 128 });
         a.tx_sync().unwrap();
         assert_eq!(
             (durable(&pool, "a", 0), durable(&pool, "a", 1), durable(&pool, "b", CELLS - 1)),
@@ -268,8 +268,32 @@ fn s1_09_after_a_failed_epoch_the_next_attach_finds_all_commits() {
     }
 }
 
+/// The medium has no room for a page that becomes the object's own: nobody is told that it is durable, and its memory stays when it is detached.
 #[test]
-fn objects_of_two_classes_are_in_no_transaction_together() {
+fn s1_09_what_a_detach_could_not_publish_stays_in_memory() {
+    let world = simulated();
+    let (pool, a, b) = both(&world);
+    set(&a, 0, 1);
+    a.psync().unwrap();
+    pool.snapshot("a", "then", b"").unwrap();
+    transaction(&[&a, &b], |tx| {
+        tx.write(&a.cells[0], 2)?;
+        tx.write(&b.cells[0], 2)
+    })
+    .unwrap();
+    world.sim().unwrap().fail_at(OpKind::Reserve, 0, Fault::NoSpace);
+    assert_eq!(a.tx_sync().unwrap_err().kind(), ErrorKind::NoSpace);
+    world.sim().unwrap().clear_faults();
+    assert_eq!(a.tx_sync().unwrap_err().kind(), ErrorKind::Poisoned);
+    assert_eq!(a.detach().unwrap_err().kind(), ErrorKind::Poisoned);
+    assert!(pool.stat("a").unwrap().needs_recovery);
+    assert_eq!(b.detach().unwrap_err().kind(), ErrorKind::Poisoned);
+    let (b, a) = (attach(&pool, "b"), attach(&pool, "a"));
+    assert_eq!((get(&a, 0), get(&b, 0), durable(&pool, "a", 0)), (2, 2, 2));
+}
+
+#[test]
+fn objects_of_two_classes_are_in_a_transaction_together_if_they_are_attached_for_it() {
     let world = simulated();
     let (pool, a, _b) = both(&world);
     pool.create_with("strict", &CreateOptions::new(SIZE).class(Class::Transactional)).unwrap();
@@ -278,6 +302,7 @@ fn objects_of_two_classes_are_in_no_transaction_together() {
     let mixed = mixed.unwrap_err();
     assert_eq!(mixed.kind(), ErrorKind::ClassMismatch);
     assert!(mixed.to_string().contains("pmo set --class"), "{mixed}");
+    assert!(mixed.to_string().contains("attach_with_on_demand"), "{mixed}");
     set(&strict, 0, 1);
     assert_eq!((durable(&pool, "strict", 0), strict.pending()), (1, Pending::default()));
     strict.tx_sync().unwrap();
@@ -287,6 +312,71 @@ fn objects_of_two_classes_are_in_no_transaction_together() {
         tx.write(&a.cells[0], 1)
     })
     .unwrap();
+}
+
+fn strict(pool: &Pool) -> TxObject<Table> {
+    if pool.stat("strict").is_err() {
+        pool.create_with("strict", &CreateOptions::new(SIZE).class(Class::Transactional)).unwrap();
+    }
+    pool.attach_with_on_demand("strict", b"").unwrap()
+}
+
+/// A transaction over both classes is durable when it returns, with all that came before it.
+#[test]
+fn s1_06_the_stronger_class_decides() {
+    everywhere(|world| {
+        let (pool, a, b) = both(world);
+        let strict = strict(&pool);
+        assert_eq!((strict.class(), a.class()), (Class::Transactional, Class::OnDemand));
+        set(&a, 0, 1);
+        set(&b, 0, 2);
+        assert_eq!((durable(&pool, "a", 0), durable(&pool, "b", 0)), (0, 0));
+        let seen = std::rc::Rc::new(std::cell::Cell::new(0));
+        transaction(&[&a, &strict], |tx| {
+            let (seen, pool) = (seen.clone(), pool.clone());
+            tx.on_commit(move || seen.set(durable(&pool, "strict", 0)));
+            tx.write(&a.cells[0], 3)?;
+            tx.write(&strict.cells[0], 4)
+        })
+        .unwrap();
+        assert_eq!(seen.get(), 4, "what is done on commit comes after the durable write");
+        assert_eq!((durable(&pool, "a", 0), durable(&pool, "b", 0), durable(&pool, "strict", 0)), (3, 2, 4));
+        set(&a, 0, 5);
+        set(&strict, 0, 6);
+        assert_eq!((durable(&pool, "a", 0), durable(&pool, "strict", 0)), (5, 6));
+        set(&a, 1, 7);
+        assert_eq!(get(&strict, 0), 6);
+        assert_eq!(durable(&pool, "a", 1), 0, "one that read nothing of it does not wait for it");
+        transaction(&[&a, &strict], |tx| tx.read(&a.cells[1])).unwrap();
+        assert_eq!(durable(&pool, "a", 1), 7, "what it read is durable");
+        drop((a, b, strict));
+        // By itself it is as any other.
+        let strict = attach(&pool, "strict");
+        assert_eq!(get(&strict, 0), 6);
+    });
+}
+
+#[test]
+fn s1_06_a_transaction_over_both_classes_whose_durable_write_fails_is_whole_or_absent() {
+    for (kind, fault) in [(OpKind::WriteDurable, Fault::Io), (OpKind::WriteDurable, Fault::After)] {
+        let world = simulated();
+        let (pool, a, b) = both(&world);
+        let object = strict(&pool);
+        set(&a, 0, 1);
+        world.sim().unwrap().fail_at(kind, 0, fault);
+        let failed = transaction(&[&a, &object], |tx| {
+            tx.write(&a.cells[0], 2)?;
+            tx.write(&object.cells[0], 2)
+        });
+        assert_eq!(failed.unwrap_err().kind(), ErrorKind::Io);
+        world.sim().unwrap().clear_faults();
+        let again = object.transaction(|tx| tx.read(&object.cells[0])).unwrap_err();
+        assert_eq!(again.kind(), ErrorKind::Poisoned);
+        drop((a, b, object));
+        // Memory has it.
+        let (a, object) = (attach(&pool, "a"), attach(&pool, "strict"));
+        assert_eq!((get(&a, 0), get(&object, 0)), (2, 2), "{fault:?}");
+    }
 }
 
 #[test]
@@ -354,8 +444,21 @@ mod mutants {
                 super::s1_09_after_a_failed_epoch_the_next_attach_finds_all_commits,
             ],
         ),
-        (Mutant::MemoryGivenUp, &[super::s1_09_after_a_failed_epoch_the_next_attach_finds_all_commits]),
-        (Mutant::MemoryForgotten, &[super::s1_09_after_a_failed_epoch_the_next_attach_finds_all_commits]),
+        (
+            Mutant::StrongerClassIgnored,
+            &[
+                super::s1_06_the_stronger_class_decides,
+                super::s1_06_a_transaction_over_both_classes_whose_durable_write_fails_is_whole_or_absent,
+            ],
+        ),
+        (Mutant::MemoryGivenUp, &[super::s1_09_what_a_detach_could_not_publish_stays_in_memory]),
+        (
+            Mutant::MemoryForgotten,
+            &[
+                super::s1_09_after_a_failed_epoch_the_next_attach_finds_all_commits,
+                super::s1_09_what_a_detach_could_not_publish_stays_in_memory,
+            ],
+        ),
     ];
 
     #[test]

@@ -12,13 +12,18 @@ use std::time::Duration;
 type Cells = [TxCell<u64>; 64];
 
 fn attach(pool: &Pool, name: &str) -> TxObject<Cells> {
-    pool.attach_transactional(name).unwrap()
+    pool.attach_with_on_demand(name, b"").unwrap()
 }
 
 fn formatted(world: &World) -> Pool {
+    formatted_as(world, Class::OnDemand)
+}
+
+/// The second object is of this class.
+fn formatted_as(world: &World, class: Class) -> Pool {
     let pool = world.format();
-    for name in ["a", "b"] {
-        pool.create_with(name, &CreateOptions::new(4096).class(Class::OnDemand)).unwrap();
+    for (name, class) in [("a", Class::OnDemand), ("b", class)] {
+        pool.create_with(name, &CreateOptions::new(4096).class(class)).unwrap();
     }
     pool
 }
@@ -164,10 +169,10 @@ impl Traced {
         libc::WSTOPSIG(status) == libc::SIGSTOP
     }
 
-    /// One instruction; `false`: it was the last.
-    fn step(&mut self) -> bool {
+    /// One instruction, or on to where a system call begins or ends; `false`: it was the last.
+    fn step(&mut self, how: libc::c_uint) -> bool {
         // SAFETY: the thread is stopped, and this one traces it.
-        let done = unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, self.tid, 0, 0) };
+        let done = unsafe { libc::ptrace(how, self.tid, 0, 0) };
         assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
         !self.stopped()
     }
@@ -181,11 +186,16 @@ impl Traced {
     }
 }
 
-/// Runs a process for so many instructions behind its first stop, and kills it. Returns how many it made, and whether it came to its end.
+/// By what a process is stepped: commits on demand make no system calls, all else makes too many instructions.
+fn how(kind: &str) -> libc::c_uint {
+    if kind == "commit" { libc::PTRACE_SINGLESTEP } else { libc::PTRACE_SYSCALL }
+}
+
+/// Runs a process for so many steps behind its first stop, and kills it. Returns how many it made, and whether it came to its end.
 fn killed_after(world: &World, kind: &str, mutant: Option<&str>, steps: u64) -> Option<(u64, bool)> {
     let mut traced = Traced::start(world, kind, mutant)?;
     for step in 0..steps {
-        if !traced.step() {
+        if !traced.step(how(kind)) {
             traced.kill();
             return Some((step, true));
         }
@@ -194,7 +204,7 @@ fn killed_after(world: &World, kind: &str, mutant: Option<&str>, steps: u64) -> 
     Some((steps, false))
 }
 
-/// How many instructions a process makes between its stops.
+/// How many steps a process makes between its stops.
 fn length(world: &World, kind: &str) -> Option<u64> {
     let found = killed_after(world, kind, None, u64::MAX).map(|(steps, _)| steps);
     if found.is_none() {
@@ -203,21 +213,25 @@ fn length(world: &World, kind: &str) -> Option<u64> {
     found
 }
 
-/// Kills processes in the middle of a commit, after `deaths` numbers of instructions spread over it.
-fn killed_in_commits(mutant: Option<&str>, deaths: u64) {
-    let world = World::new(Ground::Memory, Tracking::Explicit, false);
-    drop(formatted(&world));
-    let Some(length) = length(&world, "commit") else { return };
-    eprintln!("a transaction has {length} instructions");
+/// Kills processes in the middle of a commit, after `deaths` numbers of steps spread over it: instructions, or, where it has a durable write, system calls.
+fn killed_in_commits(class: Class, mutant: Option<&str>, deaths: u64) {
+    let (ground, kind) = match class {
+        Class::OnDemand => (Ground::Memory, "commit"),
+        _ => (Ground::File, "both"),
+    };
+    let world = World::new(ground, Tracking::Explicit, false);
+    drop(formatted_as(&world, class));
+    let Some(length) = length(&world, kind) else { return };
+    eprintln!("{kind}: {length} steps");
     let mut before = judge(&world.open());
     for death in 0..deaths {
         let steps = death * length / deaths;
-        let (_, ended) = killed_after(&world, "commit", mutant, steps).unwrap();
+        let (_, ended) = killed_after(&world, kind, mutant, steps).unwrap();
         let all = judge(&world.open());
         // One before the first stop, and the other if it came so far.
         assert!(
             all == before + 1 && !ended || all == before + 2,
-            "{before} before, {all} after {steps} instructions"
+            "{before} before, {all} after {steps} steps"
         );
         before = all;
     }
@@ -225,26 +239,33 @@ fn killed_in_commits(mutant: Option<&str>, deaths: u64) {
 
 #[test]
 fn s1_09_killed_at_any_instruction_of_a_commit_it_is_whole_or_absent() {
-    killed_in_commits(None, 120);
+    killed_in_commits(Class::OnDemand, None, 120);
 }
 
-/// The process that recovers dies, and so does the next one, at other instructions.
+/// The same with its durable write, as one of the objects is transactional.
 #[test]
-fn s1_09_a_recovery_may_die_at_any_instruction() {
-    let world = World::new(Ground::Memory, Tracking::Explicit, false);
+fn s1_09_killed_at_any_system_call_of_a_commit_over_both_classes_it_is_whole_or_absent() {
+    killed_in_commits(Class::Transactional, None, 60);
+}
+
+/// The process that recovers dies, before and behind system calls all over it, and so does the next one, somewhere else.
+#[test]
+fn s1_09_a_recovery_may_die_at_any_system_call() {
+    let world = World::new(Ground::File, Tracking::Explicit, false);
     drop(formatted(&world));
     let Some(commit) = length(&world, "commit") else { return };
     let Some(recovery) = length(&world, "recovery") else { return };
-    eprintln!("a recovery has {recovery} instructions");
+    eprintln!("a recovery has {recovery} beginnings and ends of system calls");
+    assert!(recovery > 50, "it makes system calls");
     let mut before = judge(&world.open());
     let mut random = Seeded::new(3);
-    for _ in 0..8 {
+    for steps in (0..recovery).step_by(recovery.div_ceil(80) as usize) {
         killed_after(&world, "commit", None, random.u64(0..commit)).unwrap();
-        for _ in 0..2 {
-            killed_after(&world, "recovery", None, random.u64(0..recovery)).unwrap();
+        for steps in [steps, random.u64(0..recovery)] {
+            killed_after(&world, "recovery", None, steps).unwrap();
         }
         let all = judge(&world.open());
-        assert!((1..=2).contains(&(all - before)), "{before} before, {all} after");
+        assert!((1..=2).contains(&(all - before)), "{before} before, {all} after {steps} steps");
         before = all;
     }
 }
@@ -253,7 +274,10 @@ fn s1_09_a_recovery_may_die_at_any_instruction() {
 fn files(pool: &Pool) -> Vec<std::path::PathBuf> {
     let id: String = pool.id().iter().map(|byte| format!("{byte:02x}")).collect();
     let all = std::fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().path());
-    all.filter(|path| path.to_string_lossy().contains(&format!("indelible-{id}"))).collect()
+    let mut own: Vec<_> =
+        all.filter(|path| path.to_string_lossy().contains(&format!("indelible-{id}"))).collect();
+    own.sort_unstable();
+    own
 }
 
 #[test]
@@ -266,8 +290,20 @@ fn s1_09_nothing_stays_in_memory_once_the_pool_has_it() {
     drop((a, b));
     assert_eq!(files(&pool).len(), 0);
     support::killed_at_work(&world, "on_demand_deaths::work", 100);
-    assert!(files(&pool).len() >= 4);
+    let left = files(&pool);
+    assert!(left.len() >= 4);
+    pool.collect(&mut |_, _| {}).unwrap();
+    assert_eq!(files(&pool), left, "they have what is nowhere else");
+    // A process that died in an attach left a file of a group that no entry tells of.
+    let name = left[0].file_name().unwrap().to_str().unwrap();
+    let boot = name.rsplit_once('-').unwrap().1;
+    let id: String = pool.id().iter().map(|byte| format!("{byte:02x}")).collect();
+    let stray = std::path::Path::new("/dev/shm").join(format!("indelible-{id}-{:032x}-{:016x}-{boot}", 0, 5));
+    std::fs::copy(&left[0], &stray).unwrap();
+    std::fs::set_permissions(&stray, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     judge(&pool);
+    assert_eq!(files(&pool), [stray]);
+    assert!(pool.collect(&mut |_, _| {}).unwrap().removed > 0);
     assert_eq!(files(&pool).len(), 0);
 }
 
@@ -312,7 +348,7 @@ fn s1_09_memory_that_is_gone_is_an_error_until_it_is_given_up() {
         })
         .collect();
     for _ in 0..2 {
-        let lost = pool.attach_transactional::<Cells>("a").map(drop).unwrap_err();
+        let lost = pool.attach_with_on_demand::<Cells>("a", b"").map(drop).unwrap_err();
         assert_eq!(lost.kind(), ErrorKind::Gone, "{lost}");
         assert!(lost.to_string().contains("pmo set --give-memory-up"), "{lost}");
         assert_eq!(pool.attach_read("b").map(drop).unwrap_err().kind(), ErrorKind::Gone);
@@ -325,7 +361,7 @@ fn s1_09_memory_that_is_gone_is_an_error_until_it_is_given_up() {
     let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
     let own = files(&pool).into_iter().find(|path| path.to_string_lossy().contains(&id)).unwrap();
     std::fs::write(&own, b"something else").unwrap();
-    let damaged = pool.attach_transactional::<Cells>("a").map(drop).unwrap_err();
+    let damaged = pool.attach_with_on_demand::<Cells>("a", b"").map(drop).unwrap_err();
     assert_eq!(damaged.kind(), ErrorKind::Damaged, "{damaged}");
     assert!(pool.give_memory_up("a", b"").unwrap());
     drop(attach(&pool, "a"));
@@ -354,7 +390,7 @@ fn s1_09_a_damaged_log_is_refused() {
         }
         bytes[4096 + at..4104 + at].copy_from_slice(&word.to_le_bytes());
         std::fs::write(&log, bytes).unwrap();
-        let damaged = pool.attach_transactional::<Cells>("a").map(drop).unwrap_err();
+        let damaged = pool.attach_with_on_demand::<Cells>("a", b"").map(drop).unwrap_err();
         assert_eq!(damaged.kind(), ErrorKind::Damaged, "{damaged}");
     }
     std::fs::write(&log, whole).unwrap();
@@ -373,9 +409,11 @@ mod mutants {
             assert!(failed.is_err(), "{mutant:?} goes unnoticed");
         };
         for mutant in [Mutant::LogUnvalidated, Mutant::LogClearedEarly] {
-            fails(mutant, &|| super::killed_in_commits(Some(&format!("{mutant:?}")), 300));
+            fails(mutant, &|| {
+                super::killed_in_commits(super::Class::OnDemand, Some(&format!("{mutant:?}")), 300)
+            });
         }
-        fails(Mutant::LogForgotten, &|| super::killed_in_commits(None, 300));
+        fails(Mutant::LogForgotten, &|| super::killed_in_commits(super::Class::OnDemand, None, 300));
         fails(
             Mutant::MemoryForgotten,
             &super::s1_09_killed_at_any_moment_nothing_committed_on_demand_is_lost,

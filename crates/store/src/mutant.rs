@@ -287,6 +287,8 @@ mutants! {
         EpochUnmarked,
         /// Whoever waits for commits on demand does not wait for the epoch that has them.
         SyncNotAwaited,
+        /// A transaction on objects of both classes is acknowledged as one on demand.
+        StrongerClassIgnored,
         /// A detach says that the pool has all commits when it could not publish them.
         MemoryGivenUp,
         /// An attach does not ask for commits that a dead process left in memory.

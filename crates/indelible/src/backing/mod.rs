@@ -16,7 +16,6 @@ mod error;
 mod file;
 mod header;
 mod identity;
-#[cfg_attr(not(test), expect(dead_code, reason = "`pmo gc` will use it"))]
 pub(crate) mod sweep;
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ pub(crate) enum TransactionError {
     Elsewhere,
     #[error("a transaction needs an object at least")]
     NoObject,
-    #[error("the objects are transactional and on demand, which do not become durable in one step")]
+    #[error("the objects are transactional and on demand, and not attached to be used together")]
     Classes,
 }
 
@@ -37,7 +37,7 @@ impl TransactionError {
             }
             TransactionError::Elsewhere => "name the cell's object when the transaction begins",
             TransactionError::Classes => {
-                "give all objects of the transaction one class, with `Pool::set_class` or `pmo set --class`"
+                "attach the transactional ones with `Pool::attach_with_on_demand`, or give all one class (`pmo set --class`)"
             }
             TransactionError::NoObject => "name the objects that it uses",
         }

@@ -19,7 +19,7 @@ mod recovery;
 pub(crate) use area::{Area, Words};
 pub(crate) use group::{Group, Place};
 pub(crate) use log::{Log, Logged};
-pub(crate) use recovery::recover;
+pub(crate) use recovery::{recover, remove_leftovers};
 
 use crate::backing::BackingError;
 use indelible_store::error::StoreError;

@@ -6,7 +6,8 @@ use super::area::Area;
 use super::group::{HEAD, Place};
 use super::log::{Log, Logged};
 use super::{MemoryError, Words};
-use crate::backing::{Backing, Identity};
+use crate::backing::sweep::{Kept, sweep};
+use crate::backing::{Backing, BackingError, Identity};
 use crate::sys::PAGE;
 use indelible_store::Mutant;
 use indelible_store::format::LINE;
@@ -64,6 +65,31 @@ pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<
         backing.remove()?;
     }
     Ok(head.remove()?)
+}
+
+/// Removes files of memory that nobody will ask for: of earlier boots, and of groups of this pool that no entry tells of any more. Returns how many.
+///
+/// # Errors
+/// The table, or a folder, cannot be read; a file cannot be removed.
+pub(crate) fn remove_leftovers(store: &Store, place: &Place) -> Result<u64, MemoryError> {
+    let folders = place.folders();
+    let mut removed = 0;
+    let wanted = |identity: &Identity| {
+        let known = identity.pool == place.pool;
+        !known || store.objects_in(identity.binding).map_or(true, |objects| !objects.is_empty())
+    };
+    let beside = Some(folders.beside).filter(|beside| *beside != folders.memory);
+    for folder in [folders.memory].into_iter().chain(beside) {
+        let swept = sweep(folder, place.boot, wanted)?;
+        removed += swept.removed.len() as u64;
+        for (_, kept) in swept.kept {
+            // Those of others are theirs.
+            if let Kept::Failed(error @ BackingError::Io { .. }) = kept {
+                return Err(error.into());
+            }
+        }
+    }
+    Ok(removed)
 }
 
 /// The logs that the head tells of.

@@ -108,6 +108,13 @@ impl Inner {
         Place { pool: self.store.id(), boot: boot::boot_id(), beside: folder.filter(|_| of_files) }
     }
 
+    /// Removes files of memory that nobody will ask for.
+    pub(super) fn remove_leftover_memory(&self) -> Result<u64, Cause> {
+        let place = self.memory_place();
+        // Without it no file is one of this boot, and there are none.
+        if place.boot == [0; 16] { Ok(0) } else { Ok(memory::remove_leftovers(&self.store, &place)?) }
+    }
+
     /// Brings to the pool what a process left in the memory of this number.
     pub(super) fn recover_memory(&self, number: u64) -> Result<(), Cause> {
         Ok(memory::recover(&self.store, &self.memory_place(), number)?)

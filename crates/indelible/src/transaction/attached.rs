@@ -25,6 +25,8 @@ pub struct Attached {
     base: *const u8,
     len: usize,
     slot: u64,
+    /// That of the object.
+    pub(super) class: Class,
     pub(super) pool: Arc<Inner>,
     name: String,
 }
@@ -49,12 +51,19 @@ pub(super) struct Memory {
 }
 
 impl Attached {
-    pub(super) fn new(pool: &Arc<Inner>, name: &str, key: &[u8], needed: usize) -> Result<Attached, Cause> {
+    /// `with_on_demand`: in one memory with objects on demand, whatever its class is.
+    pub(super) fn new(
+        pool: &Arc<Inner>,
+        name: &str,
+        key: &[u8],
+        (needed, with_on_demand): (usize, bool),
+    ) -> Result<Attached, Cause> {
         if inside_transaction() {
             return Err(TransactionError::Inside.into());
         }
         pool.patiently(|| match Class::of(&pool.store.find(name)?.entry) {
             Some(Class::OnDemand) => Attached::on_demand(pool, name, Key(key), needed),
+            Some(Class::Transactional) if with_on_demand => Attached::on_demand(pool, name, Key(key), needed),
             _ => Attached::transactional(pool, name, Key(key), needed),
         })
     }
@@ -84,7 +93,8 @@ impl Attached {
         entry: &Entry,
     ) -> Attached {
         let (len, name) = (entry.size.get() as usize, entry.name());
-        Attached { space, memory: Some(memory), base, len, slot, pool: pool.clone(), name }
+        let class = Class::of(entry).unwrap_or_default();
+        Attached { space, memory: Some(memory), base, len, slot, class, pool: pool.clone(), name }
     }
 
     /// First byte, in the mapping that is for transactions.

@@ -12,7 +12,7 @@ use crate::mapping::Mapping;
 use crate::memory::{Area, MemoryError};
 use crate::pool::{Class, Inner};
 use indelible_store::Mutant;
-use indelible_store::error::{ClassError, StoreError};
+use indelible_store::error::StoreError;
 use indelible_store::format::entry::Entry;
 use indelible_store::store::Writer;
 use indelible_store::table::Key;
@@ -29,10 +29,6 @@ impl Attached {
         needed: usize,
     ) -> Result<Attached, Cause> {
         let found = pool.store.find(name)?.entry;
-        if found.class != Class::OnDemand.byte() {
-            let (class, needed) = (Class::of(&found).unwrap_or_default().name(), Class::OnDemand.name());
-            return Err(StoreError::Class(ClassError::Mismatch { class, needed }).into());
-        }
         let space = Space::of(pool, Class::OnDemand)?;
         space.check()?;
         let Some(demand) = space.demand() else { return Err(StoreError::Poisoned.into()) };

@@ -104,12 +104,46 @@ impl Pool {
     /// # Errors
     /// As for [`attach_transactional`](Pool::attach_transactional).
     pub fn attach_transactional_with_key<T: Plain>(&self, name: &str, key: &[u8]) -> Result<TxObject<T>> {
+        self.attach_tx(name, key, false)
+    }
+
+    /// As [`attach_transactional`](Pool::attach_transactional), for transactions on objects of both classes: a transactional object is in one memory with those on demand, which outlives the
+    /// process. A [`transaction`](crate::transaction()) that names it, among objects on demand or alone, is durable when it returns, together with all that was committed on demand before.
+    /// Its durable write is an epoch of all of them, for which transactions wait until its lines are copied: those on transactional objects alone are faster where these are attached without.
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+    /// # pool.create_with("sessions", &CreateOptions::new(4096).class(Class::OnDemand))?;
+    /// # pool.create_with("orders", &CreateOptions::new(4096).class(Class::Transactional))?;
+    /// use indelible::{Class, CreateOptions, TxCell, transaction};
+    ///
+    /// let sessions = pool.attach_transactional::<TxCell<u64>>("sessions")?;
+    /// let orders = pool.attach_with_on_demand::<TxCell<u64>>("orders", b"")?;
+    /// sessions.transaction(|tx| tx.write(&sessions, 1))?; // durable sooner or later
+    /// transaction(&[&sessions, &orders], |tx| {
+    ///     tx.write(&sessions, 2)?;
+    ///     tx.write(&orders, 1)
+    /// })?; // durable
+    /// # assert_eq!(sessions.pending(), indelible::Pending::default());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`attach_transactional`](Pool::attach_transactional).
+    pub fn attach_with_on_demand<T: Plain>(&self, name: &str, key: &[u8]) -> Result<TxObject<T>> {
+        self.attach_tx(name, key, true)
+    }
+
+    fn attach_tx<T: Plain>(&self, name: &str, key: &[u8], with_on_demand: bool) -> Result<TxObject<T>> {
         const {
             placed::<T>();
             assert!(!T::ATOMICS, "atomics change without a transaction: use TxCell");
         };
         let inner = self.inner();
-        let result = inner.alive().and_then(|()| Attached::new(inner, name, key, size_of::<T>()));
+        let how = (size_of::<T>(), with_on_demand);
+        let result = inner.alive().and_then(|()| Attached::new(inner, name, key, how));
         Ok(TxObject { attached: self.about("attach", name, result)?, root: PhantomData })
     }
 }
@@ -178,7 +212,7 @@ impl<T: Plain> TxObject<T> {
     /// Its durability class.
     #[must_use]
     pub fn class(&self) -> Class {
-        self.attached.space.class()
+        self.attached.class
     }
 
     fn outside(&self, what: &'static str, work: impl FnOnce(&Attached) -> Result<(), Cause>) -> Result<()> {

@@ -11,6 +11,7 @@ pub(super) struct Own {
     views: Vec<View>,
     version: u64,
     last: u64,
+    strict: bool,
 }
 
 impl Own {
@@ -59,6 +60,17 @@ impl Own {
     #[inline]
     pub(super) fn note(&mut self, sequence: u64) {
         self.last = self.last.max(sequence);
+    }
+
+    /// Whether the transaction that runs has objects of the stronger class.
+    #[inline]
+    pub(super) fn set_strict(&mut self, strict: bool) {
+        self.strict = strict;
+    }
+
+    #[inline]
+    pub(super) fn is_strict(&self) -> bool {
+        self.strict
     }
 
     /// The last commit that it relies on.

@@ -7,7 +7,7 @@ use super::cell::TxCell;
 use super::space::{Durable, Space};
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::plain::Plain;
-use crate::pool::{self, Inside};
+use crate::pool::{self, Class, Inside};
 use crate::sys::fork;
 use indelible_stm::{BeginError, CommitError, Conflict, Direct, Transaction};
 use indelible_store::error::StoreError;
@@ -73,12 +73,13 @@ pub fn transaction<R, E: From<Error>>(
 ) -> Result<R, E> {
     let first = first_of(objects)?;
     let mut member = Member::of(&first.space);
+    let strict = objects.iter().any(|object| object.attached().class == Class::Transactional);
     loop {
         if let Err(cause) = check(first) {
             return Err(first.error("begin a transaction on", cause).into());
         }
         let thread = member.thread.get_or_insert_with(|| first.space.stm.thread());
-        if let Err(cause) = first.space.prepare(thread.own()) {
+        if let Err(cause) = first.space.prepare(thread.own(), strict) {
             return Err(first.error("begin a transaction on", cause).into());
         }
         match attempt(thread, first, objects, &mut body) {

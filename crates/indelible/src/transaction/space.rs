@@ -16,7 +16,7 @@ use indelible_store::format::LINE;
 use indelible_store::store::{ChangedLine, Commits};
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
 /// See the module. The pool has it as long as an object of the class is attached: who attaches after all were detached begins anew, also after a failure.
 pub(super) struct Space {
@@ -28,7 +28,7 @@ impl Space {
     /// That of the objects of a class in a pool.
     pub(super) fn of(pool: &Inner, class: Class) -> Result<Arc<Space>, Cause> {
         let mut places = pool.transactions();
-        if let Some(there) = places.get(&class).and_then(std::sync::Weak::upgrade)
+        if let Some(there) = places.get(&class).and_then(Weak::upgrade)
             && let Ok(space) = there.downcast::<Space>()
             // One that failed, and has nothing any more, is only there because its thread looks at it.
             && (space.check().is_ok() || !space.views().is_empty())
@@ -41,6 +41,7 @@ impl Space {
             sink.demand = Some(Demand::new(group.map_err(MemoryError::from)?, pool.epochs().clone()));
         }
         let space = Arc::new(Space { stm: Stm::new(Direct, sink), class });
+        let _ = space.stm.sink().space.set(Arc::downgrade(&space));
         if class == Class::OnDemand {
             super::epochs::publish_now_and_then(&space, pool.epochs().clone())?;
         }
@@ -92,13 +93,12 @@ impl Space {
         }
     }
 
-    /// Gives a thread what its transactions need.
+    /// Gives a thread what its transactions need. `strict`: the next one is durable when it returns.
     #[inline]
-    pub(super) fn prepare(&self, own: &mut Own) -> Result<(), Cause> {
-        match self.demand() {
-            Some(demand) => Ok(demand.give_log(own, 1).map_err(MemoryError::from)?),
-            None => Ok(()),
-        }
+    pub(super) fn prepare(&self, own: &mut Own, strict: bool) -> Result<(), Cause> {
+        let Some(demand) = self.demand() else { return Ok(()) };
+        own.set_strict(strict);
+        Ok(demand.give_log(own, 1).map_err(MemoryError::from)?)
     }
 
     /// What there is no room for of what a transaction changes, for [`make_room`](Self::make_room); 0: it has room.
@@ -182,7 +182,7 @@ impl Space {
                 let (object, offset) = (view.object, line as u64 * LINE);
                 let mut bytes = [0; LINE as usize];
                 for (nth, into) in bytes.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-                    // SAFETY: a word of an object that is attached: its detach waits for `turn`, or removes the view first (2).
+                    // SAFETY: a word of a view, which is not removed meanwhile (4).
                     *into = unsafe { word(view.base + offset as usize + 8 * nth) }.to_le_bytes();
                 }
                 lines.push(ChangedLine { object, offset, bytes });
@@ -263,11 +263,32 @@ pub(super) struct Durable {
     /// Grows whenever `views` changes.
     version: AtomicU64,
     demand: Option<Demand>,
+    /// Where it is.
+    space: OnceLock<Weak<Space>>,
 }
 
 impl Durable {
     fn views(&self) -> Vec<View> {
         self.views.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Of a transaction on objects of both classes: the stronger decides.
+    #[cold]
+    fn await_epoch(&self, last: u64) -> Result<(), StoreError> {
+        if Mutant::StrongerClassIgnored.is_on() {
+            return Ok(());
+        }
+        let space = self.space.get().and_then(Weak::upgrade);
+        let done = space.map_or(Err(StoreError::Poisoned.into()), |space| space.sync(last));
+        done.map_err(|cause| {
+            // Memory has it, and does not go back.
+            self.demand.iter().for_each(Demand::fail);
+            match cause {
+                Cause::Store(StoreError::NoRoom { .. }) => StoreError::Poisoned,
+                Cause::Store(error) => error,
+                _ => StoreError::Poisoned,
+            }
+        })
     }
 
     /// The lines as they are after the commit. Nobody changes them meanwhile, and what other transactions have not committed is not in memory.
@@ -326,7 +347,7 @@ impl Sink for Durable {
     fn acknowledge(&self, own: &mut Own, receipt: Receipt) -> Result<(), StoreError> {
         if self.demand.is_some() {
             own.note(receipt.durable_from());
-            return Ok(());
+            return if own.is_strict() { self.await_epoch(own.last()) } else { Ok(()) };
         }
         let from = if Mutant::ReadNotAwaited.is_on() {
             receipt.sequence().unwrap_or(0)

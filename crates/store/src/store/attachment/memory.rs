@@ -35,7 +35,7 @@ impl Store {
         Ok(u64::from_le_bytes(random()?).max(1))
     }
 
-    /// As [`attach_writer`](Store::attach_writer), of an object on demand, whose commits are in the memory of this number, which is there, until the writer
+    /// As [`attach_writer`](Store::attach_writer), of an object on demand, or of a transactional one that is used with such, whose commits are in the memory of this number, which is there, until the writer
     /// is [told](Writer::forget_memory) that the pool has them.
     ///
     /// # Errors
@@ -51,7 +51,10 @@ impl Store {
         }
         let find = |table: &TableTransaction<'_>| {
             let object = self.usable(table, name)?;
-            expect_class(&object, Class::OnDemand)?;
+            // Its commits may be those of transactions on both.
+            if Class::of(&object.entry) != Some(Class::Transactional) {
+                expect_class(&object, Class::OnDemand)?;
+            }
             expect_key(&object, None)?;
             Ok(object)
         };

@@ -4,7 +4,7 @@ use super::space::{Claim, Owner};
 use super::{Cure, Found, Meter, Severity, Survey};
 use crate::error::{Part, StoreError};
 use crate::format::entry::{
-    CLASS_ON_DEMAND, Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_TIED,
+    CLASS_PSYNC, Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_TIED,
     FLAG_VOLATILE, FLAGS, NO_LANE, PROGRESS, Progress, SIZE, STATE_W,
 };
 use crate::format::root::TreeId;
@@ -350,7 +350,7 @@ fn has_later_fields(entry: &Entry) -> bool {
         || of_ties && !entry.has(FLAG_TIED)
         || of_base && !entry.has(FLAG_OVERLAY)
         || entry.users.get() != 0 && !entry.has(FLAG_BASE)
-        || entry.memory.get() != 0 && entry.class != CLASS_ON_DEMAND
+        || entry.memory.get() != 0 && entry.class == CLASS_PSYNC
 }
 
 /// Whether the line is this object's, but damaged.
