@@ -98,7 +98,7 @@ fn s1_06_commits_are_durable_when_somebody_asks_for_it_and_at_detach() {
     });
 }
 
-/// Who waits for their own commits does not publish again what another one has published.
+/// A thread that waits for its own commits does not publish again what another one has published.
 #[test]
 fn s1_06_threads_that_wait_share_epochs() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -146,7 +146,7 @@ fn s1_06_commits_become_durable_after_a_time_and_when_they_are_many() {
     assert_eq!(durable(&pool, "a", 80), 6);
 }
 
-/// What is durable at any time is a state between two transactions.
+/// The durable state at any time is one between two transactions.
 #[test]
 fn s1_06_an_epoch_has_all_of_a_transaction_or_nothing() {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);

@@ -40,7 +40,7 @@ fn step(a: &TxObject<Cells>, b: &TxObject<Cells>, thread: usize) -> u64 {
     .unwrap()
 }
 
-/// What is there after a death: whole transactions, whose number is returned.
+/// Looks at the state after a death: whole transactions, whose number is returned.
 fn judge(pool: &Pool) -> u64 {
     let (a, b) = (attach(pool, "a"), attach(pool, "b"));
     let (pairs, all) = transaction(&[&a, &b], |tx| {
@@ -154,7 +154,7 @@ impl Traced {
             traced.kill();
             return None;
         }
-        // What it says later is not read, and need not be.
+        // Later words of it are not read, and need not be.
         std::mem::forget(lines);
         assert!(traced.stopped(), "it stops");
         Some(traced)

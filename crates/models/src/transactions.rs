@@ -145,7 +145,7 @@ pub(crate) fn alone_is_alone() {
     assert!(written.is_some_and(|written| written != number), "nothing is in its way");
 }
 
-/// What a thread that is alone copies of memory has whole commits: those up to the clock's number, and no other.
+/// Memory as a thread that is alone copies it has whole commits: those up to the clock's number, and no other.
 pub(crate) fn an_epoch_has_whole_commits() {
     let stm = memory();
     let other = stm.clone();

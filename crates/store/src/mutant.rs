@@ -285,7 +285,7 @@ mutants! {
         EpochUngated,
         /// Lines that a commit on demand changes are not marked for the next epoch.
         EpochUnmarked,
-        /// Whoever waits for commits on demand does not wait for the epoch that has them.
+        /// A thread that waits for commits on demand does not wait for the epoch that has them.
         SyncNotAwaited,
         /// A transaction on objects of both classes is acknowledged as one on demand.
         StrongerClassIgnored,

@@ -34,7 +34,7 @@ pub fn writer(store: &Arc<Store>, name: &str) -> Result<Writer> {
         Some(Class::Transactional) => store.attach_transactional_writer(name, Key::default()),
         Some(Class::OnDemand) => {
             let mut writer = store.attach_on_demand_writer(name, Key::default(), store.memory_number()?)?;
-            // What it psyncs is in the pool, and nowhere else.
+            // Its psyncs are in the pool, and nowhere else.
             writer.forget_memory();
             Ok(writer)
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Where memory of a pool's objects is, and of which boot.
+/// The place of the memory of a pool's objects, and its boot.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) pool: [u8; 16],

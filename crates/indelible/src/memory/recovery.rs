@@ -1,4 +1,4 @@
-//! What a process left in memory when it died: its unfinished commits are brought to the memory of their objects, and what the pool lacks of these to the pool, as one step.
+//! Recovery of memory that a dead process left: its unfinished commits are brought to the memory of their objects, and all that the pool lacks of these to the pool, as one step.
 //!
 //! Each step can be repeated: the logs stay until the pool has everything, and entries of the pool are told last.
 

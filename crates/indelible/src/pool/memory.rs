@@ -101,7 +101,7 @@ impl Inner {
         &self.epochs
     }
 
-    /// Where the memory of the pool's objects is.
+    /// The place of the memory of the pool's objects.
     pub(crate) fn memory_place(&self) -> Place {
         let of_files = matches!(self.media.kind(), MediaKind::File | MediaKind::Memory | MediaKind::Dax);
         let folder = self.path.canonicalize().ok().and_then(|path| Some(path.parent()?.to_owned()));

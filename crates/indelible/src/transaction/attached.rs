@@ -36,7 +36,7 @@ unsafe impl Send for Attached {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Attached {}
 
-/// Where its cells are.
+/// The memory of its cells.
 pub(super) enum Kind {
     /// Private to the process.
     Own(Shadow),

@@ -23,7 +23,7 @@ pub(super) fn publish_now_and_then(space: &Arc<Space>, bounds: Arc<Bounds>) -> R
             std::thread::sleep(bounds.every().map_or(LOOK, |every| every.min(LOOK)));
             let Some(space) = space.upgrade() else { return };
             if bounds.every().is_some() && space.demand().is_some_and(|demand| demand.pending() > 0) {
-                // Whoever waits for it is told why; transactions are refused from then on.
+                // Threads that wait for it are told why; transactions are refused from then on.
                 let _ = space.publish();
             }
         }

@@ -14,7 +14,7 @@
 //! 2. A view is there as long as its [`TxObject`] is, and a transaction borrows the objects that it uses: a cell in the range of one of them stays until it
 //!    has ended.
 //! 3. References to what lies in a view are of one type, the object's `T`, and to atomics there are none.
-//! 4. Whoever reads the memory of views for an epoch has the lock `turn` of the objects on demand, under which views are removed.
+//! 4. A thread that reads the memory of views for an epoch has the lock `turn` of the objects on demand, under which views are removed.
 
 mod attached;
 mod cell;

@@ -79,7 +79,7 @@ unsafe impl<T: Sync> Send for TxObject<T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Sync> Sync for TxObject<T> {}
 
-/// What is committed and not durable: see [`TxObject::pending`].
+/// Commits that are not durable: see [`TxObject::pending`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
     /// Transactions, at most: those that changed nothing of what is attached now count as well.
@@ -199,7 +199,7 @@ impl<T: Plain> TxObject<T> {
         })
     }
 
-    /// What transactions on demand have changed that a power cut would take: those of all objects of this class in the pool, in this process.
+    /// Changes by transactions on demand that a power cut would take: those of all objects of this class in the pool, in this process.
     #[must_use]
     pub fn pending(&self) -> Pending {
         let space = &self.attached.space;

@@ -101,7 +101,7 @@ impl Space {
         Ok(demand.give_log(own, 1).map_err(MemoryError::from)?)
     }
 
-    /// What there is no room for of what a transaction changes, for [`make_room`](Self::make_room); 0: it has room.
+    /// The part of a transaction's changes that there is no room for, for [`make_room`](Self::make_room); 0: it has room.
     #[inline]
     pub(super) fn shortage(&self, running: &mut Transaction<'_, 'static, Direct, Durable>) -> u64 {
         let (sink, lines) = (self.stm.sink(), running.writes().len());
@@ -263,7 +263,7 @@ pub(super) struct Durable {
     /// Grows whenever `views` changes.
     version: AtomicU64,
     demand: Option<Demand>,
-    /// Where it is.
+    /// The space that it is a part of.
     space: OnceLock<Weak<Space>>,
 }
 

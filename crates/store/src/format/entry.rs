@@ -321,18 +321,6 @@ impl Entry {
         self.has(FLAG_VOLATILE) && self.volatile_boot != *boot
     }
 
-    /// The memory of this boot that may have commits of the object which the pool lacks. That of an earlier boot is gone.
-    #[must_use]
-    pub fn memory_in(&self, boot: &[u8; 16]) -> Option<u64> {
-        (self.memory.get() != 0 && self.memory_boot == *boot).then_some(self.memory.get())
-    }
-
-    /// States which memory has commits of the object from now on, and in which boot; `None`: the pool has them all.
-    pub fn keep_in(&mut self, memory: Option<(u64, [u8; 16])>) {
-        let (number, boot) = memory.unwrap_or_default();
-        (self.memory, self.memory_boot) = (U64::new(number), boot);
-    }
-
     /// Makes the object one whose contents hold in this boot alone; `None`: they outlast it.
     pub fn hold_in(&mut self, boot: Option<[u8; 16]>) {
         self.set(FLAG_VOLATILE, boot.is_some());

@@ -6,6 +6,7 @@ use crate::format::entry::{
     FLAG_TYPED,
 };
 use std::fmt;
+use zerocopy::little_endian::U64;
 
 /// Durability class of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -87,6 +88,21 @@ impl Class {
             // An unknown one was refused when the object was found.
             _ => Ok(()),
         }
+    }
+}
+
+/// Memory of objects on demand.
+impl Entry {
+    /// The memory of this boot that may have commits of the object which the pool lacks. That of an earlier boot is gone.
+    #[must_use]
+    pub fn memory_in(&self, boot: &[u8; 16]) -> Option<u64> {
+        (self.memory.get() != 0 && self.memory_boot == *boot).then_some(self.memory.get())
+    }
+
+    /// States which memory has commits of the object from now on, and in which boot; `None`: the pool has them all.
+    pub fn keep_in(&mut self, memory: Option<(u64, [u8; 16])>) {
+        let (number, boot) = memory.unwrap_or_default();
+        (self.memory, self.memory_boot) = (U64::new(number), boot);
     }
 }
 

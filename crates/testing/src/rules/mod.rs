@@ -243,7 +243,7 @@ rule_tests! {
     on_demand::epochs_are_a_prefix_after_a_power_cut =>
         CommitNotAwaited | CommitsReordered | CommitOlderLine | CommitApart;
     on_demand::commits_left_in_memory_come_to_the_pool_first => MemoryForgotten;
-    on_demand::whoever_brings_them_to_the_pool_may_die => CommitNotAwaited | MemoryForgotten;
+    on_demand::a_recovery_of_memory_may_die => CommitNotAwaited | MemoryForgotten;
     errors::an_error_told_to_one_lane_poisons_the_table_lane => FaultOfOneWrite;
     errors::an_error_told_to_one_lane_poisons_every_other => FaultOfOneWrite;
     errors::a_direct_write_without_proof_is_not_published => OpenDirectPublished;

@@ -66,7 +66,7 @@ fn bring(store: &Arc<Store>, value: u8) -> Result<()> {
     Ok(())
 }
 
-/// What nobody gets to see before that.
+/// Calls that are refused before that.
 fn refusals(store: &Arc<Store>) -> [bool; 4] {
     let refused = |result: Result<()>| matches!(result, Err(StoreError::MemoryLeft { memory: MEMORY }));
     [
@@ -87,7 +87,7 @@ pub(super) fn commits_left_in_memory_come_to_the_pool_first() -> Verdict {
     if !matches!(store.attach_left_writer(&a.entry.id, MEMORY + 1), Err(StoreError::NotFound)) {
         return Err("memory of another number is taken for its own".into());
     }
-    // Whoever recovers, and does not come to its end, leaves all as it is.
+    // A recovery that does not come to its end leaves all as it is.
     drop(store.attach_left_writer(&a.entry.id, MEMORY).map_err(text)?);
     if refusals(&store) != [true; 4] {
         return Err("memory is forgotten before the pool has it".into());
@@ -109,7 +109,7 @@ pub(super) fn commits_left_in_memory_come_to_the_pool_first() -> Verdict {
 }
 
 /// The process that recovers dies in each of its operations: the next one is asked to recover, unless the pool has everything.
-pub(super) fn whoever_brings_them_to_the_pool_may_die() -> Verdict {
+pub(super) fn a_recovery_of_memory_may_die() -> Verdict {
     let kinds = [OpKind::WriteDurable, OpKind::Barrier, OpKind::Write];
     for (kind, fault) in kinds.into_iter().flat_map(|kind| [(kind, Fault::Kill), (kind, Fault::KillLate)]) {
         for nth in 0..60 {

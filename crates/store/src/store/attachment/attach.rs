@@ -1,7 +1,6 @@
 //! Attach and detach, as far as the medium is concerned: locks, recovery, the entry, a lane.
 
-use super::class::expect_class;
-use super::memory::Memory;
+use super::class::{Memory, expect_class};
 use super::sealed_pages::SealedPages;
 use super::tail::{Followed, Tail};
 use super::unlocked::{Unlocked, expect_key};
@@ -9,7 +8,7 @@ use super::writer::Writer;
 use super::written::Direct;
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
-use crate::format::entry::{Entry, FLAG_READ_ONLY, NO_LANE, STATE_D};
+use crate::format::entry::{Entry, NO_LANE, STATE_D};
 use crate::medium::{LockKey, LockMode};
 use crate::mutant::Mutant;
 use crate::recovery::{Recovered, Standing, clear_left};
@@ -202,39 +201,6 @@ impl Store {
         Ok(writer)
     }
 
-    pub(super) fn attach_any_writer(
-        self: &Arc<Self>,
-        name: &str,
-        key: Key<'_>,
-        check: &dyn Fn(&Located) -> Result<()>,
-    ) -> Result<Writer> {
-        let find = |table: &TableTransaction<'_>| {
-            let object = self.usable(table, name)?;
-            check(&object)?;
-            Ok(object)
-        };
-        self.attach_found_writer(&find, Some(key), Memory::None)
-    }
-
-    /// Attaches the object that `find` finds; without a key for its recovery.
-    pub(super) fn attach_found_writer(
-        self: &Arc<Self>,
-        find: &dyn Fn(&TableTransaction<'_>) -> Result<Located>,
-        key: Option<Key<'_>>,
-        memory: Memory,
-    ) -> Result<Writer> {
-        self.bind_writer(|table, search| {
-            let object = find(table)?;
-            if object.entry.has(FLAG_READ_ONLY) {
-                return Err(StoreError::ObjectReadOnly);
-            }
-            if key.is_some_and(|key| !object.opens_for_writing(key)) {
-                return Err(StoreError::WrongKey);
-            }
-            self.begin_writing(table, object, memory, search)
-        })
-    }
-
     /// Creates an object and attaches it for writing, as one step.
     pub fn create_writer(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<Writer> {
         if how.read_only {
@@ -253,7 +219,7 @@ impl Store {
 
     /// Publishes a change that attaches a writer; once more for each lane of a dead process that could not be redone,
     /// without that lane, as none of it was published.
-    fn bind_writer(
+    pub(super) fn bind_writer(
         self: &Arc<Self>,
         change: impl Fn(&mut TableTransaction<'_>, &mut LaneSearch) -> Result<Unbound>,
     ) -> Result<Writer> {
@@ -284,7 +250,7 @@ impl Store {
     }
 
     /// Takes the object, recovers it if need be, and binds it to a lane.
-    fn begin_writing(
+    pub(super) fn begin_writing(
         self: &Arc<Self>,
         table: &mut TableTransaction<'_>,
         mut object: Located,
@@ -365,7 +331,7 @@ pub(in crate::store) fn undefined(
 }
 
 /// A writer whose binding is not published. It has nothing to detach yet: the object's lock is kept apart.
-struct Unbound {
+pub(super) struct Unbound {
     object_lock: ObjectLock,
     writer: Writer,
 }

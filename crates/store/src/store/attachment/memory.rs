@@ -3,7 +3,7 @@
 //! The entry has the number of that memory from the attach until the pool has all commits, or the machine is started anew. As long as it has one of this boot
 //! and nobody has the object, nothing but [`Store::attach_left_writer`] recovers the object: everything else that needs its bytes is refused with `MemoryLeft`.
 
-use super::class::expect_class;
+use super::class::{Memory, expect_class};
 use super::unlocked::expect_key;
 use super::writer::Writer;
 use crate::entropy::random;
@@ -14,17 +14,6 @@ use crate::space::TableTransaction;
 use crate::store::pool::Store;
 use crate::table::{Class, Key, Located};
 use std::sync::Arc;
-
-/// The memory in which commits of an object are, beside the pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) enum Memory {
-    /// None: the object is of another class.
-    None,
-    /// This one from now on.
-    New(u64),
-    /// This one, of a process that is gone.
-    Left(u64),
-}
 
 impl Store {
     /// A number for memory that outlives this process: random, and not 0.
