@@ -2,13 +2,14 @@
 
 use crate::support::{all, content, expect_same, noise, put, unseen, varied};
 use indelible::collections::{PHashMap, PString};
-use indelible::{ErrorKind, Pool, PoolOptions};
+use indelible::{ErrorKind, Object, Pool, PoolOptions, psync_all};
 use indelible_backup::{
     BackupError, Choice, RestoreOptions, backup_file, backup_into, backup_to, describe, restore,
     restore_objects, restore_stream, verify, verify_stream,
 };
 use indelible_store::error::StoreError;
 use indelible_testing::sim::{SimConfig, SimMedium};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -93,6 +94,57 @@ fn writers_go_on_and_what_they_had_psynced_is_of_one_moment() {
     for name in ["a", "b"] {
         assert_eq!((&new[name].1[..5], &old[name].1[..5]), (&b"first"[..], &b"never"[..]));
         assert_eq!((new[name].0.id, new[name].0.address), (old[name].0.id, old[name].0.address));
+    }
+}
+
+/// A destination that takes a little at a time, between which the objects' writer psyncs them.
+struct Slow<'p> {
+    to: Vec<u8>,
+    writers: &'p mut [Object],
+    round: &'p mut u64,
+}
+
+impl Write for Slow<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let taken = bytes.len().min(1000);
+        self.to.extend(&bytes[..taken]);
+        *self.round += 1;
+        for object in &mut *self.writers {
+            object.as_mut_slice().chunks_mut(8).for_each(|word| {
+                word.copy_from_slice(&self.round.to_le_bytes()[..word.len()]);
+            });
+        }
+        psync_all(&mut self.writers.iter_mut().collect::<Vec<_>>()).unwrap();
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Nobody waits for a destination that is slow, and what it gets is of one moment all the same.
+#[test]
+fn writers_go_on_however_slow_the_destination_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = Pool::format(dir.path().join("a.pmo"), 32 << 20).unwrap();
+    let mut writers: Vec<_> = ["a", "b"].map(|name| pool.create_attached(name, 40_000).unwrap()).into();
+    writers.iter_mut().for_each(|object| object.as_mut_slice().copy_from_slice(&noise(7, 40_000)));
+    psync_all(&mut writers.iter_mut().collect::<Vec<_>>()).unwrap();
+    let mut round = 0;
+    let mut slow = Slow { to: Vec::new(), writers: &mut writers, round: &mut round };
+    backup_to(&pool, &all(), &mut slow, &mut unseen).unwrap();
+    let stream = slow.to;
+    assert!(round > 50, "{round} psyncs beside it");
+    for object in &writers {
+        assert_eq!(object.as_slice()[..8], round.to_le_bytes());
+    }
+    let new = dir.path().join("b.pmo");
+    let options = PoolOptions::new();
+    restore_stream(&mut &stream[..], Path::new("-"), &new, &RestoreOptions::default(), &options, &mut unseen)
+        .unwrap();
+    for (name, (_, bytes)) in content(&Pool::open(&new).unwrap()) {
+        assert!(bytes == noise(7, 40_000), "{name}");
     }
 }
 

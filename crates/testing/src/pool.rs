@@ -3,7 +3,8 @@
 use crate::sealed;
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::entry::{
-    Entry, FLAG_BASE, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FREE_MAGIC, SIZE as SLOT,
+    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FREE_MAGIC, NO_LANE,
+    SIZE as SLOT,
 };
 use indelible_store::format::root::{TREES, TreeId};
 use indelible_store::format::{DATA, LINE, PAGE};
@@ -258,7 +259,10 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
                 users.entry(object.offset).or_insert((0, entry.users.get()));
             }
             slots.insert(object.offset);
-            table.progress(&object).map_err(text)?;
+            // Whoever frees what was deleted redoes its lane first, or not at all: until then the lane has what a torn line said.
+            if !(entry.has(FLAG_DELETED) && entry.lane.get() != NO_LANE) {
+                table.progress(&object).map_err(text)?;
+            }
             // No name leads to what a resize is making.
             let by_name = (!entry.has(FLAG_HIDDEN)).then(|| table.find(&entry.name()));
             for found in by_name.into_iter().chain([table.find_id(&entry.id)]) {

@@ -44,6 +44,25 @@ fn a_writer_that_reads_an_object_that_may_be_deleted_is_told_who_has_it() {
     }
 }
 
+/// Its writer died, and a repair that redid its lane lost the power: the lane still has what the torn line said.
+#[test]
+fn a_deleted_object_that_nobody_freed_may_have_a_torn_progress_line() {
+    let medium = Start::TableLaneFull.pool(media()[0]).medium();
+    let program = Program(vec![
+        (0, Step::Attach { object: 0 }),
+        (2, Step::Attach { object: 2 }),
+        (0, Step::Delete { object: 2 }),
+        (0, Step::Die),
+        (2, Step::Load { object: 2, len: 64, value: 216 }),
+        (2, Step::Repair { drop_damaged: false }),
+    ]);
+    let promise = program.run(&medium).unwrap();
+    let limits = Limits { exhaustive: 1, singles: 0, random: 20, ..Limits::default() };
+    for image in medium.power_cut_states(&limits) {
+        judge_state(&image.medium(), &promise.allowed(&image)).unwrap();
+    }
+}
+
 /// Runs a program, and judges some of what power cuts leave of it.
 fn run_and_cut(medium: &SimMedium, program: &Program, seed: u64) -> Result<bool, String> {
     medium.reseed(seed);

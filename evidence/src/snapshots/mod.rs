@@ -3,13 +3,14 @@
 //! First under kills: a process changes the object as fast as it can; another makes snapshots and copies of it and changes the copies; a
 //! third follows. Each is killed at a random moment, and so is who recovers and compares. Each page of each snapshot
 //! and copy must hold what was acknowledged. At the end both sides have had all of their changes, snapshots and copies are removed, and the
-//! object is one piece again. Then, in peace, the times: of snapshots without a writer and beside one, whose log is then made durable in place first, and
+//! object is one piece again. Another object gets thousands of snapshots, half of which are destroyed and merged. Then, in peace, the times: of snapshots without a writer and beside one, whose log is then made durable in place first, and
 //! how many psyncs the writer makes with and without a reader that looks at every tenth, by turns.
 //!
 //! Tracking is explicit: a scan of page tables that are spread over 64 GiB would take longer than all the rest of a psync.
 
 mod changes;
 mod child;
+mod many;
 mod times;
 
 pub(crate) use child::Child;
@@ -35,7 +36,7 @@ use times::{Times, timed};
 
 #[derive(Args)]
 pub(crate) struct Snapshots {
-    /// A campaign: 20 rounds of kills on each medium, 10,000 changes on both sides, a reader that follows for a minute
+    /// A campaign: 20 rounds of kills on each medium, 10,000 changes on both sides and 10,000 snapshots, a reader for a minute
     #[arg(long)]
     long: bool,
     /// Only on this medium, memory or file
@@ -54,6 +55,8 @@ struct Scale {
     changes: u64,
     /// Snapshots that are timed.
     snapshots: u64,
+    /// Snapshots that there are at once.
+    many: u64,
     /// Windows with a reader and without one.
     windows: u64,
     window: Duration,
@@ -64,6 +67,7 @@ const SHORT: Scale = Scale {
     pages: 300,
     changes: 600,
     snapshots: 10,
+    many: 200,
     windows: 1,
     window: Duration::from_millis(300),
 };
@@ -73,6 +77,7 @@ const LONG: Scale = Scale {
     pages: 5_000,
     changes: 10_000,
     snapshots: 200,
+    many: 10_000,
     windows: 6,
     window: Duration::from_secs(10),
 };
@@ -127,7 +132,7 @@ impl Scene<'_> {
         let pool = PoolOptions::new().medium(self.medium).format(self.pool(), POOL)?;
         pool.create_with(OBJECT, &CreateOptions::new(SIZE).sparse(true).reach(SIZE))?;
         drop(pool);
-        let bar = ProgressBar::new(self.scale.rounds + self.scale.windows + 3);
+        let bar = ProgressBar::new(self.scale.rounds + self.scale.windows + 4);
         bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}  {eta}")?);
         bar.set_message(format!("{word}: every page is changed once"));
         self.process(Role::Writer, &["--changes".into(), self.scale.pages.to_string()], Fate::default())?;
@@ -138,6 +143,11 @@ impl Scene<'_> {
         }
         bar.set_message(format!("{word}: the last changes of both sides"));
         self.finish()?;
+        bar.inc(1);
+        bar.set_message(format!("{word}: thousands of snapshots"));
+        let pool = PoolOptions::new().medium(self.medium).open(self.pool())?;
+        many::many(&pool, self.scale.many, &mut self.rng, self.counts, word)?;
+        drop(pool);
         bar.inc(1);
         bar.set_message(format!("{word}: times of snapshots"));
         self.times()?;

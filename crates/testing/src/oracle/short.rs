@@ -210,6 +210,18 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
             ]),
         ),
         (
+            "repaired after an object was deleted and its writer died",
+            Start::TableLaneFull,
+            Program(vec![
+                (0, attach(0)),
+                (2, attach(2)),
+                (0, S::Delete { object: 2 }),
+                (0, S::Die),
+                (2, S::Load { object: 2, len: 64, value: 216 }),
+                (2, S::Repair { drop_damaged: false }),
+            ]),
+        ),
+        (
             "snapshot",
             Start::Used,
             alone(vec![
