@@ -452,13 +452,7 @@ mod mutants {
             ],
         ),
         (Mutant::MemoryGivenUp, &[super::s1_09_what_a_detach_could_not_publish_stays_in_memory]),
-        (
-            Mutant::MemoryForgotten,
-            &[
-                super::s1_09_after_a_failed_epoch_the_next_attach_finds_all_commits,
-                super::s1_09_what_a_detach_could_not_publish_stays_in_memory,
-            ],
-        ),
+        (Mutant::MemoryForgotten, &[super::s1_09_what_a_detach_could_not_publish_stays_in_memory]),
     ];
 
     #[test]

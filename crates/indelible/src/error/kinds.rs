@@ -129,6 +129,9 @@ pub(super) fn memory_remedy(error: &MemoryError) -> Option<&'static str> {
             "keep a copy of the file if you want to look into it; `Pool::give_memory_up` and `pmo set --give-memory-up` go on without the \
              commits that it has",
         ),
+        MemoryError::Backing(BackingError::Foreign { .. }) => Some(
+            "if another user's process died with commits in it, have that user attach the object; else see who made it",
+        ),
         MemoryError::Backing(BackingError::InUse { .. }) => {
             Some("wait until that process has ended, or recovered the objects")
         }

@@ -1,7 +1,7 @@
 //! Copies and snapshots that take no time.
 
 use super::{CreateOptions, Pool};
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use indelible_store::error::StoreError;
 pub use indelible_store::store::Difference;
 use indelible_store::store::SnapshotOf;
@@ -185,9 +185,9 @@ impl Pool {
             let names: Vec<String> =
                 self.list().flatten().filter(|stat| stat.shares).map(|stat| stat.name).collect();
             for (nth, name) in (1..).zip(&names) {
-                match inner.store.merge(name) {
+                match inner.patiently(|| Ok(inner.store.merge(name)?)) {
                     // It was destroyed, or renamed, meanwhile.
-                    Err(StoreError::NotFound) => {}
+                    Err(Cause::Store(StoreError::NotFound)) => {}
                     copied => done.copied += copied?,
                 }
                 progress(nth, names.len() as u64);

@@ -44,7 +44,8 @@ impl Attached {
         let (object, entry) = (writer.object().offset, writer.object().entry);
         let _closed = match join(&space, &area, writer, (&found, needed)) {
             Ok(closed) => closed,
-            Err((mut writer, cause)) => {
+            Err(refused) => {
+                let (mut writer, cause) = *refused;
                 writer.forget_memory();
                 match writer.detach() {
                     Ok(()) => drop(area.remove()),
@@ -110,18 +111,18 @@ fn join(
     area: &Area,
     writer: Writer,
     (found, needed): (&Entry, usize),
-) -> Result<Mapping, (Writer, Cause)> {
+) -> Result<Mapping, Box<(Writer, Cause)>> {
     let entry = writer.object().entry;
     if (entry.id, entry.content_len()) != (found.id, found.content_len()) {
         // Another one has its name since, or it has another size.
-        return Err((writer, Cause::Replaced));
+        return Err(Box::new((writer, Cause::Replaced)));
     }
     match closed(&entry, needed).and_then(|closed| fill(area, &writer).map(|()| closed)) {
         Ok(closed) => match space.commits().take_in(writer) {
             Ok(()) => Ok(closed),
-            Err((writer, error)) => Err((*writer, error.into())),
+            Err((writer, error)) => Err(Box::new((*writer, error.into()))),
         },
-        Err(cause) => Err((writer, cause)),
+        Err(cause) => Err(Box::new((writer, cause))),
     }
 }
 

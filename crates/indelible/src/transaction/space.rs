@@ -274,12 +274,12 @@ impl Durable {
 
     /// Of a transaction on objects of both classes: the stronger decides.
     #[cold]
-    fn await_epoch(&self, last: u64) -> Result<(), StoreError> {
+    fn await_epoch(&self, sequence: u64) -> Result<(), StoreError> {
         if Mutant::StrongerClassIgnored.is_on() {
             return Ok(());
         }
         let space = self.space.get().and_then(Weak::upgrade);
-        let done = space.map_or(Err(StoreError::Poisoned.into()), |space| space.sync(last));
+        let done = space.map_or(Err(StoreError::Poisoned.into()), |space| space.sync(sequence));
         done.map_err(|cause| {
             // Memory has it, and does not go back.
             self.demand.iter().for_each(Demand::fail);
@@ -347,7 +347,7 @@ impl Sink for Durable {
     fn acknowledge(&self, own: &mut Own, receipt: Receipt) -> Result<(), StoreError> {
         if self.demand.is_some() {
             own.note(receipt.durable_from());
-            return if own.is_strict() { self.await_epoch(own.last()) } else { Ok(()) };
+            return if own.is_strict() { self.await_epoch(receipt.durable_from()) } else { Ok(()) };
         }
         let from = if Mutant::ReadNotAwaited.is_on() {
             receipt.sequence().unwrap_or(0)
