@@ -307,10 +307,13 @@ fn s1_09_nothing_stays_in_memory_once_the_pool_has_it() {
     assert_eq!(files(&pool).len(), 0);
 }
 
+/// A call, by its name.
+type Call = (&'static str, fn(&Pool));
+
 /// Readers, and calls that need the bytes, find what a dead process committed.
 #[test]
 fn s1_09_every_call_that_needs_the_bytes_recovers_them() {
-    let calls: [(&str, fn(&Pool)); 4] = [
+    let calls: [Call; 4] = [
         ("read", |pool| drop(pool.attach_read("b").unwrap())),
         ("snapshot", |pool| pool.snapshot("b", "then", b"").unwrap()),
         ("resize", |pool| pool.resize("b", 8192, b"").unwrap()),

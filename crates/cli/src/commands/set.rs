@@ -27,7 +27,8 @@ Examples:
 
 Classes: psync, plain stores that become durable at psync; transactional, stores in transactions alone, each of which is durable
 when it is committed; on-demand, transactions that outlive the process when they are committed, and become durable later.
-The bytes stay. An object that is sealed or sparse is of class psync.
+The bytes stay. An object that is sealed or sparse is of class psync. In a pool in memory (tmpfs), of which a power cut
+leaves nothing, on-demand makes little difference.
 
 JSON: the object, as `pmo stat` has it")]
 #[group(id = "property", required = true, multiple = true, args = ["class", "position_independent", "give_memory_up"])]
