@@ -4,7 +4,7 @@
 
 #![allow(unsafe_code)]
 
-use super::group::Place;
+use super::place::Place;
 use crate::backing::{Backing, BackingError, Identity};
 use crate::mapping::Mapping;
 use crate::sys::PAGE;

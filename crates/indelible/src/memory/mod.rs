@@ -14,11 +14,13 @@
 mod area;
 mod group;
 mod log;
+mod place;
 mod recovery;
 
 pub(crate) use area::{Area, Words};
-pub(crate) use group::{Group, Place};
+pub(crate) use group::Group;
 pub(crate) use log::{Log, Logged};
+pub(crate) use place::Place;
 pub(crate) use recovery::{recover, remove_leftovers};
 
 use crate::backing::BackingError;

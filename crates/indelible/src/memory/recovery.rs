@@ -3,8 +3,9 @@
 //! Each step can be repeated: the logs stay until the pool has everything, and entries of the pool are told last.
 
 use super::area::Area;
-use super::group::{HEAD, Place};
+use super::group::HEAD;
 use super::log::{Log, Logged};
+use super::place::Place;
 use super::{MemoryError, Words};
 use crate::backing::sweep::{Kept, sweep};
 use crate::backing::{Backing, BackingError, Identity};
