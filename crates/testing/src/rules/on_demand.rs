@@ -35,8 +35,8 @@ fn left() -> std::result::Result<SimMedium, String> {
         store.create(name, &how).map_err(text)?;
     }
     drop(store);
-    let dying = medium.handle();
-    let store = Store::open(Arc::new(dying.handle()), process(2)).map_err(text)?;
+    let dying = Arc::new(medium.handle());
+    let store = Store::open(dying.clone(), process(2)).map_err(text)?;
     for name in NAMES {
         std::mem::forget(store.attach_on_demand_writer(name, KEY, MEMORY).map_err(text)?);
     }
