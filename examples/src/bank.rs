@@ -20,14 +20,18 @@ fn main() -> indelible::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let pool = Pool::open_or_format(arguments.next().unwrap_or("bank.pmo".into()), 16 << 20)?;
     let transfers: u64 = arguments.next().and_then(|number| number.parse().ok()).unwrap_or(100);
-    let (north, south) = (open(&pool, "north")?, open(&pool, "south")?);
+    let on_demand = arguments.next().is_some_and(|class| class == "on-demand");
+    let class = if on_demand { Class::OnDemand } else { Class::Transactional };
+    let (north, south) = (open(&pool, "north", class)?, open(&pool, "south", class)?);
     std::thread::scope(|scope| {
         let work = |thread: usize| {
             let (from, to) = if thread.is_multiple_of(2) { (&north, &south) } else { (&south, &north) };
             scope.spawn(move || {
                 for _ in 0..transfers {
-                    // Durable once this returns: it may be told to anybody.
-                    println!("thread {thread}: transfer {}", transfer(from, to, thread)?);
+                    let number = transfer(from, to, thread)?;
+                    // Durable once this returns, if it was not before: it may be told to anybody.
+                    from.tx_sync()?;
+                    println!("thread {thread}: transfer {number}");
                 }
                 Ok::<_, Error>(())
             })
@@ -51,9 +55,9 @@ fn main() -> indelible::Result<()> {
     Ok(())
 }
 
-fn open(pool: &Pool, name: &str) -> indelible::Result<TxObject<Branch>> {
+fn open(pool: &Pool, name: &str, class: Class) -> indelible::Result<TxObject<Branch>> {
     if pool.stat(name).is_err() {
-        pool.create_with(name, &CreateOptions::new(4096).class(Class::Transactional))?;
+        pool.create_with(name, &CreateOptions::new(4096).class(class))?;
     }
     let branch = pool.attach_transactional::<Branch>(name)?;
     branch.transaction(|tx| {

@@ -13,8 +13,8 @@ const THREADS: usize = 8;
 const SUM: u64 = 200_000;
 
 /// Its last words, without further transfers: the sum, and the transfers of each thread.
-fn told(pool: &Path) -> (u64, Vec<u64>) {
-    let output = Command::new(BANK).arg(pool).arg("0").output().unwrap();
+fn told(pool: &Path, class: &str) -> (u64, Vec<u64>) {
+    let output = Command::new(BANK).arg(pool).args(["0", class]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     let (sum, made) = text.trim().split_once(" in all; transfers ").unwrap();
@@ -22,13 +22,14 @@ fn told(pool: &Path) -> (u64, Vec<u64>) {
     (sum.parse().unwrap(), made.collect())
 }
 
-fn killed(ground: Ground, rounds: usize) {
+fn killed(ground: Ground, rounds: usize, class: &str) {
     let folder = ground.folder();
     let pool = folder.path().join("bank.pmo");
     let mut rng = Seeded::new(1616);
     let mut said = vec![0; THREADS];
     for _ in 0..rounds {
-        let mut bank = Command::new(BANK).arg(&pool).arg("100000000").stdout(Stdio::piped()).spawn().unwrap();
+        let mut bank =
+            Command::new(BANK).arg(&pool).args(["100000000", class]).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(bank.stdout.take().unwrap()).lines().map_while(Result::ok);
         let last = rng.usize(0..400);
         if last == 0 {
@@ -51,7 +52,7 @@ fn killed(ground: Ground, rounds: usize) {
         }
         bank.kill().unwrap();
         bank.wait().unwrap();
-        let (sum, made) = told(&pool);
+        let (sum, made) = told(&pool, class);
         assert_eq!(sum, SUM);
         assert!(made.iter().zip(&said).all(|(made, said)| made >= said), "said {said:?}, there are {made:?}");
     }
@@ -60,10 +61,16 @@ fn killed(ground: Ground, rounds: usize) {
 
 #[test]
 fn s1_03_killed_on_a_disk_it_loses_no_acknowledged_transfer() {
-    killed(Ground::Disk, 40);
+    killed(Ground::Disk, 40, "transactional");
 }
 
 #[test]
 fn s1_03_killed_in_memory_it_loses_no_acknowledged_transfer() {
-    killed(Ground::Memory, 40);
+    killed(Ground::Memory, 40, "transactional");
+}
+
+/// Its memory outlives it: so all is there, what `tx_sync` acknowledged and what it did not.
+#[test]
+fn s1_09_killed_on_demand_it_loses_no_acknowledged_transfer() {
+    killed(Ground::Disk, 40, "on-demand");
 }

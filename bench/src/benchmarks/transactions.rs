@@ -2,6 +2,7 @@
 
 mod libitm;
 mod loads;
+mod on_demand;
 mod words;
 
 use crate::Result;
@@ -73,6 +74,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
         ),
         None => format!("libitm: not measured. {MISSING}"),
     });
+    on_demand::run(environment, section)?;
     words::run(environment, section)
 }
 

@@ -20,10 +20,11 @@ pub(crate) use transaction::TransactionError;
 use crate::dirty::DirtyError;
 use crate::mapping::MappingError;
 use crate::media::MediaError;
+use crate::memory::MemoryError;
 use crate::shadow::ShadowError;
 use indelible_store::error::{LengthError, StoreError};
 use indelible_store::medium::{FORMATTED, MediumError};
-use kinds::{dirty_kind, mapping_kind, media_kind, shadow_kind, store_kind};
+use kinds::{dirty_kind, mapping_kind, media_kind, memory_kind, shadow_kind, store_kind};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -180,6 +181,8 @@ pub(crate) enum Cause {
     Transaction(#[from] TransactionError),
     #[error(transparent)]
     Far(#[from] FarError),
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
 }
 
 impl From<&Cause> for Limit {
@@ -267,6 +270,7 @@ impl Error {
             Cause::Heap(error) => error.kind(),
             Cause::Transaction(error) => error.kind(),
             Cause::Far(error) => error.kind(),
+            Cause::Memory(error) => memory_kind(error),
             Cause::KeySource(KeySourceError::File { .. }) => ErrorKind::Io,
             Cause::KeySource(_) => ErrorKind::Sealed,
         }
@@ -295,6 +299,9 @@ impl Error {
             Cause::KeySource(error) => return error.remedy(),
             Cause::Transaction(error) => return error.remedy(),
             Cause::Far(error) => return error.remedy(),
+            Cause::Memory(error) if kinds::memory_remedy(error).is_some() => {
+                return kinds::memory_remedy(error).unwrap_or_default();
+            }
             Cause::Replaced => return "detach this one, and attach the other",
             Cause::Store(StoreError::TieTarget) => return "tie it to the object that the snapshot is of",
             Cause::Store(StoreError::BadLabel { .. }) => return "give a shorter label",

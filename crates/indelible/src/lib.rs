@@ -46,7 +46,6 @@ compile_error!("Indelible needs Linux, and addresses of 64 bits: objects are map
 
 extern crate self as indelible;
 
-#[cfg_attr(not(test), expect(dead_code, reason = "transactions and `pmo gc` will use it"))]
 mod backing;
 pub mod collections;
 mod dirty;
@@ -59,6 +58,7 @@ pub mod heap;
 mod maintenance;
 mod mapping;
 mod media;
+mod memory;
 mod object;
 mod plain;
 mod pool;
@@ -100,9 +100,9 @@ pub use object::{Beside, Bystanders, Object, PsyncStats, ReadObject, Shared, psy
 pub use plain::Plain;
 pub use pool::{
     Anchor, BadKeep, BrokenPage, Class, Collected, CommandAnchor, Counter, CreateOptions, Difference,
-    FileAnchor, Keep, LaneUse, List, Logged, MediumKind, Pool, PoolInfo, PoolOptions, SealKey, SignKey, Stat,
-    State, Tie, TpmAnchor, Tracking, VerifyKey,
+    EpochBounds, FileAnchor, Keep, LaneUse, List, Logged, MediumKind, Pool, PoolInfo, PoolOptions, SealKey,
+    SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey,
 };
 pub use relative::Relative;
 pub use space::{At, Dangling, Reachable, Resolver, Space};
-pub use transaction::{Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, transaction};
+pub use transaction::{Pending, Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, transaction};

@@ -38,6 +38,7 @@ mod key_sources;
 mod large;
 mod lifetimes;
 mod many_snapshots;
+mod on_demand;
 mod pool_growth;
 mod raw_heap;
 mod rebase;

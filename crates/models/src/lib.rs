@@ -244,6 +244,7 @@ pub const MODELS: &[Model] = &[
     bounded(4, "changes of two transactions are both kept", transactions::changes_are_kept),
     bounded(4, "numbers are in the order of what was read", transactions::numbers_follow_reads),
     bounded(4, "a thread that is alone meets no transaction", transactions::alone_is_alone),
+    bounded(4, "an epoch has whole commits", transactions::an_epoch_has_whole_commits),
     bounded(5, "a lane given up while another takes one", commits::a_lane_given_up_while_another_takes_one),
 ];
 

@@ -144,3 +144,23 @@ pub(crate) fn alone_is_alone() {
     let written = writer.join().unwrap().and_then(|(written, ())| written);
     assert!(written.is_some_and(|written| written != number), "nothing is in its way");
 }
+
+/// Memory as a thread that is alone copies it has whole commits: those up to the clock's number, and no other.
+pub(crate) fn an_epoch_has_whole_commits() {
+    let stm = memory();
+    let other = stm.clone();
+    let writer = thread::spawn(move || {
+        attempt(&other, |tx| {
+            set(tx, 0, 1)?;
+            set(tx, 1, 1)
+        })
+    });
+    let mut member = stm.thread();
+    let alone = member.alone().expect("the only transaction of this thread");
+    let last = stm.now();
+    let words = [0, 1].map(|word: usize| stm.memory().0[word].load(Relaxed));
+    drop(alone);
+    let written = writer.join().unwrap().and_then(|(written, ())| written).expect("nothing is in its way");
+    let expected = u64::from(written <= last);
+    assert_eq!(words, [expected; 2], "commit {written} beside an epoch up to {last}");
+}

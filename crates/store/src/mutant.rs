@@ -285,6 +285,28 @@ mutants! {
         FreedTwice,
     }
 
+    /// Of objects on demand: `crates/indelible/tests/on_demand.rs` and `on_demand_deaths.rs` look for them.
+    ON_DEMAND {
+        /// A commit on demand changes memory without a valid log.
+        LogUnvalidated,
+        /// The log of a commit on demand ends before its lines are in memory.
+        LogClearedEarly,
+        /// A recovery does not bring to memory what a process was committing on demand when it died.
+        LogForgotten,
+        /// An epoch is taken from memory while transactions change it.
+        EpochUngated,
+        /// Lines that a commit on demand changes are not marked for the next epoch.
+        EpochUnmarked,
+        /// A thread that waits for commits on demand does not wait for the epoch that has them.
+        SyncNotAwaited,
+        /// A transaction on objects of both classes is acknowledged as one on demand.
+        StrongerClassIgnored,
+        /// A detach says that the pool has all commits when it could not publish them.
+        MemoryGivenUp,
+        /// An attach does not ask for commits that a dead process left in memory.
+        MemoryForgotten,
+    }
+
     /// Of the memory of objects, in the mapped half: `crates/indelible/tests/evicted.rs` looks for them.
     MEMORY {
         /// A cut drops pages once stores are let pass again.

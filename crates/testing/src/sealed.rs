@@ -56,6 +56,12 @@ pub fn writer(store: &Arc<Store>, name: &str) -> Result<Writer> {
     }
     match Class::of(&store.find(name)?.entry) {
         Some(Class::Transactional) => store.attach_transactional_writer(name, Key::default()),
+        Some(Class::OnDemand) => {
+            let mut writer = store.attach_on_demand_writer(name, Key::default(), store.memory_number()?)?;
+            // Its psyncs are in the pool, and nowhere else.
+            writer.forget_memory();
+            Ok(writer)
+        }
         _ => store.attach_writer(name, Key::default()),
     }
 }

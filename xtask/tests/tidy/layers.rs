@@ -78,7 +78,7 @@ const MAPPED: &[&[&str]] = &[
     &["media"],
     &["mapping", "protection"],
     &["backing", "dirty", "fault"],
-    &["shadow"],
+    &["memory", "shadow"],
     &["pool"],
     &["object"],
     &["heap"],

@@ -34,7 +34,7 @@ struct Line(TxWord);
 
 type Outcome<R> = Result<R, Abort<()>>;
 
-fn next(random: &mut u64) -> u64 {
+pub fn next(random: &mut u64) -> u64 {
     *random ^= *random << 13;
     *random ^= *random >> 7;
     *random ^= *random << 17;

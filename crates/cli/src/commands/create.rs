@@ -24,6 +24,7 @@ Examples:
   pmo create data.pmo counters 4K
   pmo create data.pmo logs/2025 10G --sparse
   pmo create data.pmo accounts 1M --class transactional
+  pmo create data.pmo sessions 1M --class on-demand
   PMO_KEY=secret pmo create data.pmo ledger 1M
   pmo create data.pmo shared 1M --read-key-file r.key --write-key-file w.key
 
@@ -53,7 +54,7 @@ pub struct Create {
     #[arg(long)]
     sparse: bool,
 
-    /// Its durability class: psync or transactional
+    /// Its durability class: psync, transactional or on-demand
     #[arg(long, value_name = "CLASS", value_parser = class(), default_value = "psync")]
     class: Class,
 

@@ -21,14 +21,17 @@ use std::path::PathBuf;
 Examples:
   pmo set data.pmo accounts --class transactional
   pmo set data.pmo accounts --class psync
+  pmo set data.pmo sessions --class on-demand
   pmo set data.pmo samples --position-independent yes
   pmo cp data.pmo samples trial --rebase     both can be attached by one process
 
 Classes: psync, plain stores that become durable at psync; transactional, stores in transactions alone, each of which is durable \
-when it is committed. The bytes stay. An object that is sealed or sparse is of class psync.
+when it is committed; on-demand, transactions that outlive the process when they are committed, and become durable later. \
+The bytes stay. An object that is sealed or sparse is of class psync. In a pool in memory (tmpfs), of which a power cut \
+leaves nothing, on-demand makes little difference.
 
 JSON: the object, as `pmo stat` has it")]
-#[group(id = "property", required = true, multiple = true, args = ["class", "position_independent"])]
+#[group(id = "property", required = true, multiple = true, args = ["class", "position_independent", "give_memory_up"])]
 pub struct Set {
     /// The pool
     #[arg(value_parser = pool())]
@@ -37,13 +40,17 @@ pub struct Set {
     /// Name of the object
     name: String,
 
-    /// Its durability class: psync or transactional
+    /// Its durability class: psync, transactional or on-demand
     #[arg(long, value_name = "CLASS", value_parser = class())]
     class: Option<Class>,
 
     /// Whether nothing in it depends on its addresses
     #[arg(long, value_name = "yes|no")]
     position_independent: Option<YesNo>,
+
+    /// Go on without commits that a dead process left in memory, if that is gone or damaged: as it was last durable
+    #[arg(long)]
+    give_memory_up: bool,
 
     #[command(flatten)]
     key: KeyArgs,
@@ -60,6 +67,12 @@ pub fn run(context: &Context, args: &Set) -> Result {
     let pool = context.open(&args.pool)?;
     let explained = |error| alike::explain(&pool, &args.name, error);
     let mut is = Vec::new();
+    if args.give_memory_up {
+        let given_up = pool.give_memory_up(&args.name, &key).map_err(explained)?;
+        is.push(
+            if given_up { "as it was last durable" } else { "whole: nothing was to be given up" }.to_owned(),
+        );
+    }
     if let Some(class) = args.class {
         pool.set_class(&args.name, &key, class).map_err(explained)?;
         is.push(class.to_string());

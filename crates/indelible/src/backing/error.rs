@@ -20,7 +20,7 @@ pub(crate) enum BackingError {
     #[error("the memory of an object, {}, is there already", path.display())]
     Exists { path: PathBuf },
     /// Something that this user did not make has its name.
-    #[error("{} has the name of an object's memory and is not used: {why}; see who made it, and remove it", path.display())]
+    #[error("{} has the name of an object's memory and is not used: {why}", path.display())]
     Foreign { path: PathBuf, why: String },
     /// It is not as this library made it.
     #[error("the memory of an object, {}, is not used: {why}; without the file, the object is as it was last durable", path.display())]

@@ -1,9 +1,11 @@
 //! Kinds of causes, by layer.
 
 use super::{Cause, ErrorKind};
+use crate::backing::BackingError;
 use crate::dirty::DirtyError;
 use crate::mapping::MappingError;
 use crate::media::MediaError;
+use crate::memory::MemoryError;
 use crate::shadow::ShadowError;
 use indelible_store::error::{SealError, StoreError};
 use indelible_store::medium::MediumError;
@@ -35,6 +37,7 @@ pub(super) fn store_kind(error: &StoreError) -> ErrorKind {
         StoreError::WrongKey => ErrorKind::WrongKey,
         StoreError::ObjectReadOnly => ErrorKind::ObjectReadOnly,
         StoreError::Held { .. } => ErrorKind::Held,
+        StoreError::MemoryLeft { .. } => ErrorKind::NeedsRecovery,
         StoreError::VolatileGone => ErrorKind::VolatileGone,
         StoreError::TieCycle => ErrorKind::TieCycle,
         StoreError::TieTarget => ErrorKind::ObjectReadOnly,
@@ -94,6 +97,48 @@ pub(super) fn mapping_kind(error: &MappingError) -> ErrorKind {
         MappingError::Occupied { .. } => ErrorKind::AddressTaken,
         MappingError::Range { .. } => ErrorKind::NoAddresses,
         MappingError::Io { .. } => ErrorKind::Io,
+    }
+}
+
+pub(super) fn memory_kind(error: &MemoryError) -> ErrorKind {
+    match error {
+        MemoryError::Store(error) => store_kind(error),
+        MemoryError::Lost { .. } => ErrorKind::Gone,
+        MemoryError::Damaged { .. } => ErrorKind::Damaged,
+        MemoryError::Backing(error) => match error {
+            BackingError::NoBoot => ErrorKind::Unsupported,
+            BackingError::InUse { .. } => ErrorKind::Held,
+            BackingError::Exists { .. } | BackingError::Foreign { .. } | BackingError::Io { .. } => {
+                ErrorKind::Io
+            }
+            BackingError::Damaged { .. } => ErrorKind::Damaged,
+            BackingError::NoRoom { .. } => ErrorKind::NoSpace,
+            BackingError::Mapping(error) => mapping_kind(error),
+        },
+    }
+}
+
+/// Advice about memory outside the pool, unless that about the kind of the error will do.
+pub(super) fn memory_remedy(error: &MemoryError) -> Option<&'static str> {
+    match error {
+        MemoryError::Lost { .. } => Some(
+            "attach it where the memory is, if the process that died had another /dev/shm, as in a container; `Pool::give_memory_up` and \
+             `pmo set --give-memory-up` go on without these commits",
+        ),
+        MemoryError::Damaged { .. } | MemoryError::Backing(BackingError::Damaged { .. }) => Some(
+            "keep a copy of the file if you want to look into it; `Pool::give_memory_up` and `pmo set --give-memory-up` go on without the \
+             commits that it has",
+        ),
+        MemoryError::Backing(BackingError::Foreign { .. }) => Some(
+            "if another user's process died with commits in it, have that user attach the object; else see who made it",
+        ),
+        MemoryError::Backing(BackingError::InUse { .. }) => {
+            Some("wait until that process has ended, or recovered the objects")
+        }
+        MemoryError::Backing(BackingError::NoRoom { .. }) => {
+            Some("free memory in /dev/shm, or space beside the pool")
+        }
+        _ => None,
     }
 }
 

@@ -21,6 +21,10 @@ pub(crate) enum TransactionError {
     NoHeap,
     #[error("{0:#x} leads to no heap of the transaction")]
     NoBlock(u64),
+    #[error("the objects are transactional and on demand, and not attached to be used together")]
+    Classes,
+    #[error("a transaction on objects on demand may be run again")]
+    AloneOnDemand,
 }
 
 impl TransactionError {
@@ -29,6 +33,7 @@ impl TransactionError {
             TransactionError::Conflict => ErrorKind::Conflict,
             TransactionError::Inside => ErrorKind::InTransaction,
             TransactionError::OtherUsers => ErrorKind::Held,
+            TransactionError::Classes | TransactionError::AloneOnDemand => ErrorKind::ClassMismatch,
             TransactionError::Elsewhere
             | TransactionError::NoObject
             | TransactionError::NoHeap
@@ -51,6 +56,12 @@ impl TransactionError {
             }
             TransactionError::NoBlock(_) => {
                 "name the heap when the transaction begins, and do not follow null"
+            }
+            TransactionError::Classes => {
+                "attach the transactional ones with `Pool::attach_with_on_demand`, or give all one class (`pmo set --class`)"
+            }
+            TransactionError::AloneOnDemand => {
+                "do what cannot be repeated after the transaction, or give the object the class transactional (`pmo set --class`)"
             }
             TransactionError::NoObject => "name the objects that it uses",
             TransactionError::OtherUsers => {

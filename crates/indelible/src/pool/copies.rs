@@ -1,7 +1,7 @@
 //! Copies and snapshots that take no time.
 
 use super::{CreateOptions, Pool};
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use indelible_store::error::StoreError;
 pub use indelible_store::store::Difference;
 use indelible_store::store::SnapshotOf;
@@ -168,7 +168,7 @@ impl Pool {
     }
 
     /// Merges what objects rest on and nothing else needs, and removes deleted objects that nobody has any more, volatile ones whose contents
-    /// are gone, and what is left of snapshots, copies and resizes that are gone or were cut short. Each object gets its pages back in one piece, as far as nobody else has a part of it, and takes no more space than one that was
+    /// are gone, and what is left of snapshots, copies and resizes that are gone or were cut short, and of memory of objects on demand. Each object gets its pages back in one piece, as far as nobody else has a part of it, and takes no more space than one that was
     /// never copied. Others may use the pool meanwhile.
     ///
     /// Costs the pages that are copied. `progress` is told how many objects of how many were looked at.
@@ -178,15 +178,16 @@ impl Pool {
     pub fn collect(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Collected> {
         let inner = &self.inner;
         let result = inner.alive().and_then(|()| {
-            let removed = inner.store.remove_gone()? + inner.store.reap()?;
+            let removed =
+                inner.store.remove_gone()? + inner.store.reap()? + inner.remove_leftover_memory()?;
             let mut done = Collected { removed, ..Collected::default() };
             // An object that cannot be read is left alone.
             let names: Vec<String> =
                 self.list().flatten().filter(|stat| stat.shares).map(|stat| stat.name).collect();
             for (nth, name) in (1..).zip(&names) {
-                match inner.store.merge(name) {
+                match inner.patiently(|| Ok(inner.store.merge(name)?)) {
                     // It was destroyed, or renamed, meanwhile.
-                    Err(StoreError::NotFound) => {}
+                    Err(Cause::Store(StoreError::NotFound)) => {}
                     copied => done.copied += copied?,
                 }
                 progress(nth, names.len() as u64);

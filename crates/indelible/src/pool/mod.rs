@@ -12,6 +12,7 @@ mod length;
 mod lifetimes;
 mod lives;
 mod mapped;
+mod memory;
 mod options;
 mod registry;
 mod seal_key;
@@ -28,6 +29,8 @@ pub use copies::{Collected, Difference};
 pub use create_options::CreateOptions;
 pub use info::{LaneUse, Logged, PoolInfo, Stat, State};
 pub use lifetimes::Tie;
+pub(crate) use memory::Bounds;
+pub use memory::EpochBounds;
 pub use options::{MediumKind, PoolOptions, Tracking};
 pub use seal_key::{SealKey, SignKey, VerifyKey};
 pub use seals::BrokenPage;
@@ -84,8 +87,9 @@ pub(crate) struct Inner {
     generation: u32,
     /// State that several attachments of one object share, by its entry.
     shared: Mutex<HashMap<u64, Weak<dyn Any + Send + Sync>>>,
-    /// Its transactions in this process.
-    transactions: Mutex<Option<Weak<dyn Any + Send + Sync>>>,
+    /// Its transactions in this process, by class.
+    transactions: Mutex<HashMap<Class, Weak<dyn Any + Send + Sync>>>,
+    epochs: Arc<memory::Bounds>,
 }
 
 impl Pool {
@@ -341,6 +345,7 @@ impl Inner {
             generation: fork::generation(),
             shared: Mutex::default(),
             transactions: Mutex::default(),
+            epochs: Arc::default(),
             lives: lives::Lives::default(),
         })
     }

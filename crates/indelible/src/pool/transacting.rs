@@ -1,14 +1,15 @@
 //! The transactions of a pool, and whether one runs on this thread: calls that wait for a medium, or that a second run of its closure would repeat, are refused meanwhile.
 
-use super::Inner;
+use super::{Class, Inner};
 use std::any::Any;
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::{MutexGuard, PoisonError, Weak};
 
 impl Inner {
-    /// The place of the pool's transactions in this process.
-    pub(crate) fn transactions(&self) -> MutexGuard<'_, Option<Weak<dyn Any + Send + Sync>>> {
+    /// The places of the pool's transactions in this process, by the class of their objects.
+    pub(crate) fn transactions(&self) -> MutexGuard<'_, HashMap<Class, Weak<dyn Any + Send + Sync>>> {
         self.transactions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -28,8 +28,17 @@ impl Inner {
     }
 
     /// Makes `attempt`, again and again while another process has the object, until the wait is over.
-    pub(crate) fn patiently<T>(&self, attempt: impl FnMut() -> Result<T, Cause>) -> Result<T, Cause> {
-        patiently(Duration::from_nanos(self.wait.0.load(Ordering::Relaxed)), attempt)
+    /// Commits of an object that a process which is gone left in memory are brought to the pool first.
+    pub(crate) fn patiently<T>(&self, mut attempt: impl FnMut() -> Result<T, Cause>) -> Result<T, Cause> {
+        let wait = Duration::from_nanos(self.wait.0.load(Ordering::Relaxed));
+        patiently(wait, || {
+            loop {
+                match attempt() {
+                    Err(Cause::Store(StoreError::MemoryLeft { memory })) => self.recover_memory(memory)?,
+                    done => return done,
+                }
+            }
+        })
     }
 }
 

@@ -30,7 +30,7 @@ pub fn attach_transactional(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNu
 /// Attaches, and makes the attachment known.
 pub(super) fn enter(pool: &Pool, name: &str, key: &[u8], users: Users) -> Result<Arc<Attached>> {
     let inner = pool.inner();
-    let attached = inner.alive().and_then(|()| Attached::new(inner, name, key, 0, users));
+    let attached = inner.alive().and_then(|()| Attached::durable(inner, name, key, users));
     let failed = |cause| Error::new("attach", cause).pool(pool.path()).object(name);
     let attached = Arc::new(attached.map_err(failed)?);
     // One that a parent of this process had is forgotten.

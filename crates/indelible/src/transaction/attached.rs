@@ -6,13 +6,16 @@ use super::space::{Space, Users, View};
 use crate::dirty::Rung;
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::mapping::Mapping;
-use crate::pool::{Inner, Place, inside_transaction};
+use crate::memory::Area;
+use crate::pool::{Class, Inner, Place, inside_transaction};
 use crate::shadow::{Params, Shadow};
 use crate::sys::mmap::Protection;
 use indelible_store::Mutant;
+use indelible_store::format::entry::Entry;
+use indelible_store::store::Writer;
 use indelible_store::table::Key;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// An attached object, whatever lies in it.
 pub struct Attached {
@@ -24,6 +27,8 @@ pub struct Attached {
     /// The object's own, which its pointers have.
     address: usize,
     slot: u64,
+    /// That of the object.
+    pub(super) class: Class,
     pub(super) pool: Arc<Inner>,
     name: String,
 }
@@ -33,45 +38,85 @@ unsafe impl Send for Attached {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Attached {}
 
-struct Memory {
-    _view: Shadow,
+/// The memory of its cells.
+pub(super) enum Kind {
+    /// Private to the process.
+    Own(Shadow),
+    /// It outlives the process.
+    Kept(Area),
+}
+
+pub(super) struct Memory {
+    pub(super) view: Kind,
     /// The object's own address.
-    _closed: Mapping,
+    pub(super) _closed: Mapping,
 }
 
 impl Attached {
-    /// See [`Pool::attach_transactional`](crate::Pool::attach_transactional); the object has `needed` bytes at least.
-    pub(crate) fn new(
+    /// An object that functions use, of either class. `with_on_demand`: in one memory with objects on demand, whatever its class is.
+    pub(super) fn new(
         pool: &Arc<Inner>,
         name: &str,
         key: &[u8],
-        needed: usize,
+        (needed, with_on_demand): (usize, bool),
+    ) -> Result<Attached, Cause> {
+        if inside_transaction() {
+            return Err(TransactionError::Inside.into());
+        }
+        pool.patiently(|| match Class::of(&pool.store.find(name)?.entry) {
+            Some(Class::OnDemand) => Attached::on_demand(pool, name, Key(key), needed),
+            Some(Class::Transactional) if with_on_demand => Attached::on_demand(pool, name, Key(key), needed),
+            _ => Attached::transactional(pool, name, Key(key), needed, Users::Functions),
+        })
+    }
+
+    /// An object of the class transactional, which these users use.
+    pub(crate) fn durable(
+        pool: &Arc<Inner>,
+        name: &str,
+        key: &[u8],
         users: Users,
     ) -> Result<Attached, Cause> {
         if inside_transaction() {
             return Err(TransactionError::Inside.into());
         }
-        let writer = pool.patiently(|| Ok(pool.store.attach_transactional_writer(name, Key(key))?))?;
-        let (slot, entry) = (writer.object().offset, writer.object().entry);
-        let size = entry.size.get() as usize;
-        if size < needed {
-            return Err(Cause::RootTooLarge { needed, size });
-        }
-        let (address, len) = (entry.address.get() as usize, entry.content_len() as usize);
-        let open = if Mutant::AddressOpen.is_on() { Protection::ReadWrite } else { Protection::None };
-        let closed = Mapping::anonymous(address, len, open)?;
+        pool.patiently(|| Attached::transactional(pool, name, Key(key), 0, users))
+    }
+
+    fn transactional(
+        pool: &Arc<Inner>,
+        name: &str,
+        key: Key<'_>,
+        needed: usize,
+        users: Users,
+    ) -> Result<Attached, Cause> {
+        let writer = pool.store.attach_transactional_writer(name, key)?;
+        let entry = writer.object().entry;
+        let _closed = closed(&entry, needed)?;
         let params = pool.mapping_of(&entry, Place::of(&writer), true);
         // Lines that change are told, so that nothing has to be found; and nobody drops pages whose address nobody knows.
         let view =
             Shadow::attach(Params { addr: None, rung: Some(Rung::Explicit), pending: false, ..params })?;
-        let base = view.base().as_ptr().cast_const();
-        let space = Space::of(pool)?;
+        let (base, len) = (view.base().as_ptr().cast_const(), entry.content_len() as usize);
+        let space = Space::of(pool, Class::Transactional)?;
         space.claim(users)?;
+        let object = writer.object().offset;
         space.commits().join(writer)?;
-        space.add(View { base: base.expose_provenance(), len, object: slot });
-        let memory = Some(Memory { _view: view, _closed: closed });
-        let (pool, name) = (pool.clone(), name.to_owned());
-        Ok(Attached { space, memory, base, len: size, address, slot, pool, name })
+        space.add(View { base: base.expose_provenance(), len, object, marks: None });
+        let memory = Memory { view: Kind::Own(view), _closed };
+        Ok(Attached::of(pool, space, memory, (base, object), &entry))
+    }
+
+    pub(super) fn of(
+        pool: &Arc<Inner>,
+        space: Arc<Space>,
+        memory: Memory,
+        (base, slot): (*const u8, u64),
+        entry: &Entry,
+    ) -> Attached {
+        let (len, name) = (entry.size.get() as usize, entry.name());
+        let (address, class) = (entry.address.get() as usize, Class::of(entry).unwrap_or_default());
+        Attached { space, memory: Some(memory), base, len, address, slot, class, pool: pool.clone(), name }
     }
 
     /// First byte, in the mapping that is for transactions.
@@ -122,7 +167,7 @@ impl Attached {
     pub(crate) fn psync(&self) -> Result<()> {
         let result = self.pool.alive().and_then(|()| match inside_transaction() {
             true => Err(TransactionError::Inside.into()),
-            false => Ok(self.space.commits().flush()?),
+            false => self.space.publish(),
         });
         result.map_err(|cause| self.error("psync", cause))
     }
@@ -135,12 +180,33 @@ impl Attached {
             std::mem::forget(self.space.clone());
             return Err(forked);
         }
+        let published = self.space.publish();
+        // An epoch that is being taken reads the memory of all objects.
+        let turn =
+            self.space.demand().map(|demand| demand.turn.lock().unwrap_or_else(PoisonError::into_inner));
         let (writer, flushed) = self.space.commits().leave(self.slot);
         self.space.remove(self.slot);
-        drop(memory);
-        let detached = writer.map_or(Ok(()), |writer| writer.detach());
-        Ok(flushed.and(detached)?)
+        drop(turn);
+        let published = published.and(flushed.map_err(Cause::from));
+        match memory.view {
+            Kind::Own(view) => {
+                drop(view);
+                let detached = writer.map_or(Ok(()), Writer::detach);
+                published.and(detached.map_err(Cause::from))
+            }
+            Kind::Kept(area) => self.end_kept(area, writer, published),
+        }
     }
+}
+
+/// Pages at the object's own address that nobody may touch, if it has room for what is to be in it.
+pub(super) fn closed(entry: &Entry, needed: usize) -> Result<Mapping, Cause> {
+    let size = entry.size.get() as usize;
+    if size < needed {
+        return Err(Cause::RootTooLarge { needed, size });
+    }
+    let open = if Mutant::AddressOpen.is_on() { Protection::ReadWrite } else { Protection::None };
+    Ok(Mapping::anonymous(entry.address.get() as usize, entry.content_len() as usize, open)?)
 }
 
 impl Drop for Attached {

@@ -35,7 +35,7 @@ impl Pool {
     pub fn transactional_heap(&self, name: &str, size: u64) -> Result<TxHeap> {
         let attach = || {
             let inner = self.inner();
-            let result = inner.alive().and_then(|()| Attached::new(inner, name, b"", 0, Users::Functions));
+            let result = inner.alive().and_then(|()| Attached::durable(inner, name, b"", Users::Functions));
             self.about("attach", name, result)
         };
         let attached = match attach() {

@@ -1,4 +1,5 @@
-//! Transactions on objects of the class [`Transactional`](crate::Class::Transactional): each is durable when it is committed, as a whole.
+//! Transactions on objects of the class [`Transactional`](crate::Class::Transactional): each is durable when it is committed, as a whole; and of the class
+//! [`OnDemand`](crate::Class::OnDemand): each outlives the process then, and is durable later.
 //!
 //! A transaction is a producer of batches as a psync is (docs/decisions/0046-transactions.md). `indelible-stm` runs closures as transactions and gives their
 //! commits numbers; [`space`] tells the store the lines of each commit, whole, by [`Commits`](indelible_store::store::Commits), and waits for them to be durable when nothing is
@@ -14,14 +15,20 @@
 //!    has ended.
 //! 3. References to what lies in the view of a `TxObject` are of one type, its `T`, and to atomics there are none. Those into the view of a `TxHeap` are to cells alone, which have whole words:
 //!    whatever a block is used for next, they are values, and no byte is accessed but by transactions.
+//! 4. A thread that reads the memory of views for an epoch has the lock `turn` of the objects on demand, under which views are removed.
 
 mod attached;
 mod blocks;
 mod cell;
+mod demand;
+mod epochs;
 mod heap;
 mod home;
+mod kept;
+mod marks;
 mod object;
 mod open;
+mod own;
 mod pointer;
 mod run;
 mod space;
@@ -32,7 +39,7 @@ pub(crate) use blocks::{BlockLine, shortage as shortage_of, tell as tell_of};
 pub use cell::TxCell;
 pub use heap::TxHeap;
 pub use home::Transactional;
-pub use object::TxObject;
+pub use object::{Pending, TxObject};
 pub(crate) use open::OpenTx;
 pub use pointer::TxPtr;
 pub use run::{Tx, transaction};

@@ -5,18 +5,22 @@
 use super::attached::Attached;
 use super::home::{Transactional, private};
 use super::run::{Tx, transaction};
-use super::space::Users;
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result, TransactionError};
 use crate::plain::{Plain, placed};
-use crate::pool::Pool;
+use crate::pool::{Class, Pool, inside_transaction};
+use indelible_store::format::LINE;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-/// An object of the class [`Transactional`](crate::Class::Transactional), attached: a `T` in which transactions alone change anything, by its
+/// An object of the class [`Transactional`](crate::Class::Transactional) or [`OnDemand`](crate::Class::OnDemand), attached: a `T` in which transactions alone change anything, by its
 /// [`TxCell`](crate::TxCell)s.
 ///
 /// Any number of threads use it at once. When [`transaction`](TxObject::transaction) returns, what it changed is durable, whatever happens; a transaction that failed, or whose
 /// process died in it, left nothing.
+///
+/// *On demand*, what it changed outlives the process when it returns, whatever that dies of, and at no cost of a durable write. It is durable later: once [`tx_sync`](TxObject::tx_sync) or
+/// [`psync`](TxObject::psync) returns, when the object is detached, and now and then ([`Pool::set_epochs`]). After a power cut, or a crash of the machine, there is what the first
+/// so many transactions left, with all that were durable, and never a part of one.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -76,13 +80,22 @@ unsafe impl<T: Sync> Send for TxObject<T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Sync> Sync for TxObject<T> {}
 
+/// Commits that are not durable: see [`TxObject::pending`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pending {
+    /// Transactions, at most: those that changed nothing of what is attached now count as well.
+    pub transactions: u64,
+    /// Bytes, in lines of 64.
+    pub bytes: u64,
+}
+
 impl Pool {
-    /// Attaches an object of the class `transactional`. If the last process that had it died, it is recovered first, to a state that all of its
+    /// Attaches an object of the class `transactional` or `on-demand`. If the last process that had it died, it is recovered first, to a state that all of its
     /// acknowledged transactions left. The object begins with a `T`; a new one is all zeros.
     ///
     /// # Errors
     /// `ClassMismatch` for an object of another class, `BadSize` if it is smaller than a `T`; `NotFound`, `Held`, `ObjectReadOnly`, `WrongKey`,
-    /// `AddressTaken`, `ReadOnly`, `Busy`; `Poisoned` while objects are attached whose transactions failed.
+    /// `AddressTaken`, `ReadOnly`, `Busy`; on demand `NoSpace` if there is no memory for it, and `Gone` if that of a process that died is not to be found; `Poisoned` while objects are attached whose transactions failed.
     pub fn attach_transactional<T: Plain>(&self, name: &str) -> Result<TxObject<T>> {
         self.attach_transactional_with_key(name, b"")
     }
@@ -92,13 +105,46 @@ impl Pool {
     /// # Errors
     /// As for [`attach_transactional`](Pool::attach_transactional).
     pub fn attach_transactional_with_key<T: Plain>(&self, name: &str, key: &[u8]) -> Result<TxObject<T>> {
+        self.attach_tx(name, key, false)
+    }
+
+    /// As [`attach_transactional`](Pool::attach_transactional), for transactions on objects of both classes: a transactional object is in one memory with those on demand, which outlives the
+    /// process. A [`transaction`](crate::transaction()) that names it, among objects on demand or alone, is durable when it returns, together with all that was committed on demand before.
+    /// Its durable write is an epoch of all of them, for which transactions wait until its lines are copied: those on transactional objects alone are faster where these are attached without.
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+    /// # pool.create_with("sessions", &CreateOptions::new(4096).class(Class::OnDemand))?;
+    /// # pool.create_with("orders", &CreateOptions::new(4096).class(Class::Transactional))?;
+    /// use indelible::{Class, CreateOptions, TxCell, transaction};
+    ///
+    /// let sessions = pool.attach_transactional::<TxCell<u64>>("sessions")?;
+    /// let orders = pool.attach_with_on_demand::<TxCell<u64>>("orders", b"")?;
+    /// sessions.transaction(|tx| tx.write(&sessions, 1))?; // durable sooner or later
+    /// transaction(&[&sessions, &orders], |tx| {
+    ///     tx.write(&sessions, 2)?;
+    ///     tx.write(&orders, 1)
+    /// })?; // durable
+    /// # assert_eq!(sessions.pending(), indelible::Pending::default());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`attach_transactional`](Pool::attach_transactional).
+    pub fn attach_with_on_demand<T: Plain>(&self, name: &str, key: &[u8]) -> Result<TxObject<T>> {
+        self.attach_tx(name, key, true)
+    }
+
+    fn attach_tx<T: Plain>(&self, name: &str, key: &[u8], with_on_demand: bool) -> Result<TxObject<T>> {
         const {
             placed::<T>();
             assert!(!T::ATOMICS, "atomics change without a transaction: use TxCell");
         };
         let inner = self.inner();
-        let result =
-            inner.alive().and_then(|()| Attached::new(inner, name, key, size_of::<T>(), Users::Functions));
+        let how = (size_of::<T>(), with_on_demand);
+        let result = inner.alive().and_then(|()| Attached::new(inner, name, key, how));
         Ok(TxObject { attached: self.about("attach", name, result)?, root: PhantomData })
     }
 }
@@ -141,6 +187,42 @@ impl<T: Plain> TxObject<T> {
     /// `InTransaction`; `Poisoned` if one of them failed.
     pub fn psync(&self) -> Result<()> {
         self.attached.psync()
+    }
+
+    /// Returns when all transactions of this thread are durable that it committed on objects of this class in the pool, and all that these read. On demand they may not be
+    /// when they return; threads that wait at the same time share one durable write. Transactional ones are, so that this does nothing.
+    ///
+    /// # Errors
+    /// As for [`psync`](TxObject::psync). The transactions are in memory all the same; after an error the next attach recovers them.
+    pub fn tx_sync(&self) -> Result<()> {
+        self.outside("make durable transactions on", |attached| {
+            attached.space.sync(super::run::last_of_thread(&attached.space))
+        })
+    }
+
+    /// Changes by transactions on demand that a power cut would take: those of all objects of this class in the pool, in this process.
+    #[must_use]
+    pub fn pending(&self) -> Pending {
+        let space = &self.attached.space;
+        space.demand().map_or(Pending::default(), |demand| Pending {
+            transactions: space.stm.now().saturating_sub(demand.durable()),
+            bytes: demand.pending() * LINE,
+        })
+    }
+
+    /// Its durability class.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        self.attached.class
+    }
+
+    fn outside(&self, what: &'static str, work: impl FnOnce(&Attached) -> Result<(), Cause>) -> Result<()> {
+        let attached = &self.attached;
+        let result = attached.pool.alive().and_then(|()| match inside_transaction() {
+            true => Err(TransactionError::Inside.into()),
+            false => work(attached),
+        });
+        result.map_err(|cause| attached.error(what, cause))
     }
 
     /// Detaches.

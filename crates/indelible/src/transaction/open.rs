@@ -170,7 +170,7 @@ impl OpenTx {
             return Ok(false);
         }
         let (first, Some(thread)) = (&self.objects[0], &mut self.member.thread) else { return Ok(false) };
-        let shortage = thread.running().map_or(0, |running| first.space.shortage(running.writes()));
+        let shortage = thread.running().map_or(0, |mut running| first.space.shortage(&mut running));
         if shortage > 0 {
             self.stop(false);
             let room = self.first().space.commits().make_room(shortage);

@@ -8,7 +8,7 @@ use super::home::Transactional;
 use super::space::{Durable, Space};
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::plain::Plain;
-use crate::pool::{self, Inside};
+use crate::pool::{self, Class, Inside};
 use crate::sys::fork;
 use indelible_stm::{BeginError, CommitError, Conflict, Direct, Transaction};
 use indelible_store::error::StoreError;
@@ -42,7 +42,7 @@ pub struct Tx<'t> {
 /// call on the transaction returns then is to be passed on, with `?`. Any other error that it returns, and a panic, undo it. A function that takes
 /// the `Tx` is a part of the transaction.
 ///
-/// Everything that it read is durable as well when this returns, also if it changed nothing.
+/// Everything that it read is durable as well when this returns, also if it changed nothing. Of objects on demand it outlives the process instead.
 ///
 /// ```
 /// # fn main() -> Result<(), indelible::Error> {
@@ -66,6 +66,7 @@ pub struct Tx<'t> {
 /// # Errors
 /// What `body` returned; nothing of the transaction is left. Of its own, converted:
 /// - `InTransaction`: one runs on this thread. Pass that one on instead. `DifferentPools`, `Forked`.
+/// - `ClassMismatch`: some objects are transactional, others on demand.
 /// - `NoRoom`: it changes more than the pool has room for in its log. Nothing of it is left.
 /// - `Poisoned`, `Io`, `Gone`, `NoSpace`, `Busy`: it could not be made durable, and no transaction in this pool can be from now on. Detach all transactional objects of the pool, and attach
 ///   them again: all that was acknowledged is there; this one as a whole or, unless the medium failed, not at all.
@@ -75,17 +76,21 @@ pub fn transaction<R, E: From<Error>>(
 ) -> Result<R, E> {
     let first = first_of(objects)?;
     let mut member = Member::of(&first.space);
+    let strict = objects.iter().any(|object| object.attached().class == Class::Transactional);
     loop {
         if let Err(cause) = check(first) {
             return Err(first.error("begin a transaction on", cause).into());
         }
         let thread = member.thread.get_or_insert_with(|| first.space.stm.thread());
+        if let Err(cause) = first.space.prepare(thread.own(), strict) {
+            return Err(first.error("begin a transaction on", cause).into());
+        }
         match attempt(thread, first, objects, &mut body) {
             Attempt::Done(value) => return Ok(value),
             Attempt::Failed(error) => return Err(error),
             Attempt::Again => {}
-            Attempt::Short(bytes) => {
-                let room = first.space.commits().make_room(bytes);
+            Attempt::Short(short) => {
+                let room = first.space.make_room(thread.own(), short);
                 room.map_err(|error| first.error("commit a transaction on", error))?;
             }
         }
@@ -97,9 +102,14 @@ fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<&'o Attached> {
     let Some(first) = objects.first().map(|object| object.attached()) else {
         return Err(Error::new("begin a transaction", TransactionError::NoObject));
     };
-    let apart = objects.iter().any(|object| !Arc::ptr_eq(&object.attached().space, &first.space));
-    if apart {
-        return Err(first.error("begin a transaction on", StoreError::DifferentPools));
+    let apart = |object: &&&dyn Transactional| !Arc::ptr_eq(&object.attached().space, &first.space);
+    if let Some(other) = objects.iter().find(apart) {
+        let of_two_classes = other.attached().space.class() != first.space.class();
+        let cause = match of_two_classes && Arc::ptr_eq(&other.attached().pool, &first.pool) {
+            true => TransactionError::Classes.into(),
+            false => Cause::from(StoreError::DifferentPools),
+        };
+        return Err(first.error("begin a transaction on", cause));
     }
     if pool::inside_transaction() {
         return Err(first.error("begin a transaction on", TransactionError::Inside));
@@ -109,7 +119,7 @@ fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<&'o Attached> {
 
 pub(super) fn check(first: &Attached) -> Result<(), Cause> {
     first.pool.alive()?;
-    Ok(first.space.commits().check()?)
+    Ok(first.space.check()?)
 }
 
 /// Does something while no transaction of this process in the object's pool runs.
@@ -135,7 +145,7 @@ enum Attempt<R, E> {
     Done(R),
     Failed(E),
     Again,
-    /// The lane has no room for what it changes, which takes so many bytes: nothing of it is left.
+    /// There is no room for what it changes, for [`Space::make_room`]: nothing of it is left.
     Short(u64),
 }
 
@@ -168,11 +178,12 @@ fn attempt<R, E: From<Error>>(
     if let Some(error) = tx.failed.take() {
         return Attempt::Failed(error.into());
     }
-    let shortage = first.space.shortage(tx.running.writes());
+    let (lines, alone) = (tx.running.writes().len() as u64, tx.running.is_alone());
+    let shortage = first.space.shortage(&mut tx.running);
     if fork::is_stale(generation) {
         return failed(Cause::Forked);
     }
-    if shortage > 0 && !tx.running.is_alone() {
+    if shortage > 0 && !alone {
         return Attempt::Short(shortage);
     }
     // Nobody waits for what it owns, and what it did must perhaps not be done again.
@@ -187,6 +198,7 @@ fn attempt<R, E: From<Error>>(
     match ends.thread.commit() {
         Ok(_) => Attempt::Done(value),
         Err(CommitError::Conflict(_)) => Attempt::Again,
+        Err(CommitError::Refused(StoreError::NoRoom { .. })) if !alone => Attempt::Short(lines),
         Err(CommitError::Refused(error) | CommitError::Unacknowledged(error)) => failed(error.into()),
         Err(CommitError::Forked) => failed(Cause::Forked),
     }
@@ -233,6 +245,11 @@ impl Member {
         let thread = kept.ok().flatten().unwrap_or_else(|| space.stm.thread());
         Member { space: weak, thread: Some(thread) }
     }
+}
+
+/// The last commit of this thread, or that it read, which is not necessarily durable.
+pub(super) fn last_of_thread(space: &Arc<Space>) -> u64 {
+    Member::of(space).thread.as_mut().map_or(0, |thread| thread.own().last())
 }
 
 impl Drop for Member {
@@ -312,8 +329,11 @@ impl Tx<'_> {
     /// takes its changes back, and so do a log that cannot get enough room and a medium that fails.
     ///
     /// # Errors
-    /// `Conflict`: to be passed on.
+    /// `Conflict`: to be passed on. `ClassMismatch`: of objects on demand, whose transactions may have to be run again for room in memory.
     pub fn alone(&mut self) -> Result<()> {
+        if self.objects.iter().any(|object| object.attached().space.demand().is_some()) {
+            return Err(Error::new("run a transaction alone", TransactionError::AloneOnDemand));
+        }
         if self.running.is_alone() {
             return Ok(());
         }

@@ -1,25 +1,31 @@
-//! The transactions of this process in one pool: one memory of words, whose commits the store makes durable in the order of their numbers.
+//! The transactions of this process on the objects of one class in a pool: one memory of words, whose commits the store makes durable in the order of their numbers, each by
+//! itself, or, on demand, in epochs.
 
 #![allow(unsafe_code)]
 
+use super::demand::Demand;
+use super::marks::Marks;
+use super::own::Own;
 use crate::error::{Cause, TransactionError};
-use crate::pool::Inner;
-use indelible_stm::{Direct, Line, Receipt, Sink, Stm, WriteSet};
+use crate::memory::{Group, MemoryError};
+use crate::pool::{Class, Inner};
+use indelible_stm::{BeginError, Direct, Line, Receipt, Sink, Stm, Transaction, WriteSet};
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
 use indelible_store::format::LINE;
 use indelible_store::store::{ChangedLine, Commits};
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
-/// See the module. The pool has it as long as an object is attached: who attaches after all were detached begins anew, also after a failure.
+/// See the module. The pool has it as long as an object of the class is attached: who attaches after all were detached begins anew, also after a failure.
 pub(super) struct Space {
     /// The kind of users that has these transactions: there is one memory of words for all that share data.
     users: OnceLock<Users>,
     /// The last number of a block's commit.
     numbers: AtomicU64,
     pub(super) stm: Arc<Stm<Direct, Durable>>,
+    class: Class,
 }
 
 /// Those who run transactions.
@@ -32,22 +38,39 @@ pub(crate) enum Users {
 }
 
 impl Space {
-    /// That of a pool.
-    pub(super) fn of(pool: &Inner) -> Result<Arc<Space>, Cause> {
-        let mut place = pool.transactions();
-        if let Some(there) = place.as_ref().and_then(std::sync::Weak::upgrade)
+    /// That of the objects of a class in a pool.
+    pub(super) fn of(pool: &Inner, class: Class) -> Result<Arc<Space>, Cause> {
+        let mut places = pool.transactions();
+        if let Some(there) = places.get(&class).and_then(Weak::upgrade)
             && let Ok(space) = there.downcast::<Space>()
+            // One that failed, and has nothing any more, is only there because its thread looks at it.
+            && (space.check().is_ok() || !space.views().is_empty())
         {
             return Ok(space);
+        }
+        let mut sink = Durable::default();
+        if class == Class::OnDemand {
+            let group = Group::new(pool.memory_place(), pool.store.memory_number()?);
+            sink.demand = Some(Demand::new(group.map_err(MemoryError::from)?, pool.epochs().clone()));
         }
         let space = Arc::new(Space {
             users: OnceLock::new(),
             numbers: AtomicU64::new(0),
-            stm: Stm::new(Direct, Durable::default()),
+            stm: Stm::new(Direct, sink),
+            class,
         });
+        let _ = space.stm.sink().space.set(Arc::downgrade(&space));
+        if class == Class::OnDemand {
+            super::epochs::publish_now_and_then(&space, pool.epochs().clone())?;
+        }
         let erased: Arc<dyn Any + Send + Sync> = space.clone();
-        *place = Some(Arc::downgrade(&erased));
+        places.insert(class, Arc::downgrade(&erased));
         Ok(space)
+    }
+
+    /// The class of its objects.
+    pub(super) fn class(&self) -> Class {
+        self.class
     }
 
     /// Whether these users may have the pool's objects: only one kind at a time may.
@@ -70,28 +93,179 @@ impl Space {
         &self.stm.sink().commits
     }
 
+    pub(super) fn demand(&self) -> Option<&Demand> {
+        self.stm.sink().demand.as_ref()
+    }
+
     /// Takes the view of an object in, which is as long as the caller has it.
     pub(super) fn add(&self, view: View) {
-        self.stm.sink().views_mut().push(view);
+        self.change_views(|views| views.push(view));
     }
 
     pub(super) fn remove(&self, object: u64) {
-        self.stm.sink().views_mut().retain(|view| view.object != object);
+        self.change_views(|views| views.retain(|view| view.object != object));
     }
 
-    /// Bytes that the lane is short of for what a transaction changes.
-    pub(super) fn shortage(&self, writes: &WriteSet) -> u64 {
+    fn change_views(&self, change: impl FnOnce(&mut Vec<View>)) {
         let sink = self.stm.sink();
-        sink.commits.shortage(writes.lines().len(), || {
+        change(&mut sink.views.write().unwrap_or_else(PoisonError::into_inner));
+        sink.version.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The views of the objects that are attached now.
+    pub(super) fn views(&self) -> Vec<View> {
+        self.stm.sink().views()
+    }
+
+    /// Whether transactions may begin.
+    #[inline]
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        match self.demand() {
+            Some(demand) if !demand.has_failed() => Ok(()),
+            Some(_) => Err(StoreError::Poisoned),
+            None => self.commits().check(),
+        }
+    }
+
+    /// Gives a thread what its transactions need. `strict`: the next one is durable when it returns.
+    #[inline]
+    pub(super) fn prepare(&self, own: &mut Own, strict: bool) -> Result<(), Cause> {
+        let Some(demand) = self.demand() else { return Ok(()) };
+        own.set_strict(strict);
+        Ok(demand.give_log(own, 1).map_err(MemoryError::from)?)
+    }
+
+    /// The part of a transaction's changes that there is no room for, for [`make_room`](Self::make_room); 0: it has room.
+    #[inline]
+    pub(super) fn shortage(&self, running: &mut Transaction<'_, 'static, Direct, Durable>) -> u64 {
+        let (sink, lines) = (self.stm.sink(), running.writes().len());
+        if sink.demand.is_some() {
+            let fits =
+                lines <= running.own().room() && (lines < FEW || lines as u64 <= sink.commits.fitting());
+            return if fits { 0 } else { lines as u64 };
+        }
+        let writes = running.writes();
+        sink.commits.shortage(lines, || {
             let views = sink.views.read().unwrap_or_else(PoisonError::into_inner);
             let places: Vec<_> = writes.lines().filter_map(|line| place_of(&views, &line)).collect();
             places.into_iter()
         })
     }
+
+    /// Makes room for a transaction that was short of it, by bytes of lane, or, on demand, by lines.
+    pub(super) fn make_room(&self, own: &mut Own, short: u64) -> Result<(), Cause> {
+        let Some(demand) = self.demand() else { return Ok(self.commits().make_room(short)?) };
+        if short > self.commits().fitting() {
+            self.commits().make_room_for(short)?;
+        }
+        demand.give_log(own, short as usize).map_err(MemoryError::from)?;
+        // Others have changed too much for both to be in one epoch.
+        self.publish()
+    }
+
+    /// Makes durable all that was committed on demand until now, as one step.
+    ///
+    /// # Errors
+    /// `NoRoom` and those of the table: nothing happened, and the next call tries again. Any other is the last: memory is ahead of the pool.
+    pub(super) fn publish(&self) -> Result<(), Cause> {
+        self.publish_up_to(u64::MAX)
+    }
+
+    /// Does so unless others have made durable all up to this number while it waited for its turn.
+    fn publish_up_to(&self, sequence: u64) -> Result<(), Cause> {
+        let Some(demand) = self.demand() else { return Ok(self.commits().flush()?) };
+        let mut turn = demand.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if demand.is_durable(sequence) {
+            return Ok(());
+        }
+        if demand.has_failed() {
+            // Lines that it had are marked no longer.
+            return Err(StoreError::Poisoned.into());
+        }
+        let (last, lines) = self.epoch(demand)?;
+        if !lines.is_empty() {
+            if lines.len() as u64 > self.commits().fitting()
+                && let Err(error) = self.commits().make_room_for(lines.len() as u64)
+            {
+                self.mark_again(demand, &lines);
+                return Err(error.into());
+            }
+            *turn += 1;
+            let told = self.commits().tell(*turn, lines).and_then(|()| self.commits().wait(*turn));
+            told.inspect_err(|_| demand.fail())?;
+        }
+        demand.made_durable(last);
+        Ok(())
+    }
+
+    /// Returns when all commits up to this number are durable.
+    pub(super) fn sync(&self, sequence: u64) -> Result<(), Cause> {
+        let durable = || self.demand().is_none_or(|demand| demand.is_durable(sequence));
+        if durable() || Mutant::SyncNotAwaited.is_on() { Ok(()) } else { self.publish_up_to(sequence) }
+    }
+
+    /// Takes all lines that were changed since the last epoch, as they are while no transaction runs, and the number of the last commit that they have.
+    fn epoch(&self, demand: &Demand) -> Result<(u64, Vec<ChangedLine>), Cause> {
+        let mut thread = self.stm.thread();
+        let ungated = Mutant::EpochUngated.is_on();
+        let _alone = if ungated { None } else { Some(thread.alone().map_err(refused)?) };
+        let (last, mut lines) = (self.stm.now(), Vec::with_capacity(demand.pending() as usize));
+        for view in self.views() {
+            let Some(marks) = view.marks() else { continue };
+            marks.take(|line| {
+                let (object, offset) = (view.object, line as u64 * LINE);
+                let mut bytes = [0; LINE as usize];
+                for (nth, into) in bytes.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+                    // SAFETY: a word of a view, which is not removed meanwhile (4).
+                    *into = unsafe { word(view.base + offset as usize + 8 * nth) }.to_le_bytes();
+                }
+                lines.push(ChangedLine { object, offset, bytes });
+            });
+        }
+        demand.set_pending(0);
+        Ok((last, lines))
+    }
+
+    /// Nothing was published: the lines are the next epoch's.
+    fn mark_again(&self, demand: &Demand, lines: &[ChangedLine]) {
+        for view in self.views() {
+            let Some(marks) = view.marks() else { continue };
+            let own = lines.iter().filter(|line| line.object == view.object);
+            own.for_each(|line| marks.set((line.offset / LINE) as usize));
+        }
+        demand.add_pending(lines.len() as u64);
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        if let Some(demand) = self.demand() {
+            demand.end();
+        }
+    }
+}
+
+/// So few lines always fit into a lane.
+const FEW: usize = 16;
+
+fn refused(error: BeginError) -> Cause {
+    match error {
+        BeginError::Forked => Cause::Forked,
+        BeginError::Nested => TransactionError::Inside.into(),
+    }
+}
+
+/// The word at an address.
+///
+/// # Safety
+/// One of a view, whose object is attached; others are told of it as an atomic alone (1).
+unsafe fn word(address: usize) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(address)) }.load(Ordering::Relaxed)
 }
 
 /// The memory that an object's cells are in.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct View {
     /// First byte.
     pub(super) base: usize,
@@ -99,6 +273,14 @@ pub(super) struct View {
     pub(super) len: usize,
     /// Offset of the object's entry.
     pub(super) object: u64,
+    /// Lines that are to be published; `None`: each commit tells its own.
+    pub(super) marks: Option<Arc<Marks>>,
+}
+
+impl View {
+    pub(super) fn marks(&self) -> Option<&Marks> {
+        self.marks.as_deref()
+    }
 }
 
 /// The object in which a line lies, and where.
@@ -107,16 +289,40 @@ fn place_of(views: &[View], line: &Line<'_>) -> Option<(u64, u64)> {
     Some((view.object, (line.address() - view.base) as u64))
 }
 
-/// Tells the store of commits.
+/// Tells the store of commits: of each, or, on demand, of epochs.
 #[derive(Default)]
 pub(super) struct Durable {
     commits: Commits,
     views: RwLock<Vec<View>>,
+    /// Grows whenever `views` changes.
+    version: AtomicU64,
+    demand: Option<Demand>,
+    /// The space that it is a part of.
+    space: OnceLock<Weak<Space>>,
 }
 
 impl Durable {
-    fn views_mut(&self) -> std::sync::RwLockWriteGuard<'_, Vec<View>> {
-        self.views.write().unwrap_or_else(PoisonError::into_inner)
+    fn views(&self) -> Vec<View> {
+        self.views.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Of a transaction on objects of both classes: the stronger decides.
+    #[cold]
+    fn await_epoch(&self, sequence: u64) -> Result<(), StoreError> {
+        if Mutant::StrongerClassIgnored.is_on() {
+            return Ok(());
+        }
+        let space = self.space.get().and_then(Weak::upgrade);
+        let done = space.map_or(Err(StoreError::Poisoned.into()), |space| space.sync(sequence));
+        done.map_err(|cause| {
+            // Memory has it, and does not go back.
+            self.demand.iter().for_each(Demand::fail);
+            match cause {
+                Cause::Store(StoreError::NoRoom { .. }) => StoreError::Poisoned,
+                Cause::Store(error) => error,
+                _ => StoreError::Poisoned,
+            }
+        })
     }
 
     /// The lines as they are after the commit. Nobody changes them meanwhile, and what other transactions have not committed is not in memory.
@@ -125,14 +331,11 @@ impl Durable {
         let whole = |line: Line<'_>| {
             let (object, offset) = place_of(&views, &line)?;
             let mut bytes = [0; LINE as usize];
-            for (nth, (word, into)) in line.words().iter().zip(bytes.as_chunks_mut::<8>().0).enumerate() {
+            for (nth, (new, into)) in line.words().iter().zip(bytes.as_chunks_mut::<8>().0).enumerate() {
                 let bits = if Mutant::CommitLineBefore.is_on() { 0 } else { line.word_bits(nth) };
                 // SAFETY: a word of a view that the transaction has borrowed (2), and of which others are told as atomics alone (1).
-                let before = unsafe {
-                    let address = std::ptr::with_exposed_provenance_mut(line.address() + 8 * nth);
-                    AtomicU64::from_ptr(address).load(Ordering::Relaxed)
-                };
-                *into = (before & !bits | word & bits).to_le_bytes();
+                let before = unsafe { word(line.address() + 8 * nth) };
+                *into = (before & !bits | new & bits).to_le_bytes();
             }
             Some(ChangedLine { object, offset, bytes })
         };
@@ -141,10 +344,18 @@ impl Durable {
 }
 
 impl Sink for Durable {
-    type Own = ();
+    type Own = Own;
     type Error = StoreError;
 
-    fn commit(&self, (): &mut (), sequence: u64, writes: &WriteSet) -> Result<(), StoreError> {
+    #[inline]
+    fn commit(&self, own: &mut Own, sequence: u64, writes: &WriteSet) -> Result<(), StoreError> {
+        if let Some(demand) = &self.demand {
+            let version = self.version.load(Ordering::Acquire);
+            if !own.has_views_of(version) {
+                own.take_views(version, self.views());
+            }
+            return demand.log(&self.commits, own, sequence, writes);
+        }
         let told = self.lines(writes).ok_or(StoreError::NotFound);
         match told.and_then(|lines| self.commits.tell(sequence, lines)) {
             Ok(()) => Ok(()),
@@ -155,11 +366,23 @@ impl Sink for Durable {
         }
     }
 
-    fn skipped(&self, (): &mut (), sequence: u64) {
-        self.commits.skip(sequence);
+    #[inline]
+    fn stored(&self, own: &mut Own, _: u64) {
+        own.end_log();
     }
 
-    fn acknowledge(&self, (): &mut (), receipt: Receipt) -> Result<(), StoreError> {
+    fn skipped(&self, _: &mut Own, sequence: u64) {
+        if self.demand.is_none() {
+            self.commits.skip(sequence);
+        }
+    }
+
+    #[inline]
+    fn acknowledge(&self, own: &mut Own, receipt: Receipt) -> Result<(), StoreError> {
+        if self.demand.is_some() {
+            own.note(receipt.durable_from());
+            return if own.is_strict() { self.await_epoch(receipt.durable_from()) } else { Ok(()) };
+        }
         let from = if Mutant::ReadNotAwaited.is_on() {
             receipt.sequence().unwrap_or(0)
         } else {

@@ -248,6 +248,14 @@ pub enum StoreError {
         /// The holder, as far as this process can see it.
         holder: Holder,
     },
+    /// A process that is gone left commits of the object in memory, which are to be brought to the pool first: nothing happened.
+    #[error(
+        "a process that is gone left commits of the object in memory {memory:016x}, which the pool lacks"
+    )]
+    MemoryLeft {
+        /// Number of the memory.
+        memory: u64,
+    },
     /// Another process holds the objects of the lane still, to copy or to move them: nothing happened.
     #[error("{holder} has been holding the objects of lane {lane} still for {seconds} s")]
     HeldStill {

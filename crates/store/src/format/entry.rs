@@ -64,6 +64,8 @@ pub const FLAG_POSITION_INDEPENDENT: u32 = 0x2_0000;
 pub const CLASS_PSYNC: u8 = 0;
 /// Class: stores in transactions alone, durable at each commit.
 pub const CLASS_TRANSACTIONAL: u8 = 1;
+/// Class: stores in transactions alone, which outlive the process at each commit, and become durable now and then.
+pub const CLASS_ON_DEMAND: u8 = 2;
 /// Objects that one can be tied to.
 pub const TIES_MAX: u64 = 4096;
 /// Every flag that is defined; check warns of others.
@@ -91,7 +93,7 @@ pub struct Entry {
     pub magic: U32,
     /// D, R or W.
     pub state: u8,
-    /// Durability class: [`CLASS_PSYNC`], [`CLASS_TRANSACTIONAL`].
+    /// Durability class: [`CLASS_PSYNC`], [`CLASS_TRANSACTIONAL`], [`CLASS_ON_DEMAND`].
     pub class: u8,
     /// Retention model: 0, none stated.
     pub retention: u8,
@@ -160,8 +162,12 @@ pub struct Entry {
     pub tie_count: U64,
     /// XXH3 of the object's ID and that list, seeded with the pool's seed.
     pub ties_sum: U64,
+    /// Number of the memory outside the pool that may have commits of the object which the pool lacks; 0: there is none.
+    pub memory: U64,
+    /// Boot in which that memory is; zero without one.
+    pub memory_boot: [u8; 16],
     /// Zero; space for later versions.
-    pub reserved2: [u8; 104],
+    pub reserved2: [u8; 80],
     /// UTF-8, not terminated.
     pub name: [u8; 512],
 }
@@ -294,7 +300,7 @@ impl Entry {
     #[must_use]
     pub fn unknown(&self) -> Option<Unknown> {
         let flags = self.flags.get() & !(FLAGS | OPTIONAL_FLAGS);
-        if self.class > CLASS_TRANSACTIONAL {
+        if self.class > CLASS_ON_DEMAND {
             Some(Unknown::Class(self.class))
         } else if self.retention != 0 {
             Some(Unknown::Retention(self.retention))

@@ -40,6 +40,7 @@ impl TableTransaction<'_> {
         entry.set(FLAG_HIDDEN, name.is_none());
         entry.hold_in(None);
         entry.forget_ties();
+        entry.keep_in(None);
         entry.users = U64::new(0);
         entry.set_name(name.unwrap_or("base"));
         self.enter(entry)
@@ -68,6 +69,7 @@ impl TableTransaction<'_> {
         entry.set(FLAG_READ_ONLY, how.read_only);
         entry.hold_in(how.volatile);
         entry.forget_ties();
+        entry.keep_in(None);
         entry.set(FLAG_FOREIGN, true);
         entry.users = U64::new(0);
         how.keep_keys(&mut entry);

@@ -2,9 +2,11 @@
 
 use crate::error::{ClassError, Result};
 use crate::format::entry::{
-    CLASS_PSYNC, CLASS_TRANSACTIONAL, Entry, FLAG_OVERLAY, FLAG_SEALED, FLAG_SPARSE, FLAG_TYPED,
+    CLASS_ON_DEMAND, CLASS_PSYNC, CLASS_TRANSACTIONAL, Entry, FLAG_OVERLAY, FLAG_SEALED, FLAG_SPARSE,
+    FLAG_TYPED,
 };
 use std::fmt;
+use zerocopy::little_endian::U64;
 
 /// Durability class of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -15,11 +17,13 @@ pub enum Class {
     Psync,
     /// Stores in transactions alone, each of which is durable when it is committed (S1.16).
     Transactional,
+    /// Stores in transactions alone, each of which outlives the process when it is committed, and becomes durable later, on demand (S1.6, S1.9).
+    OnDemand,
 }
 
 impl Class {
     /// All of them.
-    pub const ALL: [Class; 2] = [Class::Psync, Class::Transactional];
+    pub const ALL: [Class; 3] = [Class::Psync, Class::Transactional, Class::OnDemand];
 
     /// As the entry has it.
     #[must_use]
@@ -27,6 +31,7 @@ impl Class {
         match self {
             Class::Psync => CLASS_PSYNC,
             Class::Transactional => CLASS_TRANSACTIONAL,
+            Class::OnDemand => CLASS_ON_DEMAND,
         }
     }
 
@@ -42,6 +47,7 @@ impl Class {
         match self {
             Class::Psync => "psync",
             Class::Transactional => "transactional",
+            Class::OnDemand => "on-demand",
         }
     }
 
@@ -52,16 +58,17 @@ impl Class {
     pub(crate) fn give(self, entry: &mut Entry) -> Result<()> {
         let refused = match self {
             Class::Psync => None,
-            Class::Transactional if entry.has(FLAG_SEALED) => Some("it is sealed"),
-            Class::Transactional if entry.has(FLAG_SPARSE) && !entry.has(FLAG_OVERLAY) => {
+            _ if entry.has(FLAG_SEALED) => Some("it is sealed"),
+            _ if entry.has(FLAG_SPARSE) && !entry.has(FLAG_OVERLAY) => {
                 Some("it is sparse, and a commit must not fail for want of space")
             }
-            Class::Transactional => None,
+            _ => None,
         };
         if let Some(why) = refused {
             return Err(ClassError::Refused { class: self.name(), why }.into());
         }
         entry.class = self.byte();
+        entry.keep_in(None);
         // Transactions store what their program's types are, not those that are proved by the mark.
         if self != Class::Psync {
             entry.set(FLAG_TYPED, false);
@@ -81,6 +88,21 @@ impl Class {
             // An unknown one was refused when the object was found.
             _ => Ok(()),
         }
+    }
+}
+
+/// Memory of objects on demand.
+impl Entry {
+    /// The memory of this boot that may have commits of the object which the pool lacks. That of an earlier boot is gone.
+    #[must_use]
+    pub fn memory_in(&self, boot: &[u8; 16]) -> Option<u64> {
+        (self.memory.get() != 0 && self.memory_boot == *boot).then_some(self.memory.get())
+    }
+
+    /// States which memory has commits of the object from now on, and in which boot; `None`: the pool has them all.
+    pub fn keep_in(&mut self, memory: Option<(u64, [u8; 16])>) {
+        let (number, boot) = memory.unwrap_or_default();
+        (self.memory, self.memory_boot) = (U64::new(number), boot);
     }
 }
 

@@ -23,6 +23,7 @@ mod lives;
 mod looking;
 mod lost;
 mod moved;
+mod on_demand;
 mod reading;
 mod recovery;
 mod removal;
@@ -246,6 +247,10 @@ rule_tests! {
     transactions::nothing_is_committed_after_a_failure => CommitFailureForgotten;
     transactions::an_object_is_attached_by_its_class => ClassIgnored;
     transactions::a_class_is_given_to_detached_objects_alone => ClassIgnored;
+    on_demand::epochs_are_a_prefix_after_a_power_cut =>
+        CommitNotAwaited | CommitsReordered | CommitOlderLine | CommitApart;
+    on_demand::commits_left_in_memory_come_to_the_pool_first => MemoryForgotten;
+    on_demand::a_recovery_of_memory_may_die => CommitNotAwaited | MemoryForgotten;
     errors::an_error_told_to_one_lane_poisons_the_table_lane => FaultOfOneWrite;
     errors::an_error_told_to_one_lane_poisons_every_other => FaultOfOneWrite;
     errors::a_direct_write_without_proof_is_not_published => OpenDirectPublished;

@@ -11,12 +11,12 @@ use crate::seed::Seeded;
 use crate::sim::{Choice, Fault, OpKind, SimConfig, SimMedium};
 use indelible_store::error::{ClassError, Result, StoreError};
 use indelible_store::format::LINE;
-use indelible_store::store::{ChangedLine, Commits, Store};
+use indelible_store::store::{ChangedLine, Commits, Identity, Store};
 use indelible_store::table::{Class, CreateOptions};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-const NAMES: [&str; 2] = ["a", "b"];
+pub(super) const NAMES: [&str; 2] = ["a", "b"];
 const SIZE: u64 = 9000;
 const LINES: u64 = SIZE / LINE;
 
@@ -25,12 +25,15 @@ fn text(error: StoreError) -> String {
 }
 
 fn transactional(store: &Arc<Store>, name: &str) -> Result<()> {
-    let class = Class::Transactional;
+    create_of(Class::Transactional, store, name)
+}
+
+fn create_of(class: Class, store: &Arc<Store>, name: &str) -> Result<()> {
     store.create(name, &CreateOptions { size: SIZE, class, ..CreateOptions::default() }).map(drop)
 }
 
 /// A process that commits transactions, and the states that they leave.
-struct Committing {
+pub(super) struct Committing {
     medium: Arc<SimMedium>,
     store: Arc<Store>,
     commits: Commits,
@@ -44,12 +47,16 @@ struct Committing {
 impl Committing {
     fn begin(medium: &SimMedium) -> Result<Committing> {
         let medium = Arc::new(medium.handle());
-        let store = Store::open(medium.clone(), process(2))?;
+        // Memory of its boot is gone in that of those who judge.
+        let store = Store::open(medium.clone(), Identity { boot: [9; 16], ..process(2) })?;
         let states = vec![snapshot(&store)?];
         let commits = Commits::default();
         let mut slots = [0; 2];
         for (slot, name) in slots.iter_mut().zip(NAMES) {
-            let writer = store.attach_transactional_writer(name, KEY)?;
+            let writer = match Class::of(&store.find(name)?.entry) {
+                Some(Class::OnDemand) => store.attach_on_demand_writer(name, KEY, 1)?,
+                _ => store.attach_transactional_writer(name, KEY)?,
+            };
             *slot = writer.object().offset;
             commits.join(writer)?;
         }
@@ -98,7 +105,8 @@ impl Committing {
         for slot in self.slots {
             let (writer, flushed) = self.commits.leave(slot);
             flushed?;
-            if let Some(writer) = writer {
+            if let Some(mut writer) = writer {
+                writer.forget_memory();
                 writer.detach()?;
             }
         }
@@ -109,9 +117,18 @@ impl Committing {
 
 /// Runs a program, cuts the power everywhere, and judges what is left.
 fn prefixes(config: SimConfig, program: impl FnOnce(&mut Committing, &SimMedium) -> Result<()>) -> Verdict {
+    prefixes_of(Class::Transactional, config, program)
+}
+
+/// The same with objects of this class.
+pub(super) fn prefixes_of(
+    class: Class,
+    config: SimConfig,
+    program: impl FnOnce(&mut Committing, &SimMedium) -> Result<()>,
+) -> Verdict {
     let medium = formatted(2 << 20, config);
     let store = open(&medium, 1);
-    NAMES.iter().try_for_each(|name| transactional(&store, name)).map_err(text)?;
+    NAMES.iter().try_for_each(|name| create_of(class, &store, name)).map_err(text)?;
     drop(store);
     medium.settle();
     let made = RefCell::new((Vec::new(), Vec::new()));
@@ -139,7 +156,7 @@ pub(super) fn commits_in_memory_are_a_prefix_after_a_power_cut() -> Verdict {
     prefixes(SimConfig { disk: false, ..CONFIG }, few)
 }
 
-fn few(run: &mut Committing, medium: &SimMedium) -> Result<()> {
+pub(super) fn few(run: &mut Committing, medium: &SimMedium) -> Result<()> {
     let first = run.tell(&[(0, 3)], 1)?;
     run.wait(medium, first)?;
     run.tell(&[(0, 3), (1, 70)], 2)?;

@@ -1,6 +1,6 @@
 //! Attach and detach, as far as the medium is concerned: locks, recovery, the entry, a lane.
 
-use super::class::expect_class;
+use super::class::{Memory, expect_class};
 use super::sealed_pages::SealedPages;
 use super::tail::{Followed, Tail};
 use super::unlocked::{Unlocked, expect_key};
@@ -8,7 +8,7 @@ use super::writer::Writer;
 use super::written::Direct;
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
-use crate::format::entry::{Entry, FLAG_READ_ONLY, NO_LANE, STATE_D};
+use crate::format::entry::{Entry, NO_LANE, STATE_D};
 use crate::medium::{LockKey, LockMode};
 use crate::mutant::Mutant;
 use crate::recovery::{Recovered, Standing, clear_left};
@@ -72,8 +72,9 @@ impl Store {
         let clean = self.unless_held_still(|| {
             self.view(|table| {
                 let (object, object_lock) = self.open_for_reading(table, name, key)?;
-                let unclean =
-                    self.stale_lane(table, &object)?.is_some() || undefined(table, &object)?.is_some();
+                let unclean = self.has_memory(&object)
+                    || self.stale_lane(table, &object)?.is_some()
+                    || undefined(table, &object)?.is_some();
                 let layers = if unclean { None } else { table.layers(&object)? };
                 Ok((!unclean).then_some((object, object_lock, layers)))
             })
@@ -201,25 +202,6 @@ impl Store {
         Ok(writer)
     }
 
-    pub(super) fn attach_any_writer(
-        self: &Arc<Self>,
-        name: &str,
-        key: Key<'_>,
-        check: &dyn Fn(&Located) -> Result<()>,
-    ) -> Result<Writer> {
-        self.bind_writer(|table, search| {
-            let object = self.usable(table, name)?;
-            check(&object)?;
-            if object.entry.has(FLAG_READ_ONLY) {
-                return Err(StoreError::ObjectReadOnly);
-            }
-            if !object.opens_for_writing(key) {
-                return Err(StoreError::WrongKey);
-            }
-            self.begin_writing(table, object, search)
-        })
-    }
-
     /// Creates an object and attaches it for writing, as one step.
     pub fn create_writer(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<Writer> {
         if how.read_only {
@@ -231,14 +213,14 @@ impl Store {
                 let object = table.create(name, id, now, &self.with_window(how))?;
                 expect_class(&object, Class::Psync)?;
                 self.prepare_extent(table, &object, 0)?;
-                self.begin_writing(table, object, search)
+                self.begin_writing(table, object, Memory::None, search)
             })
         })
     }
 
     /// Publishes a change that attaches a writer; once more for each lane of a dead process that could not be redone,
     /// without that lane, as none of it was published.
-    fn bind_writer(
+    pub(super) fn bind_writer(
         self: &Arc<Self>,
         change: impl Fn(&mut TableTransaction<'_>, &mut LaneSearch) -> Result<Unbound>,
     ) -> Result<Writer> {
@@ -269,14 +251,18 @@ impl Store {
     }
 
     /// Takes the object, recovers it if need be, and binds it to a lane.
-    fn begin_writing(
+    pub(super) fn begin_writing(
         self: &Arc<Self>,
         table: &mut TableTransaction<'_>,
         mut object: Located,
+        memory: Memory,
         search: &mut LaneSearch,
     ) -> Result<Unbound> {
         let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
-        let recovered = self.recover(table, &object)?;
+        if !matches!(memory, Memory::Left(_)) {
+            self.expect_no_memory(&object)?;
+        }
+        let recovered = self.recover_lane(table, &object)?;
         let progress = table.progress(&object)?;
         let standing = Standing {
             published: progress.published.get(),
@@ -290,6 +276,9 @@ impl Store {
             return Err(self.apply_locks.refused(lane.index));
         }
         let layers = table.layers(&object)?;
+        if let Memory::New(number) = memory {
+            object.entry.keep_in(Some((number, self.identity.boot)));
+        }
         self.bind(table, &mut object, lane.index)?;
         if table.root.boot != self.identity.boot {
             table.root.boot = self.identity.boot;
@@ -316,6 +305,7 @@ impl Store {
             sealed: None,
             heading: None,
             recovered,
+            forgets_memory: false,
         };
         Ok(Unbound { object_lock, writer })
     }
@@ -342,7 +332,7 @@ pub(in crate::store) fn undefined(
 }
 
 /// A writer whose binding is not published. It has nothing to detach yet: the object's lock is kept apart.
-struct Unbound {
+pub(super) struct Unbound {
     object_lock: ObjectLock,
     writer: Writer,
 }

@@ -71,7 +71,20 @@ impl Store {
 
     /// Recovers the object if its last writer died; the lane found is this process's
     /// to use.
+    ///
+    /// # Errors
+    /// `MemoryLeft`: the pool does not have all of it.
     pub(in crate::store) fn recover(
+        &self,
+        table: &mut TableTransaction<'_>,
+        object: &Located,
+    ) -> Result<Option<(Arc<WriterLane>, Recovered)>> {
+        self.expect_no_memory(object)?;
+        self.recover_lane(table, object)
+    }
+
+    /// As [`recover`](Self::recover), as far as the pool has the object.
+    pub(super) fn recover_lane(
         &self,
         table: &mut TableTransaction<'_>,
         object: &Located,

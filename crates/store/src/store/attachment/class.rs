@@ -2,11 +2,24 @@
 
 use super::unlocked::expect_key;
 use super::writer::Writer;
-use crate::error::Result;
+use crate::error::{Result, StoreError};
+use crate::format::entry::FLAG_READ_ONLY;
 use crate::mutant::Mutant;
+use crate::space::TableTransaction;
 use crate::store::pool::Store;
 use crate::table::{Class, Key, Located};
 use std::sync::Arc;
+
+/// The memory in which commits of an object are, beside the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum Memory {
+    /// None: the object is of another class.
+    None,
+    /// This one from now on.
+    New(u64),
+    /// This one, of a process that is gone.
+    Left(u64),
+}
 
 impl Store {
     /// As [`attach_writer`](Store::attach_writer), of a transactional object, for [`Commits`](crate::store::Commits).
@@ -17,6 +30,39 @@ impl Store {
         self.attach_any_writer(name, key, &|object| {
             expect_class(object, Class::Transactional)?;
             expect_key(object, None)
+        })
+    }
+
+    pub(super) fn attach_any_writer(
+        self: &Arc<Self>,
+        name: &str,
+        key: Key<'_>,
+        check: &dyn Fn(&Located) -> Result<()>,
+    ) -> Result<Writer> {
+        let find = |table: &TableTransaction<'_>| {
+            let object = self.usable(table, name)?;
+            check(&object)?;
+            Ok(object)
+        };
+        self.attach_found_writer(&find, Some(key), Memory::None)
+    }
+
+    /// Attaches the object that `find` finds; without a key for its recovery.
+    pub(super) fn attach_found_writer(
+        self: &Arc<Self>,
+        find: &dyn Fn(&TableTransaction<'_>) -> Result<Located>,
+        key: Option<Key<'_>>,
+        memory: Memory,
+    ) -> Result<Writer> {
+        self.bind_writer(|table, search| {
+            let object = find(table)?;
+            if object.entry.has(FLAG_READ_ONLY) {
+                return Err(StoreError::ObjectReadOnly);
+            }
+            if key.is_some_and(|key| !object.opens_for_writing(key)) {
+                return Err(StoreError::WrongKey);
+            }
+            self.begin_writing(table, object, memory, search)
         })
     }
 }

@@ -9,6 +9,7 @@ mod direct;
 mod former;
 mod grow;
 mod live;
+mod memory;
 mod moving;
 mod primary;
 mod psync;

@@ -50,6 +50,8 @@ pub struct Writer {
     /// A change of its header that the next psync makes, if it is sealed.
     pub(super) heading: Option<Heading>,
     pub(super) recovered: Recovered,
+    /// Whether the pool has all commits that were in memory alone, as the detach is to say.
+    pub(super) forgets_memory: bool,
 }
 
 impl Writer {
@@ -202,6 +204,9 @@ impl Writer {
             let mut object = table.entry(self.object.offset)?;
             object.entry.state = STATE_D;
             object.entry.lane = U32::new(NO_LANE);
+            if self.forgets_memory {
+                object.entry.keep_in(None);
+            }
             table.put_entry(&object)
         })
     }

@@ -4,8 +4,8 @@ use super::space::{Claim, Owner};
 use super::{Cure, Found, Meter, Severity, Survey};
 use crate::error::{Part, StoreError};
 use crate::format::entry::{
-    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_TIED, FLAG_VOLATILE, FLAGS,
-    NO_LANE, PROGRESS, Progress, SIZE, STATE_W,
+    CLASS_PSYNC, Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_TIED,
+    FLAG_VOLATILE, FLAGS, NO_LANE, PROGRESS, Progress, SIZE, STATE_W,
 };
 use crate::format::root::TreeId;
 use crate::format::{DATA, PAGE, TABLE_ROOT};
@@ -223,7 +223,7 @@ impl Survey {
         } else if entry.flags.get() & !FLAGS != 0 || entry.unknown().is_some() {
             Some("it has a class, a retention model or flags that are not defined")
         } else if has_later_fields(entry) {
-            Some("it has a shadow, keys, types, or parts of a base or of ties, which are not defined")
+            Some("it has a shadow, keys, types, memory, or parts of a base or of ties, which are not defined")
         } else if entry.has(FLAG_VOLATILE) != (entry.volatile_boot != [0; 16]) {
             Some("it is volatile and names no boot, or the other way round")
         } else if object.deleted && !object.hidden {
@@ -350,6 +350,7 @@ fn has_later_fields(entry: &Entry) -> bool {
         || of_ties && !entry.has(FLAG_TIED)
         || of_base && !entry.has(FLAG_OVERLAY)
         || entry.users.get() != 0 && !entry.has(FLAG_BASE)
+        || entry.memory.get() != 0 && entry.class == CLASS_PSYNC
 }
 
 /// Whether the line is this object's, but damaged.

@@ -154,15 +154,16 @@ impl Store {
             (None, Some(_)) => 'W',
             (None, None) => 'D',
         };
-        let needs_recovery = held.is_none() && stale.is_some();
-        let in_lane = found.map(|found| if needs_recovery { found.newest } else { found.durable });
+        let abandoned = held.is_none() && stale.is_some();
+        let in_lane = found.map(|found| if abandoned { found.newest } else { found.durable });
+        let in_memory = held.is_none() && object.entry.memory_in(&self.identity.boot).is_some();
         let now = newest(self, table, object, in_lane.flatten(), stale.is_some())?;
         let own = table.own_bytes(object)?;
         Ok(Status {
             state,
             holder,
             others,
-            needs_recovery,
+            needs_recovery: abandoned || in_memory,
             published: now.published,
             psyncs: now.psyncs,
             own,

@@ -10,7 +10,7 @@
 //! 3. After a publication that failed nothing is published or acknowledged any more: what is in memory is ahead of what is durable, and stays so.
 //! 4. `writers` is locked before nothing but what a psync locks; `state` is not locked meanwhile.
 
-use super::queue::{ChangedLine, Group, Lines, Queue, pages, weight};
+use super::queue::{ChangedLine, Group, Lines, Queue, fitting, pages, weight};
 use crate::error::{Result, StoreError};
 use crate::format::LINE;
 use crate::lane::Batch;
@@ -65,17 +65,45 @@ impl Commits {
     /// # Errors
     /// `DifferentPools`, `HeldStill`; `Poisoned`, also after a publication that failed; those of the table: the object is detached.
     pub fn join(&self, writer: Writer) -> Result<()> {
-        self.check()?;
+        self.take_in(writer).map_err(|(_, error)| error)
+    }
+
+    /// As [`join`](Self::join); an error has the writer.
+    ///
+    /// # Errors
+    /// As for [`join`](Self::join).
+    pub fn take_in(&self, writer: Writer) -> std::result::Result<(), (Box<Writer>, StoreError)> {
+        if let Err(error) = self.check() {
+            return Err((Box::new(writer), error));
+        }
         let mut writers = lock(&self.writers);
         let slot = writer.object().offset;
         writers.insert(slot, writer);
         let united = Psync::begin(writers.values_mut()).map(drop);
-        if let Err(error) = united {
-            writers.remove(&slot);
-            return Err(error);
+        match (united, writers.remove(&slot)) {
+            (Err(error), Some(writer)) => Err((Box::new(writer), error)),
+            (_, writer) => {
+                writers.extend(writer.map(|writer| (slot, writer)));
+                self.measure(&writers);
+                Ok(())
+            }
         }
-        self.measure(&writers);
-        Ok(())
+    }
+
+    /// How many lines a commit may have so that the lane as it is has room for it, wherever they lie.
+    #[must_use]
+    pub fn fitting(&self) -> u64 {
+        let (room, objects) = (self.capacity.load(Ordering::Relaxed), self.objects.load(Ordering::Relaxed));
+        fitting(room, objects, self.based.load(Ordering::Relaxed))
+    }
+
+    /// Gives the lane room for a commit of so many lines, wherever they lie.
+    ///
+    /// # Errors
+    /// As for [`make_room`](Self::make_room).
+    pub fn make_room_for(&self, lines: u64) -> Result<()> {
+        let pages = if self.based.load(Ordering::Relaxed) { lines as usize } else { 0 };
+        self.make_room(weight(lines as usize, self.objects.load(Ordering::Relaxed), pages))
     }
 
     /// Lets an object go, once all commits that were told are durable, or cannot be; no transaction changes it any more. `None`: it is not here.

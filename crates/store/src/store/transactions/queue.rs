@@ -21,15 +21,22 @@ pub struct ChangedLine {
     pub bytes: [u8; LINE as usize],
 }
 
+/// A line, and the run that it may be.
+const ONE: u64 = LINE + size_of::<Run>() as u64;
+/// Lines of a page that a base has, and those of the bitmap that say that it is the object's own.
+const WHOLE: u64 = (PAGE / LINE + 2) * ONE;
+
 /// Bytes of lane that a commit of so many lines takes at most, which lie in so many objects at most, and in so many pages that a base may have.
 pub(super) fn weight(lines: usize, objects: usize, pages: usize) -> u64 {
-    /// A line, and the run that it may be.
-    const ONE: u64 = LINE + size_of::<Run>() as u64;
-    /// Lines of a page that a base has, and those of the bitmap that say that it is the object's own.
-    const WHOLE: u64 = (PAGE / LINE + 2) * ONE;
     let sections = lines.min(objects) as u64 * size_of::<Section>() as u64;
     // The header, and the end of sections and runs up to a line.
     lines as u64 * ONE + pages as u64 * WHOLE + sections + 2 * LINE
+}
+
+/// How many lines a commit may have so that it always takes no more than `room`, wherever they lie in so many objects.
+pub(super) fn fitting(room: u64, objects: usize, based: bool) -> u64 {
+    let fixed = weight(0, 0, 0) + objects as u64 * size_of::<Section>() as u64;
+    room.saturating_sub(fixed) / if based { ONE + WHOLE } else { ONE }
 }
 
 /// How many pages these places lie in, given by object and offset.
@@ -177,6 +184,17 @@ mod tests {
         let own = weight(4, 2, 0);
         assert_eq!(own, 4 * 80 + 2 * size_of::<Section>() as u64 + 2 * 64);
         assert_eq!(weight(4, 2, 3) - own, 3 * 66 * 80);
+        for (room, objects, based) in
+            [(4096, 1, false), (100_000, 7, false), (1 << 20, 3, true), (10, 2, false)]
+        {
+            let lines = fitting(room, objects, based);
+            let taken = |lines| weight(lines as usize, objects, if based { lines as usize } else { 0 });
+            assert!(lines == 0 || taken(lines) <= room, "{lines} lines do not fit in {room}");
+            assert!(
+                taken(lines + 1) > room || lines < objects as u64,
+                "more than {lines} lines fit in {room}"
+            );
+        }
         assert_eq!(weight(1, 5, 0), 80 + size_of::<Section>() as u64 + 2 * 64, "no more objects than lines");
     }
 }

@@ -1,0 +1,95 @@
+//! The memory of the objects on demand that a process has of a pool.
+
+use super::area::{Area, Words};
+use super::log::Log;
+use super::place::Place;
+use crate::backing::{Backing, BackingError};
+use crate::sys::PAGE;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+#[derive(Debug)]
+struct Logs {
+    backings: Vec<Backing>,
+    /// Those that no thread has.
+    free: Vec<Log>,
+}
+
+/// See the module. It is there until it is [ended](Self::end), or the process is.
+#[derive(Debug)]
+pub(crate) struct Group {
+    place: Place,
+    number: u64,
+    /// `None` once it is ended.
+    head: Mutex<Option<Area>>,
+    logs: Mutex<Logs>,
+}
+
+/// Bytes of the head: a word for how many logs there are, and one for the length of each.
+pub(super) const HEAD: usize = 16 * PAGE;
+
+impl Group {
+    /// A new one; `number` is random and not 0.
+    pub(crate) fn new(place: Place, number: u64) -> Result<Group, BackingError> {
+        let head = Area::create(&place, &place.part(number, 0), HEAD)?;
+        let logs = Logs { backings: Vec::new(), free: Vec::new() };
+        Ok(Group { place, number, head: Mutex::new(Some(head)), logs: Mutex::new(logs) })
+    }
+
+    /// As entries of objects have it.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Makes the memory of an object of `len` bytes, whole pages.
+    pub(crate) fn memory_of(&self, object: [u8; 16], len: usize) -> Result<Area, BackingError> {
+        Area::create(&self.place, &self.place.object(self.number, object), len)
+    }
+
+    fn logs(&self) -> MutexGuard<'_, Logs> {
+        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A log of at least so many lines.
+    pub(crate) fn log(&self, lines: usize) -> Result<Log, BackingError> {
+        let mut logs = self.logs();
+        if let Some(free) = logs.free.iter().position(|log| log.capacity() >= lines) {
+            return Ok(logs.free.swap_remove(free));
+        }
+        let nth = logs.backings.len() + 1;
+        let identity = self.place.part(self.number, nth as u64);
+        let len = Log::bytes(lines).next_multiple_of(PAGE);
+        let backing = Backing::create(self.place.folders(), &identity, len)?;
+        let log = Log::new(Words::of(&backing)?);
+        let head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
+        let known =
+            head.as_ref().and_then(|head| Some((head.words().all().get(nth)?, &head.words().all()[0])));
+        let Some((length, count)) = known else {
+            let path = backing.path().to_owned();
+            let source = std::io::Error::other("too many threads have one, or its objects are detached");
+            return Err(BackingError::Io { what: "keep another log, ", path, source });
+        };
+        // From now on a recovery looks for it.
+        length.store(len as u64, Ordering::Release);
+        count.store(nth as u64, Ordering::Release);
+        drop(head);
+        logs.backings.push(backing);
+        Ok(log)
+    }
+
+    /// Takes back a log that has no entry.
+    pub(crate) fn give_back(&self, log: Log) {
+        self.logs().free.push(log);
+    }
+
+    /// Nobody commits any more. `left`: there may be commits that the pool lacks, for the next process.
+    pub(crate) fn end(&self, left: bool) {
+        let head = self.head.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let backings = std::mem::take(&mut self.logs().backings);
+        if !left {
+            // A file that stays is in nobody's way: no entry has its number.
+            backings.into_iter().for_each(|log| drop(log.remove()));
+            drop(head.map(Area::remove));
+        }
+    }
+}

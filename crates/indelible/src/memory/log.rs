@@ -1,0 +1,105 @@
+//! The log of a thread: the lines of the commit that it is bringing to memory.
+//!
+//! A word that is the commit's number, or zero: not valid; the number of lines; then each line: offset of the object's entry, place in the object, mask of the bytes that change, and the
+//! line with these bytes. A process is dead between two of its instructions, so that the order of stores in the program is that in memory; fences are for the compiler, and for threads of other processors
+//! that go on for a moment.
+
+use super::area::{WORD, Words};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// Words before the lines.
+const HEAD: usize = 2;
+/// Words of a line.
+const LINE: usize = 3 + 8;
+
+/// A line of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Logged {
+    /// Offset of the object's entry.
+    pub(crate) object: u64,
+    /// In the object, in bytes: a multiple of 64.
+    pub(crate) offset: u64,
+    /// Bit i: byte i changes.
+    pub(crate) mask: u64,
+    /// The bytes that change, in their places.
+    pub(crate) words: [u64; 8],
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Log(Words);
+
+impl Log {
+    pub(super) fn new(words: Words) -> Log {
+        Log(words)
+    }
+
+    /// Bytes of a log for so many lines.
+    pub(super) fn bytes(lines: usize) -> usize {
+        (HEAD + lines * LINE) * WORD
+    }
+
+    /// Lines that it has room for.
+    #[inline]
+    pub(crate) fn capacity(&self) -> usize {
+        (self.0.all().len() - HEAD) / LINE
+    }
+
+    /// Begins an entry: what is stored to it from now on comes after the end of the last one.
+    #[inline]
+    pub(crate) fn begin(&self) {
+        fence(Ordering::Release);
+    }
+
+    /// Stores a line of an entry that is not valid; `false`: there is no room.
+    #[inline]
+    pub(crate) fn put(&self, nth: usize, line: &Logged) -> bool {
+        let at = HEAD + nth * LINE;
+        let Some(into) = self.0.all().get(at..at + LINE) else { return false };
+        let words = [line.object, line.offset, line.mask].into_iter().chain(line.words);
+        into.iter().zip(words).for_each(|(into, word)| into.store(word, Ordering::Relaxed));
+        true
+    }
+
+    /// Makes the entry valid: the commit has happened.
+    #[inline]
+    pub(crate) fn validate(&self, sequence: u64, lines: usize) {
+        let [number, count] = self.head();
+        count.store(lines as u64, Ordering::Relaxed);
+        number.store(sequence, Ordering::Release);
+    }
+
+    /// Ends it: all of its lines are in memory.
+    #[inline]
+    pub(crate) fn clear(&self) {
+        let [number, _] = self.head();
+        number.store(0, Ordering::Release);
+    }
+
+    #[inline]
+    fn head(&self) -> [&AtomicU64; HEAD] {
+        let words = self.0.all();
+        [&words[0], &words[1]]
+    }
+
+    /// The commit that is in it, if it is valid; an error says what is wrong.
+    pub(super) fn read(&self) -> Result<Option<(u64, Vec<Logged>)>, &'static str> {
+        let [number, count] = self.head().map(|word| word.load(Ordering::Acquire));
+        if number == 0 {
+            return Ok(None);
+        }
+        if count > self.capacity() as u64 {
+            return Err("it has more lines than it has room for");
+        }
+        let lines = self.0.all()[HEAD..].chunks_exact(LINE).take(count as usize).map(|line| {
+            let word = |nth: usize| line[nth].load(Ordering::Relaxed);
+            Logged {
+                object: word(0),
+                offset: word(1),
+                mask: word(2),
+                words: std::array::from_fn(|nth| word(3 + nth)),
+            }
+        });
+        Ok(Some((number, lines.collect())))
+    }
+}

@@ -1,0 +1,45 @@
+//! Commits in memory that outlives the process (docs/decisions/0052-on-demand.md): the memory of objects on demand, the logs of their transactions, and how the next process
+//! brings to the pool what a dead one left.
+//!
+//! The memory of a process and pool is a [`Group`] of shared backings with one number: a head, one for each object, one log for each thread. The entries of the objects
+//! have the number as long as the pool lacks commits ([`indelible_store::store::Store::attach_on_demand_writer`]), so that all objects of the group are recovered together.
+//!
+//! Called by `transaction`, which commits, and by `pool`, which recovers.
+//!
+//! Invariants:
+//! 1. The words of a mapping are accessed as atomics alone, here and by transactions, and by the process that has the backing's lock.
+//! 2. A backing is there before an entry in the pool, or the head, says so, and until that no longer says so.
+//! 3. A valid log has all lines of a commit that may be in memory in part; two valid logs have no line in common.
+
+mod area;
+mod group;
+mod log;
+mod place;
+mod recovery;
+
+pub(crate) use area::{Area, Words};
+pub(crate) use group::Group;
+pub(crate) use log::{Log, Logged};
+pub(crate) use place::Place;
+pub(crate) use recovery::{recover, remove_leftovers};
+
+use crate::backing::BackingError;
+use indelible_store::error::StoreError;
+
+/// Why there is no memory that outlives the process, or nothing to be made of what one left.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MemoryError {
+    #[error(transparent)]
+    Backing(#[from] BackingError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A backing that the pool, or the head, tells of.
+    #[error(
+        "commits that a process which is gone left in memory {number:016x} are not to be found: {what} is missing in {}",
+        memory.display()
+    )]
+    Lost { number: u64, what: String, memory: std::path::PathBuf },
+    /// A log, or the head.
+    #[error("the log of commits that a process which is gone left in memory {number:016x} is damaged: {why}")]
+    Damaged { number: u64, why: &'static str },
+}

@@ -1,0 +1,30 @@
+//! The place of backings, and their names.
+
+use crate::backing::{Folders, Identity, MEMORY};
+use std::path::{Path, PathBuf};
+
+/// The place of the memory of a pool's objects, and its boot.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) pool: [u8; 16],
+    pub(crate) boot: [u8; 16],
+    /// The pool's folder, if it is one of files.
+    pub(crate) beside: Option<PathBuf>,
+}
+
+impl Place {
+    pub(super) fn folders(&self) -> Folders<'_> {
+        let memory = Path::new(MEMORY);
+        Folders { memory, beside: self.beside.as_deref().unwrap_or(memory) }
+    }
+
+    /// The memory of an object, by its ID.
+    pub(super) fn object(&self, number: u64, object: [u8; 16]) -> Identity {
+        Identity { pool: self.pool, object, binding: number, boot: self.boot }
+    }
+
+    /// A log, from 1 on; 0: the head. No object has such an ID.
+    pub(super) fn part(&self, number: u64, part: u64) -> Identity {
+        self.object(number, u128::from(part).to_be_bytes())
+    }
+}

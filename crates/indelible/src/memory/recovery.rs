@@ -1,0 +1,203 @@
+//! Recovery of memory that a dead process left: its unfinished commits are brought to the memory of their objects, and all that the pool lacks of these to the pool, as one step.
+//!
+//! Each step can be repeated: the logs stay until the pool has everything, and entries of the pool are told last.
+
+use super::area::Area;
+use super::group::HEAD;
+use super::log::{Log, Logged};
+use super::place::Place;
+use super::{MemoryError, Words};
+use crate::backing::sweep::{Kept, sweep};
+use crate::backing::{Backing, BackingError, Identity};
+use crate::sys::PAGE;
+use indelible_store::Mutant;
+use indelible_store::format::LINE;
+use indelible_store::store::{ChangedLine, Commits, LivePages, Store};
+use indelible_store::table::Located;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Bytes that are compared at a time.
+const PIECE: usize = 256 << 10;
+
+/// An object whose commits are in the memory.
+struct Member {
+    object: Located,
+    area: Area,
+}
+
+/// Brings to the pool what a process left in the memory of this number, of all of its objects. Nothing happens if it is there already.
+///
+/// # Errors
+/// `Lost`, `Damaged`; `InUse`: the process is there, or another one recovers; those of attaching, and of publishing: nothing is lost, and the call can be repeated.
+pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<(), MemoryError> {
+    let lost = |what: &str| {
+        let memory = place.folders().memory.to_owned();
+        MemoryError::Lost { number, what: what.to_owned(), memory }
+    };
+    let Some(head) = Area::find(place, &place.part(number, 0), HEAD)? else {
+        return if store.objects_in(number)?.is_empty() { Ok(()) } else { Err(lost("its head")) };
+    };
+    // Nobody else recovers it from now on.
+    let mut members = Vec::new();
+    for object in store.objects_in(number)? {
+        let identity = place.object(number, object.entry.id);
+        let area = Area::find(place, &identity, object.entry.content_len() as usize)?;
+        let area = area.ok_or_else(|| lost(&format!("the memory of {:?}", object.entry.name())))?;
+        members.push(Member { object, area });
+    }
+    let logs = logs_of(
+        &head,
+        number,
+        |identity, len| {
+            let found = Backing::find(place.folders(), identity, len)?;
+            found.ok_or_else(|| lost("a log"))
+        },
+        place,
+    )?;
+    if !Mutant::LogForgotten.is_on() {
+        redo(&members, &logs, number)?;
+    }
+    publish(store, &members, number)?;
+    for member in members {
+        member.area.remove()?;
+    }
+    for (_, backing) in logs {
+        backing.remove()?;
+    }
+    Ok(head.remove()?)
+}
+
+/// Removes files of memory that nobody will ask for: of earlier boots, and of groups of this pool that no entry tells of any more. Returns how many.
+///
+/// # Errors
+/// The table, or a folder, cannot be read; a file cannot be removed.
+pub(crate) fn remove_leftovers(store: &Store, place: &Place) -> Result<u64, MemoryError> {
+    let folders = place.folders();
+    let mut removed = 0;
+    let wanted = |identity: &Identity| {
+        let known = identity.pool == place.pool;
+        !known || store.objects_in(identity.binding).map_or(true, |objects| !objects.is_empty())
+    };
+    let beside = Some(folders.beside).filter(|beside| *beside != folders.memory);
+    for folder in [folders.memory].into_iter().chain(beside) {
+        let swept = sweep(folder, place.boot, wanted)?;
+        removed += swept.removed.len() as u64;
+        for (_, kept) in swept.kept {
+            // Those of others are theirs.
+            if let Kept::Failed(error @ BackingError::Io { .. }) = kept {
+                return Err(error.into());
+            }
+        }
+    }
+    Ok(removed)
+}
+
+/// The logs that the head tells of.
+fn logs_of(
+    head: &Area,
+    number: u64,
+    find: impl Fn(&Identity, usize) -> Result<Backing, MemoryError>,
+    place: &Place,
+) -> Result<Vec<(Log, Backing)>, MemoryError> {
+    let words = head.words().all();
+    let count = words[0].load(Ordering::Acquire);
+    let lengths = words.get(1..=count as usize);
+    let lengths = lengths
+        .ok_or(MemoryError::Damaged { number, why: "its head tells of more logs than there can be" })?;
+    let find = |(part, length): (u64, &std::sync::atomic::AtomicU64)| {
+        let length = length.load(Ordering::Relaxed) as usize;
+        if length == 0 || !length.is_multiple_of(PAGE) {
+            return Err(MemoryError::Damaged {
+                number,
+                why: "its head tells of a log that has no whole pages",
+            });
+        }
+        let backing = find(&place.part(number, part), length)?;
+        Ok((Log::new(Words::of(&backing)?), backing))
+    };
+    (1..).zip(lengths).map(find).collect()
+}
+
+/// Brings the commits that are in the logs to memory. Those of objects that the pool has whole are there already.
+fn redo(members: &[Member], logs: &[(Log, Backing)], number: u64) -> Result<(), MemoryError> {
+    let damaged = |why| MemoryError::Damaged { number, why };
+    let mut commits = Vec::new();
+    for (log, _) in logs {
+        commits.extend(log.read().map_err(damaged)?);
+    }
+    // No two of them have a line in common; the order is for people who look.
+    commits.sort_unstable_by_key(|(sequence, _)| *sequence);
+    for line in commits.iter().flat_map(|(_, lines)| lines) {
+        let Some(member) = members.iter().find(|member| member.object.offset == line.object) else {
+            continue;
+        };
+        if !line.offset.is_multiple_of(LINE) || line.offset >= member.area.len() as u64 {
+            return Err(damaged("it has a line that lies in no object"));
+        }
+        lay(&member.area, line);
+    }
+    Ok(())
+}
+
+/// Lays the bytes of a line that change over memory.
+fn lay(area: &Area, line: &Logged) {
+    let at = line.offset as usize;
+    let mut bytes = [0; LINE as usize];
+    area.get(at, &mut bytes);
+    let new = line.words.iter().flat_map(|word| word.to_le_bytes());
+    for (nth, (byte, new)) in bytes.iter_mut().zip(new).enumerate() {
+        if line.mask >> nth & 1 == 1 {
+            *byte = new;
+        }
+    }
+    area.put(at, &bytes);
+}
+
+/// Brings to the pool what it lacks, as one step, and says so in the entries.
+fn publish(store: &Arc<Store>, members: &[Member], number: u64) -> Result<(), MemoryError> {
+    let (commits, mut lines) = (Commits::default(), Vec::new());
+    for member in members {
+        let writer = store.attach_left_writer(&member.object.entry.id, number)?;
+        if member.area.is_filled() {
+            compare(member, &writer.pages(), &mut lines)?;
+        }
+        commits.join(writer)?;
+    }
+    let places = || lines.iter().map(|line: &ChangedLine| (line.object, line.offset));
+    let short = commits.shortage(lines.len(), places);
+    if short > 0 {
+        commits.make_room(short)?;
+    }
+    if !lines.is_empty() {
+        commits.tell(1, lines)?;
+        commits.wait(1)?;
+    }
+    for member in members {
+        let (writer, flushed) = commits.leave(member.object.offset);
+        flushed?;
+        if let Some(mut writer) = writer {
+            writer.forget_memory();
+            writer.detach()?;
+        }
+    }
+    Ok(())
+}
+
+/// The lines in which memory differs from the pool.
+fn compare(member: &Member, pages: &LivePages, lines: &mut Vec<ChangedLine>) -> Result<(), MemoryError> {
+    let len = member.area.len();
+    let (mut durable, mut newest) = (vec![0; PIECE.min(len)], vec![0; PIECE.min(len)]);
+    for at in (0..len).step_by(PIECE) {
+        let piece = PIECE.min(len - at);
+        let (durable, newest) = (&mut durable[..piece], &mut newest[..piece]);
+        pages.read(at as u64, durable)?;
+        member.area.get(at, newest);
+        let pairs = durable.as_chunks::<{ LINE as usize }>().0.iter().zip(newest.as_chunks().0);
+        for (nth, (_, bytes)) in pairs.enumerate().filter(|(_, (durable, newest))| durable != newest) {
+            let offset = at as u64 + nth as u64 * LINE;
+            lines.push(ChangedLine { object: member.object.offset, offset, bytes: *bytes });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! Objects on demand, as far as the pool is concerned: where their memory is, when it is published, and what a process left there.
+
+use super::{Inner, Pool};
+use crate::backing::BackingError;
+use crate::error::{Cause, Result};
+use crate::media::MediaKind;
+use crate::memory::{self, MemoryError, Place};
+use crate::sys::boot;
+use indelible_store::format::LINE;
+use indelible_store::table::Key;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// When commits of objects on demand become durable that nobody asks for: see [`Pool::set_epochs`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpochBounds {
+    /// Time after which they do; at first a second. `Duration::MAX`: never.
+    pub every: Duration,
+    /// Bytes, in lines of 64, that change at most before they do; at first 4 MiB. Never more than the log of the pool has room for.
+    pub bytes: u64,
+}
+
+impl Default for EpochBounds {
+    fn default() -> Self {
+        EpochBounds { every: Duration::from_secs(1), bytes: 4 << 20 }
+    }
+}
+
+/// The bounds of a pool in this process.
+#[derive(Debug)]
+pub(crate) struct Bounds {
+    nanoseconds: AtomicU64,
+    lines: AtomicU64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        let bounds = Bounds { nanoseconds: AtomicU64::new(0), lines: AtomicU64::new(0) };
+        bounds.set(EpochBounds::default());
+        bounds
+    }
+}
+
+impl Bounds {
+    fn set(&self, EpochBounds { every, bytes }: EpochBounds) {
+        self.nanoseconds.store(u64::try_from(every.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.lines.store((bytes / LINE).max(1), Ordering::Relaxed);
+    }
+
+    /// `None`: never.
+    pub(crate) fn every(&self) -> Option<Duration> {
+        let nanoseconds = self.nanoseconds.load(Ordering::Relaxed);
+        (nanoseconds != u64::MAX).then(|| Duration::from_nanos(nanoseconds))
+    }
+
+    #[inline]
+    pub(crate) fn lines(&self) -> u64 {
+        self.lines.load(Ordering::Relaxed)
+    }
+}
+
+impl Pool {
+    /// When commits of objects on demand become durable that nobody asks for, in this process. A power cut takes no more than what was
+    /// committed since. A wait that has begun ends first.
+    pub fn set_epochs(&self, bounds: EpochBounds) {
+        self.inner.epochs.set(bounds);
+    }
+
+    /// Goes on without commits of an object on demand that a process which is gone left in memory, where that is not to be found, or damaged: the object is as it was last durable. Other
+    /// objects of the same transactions keep what they have. `false`: there is nothing to give up; the pool has all commits, or has them now, as the memory was there.
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKey`, `Held`; those of an attach, if the memory is there and cannot be brought to the pool: nothing is given up.
+    pub fn give_memory_up(&self, name: &str, key: &[u8]) -> Result<bool> {
+        let inner = &self.inner;
+        let give_up = || {
+            let entry = inner.store.find(name)?.entry;
+            let Some(number) = entry.memory_in(&boot::boot_id()) else { return Ok(false) };
+            match memory::recover(&inner.store, &inner.memory_place(), number) {
+                Ok(()) => Ok(false),
+                Err(
+                    MemoryError::Lost { .. }
+                    | MemoryError::Damaged { .. }
+                    | MemoryError::Backing(BackingError::Damaged { .. }),
+                ) => {
+                    inner.store.give_memory_up(name, Key(key))?;
+                    Ok(true)
+                }
+                Err(error) => Err(error.into()),
+            }
+        };
+        let result = inner.alive().and_then(|()| inner.patiently(give_up));
+        self.about("give up commits in memory of", name, result)
+    }
+}
+
+impl Inner {
+    /// When objects on demand are published.
+    pub(crate) fn epochs(&self) -> &Arc<Bounds> {
+        &self.epochs
+    }
+
+    /// The place of the memory of the pool's objects.
+    pub(crate) fn memory_place(&self) -> Place {
+        let of_files = matches!(self.media.kind(), MediaKind::File | MediaKind::Memory | MediaKind::Dax);
+        let folder = self.path.canonicalize().ok().and_then(|path| Some(path.parent()?.to_owned()));
+        Place { pool: self.store.id(), boot: boot::boot_id(), beside: folder.filter(|_| of_files) }
+    }
+
+    /// Removes files of memory that nobody will ask for.
+    pub(super) fn remove_leftover_memory(&self) -> Result<u64, Cause> {
+        let place = self.memory_place();
+        // Without it no file is one of this boot, and there are none.
+        if place.boot == [0; 16] { Ok(0) } else { Ok(memory::remove_leftovers(&self.store, &place)?) }
+    }
+
+    /// Brings to the pool what a process left in the memory of this number.
+    pub(super) fn recover_memory(&self, number: u64) -> Result<(), Cause> {
+        Ok(memory::recover(&self.store, &self.memory_place(), number)?)
+    }
+}

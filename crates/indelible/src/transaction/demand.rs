@@ -1,0 +1,173 @@
+//! Objects on demand: commits that are in memory which outlives the process, and become durable in epochs (docs/decisions/0052-on-demand.md).
+//!
+//! A commit makes its thread's log valid, changes memory, and ends the log ([`Durable`] calls [`Demand::log`], and then clears it). An epoch is one commit to the store: all lines
+//! that transactions changed since the last one, as they are while none runs.
+
+use super::own::Own;
+use super::space::View;
+use crate::memory::{Group, Logged};
+use crate::pool::Bounds;
+use indelible_stm::WriteSet;
+use indelible_store::Mutant;
+use indelible_store::error::StoreError;
+use indelible_store::format::LINE;
+use indelible_store::store::Commits;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Lines that a log has room for at first.
+const LINES: usize = 512;
+
+/// State of a pool's objects on demand.
+#[derive(Debug)]
+pub(super) struct Demand {
+    pub(super) group: Arc<Group>,
+    bounds: Arc<Bounds>,
+    /// Lines that are marked.
+    pending: AtomicU64,
+    /// All commits up to this number are durable.
+    durable: AtomicU64,
+    /// An epoch failed: memory is ahead of the pool for good.
+    failed: AtomicBool,
+    /// Some object was detached with commits that the pool lacks.
+    left: AtomicBool,
+    /// Epochs told to the store. Locked while one is published.
+    pub(super) turn: Mutex<u64>,
+}
+
+impl Demand {
+    pub(super) fn new(group: Group, bounds: Arc<Bounds>) -> Demand {
+        Demand {
+            group: Arc::new(group),
+            bounds,
+            pending: AtomicU64::new(0),
+            durable: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            left: AtomicBool::new(false),
+            turn: Mutex::new(0),
+        }
+    }
+
+    /// Whether an epoch has failed.
+    #[inline]
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    pub(super) fn fail(&self) {
+        self.failed.store(true, Ordering::Release);
+    }
+
+    /// Commits of some object stay in memory.
+    pub(super) fn leave(&self) {
+        self.left.store(true, Ordering::Release);
+    }
+
+    /// The last object is detached.
+    pub(super) fn end(&self) {
+        self.group.end(self.left.load(Ordering::Acquire));
+    }
+
+    #[inline]
+    pub(super) fn is_durable(&self, sequence: u64) -> bool {
+        sequence <= self.durable.load(Ordering::Acquire)
+    }
+
+    pub(super) fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
+    }
+
+    pub(super) fn made_durable(&self, sequence: u64) {
+        self.durable.fetch_max(sequence, Ordering::AcqRel);
+    }
+
+    /// Lines that are to be published.
+    pub(super) fn pending(&self) -> u64 {
+        self.pending.load(Ordering::Relaxed)
+    }
+
+    /// Lines are marked again.
+    pub(super) fn add_pending(&self, lines: u64) {
+        self.pending.fetch_add(lines, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_pending(&self, lines: u64) {
+        self.pending.store(lines, Ordering::Relaxed);
+    }
+
+    /// Gives a thread a log of at least so many lines.
+    pub(super) fn give_log(&self, own: &mut Own, lines: usize) -> Result<(), crate::backing::BackingError> {
+        if own.room() < lines.max(1) {
+            let log = self.group.log(lines.max(LINES).next_power_of_two())?;
+            own.take_log(log, &self.group);
+        }
+        Ok(())
+    }
+
+    /// The commit of this number has happened once this returns. `NoRoom`: an epoch comes first, and nothing happened.
+    #[inline]
+    pub(super) fn log(
+        &self,
+        commits: &Commits,
+        own: &mut Own,
+        sequence: u64,
+        writes: &WriteSet,
+    ) -> Result<(), StoreError> {
+        let (Some(log), views) = own.parts() else { return Err(no_room(writes.len())) };
+        let mut unmarked = 0;
+        for line in writes.lines() {
+            let (view, offset) = place_of(views, line.address()).ok_or(StoreError::NotFound)?;
+            unmarked += u64::from(view.marks().is_some_and(|marks| !marks.has(offset / LINE as usize)));
+        }
+        if unmarked > 0 {
+            self.reserve(commits, unmarked)?;
+        }
+        log.begin();
+        for (nth, line) in writes.lines().enumerate() {
+            let Some((view, offset)) = place_of(views, line.address()) else { continue };
+            if unmarked > 0
+                && !Mutant::EpochUnmarked.is_on()
+                && let Some(marks) = view.marks()
+            {
+                marks.set(offset / LINE as usize);
+            }
+            let (object, offset) = (view.object, offset as u64);
+            if !log.put(nth, &Logged { object, offset, mask: line.mask(), words: *line.words() }) {
+                return Err(no_room(writes.len()));
+            }
+        }
+        if !Mutant::LogUnvalidated.is_on() {
+            log.validate(sequence, writes.len());
+        }
+        if Mutant::LogClearedEarly.is_on() {
+            log.clear();
+        }
+        Ok(())
+    }
+
+    /// So many more lines are going to be marked, if an epoch has room for them: one that has nothing else takes whatever fits.
+    #[cold]
+    fn reserve(&self, commits: &Commits, lines: u64) -> Result<(), StoreError> {
+        let fitting = commits.fitting();
+        let before = self.pending.fetch_add(lines, Ordering::Relaxed);
+        let bound = if before == 0 { fitting } else { fitting.min(self.bounds.lines()) };
+        if before + lines > bound {
+            self.pending.fetch_sub(lines, Ordering::Relaxed);
+            return Err(no_room(lines as usize));
+        }
+        Ok(())
+    }
+}
+
+/// There is no room for so many lines before something is done.
+fn no_room(lines: usize) -> StoreError {
+    StoreError::NoRoom { needed: lines as u64 * LINE, largest: 0, free: 0 }
+}
+
+/// The view in which an address lies, and where.
+#[inline]
+fn place_of(views: &[View], address: usize) -> Option<(&View, usize)> {
+    let view = views.iter().find(|view| address.wrapping_sub(view.base) < view.len)?;
+    Some((view, address - view.base))
+}

@@ -1,0 +1,33 @@
+//! The thread that makes commits on demand durable now and then.
+
+use super::space::Space;
+use crate::error::Cause;
+use crate::memory::MemoryError;
+use crate::pool::Bounds;
+use crate::sys::mask::Blocked;
+use indelible_store::error::StoreError;
+use indelible_store::medium::MediumError;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long it waits at most before it looks whether it is still needed, and whether the bounds have changed.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Starts it. It ends some time after the space does.
+pub(super) fn publish_now_and_then(space: &Arc<Space>, bounds: Arc<Bounds>) -> Result<(), Cause> {
+    let space = Arc::downgrade(space);
+    // The program's handlers run on threads of the program.
+    let _blocked = Blocked::all();
+    let work = move || {
+        loop {
+            std::thread::sleep(bounds.every().map_or(LOOK, |every| every.min(LOOK)));
+            let Some(space) = space.upgrade() else { return };
+            if bounds.every().is_some() && space.demand().is_some_and(|demand| demand.pending() > 0) {
+                // Threads that wait for it are told why; transactions are refused from then on.
+                let _ = space.publish();
+            }
+        }
+    };
+    let started = std::thread::Builder::new().name("indelible-epoch".into()).spawn(work);
+    started.map(drop).map_err(|error| MemoryError::from(StoreError::from(MediumError::Io(error))).into())
+}

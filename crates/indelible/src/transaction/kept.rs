@@ -1,0 +1,139 @@
+//! Attaching and detaching objects on demand, whose memory outlives the process (docs/decisions/0052-on-demand.md).
+//!
+//! The memory is there before the entry of the object says so, and until it no longer does.
+
+use super::attached::{Attached, Kind, Memory, closed};
+use super::demand::Demand;
+use super::marks::Marks;
+use super::space::{Space, View};
+use crate::backing::BackingError;
+use crate::error::Cause;
+use crate::mapping::Mapping;
+use crate::memory::{Area, MemoryError};
+use crate::pool::{Class, Inner};
+use indelible_store::Mutant;
+use indelible_store::error::StoreError;
+use indelible_store::format::entry::Entry;
+use indelible_store::store::Writer;
+use indelible_store::table::Key;
+use std::sync::Arc;
+
+/// Bytes that are read from the pool at a time.
+const PIECE: usize = 256 << 10;
+
+impl Attached {
+    pub(super) fn on_demand(
+        pool: &Arc<Inner>,
+        name: &str,
+        key: Key<'_>,
+        needed: usize,
+    ) -> Result<Attached, Cause> {
+        let found = pool.store.find(name)?.entry;
+        let space = Space::of(pool, Class::OnDemand)?;
+        space.check()?;
+        let Some(demand) = space.demand() else { return Err(StoreError::Poisoned.into()) };
+        let bind = || pool.store.attach_on_demand_writer(name, key, demand.group.number());
+        let area = memory_for(demand, &found, bind)?;
+        let writer = match bind() {
+            Ok(writer) => writer,
+            Err(error) => {
+                drop(area.remove());
+                return Err(error.into());
+            }
+        };
+        let (object, entry) = (writer.object().offset, writer.object().entry);
+        let _closed = match join(&space, &area, writer, (&found, needed)) {
+            Ok(closed) => closed,
+            Err(refused) => {
+                let (mut writer, cause) = *refused;
+                writer.forget_memory();
+                match writer.detach() {
+                    Ok(()) => drop(area.remove()),
+                    Err(_) => demand.leave(),
+                }
+                return Err(cause);
+            }
+        };
+        let (base, len) = (area.words().base(), area.len());
+        let marks = Some(Arc::new(Marks::new(len)));
+        space.add(View { base: base.expose_provenance(), len, object, marks });
+        let memory = Memory { view: Kind::Kept(area), _closed };
+        Ok(Attached::of(pool, space, memory, (base, object), &entry))
+    }
+
+    /// Detaches it. If the pool lacks commits, memory stays, and the entry says so: the next attach recovers them.
+    pub(super) fn end_kept(
+        &self,
+        area: Area,
+        writer: Option<Writer>,
+        published: Result<(), Cause>,
+    ) -> Result<(), Cause> {
+        let whole = published.is_ok() || Mutant::MemoryGivenUp.is_on();
+        let detached = writer.map_or(Ok(()), |mut writer| {
+            if whole {
+                writer.forget_memory();
+            }
+            writer.detach()
+        });
+        let ended = published.and(detached.map_err(Cause::from));
+        if ended.is_ok() {
+            area.remove().map_err(MemoryError::from)?;
+        } else if let Some(demand) = self.space.demand() {
+            demand.leave();
+        }
+        ended
+    }
+}
+
+/// Makes the memory of an object.
+fn memory_for(
+    demand: &Demand,
+    found: &Entry,
+    bind: impl Fn() -> Result<Writer, StoreError>,
+) -> Result<Area, Cause> {
+    match demand.group.memory_of(found.id, found.content_len() as usize) {
+        Ok(area) => Ok(area),
+        // This process has the object, which its lock says better.
+        Err(exists @ BackingError::Exists { .. }) => Err(match bind() {
+            Ok(mut writer) => {
+                writer.forget_memory();
+                MemoryError::from(exists).into()
+            }
+            Err(held) => held.into(),
+        }),
+        Err(error) => Err(MemoryError::from(error).into()),
+    }
+}
+
+/// Fills the memory, and takes the object in among the others. An error has the writer.
+fn join(
+    space: &Space,
+    area: &Area,
+    writer: Writer,
+    (found, needed): (&Entry, usize),
+) -> Result<Mapping, Box<(Writer, Cause)>> {
+    let entry = writer.object().entry;
+    if (entry.id, entry.content_len()) != (found.id, found.content_len()) {
+        // Another one has its name since, or it has another size.
+        return Err(Box::new((writer, Cause::Replaced)));
+    }
+    match closed(&entry, needed).and_then(|closed| fill(area, &writer).map(|()| closed)) {
+        Ok(closed) => match space.commits().take_in(writer) {
+            Ok(()) => Ok(closed),
+            Err((writer, error)) => Err(Box::new((*writer, error.into()))),
+        },
+        Err(cause) => Err(Box::new((writer, cause))),
+    }
+}
+
+/// Brings the object's bytes to its memory.
+fn fill(area: &Area, writer: &Writer) -> Result<(), Cause> {
+    let (pages, mut bytes) = (writer.pages(), vec![0; PIECE.min(area.len())]);
+    for at in (0..area.len()).step_by(PIECE) {
+        let piece = &mut bytes[..PIECE.min(area.len() - at)];
+        pages.read(at as u64, piece)?;
+        area.put(at, piece);
+    }
+    area.fill();
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! Of a thread: its log, and what it knows of the objects.
+
+use super::space::View;
+use crate::memory::{Group, Log};
+use std::sync::Arc;
+
+/// See the module. Threads without commits on demand have nothing in it.
+#[derive(Default)]
+pub(super) struct Own {
+    log: Option<(Log, Arc<Group>)>,
+    views: Vec<View>,
+    version: u64,
+    last: u64,
+    strict: bool,
+}
+
+impl Own {
+    /// Lines that the log has room for.
+    #[inline]
+    pub(super) fn room(&self) -> usize {
+        self.log.as_ref().map_or(0, |(log, _)| log.capacity())
+    }
+
+    pub(super) fn take_log(&mut self, log: Log, group: &Arc<Group>) {
+        self.give_log_back();
+        self.log = Some((log, group.clone()));
+    }
+
+    fn give_log_back(&mut self) {
+        if let Some((log, group)) = self.log.take() {
+            group.give_back(log);
+        }
+    }
+
+    /// The log, and the views.
+    #[inline]
+    pub(super) fn parts(&self) -> (Option<&Log>, &[View]) {
+        (self.log.as_ref().map(|(log, _)| log), &self.views)
+    }
+
+    /// All lines of the commit are in memory.
+    #[inline]
+    pub(super) fn end_log(&self) {
+        if let Some((log, _)) = &self.log {
+            log.clear();
+        }
+    }
+
+    /// Whether its views are those of this version. Versions begin at 0, when there are none.
+    #[inline]
+    pub(super) fn has_views_of(&self, version: u64) -> bool {
+        self.version == version
+    }
+
+    pub(super) fn take_views(&mut self, version: u64, views: Vec<View>) {
+        (self.version, self.views) = (version, views);
+    }
+
+    /// It has committed this number, or read what that changed.
+    #[inline]
+    pub(super) fn note(&mut self, sequence: u64) {
+        self.last = self.last.max(sequence);
+    }
+
+    /// Whether the transaction that runs has objects of the stronger class.
+    #[inline]
+    pub(super) fn set_strict(&mut self, strict: bool) {
+        self.strict = strict;
+    }
+
+    #[inline]
+    pub(super) fn is_strict(&self) -> bool {
+        self.strict
+    }
+
+    /// The last commit that it relies on.
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.give_log_back();
+    }
+}

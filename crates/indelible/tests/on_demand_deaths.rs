@@ -1,0 +1,425 @@
+//! Objects on demand and the deaths of processes: at any instruction of a commit, and of the recovery, nothing that was committed is lost, and nothing is there in part.
+
+use crate::support::{self, Ground, World};
+use indelible::{
+    Class, CreateOptions, EpochBounds, Error, ErrorKind, Pool, Tracking, TxCell, TxObject, transaction,
+};
+use indelible_testing::Seeded;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+type Cells = [TxCell<u64>; 64];
+
+fn attach(pool: &Pool, name: &str) -> TxObject<Cells> {
+    pool.attach_with_on_demand(name, b"").unwrap()
+}
+
+fn formatted(world: &World) -> Pool {
+    formatted_as(world, Class::OnDemand)
+}
+
+/// The second object is of this class.
+fn formatted_as(world: &World, class: Class) -> Pool {
+    let pool = world.format();
+    for (name, class) in [("a", Class::OnDemand), ("b", class)] {
+        pool.create_with(name, &CreateOptions::new(4096).class(class)).unwrap();
+    }
+    pool
+}
+
+/// Adds one to the cells of a thread in both objects, and to one that all have in common, whose value it returns.
+fn step(a: &TxObject<Cells>, b: &TxObject<Cells>, thread: usize) -> u64 {
+    transaction(&[a, b], |tx| {
+        tx.update(&a[thread * 8], |value| value + 1)?;
+        tx.update(&b[thread * 8], |value| value + 1)?;
+        let number = tx.read(&b[0])? + 1;
+        tx.write(&b[0], number)?;
+        Ok::<_, Error>(number)
+    })
+    .unwrap()
+}
+
+/// Looks at the state after a death: whole transactions, whose number is returned.
+fn judge(pool: &Pool) -> u64 {
+    let (a, b) = (attach(pool, "a"), attach(pool, "b"));
+    let (pairs, all) = transaction(&[&a, &b], |tx| {
+        let mut pairs = Vec::new();
+        for thread in 1..5 {
+            pairs.push((tx.read(&a[thread * 8])?, tx.read(&b[thread * 8])?));
+        }
+        Ok::<_, Error>((pairs, tx.read(&b[0])?))
+    })
+    .unwrap();
+    assert!(pairs.iter().all(|(a, b)| a == b), "half a transaction: {pairs:?}");
+    assert_eq!(pairs.iter().map(|(a, _)| a).sum::<u64>(), all, "{pairs:?}");
+    all
+}
+
+/// Four threads, each of which has a cell in both objects and one that all share.
+#[test]
+#[ignore = "run by the other test as a process of its own"]
+fn work() {
+    let Some(path) = std::env::var_os("WORK_POOL") else { return };
+    let pool = support::options_of(&std::env::var("WORK_WORLD").unwrap()).open(path).unwrap();
+    pool.set_epochs(EpochBounds { every: Duration::from_millis(3), bytes: 1 << 20 });
+    let (a, b) = (attach(&pool, "a"), attach(&pool, "b"));
+    std::thread::scope(|scope| {
+        for thread in 1..5 {
+            let (a, b) = (&a, &b);
+            scope.spawn(move || {
+                loop {
+                    println!("ROUND {}", step(a, b, thread));
+                }
+            });
+        }
+    });
+}
+
+/// Acknowledged is what a transaction returned, without anything durable.
+#[test]
+fn s1_09_killed_at_any_moment_nothing_committed_on_demand_is_lost() {
+    for ground in [Ground::Memory, Ground::File] {
+        let world = World::new(ground, Tracking::Explicit, false);
+        drop(formatted(&world));
+        let (mut random, mut said) = (Seeded::new(9), 0);
+        for _ in 0..15 {
+            let last = random.usize(1..400);
+            let killed = support::killed_at_work(&world, "on_demand_deaths::work", last);
+            said = killed.unwrap_or(said).max(said);
+            let all = judge(&world.open());
+            assert!(all >= said, "{said} was committed, {all} are there");
+        }
+        assert!(said > 300, "only {said} transactions");
+    }
+}
+
+/// One transaction more than the pool has, between two stops, or a recovery.
+#[test]
+#[ignore = "run by the other test as a process of its own"]
+fn stepped() {
+    let Some(path) = std::env::var_os("WORK_POOL") else { return };
+    let world = std::env::var("WORK_WORLD").unwrap();
+    let stop = || {
+        // SAFETY: the parent has the thread go on.
+        unsafe { libc::raise(libc::SIGSTOP) };
+    };
+    let traced = || {
+        // SAFETY: the parent is to trace this thread.
+        let (tid, done) = unsafe { (libc::gettid(), libc::ptrace(libc::PTRACE_TRACEME)) };
+        println!("TID {} {}", tid, done);
+    };
+    let pool = Pool::open(path).unwrap();
+    if world == "recovery" {
+        traced();
+        stop();
+        drop(pool.attach_read("a").unwrap());
+        stop();
+        return;
+    }
+    pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: 1 << 20 });
+    let (a, b) = (attach(&pool, "a"), attach(&pool, "b"));
+    step(&a, &b, 1);
+    traced();
+    stop();
+    step(&a, &b, 1);
+    stop();
+    std::process::exit(0);
+}
+
+struct Traced {
+    child: Child,
+    tid: i32,
+}
+
+impl Traced {
+    /// A process at its first stop; `None`: it cannot be traced here.
+    fn start(world: &World, kind: &str, mutant: Option<&str>) -> Option<Traced> {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "on_demand_deaths::stepped", "--nocapture", "--ignored"])
+            .env("WORK_POOL", world.path())
+            .env("WORK_WORLD", kind)
+            .stdout(Stdio::piped());
+        if let Some(mutant) = mutant {
+            command.env("INDELIBLE_MUTANT", mutant);
+        }
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let line = lines.find_map(|line| Some(line.split_once("TID ")?.1.to_owned()));
+        let line = line.expect("it says who it is");
+        let (tid, done) = line.split_once(' ').unwrap();
+        let mut traced = Traced { child, tid: tid.parse().unwrap() };
+        if done != "0" {
+            traced.kill();
+            return None;
+        }
+        // Later words of it are not read, and need not be.
+        std::mem::forget(lines);
+        assert!(traced.stopped(), "it stops");
+        Some(traced)
+    }
+
+    /// Waits until the thread stops; `true` for SIGSTOP.
+    fn stopped(&mut self) -> bool {
+        let mut status = 0;
+        // SAFETY: a child of this thread's, which traces it.
+        let waited = unsafe { libc::waitpid(self.tid, &raw mut status, libc::__WALL) };
+        assert!(waited == self.tid && libc::WIFSTOPPED(status), "{waited} {status:#x}");
+        libc::WSTOPSIG(status) == libc::SIGSTOP
+    }
+
+    /// One instruction, or on to where a system call begins or ends; `false`: it was the last.
+    fn step(&mut self, how: libc::c_uint) -> bool {
+        // SAFETY: the thread is stopped, and this one traces it.
+        let done = unsafe { libc::ptrace(how, self.tid, 0, 0) };
+        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+        !self.stopped()
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        let mut status = 0;
+        // SAFETY: a child of this thread's, which traces it; it may be gone already.
+        unsafe { libc::waitpid(self.tid, &raw mut status, libc::__WALL) };
+        self.child.wait().unwrap();
+    }
+}
+
+/// By what a process is stepped: commits on demand make no system calls, all else makes too many instructions.
+fn how(kind: &str) -> libc::c_uint {
+    if kind == "commit" { libc::PTRACE_SINGLESTEP } else { libc::PTRACE_SYSCALL }
+}
+
+/// Runs a process for so many steps behind its first stop, and kills it. Returns how many it made, and whether it came to its end.
+fn killed_after(world: &World, kind: &str, mutant: Option<&str>, steps: u64) -> Option<(u64, bool)> {
+    let mut traced = Traced::start(world, kind, mutant)?;
+    for step in 0..steps {
+        if !traced.step(how(kind)) {
+            traced.kill();
+            return Some((step, true));
+        }
+    }
+    traced.kill();
+    Some((steps, false))
+}
+
+/// How many steps a process makes between its stops.
+fn length(world: &World, kind: &str) -> Option<u64> {
+    let found = killed_after(world, kind, None, u64::MAX).map(|(steps, _)| steps);
+    if found.is_none() {
+        indelible_testing::not_tested("deaths at chosen instructions: ptrace is not allowed here");
+    }
+    found
+}
+
+/// Kills processes in the middle of a commit, after `deaths` numbers of steps spread over it: instructions, or, where it has a durable write, system calls.
+fn killed_in_commits(class: Class, mutant: Option<&str>, deaths: u64) {
+    let (ground, kind) = match class {
+        Class::OnDemand => (Ground::Memory, "commit"),
+        _ => (Ground::File, "both"),
+    };
+    let world = World::new(ground, Tracking::Explicit, false);
+    drop(formatted_as(&world, class));
+    let Some(length) = length(&world, kind) else { return };
+    eprintln!("{kind}: {length} steps");
+    let mut before = judge(&world.open());
+    for death in 0..deaths {
+        let steps = death * length / deaths;
+        let (_, ended) = killed_after(&world, kind, mutant, steps).unwrap();
+        let all = judge(&world.open());
+        // One before the first stop, and the other if it came so far.
+        assert!(
+            all == before + 1 && !ended || all == before + 2,
+            "{before} before, {all} after {steps} steps"
+        );
+        before = all;
+    }
+}
+
+#[test]
+fn s1_09_killed_at_any_instruction_of_a_commit_it_is_whole_or_absent() {
+    killed_in_commits(Class::OnDemand, None, 120);
+}
+
+/// The same with its durable write, as one of the objects is transactional.
+#[test]
+fn s1_09_killed_at_any_system_call_of_a_commit_over_both_classes_it_is_whole_or_absent() {
+    killed_in_commits(Class::Transactional, None, 60);
+}
+
+/// The process that recovers dies, before and behind system calls all over it, and so does the next one, somewhere else.
+#[test]
+fn s1_09_a_recovery_may_die_at_any_system_call() {
+    let world = World::new(Ground::File, Tracking::Explicit, false);
+    drop(formatted(&world));
+    let Some(commit) = length(&world, "commit") else { return };
+    let Some(recovery) = length(&world, "recovery") else { return };
+    eprintln!("a recovery has {recovery} beginnings and ends of system calls");
+    assert!(recovery > 50, "it makes system calls");
+    let mut before = judge(&world.open());
+    let mut random = Seeded::new(3);
+    for steps in (0..recovery).step_by(recovery.div_ceil(80) as usize) {
+        killed_after(&world, "commit", None, random.u64(0..commit)).unwrap();
+        for steps in [steps, random.u64(0..recovery)] {
+            killed_after(&world, "recovery", None, steps).unwrap();
+        }
+        let all = judge(&world.open());
+        assert!((1..=2).contains(&(all - before)), "{before} before, {all} after {steps} steps");
+        before = all;
+    }
+}
+
+/// Files of the memory of this pool.
+fn files(pool: &Pool) -> Vec<std::path::PathBuf> {
+    let id: String = pool.id().iter().map(|byte| format!("{byte:02x}")).collect();
+    let all = std::fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().path());
+    let mut own: Vec<_> =
+        all.filter(|path| path.to_string_lossy().contains(&format!("indelible-{id}"))).collect();
+    own.sort_unstable();
+    own
+}
+
+#[test]
+fn s1_09_nothing_stays_in_memory_once_the_pool_has_it() {
+    let world = World::new(Ground::File, Tracking::Explicit, false);
+    let pool = formatted(&world);
+    let (a, b) = (attach(&pool, "a"), attach(&pool, "b"));
+    step(&a, &b, 1);
+    assert_eq!(files(&pool).len(), 4, "two objects, a log and the head");
+    drop((a, b));
+    assert_eq!(files(&pool).len(), 0);
+    support::killed_at_work(&world, "on_demand_deaths::work", 100);
+    let left = files(&pool);
+    assert!(left.len() >= 4);
+    pool.collect(&mut |_, _| {}).unwrap();
+    assert_eq!(files(&pool), left, "they have what is nowhere else");
+    // A process that died in an attach left a file of a group that no entry tells of.
+    let name = left[0].file_name().unwrap().to_str().unwrap();
+    let boot = name.rsplit_once('-').unwrap().1;
+    let id: String = pool.id().iter().map(|byte| format!("{byte:02x}")).collect();
+    let stray = std::path::Path::new("/dev/shm").join(format!("indelible-{id}-{:032x}-{:016x}-{boot}", 0, 5));
+    std::fs::copy(&left[0], &stray).unwrap();
+    std::fs::set_permissions(&stray, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    judge(&pool);
+    assert_eq!(files(&pool), [stray]);
+    assert!(pool.collect(&mut |_, _| {}).unwrap().removed > 0);
+    assert_eq!(files(&pool).len(), 0);
+}
+
+/// A call, by its name.
+type Call = (&'static str, fn(&Pool));
+
+/// Readers, and calls that need the bytes, find what a dead process committed.
+#[test]
+fn s1_09_every_call_that_needs_the_bytes_recovers_them() {
+    let calls: [Call; 4] = [
+        ("read", |pool| drop(pool.attach_read("b").unwrap())),
+        ("snapshot", |pool| pool.snapshot("b", "then", b"").unwrap()),
+        ("resize", |pool| pool.resize("b", 8192, b"").unwrap()),
+        ("class", |pool| pool.set_class("b", b"", Class::Psync).unwrap()),
+    ];
+    for (name, call) in calls {
+        let world = World::new(Ground::File, Tracking::Explicit, false);
+        drop(formatted(&world));
+        let said = support::killed_at_work(&world, "on_demand_deaths::work", 50).unwrap();
+        let pool = world.open();
+        call(&pool);
+        let b = pool.attach_read("b").unwrap();
+        let all = u64::from_le_bytes(b.as_slice()[..8].try_into().unwrap());
+        assert!(all >= said, "{name}: {said} was committed, {all} are there");
+        drop(b);
+        pool.set_class("b", b"", Class::OnDemand).unwrap();
+        assert_eq!(judge(&pool), all, "{name}: the other object was recovered with it");
+    }
+}
+
+/// Memory that is not to be found is told of, and nothing is taken for whole without somebody's saying so.
+#[test]
+fn s1_09_memory_that_is_gone_is_an_error_until_it_is_given_up() {
+    let world = World::new(Ground::File, Tracking::Explicit, false);
+    drop(formatted(&world));
+    support::killed_at_work(&world, "on_demand_deaths::work", 50).unwrap();
+    let pool = world.open();
+    let hidden = tempfile::TempDir::new_in("/dev/shm").unwrap();
+    let moved: Vec<_> = files(&pool)
+        .into_iter()
+        .map(|path| {
+            let to = hidden.path().join(path.file_name().unwrap());
+            std::fs::rename(&path, &to).unwrap();
+            (path, to)
+        })
+        .collect();
+    for _ in 0..2 {
+        let lost = pool.attach_with_on_demand::<Cells>("a", b"").map(drop).unwrap_err();
+        assert_eq!(lost.kind(), ErrorKind::Gone, "{lost}");
+        assert!(lost.to_string().contains("pmo set --give-memory-up"), "{lost}");
+        assert_eq!(pool.attach_read("b").map(drop).unwrap_err().kind(), ErrorKind::Gone);
+    }
+    // It comes back, but for one object's.
+    for (path, to) in &moved {
+        std::fs::rename(to, path).unwrap();
+    }
+    let id = pool.list().map(Result::unwrap).find(|stat| stat.name == "a").unwrap().id;
+    let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let own = files(&pool).into_iter().find(|path| path.to_string_lossy().contains(&id)).unwrap();
+    std::fs::write(&own, b"something else").unwrap();
+    let damaged = pool.attach_with_on_demand::<Cells>("a", b"").map(drop).unwrap_err();
+    assert_eq!(damaged.kind(), ErrorKind::Damaged, "{damaged}");
+    assert!(pool.give_memory_up("a", b"").unwrap());
+    drop(attach(&pool, "a"));
+    drop(attach(&pool, "b"));
+}
+
+/// A log that has been tampered with is refused, and changes nothing.
+#[test]
+fn s1_09_a_damaged_log_is_refused() {
+    let world = World::new(Ground::Memory, Tracking::Explicit, false);
+    drop(formatted(&world));
+    support::killed_at_work(&world, "on_demand_deaths::work", 50).unwrap();
+    let pool = world.open();
+    let log = files(&pool)
+        .into_iter()
+        .find(|path| path.to_string_lossy().contains(&format!("-{:032x}-", 1)))
+        .unwrap();
+    let whole = std::fs::read(&log).unwrap();
+    for (at, word) in [(8, u64::MAX), (24, u64::MAX), (24, 1)] {
+        let mut bytes = whole.clone();
+        // A valid entry of one line, behind the header of the file, with one word as it cannot be.
+        let stat = pool.store().find("a").unwrap();
+        let entry = [9, 1, stat.offset, 0, 0];
+        for (nth, value) in entry.iter().enumerate() {
+            bytes[4096 + 8 * nth..4104 + 8 * nth].copy_from_slice(&u64::to_le_bytes(*value));
+        }
+        bytes[4096 + at..4104 + at].copy_from_slice(&word.to_le_bytes());
+        std::fs::write(&log, bytes).unwrap();
+        let damaged = pool.attach_with_on_demand::<Cells>("a", b"").map(drop).unwrap_err();
+        assert_eq!(damaged.kind(), ErrorKind::Damaged, "{damaged}");
+    }
+    std::fs::write(&log, whole).unwrap();
+    judge(&pool);
+}
+
+#[cfg(feature = "mutants")]
+mod mutants {
+    use indelible_store::{Mutant, with_mutant};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn every_broken_rule_is_noticed() {
+        let fails = |mutant: Mutant, run: &dyn Fn()| {
+            let failed = with_mutant(mutant, || catch_unwind(AssertUnwindSafe(run)));
+            assert!(failed.is_err(), "{mutant:?} goes unnoticed");
+        };
+        for mutant in [Mutant::LogUnvalidated, Mutant::LogClearedEarly] {
+            fails(mutant, &|| {
+                super::killed_in_commits(super::Class::OnDemand, Some(&format!("{mutant:?}")), 300)
+            });
+        }
+        fails(Mutant::LogForgotten, &|| super::killed_in_commits(super::Class::OnDemand, None, 300));
+        fails(
+            Mutant::MemoryForgotten,
+            &super::s1_09_killed_at_any_moment_nothing_committed_on_demand_is_lost,
+        );
+    }
+}

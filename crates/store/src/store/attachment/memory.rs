@@ -1,0 +1,118 @@
+//! Objects on demand, as far as the pool is concerned (docs/decisions/0052-on-demand.md): their commits are in memory outside the pool, which outlives the process.
+//!
+//! The entry has the number of that memory from the attach until the pool has all commits, or the machine is started anew. As long as it has one of this boot
+//! and nobody has the object, nothing but [`Store::attach_left_writer`] recovers the object: everything else that needs its bytes is refused with `MemoryLeft`.
+
+use super::class::{Memory, expect_class};
+use super::unlocked::expect_key;
+use super::writer::Writer;
+use crate::entropy::random;
+use crate::error::{Result, StoreError};
+use crate::format::entry::FLAG_DELETED;
+use crate::mutant::Mutant;
+use crate::space::TableTransaction;
+use crate::store::pool::Store;
+use crate::table::{Class, Key, Located};
+use std::sync::Arc;
+
+impl Store {
+    /// A number for memory that outlives this process: random, and not 0.
+    ///
+    /// # Errors
+    /// The system gives no random bytes.
+    pub fn memory_number(&self) -> Result<u64> {
+        Ok(u64::from_le_bytes(random()?).max(1))
+    }
+
+    /// As [`attach_writer`](Store::attach_writer), of an object on demand, or of a transactional one that is used with such, whose commits are in the memory of this number, which is there, until the writer
+    /// is [told](Writer::forget_memory) that the pool has them.
+    ///
+    /// # Errors
+    /// `Mismatch` of its class, `BootUnknown`; `MemoryLeft`: a process that is gone left commits; and as for [`attach_writer`](Store::attach_writer).
+    pub fn attach_on_demand_writer(
+        self: &Arc<Self>,
+        name: &str,
+        key: Key<'_>,
+        memory: u64,
+    ) -> Result<Writer> {
+        if self.identity.boot == [0; 16] {
+            return Err(StoreError::BootUnknown);
+        }
+        let find = |table: &TableTransaction<'_>| {
+            let object = self.usable(table, name)?;
+            // Its commits may be those of transactions on both.
+            if Class::of(&object.entry) != Some(Class::Transactional) {
+                expect_class(&object, Class::OnDemand)?;
+            }
+            expect_key(&object, None)?;
+            Ok(object)
+        };
+        self.attach_found_writer(&find, Some(key), Memory::New(memory))
+    }
+
+    /// Attaches an object for writing whose commits are in the memory of this number, which a process that is gone left: for whoever brings them to the pool, which
+    /// takes no key, as a recovery does not. The number stays in the entry until the writer [forgets](Writer::forget_memory) it.
+    ///
+    /// # Errors
+    /// `NotFound`: it has no commits there any more. `Held`, and as for [`attach_writer`](Store::attach_writer).
+    pub fn attach_left_writer(self: &Arc<Self>, id: &[u8; 16], memory: u64) -> Result<Writer> {
+        let find = |table: &TableTransaction<'_>| {
+            table.find_id(id)?.filter(|object| self.is_in(object, memory)).ok_or(StoreError::NotFound)
+        };
+        self.attach_found_writer(&find, None, Memory::Left(memory))
+    }
+
+    fn is_in(&self, object: &Located, memory: u64) -> bool {
+        object.entry.memory_in(&self.identity.boot) == Some(memory) && !object.entry.has(FLAG_DELETED)
+    }
+
+    /// The objects whose commits are in the memory of this number. Looks at all objects of the pool.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn objects_in(&self, memory: u64) -> Result<Vec<Located>> {
+        let entries = self.entries()?;
+        self.view(|table| {
+            let found = entries.iter().filter_map(|offset| table.entry(*offset).ok());
+            Ok(found.filter(|object| self.is_in(object, memory)).collect())
+        })
+    }
+
+    /// Lets go of commits in memory that cannot be found: the object is as it was last durable.
+    ///
+    /// # Errors
+    /// `NotFound`: it has none, or there is no such object; `WrongKey`, `Held`.
+    pub fn give_memory_up(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<()> {
+        let object = self.find(name)?;
+        if !object.opens_for_writing(key) {
+            return Err(StoreError::WrongKey);
+        }
+        let memory = object.entry.memory_in(&self.identity.boot).ok_or(StoreError::NotFound)?;
+        let mut writer = self.attach_left_writer(&object.entry.id, memory)?;
+        writer.forget_memory();
+        writer.detach()
+    }
+
+    /// Refuses an object that nobody has, and that has commits in memory which the pool lacks.
+    ///
+    /// # Errors
+    /// `MemoryLeft`.
+    pub(super) fn expect_no_memory(&self, object: &Located) -> Result<()> {
+        match object.entry.memory_in(&self.identity.boot) {
+            Some(memory) if !Mutant::MemoryForgotten.is_on() => Err(StoreError::MemoryLeft { memory }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a reader has to have commits in memory brought to the pool first.
+    pub(super) fn has_memory(&self, object: &Located) -> bool {
+        self.expect_no_memory(object).is_err()
+    }
+}
+
+impl Writer {
+    /// The pool has all commits of the object: the detach says so in its entry.
+    pub fn forget_memory(&mut self) {
+        self.forgets_memory = true;
+    }
+}
