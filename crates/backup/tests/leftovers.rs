@@ -55,7 +55,8 @@ fn leftovers_are_removed_and_nothing_else_is() {
     let mut found: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     let mut expected = kept.clone();
     expected.extend([dir.path().join("a.pmo"), backup.clone(), restored.clone(), cloned.clone()]);
-    (found.sort(), expected.sort());
+    found.sort();
+    expected.sort();
     assert_eq!(found, expected);
     for path in [&backup, &restored, &cloned] {
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{}", path.display());
