@@ -13,12 +13,13 @@ const SYSTEM: [&str; 4] = ["-lgcc_s", "-lpthread", "-lm", "-ldl"];
 
 pub(crate) fn run(prefix: &Path, profile: &str) -> Result {
     let source = programs::project()?.join("crates/capi");
-    let archive = archive(profile)?;
+    let archive = archive("indelible-capi", "libpmo.a", profile)?;
     let (include, lib) = (folder(prefix, "include")?, folder(prefix, "lib")?);
     copy_all(&source.join("include"), &include)?;
     copy(&archive, &lib.join("libpmo.a"))?;
-    link(&archive, &source.join("pmo.map"), &lib)?;
+    link("libpmo", &archive, &source.join("pmo.map"), &lib)?;
     write(&folder(&lib, "pkgconfig")?.join("pmo.pc"), &pkg_config())?;
+    install_tm(profile, &lib)?;
     let cmake = folder(&lib, "cmake/pmo")?;
     write(&cmake.join("pmo-config.cmake"), CMAKE)?;
     write(
@@ -35,9 +36,17 @@ pub(crate) fn run(prefix: &Path, profile: &str) -> Result {
     Ok(())
 }
 
-/// Builds the static library and returns its path.
-fn archive(profile: &str) -> Result<PathBuf> {
-    let arguments = ["build", "-p", "indelible-capi", "--profile", profile, "--message-format=json"];
+/// libpmo-tm, for programs that are compiled with `-fgnu-tm`.
+fn install_tm(profile: &str, lib: &Path) -> Result {
+    let archive = archive("indelible-tm", "libpmo_tm.a", profile)?;
+    copy(&archive, &lib.join("libpmo-tm.a"))?;
+    link("libpmo-tm", &archive, &programs::project()?.join("crates/tm/pmo-tm.map"), lib)?;
+    write(&lib.join("pkgconfig/pmo-tm.pc"), &pkg_config_tm())
+}
+
+/// Builds a package's static library and returns its path.
+fn archive(package: &str, name: &str, profile: &str) -> Result<PathBuf> {
+    let arguments = ["build", "-p", package, "--profile", profile, "--message-format=json"];
     let output = cargo(&arguments).stderr(Stdio::inherit()).output().map_err(|error| error.to_string())?;
     if !output.status.success() {
         return Err("the library does not build".into());
@@ -46,12 +55,13 @@ fn archive(profile: &str) -> Result<PathBuf> {
     let messages = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let files = messages.flat_map(|message| message["filenames"].as_array().cloned().unwrap_or_default());
     let mut files = files.filter_map(|file| file.as_str().map(PathBuf::from));
-    files.find(|file| file.ends_with("libpmo.a")).ok_or_else(|| "cargo made no libpmo.a".into())
+    files.find(|file| file.ends_with(name)).ok_or_else(|| format!("cargo made no {name}"))
 }
 
 /// Links the shared library: all of the static one that the exported functions need.
-fn link(archive: &Path, map: &Path, lib: &Path) -> Result {
-    let (file, soname) = (format!("libpmo.so.{VERSION}"), format!("libpmo.so.{}", major()));
+fn link(name: &str, archive: &Path, map: &Path, lib: &Path) -> Result {
+    let (file, soname) = (format!("{name}.so.{VERSION}"), format!("{name}.so.{}", major()));
+    let plain = format!("{name}.so");
     let cc = std::env::var("CC").unwrap_or_else(|_| "cc".into());
     let mut command = Command::new(&cc);
     command.arg("-shared").arg("-o").arg(lib.join(&file));
@@ -63,7 +73,7 @@ fn link(archive: &Path, map: &Path, lib: &Path) -> Result {
     if !status.success() {
         return Err("the shared library does not link".into());
     }
-    for link in [soname.as_str(), "libpmo.so"] {
+    for link in [soname.as_str(), plain.as_str()] {
         let _ = fs::remove_file(lib.join(link));
         symlink(&file, lib.join(link)).map_err(|error| format!("cannot link {link}: {error}"))?;
     }
@@ -79,6 +89,16 @@ fn pkg_config() -> String {
         "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\nleds=${{prefix}}/share/pmo/leds.mk\n\n\
          Name: pmo\nDescription: Persistent memory objects\nVersion: {VERSION}\n\
          Libs: -L${{libdir}} -lpmo\nLibs.private: {}\nCflags: -I${{includedir}}\n",
+        SYSTEM.join(" ")
+    )
+}
+
+/// GCC makes stores of loops that clear or copy memory to calls and instructions of no transaction, unless it is told not to. Linked before libitm, which GCC names at the end of its command: what both have is taken from here.
+fn pkg_config_tm() -> String {
+    format!(
+        "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\n\n\
+         Name: pmo-tm\nDescription: Transactions of GCC's -fgnu-tm on Indelible\nVersion: {VERSION}\n\
+         Libs: -L${{libdir}} -lpmo-tm\nLibs.private: {}\nCflags: -fgnu-tm -fno-tree-loop-distribute-patterns\n",
         SYSTEM.join(" ")
     )
 }

@@ -208,9 +208,13 @@ enum {
     PMO_STAT_POSITION_INDEPENDENT = 1024
 };
 
+/** How stores to an object become durable: plain stores by psync, or those of transactions alone, each transaction when it commits. */
+enum pmo_durability { PMO_DURABILITY_PSYNC, PMO_DURABILITY_TRANSACTIONAL };
+
 /** The pool's entry of an object; sizes in bytes. The state is 'D' (detached), 'R' (read), 'W'
  * (written), 'P' or 'C' (psync under way); the holder is a process or 0; created is in seconds since
- * 1970; psyncs are those that are durable now; own is the size of the pages that the object does not share. */
+ * 1970; psyncs are those that are durable now; own is the size of the pages that the object does not share; the durability is an
+ * enum pmo_durability, or another number if a later release made the object. */
 struct pmo_stat {
     char name[512];
     uint8_t id[16];
@@ -222,7 +226,7 @@ struct pmo_stat {
     uint32_t state;
     uint32_t holder;
     uint32_t flags;
-    uint32_t reserved;
+    uint32_t durability;
     uint64_t own;
 };
 
@@ -250,7 +254,7 @@ enum {
 /** How to create an object. All zeros but for the size is right for most. Flags: PMO_STAT_READ_ONLY,
  * PMO_STAT_SPARSE, PMO_STAT_VOLATILE, PMO_STAT_POSITION_INDEPENDENT. The reach is the address space kept for growth, in bytes; 0 for as much as the
  * pool has, or several times the size once objects have taken half of the pool's addresses. Keys are bytes; without any,
- * everybody may attach. */
+ * everybody may attach. The durability is an enum pmo_durability. */
 struct pmo_create_options {
     uint64_t size;
     uint64_t reach;
@@ -259,7 +263,7 @@ struct pmo_create_options {
     const void *write_key;
     size_t write_key_len;
     uint32_t flags;
-    uint32_t reserved;
+    uint32_t durability;
 };
 
 /** Creates an object of size bytes, full of zeros. */
@@ -365,6 +369,61 @@ struct pmo_pointer {
  * blocks in use, or of the whole object if it has no heap: a number that looks like an address counts as one, and so do bytes
  * that a block had before it was allocated. Its first argument is valid until it returns. It must not throw. */
 int64_t pmo_audit(const void *object, void (*each)(const struct pmo_pointer *pointer, void *context), void *context);
+
+/* ---- transactions ---- */
+
+/** Gives an object that nobody has attached another durability, an enum pmo_durability. Its bytes stay. PMO_ERR_CLASS_MISMATCH: sealed and
+ * sparse objects are not transactional. */
+int pmo_set_durability(pmo_pool *pool, const char *name, const void *key, size_t key_len, int durability);
+
+/** Attaches a transactional object, and returns its first byte: the same address in every process and every run. A plain load or store there is a
+ * SIGSEGV: transactions of the threads of this process read and change it, and each is durable when it has committed. If the last process that had
+ * it died, the object is recovered first. pmo_detach detaches it; heaps and roots are for other objects. */
+void *pmo_attach_transactional(pmo_pool *pool, const char *name, const void *key, size_t key_len);
+
+/** The functions that libpmo-tm gives to libpmo: pmo_tm_runtime of pmo/blocks.h. */
+struct pmo_tm_runtime;
+
+/** Attaches a transactional object for blocks that GCC compiles (pmo_attach_tm of pmo/blocks.h), and returns its first byte. Blocks and pmo_tx functions do not
+ * share the objects of a pool: PMO_ERR_HELD. pmo_detach detaches it, outside of blocks. */
+void *pmo_attach_for_blocks(pmo_pool *pool, const char *name, const void *key, size_t key_len,
+                            const struct pmo_tm_runtime *runtime);
+
+/** A transaction of the thread that began it. */
+typedef struct pmo_tx pmo_tx;
+
+/** Begins a transaction on count transactional objects of one pool. NULL for an error; PMO_ERR_IN_TRANSACTION if the thread has one already. The
+ * functions of pmo_tx are what PMO_TX and pmo_transaction of pmo/transaction.h, and pmo::transaction of pmo.hpp, are made of: where
+ * those can be used, they run a transaction again by themselves. */
+pmo_tx *pmo_tx_begin(void *const *objects, size_t count);
+
+/** Copies size bytes of the transaction's objects, as they are for it, to the program's memory. After PMO_ERR_CONFLICT it has met another one:
+ * what it did is undone, and pmo_tx_again, or pmo_tx_abort, is the only thing left to do. */
+int pmo_tx_read(pmo_tx *tx, const void *from, void *into, size_t size);
+
+/** Copies size bytes of the program's memory to the transaction's objects, if it commits. PMO_ERR_CONFLICT as for pmo_tx_read. */
+int pmo_tx_write(pmo_tx *tx, void *to, const void *from, size_t size);
+
+/** Undoes what the transaction did so far and begins it anew, after a while if it has met another one. After an error it is over. */
+int pmo_tx_again(pmo_tx *tx);
+
+/** Commits the transaction. 0: all that it changed is durable, and so is all that it read; it is over. 1: it has met another one and is undone,
+ * pmo_tx_again begins it anew. -1: an error, and it is over; nothing of it is left after PMO_ERR_NO_ROOM, and after others all or nothing when its objects
+ * are attached again. */
+int pmo_tx_commit(pmo_tx *tx);
+
+/** Ends the transaction without effect. */
+int pmo_tx_abort(pmo_tx *tx);
+
+/** Has the transaction run beside no other of the pool: PMO_ERR_CONFLICT, unless it does so already, and from pmo_tx_again on it does. For one that takes long, or
+ * is not to be run again. */
+int pmo_tx_alone(pmo_tx *tx);
+
+/** Has a function called once the transaction is durable, in the order of these calls. A run that does not commit drops it. */
+int pmo_tx_on_commit(pmo_tx *tx, void (*each)(void *context), void *context);
+
+/** Has a function called if this run of the transaction does not commit, for whatever reason, the last call first. */
+int pmo_tx_on_abort(pmo_tx *tx, void (*each)(void *context), void *context);
 
 /* ---- copies and snapshots ---- */
 
@@ -553,8 +612,8 @@ pmo_seal_key *pmo_seal_key_signed_by(const pmo_seal_key *seal, const char *path)
  * is not signed by that is PMO_ERR_DAMAGED. */
 pmo_seal_key *pmo_seal_key_verified_by(const pmo_seal_key *seal, const char *digits);
 
-/** The key that verifies what the key file at path signs, as 64 digits and a zero. No secret. */
-int pmo_verify_key(const char *path, char digits[65]);
+/** The key that verifies what the key file at path signs, as 64 digits and a zero: digits has room for 65 bytes. No secret. */
+int pmo_verify_key(const char *path, char *digits);
 
 /** Overwrites a key and frees it. Objects that it opened stay attached. */
 int pmo_seal_key_free(pmo_seal_key *seal);

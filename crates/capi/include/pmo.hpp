@@ -20,6 +20,7 @@
 #include <pmo/retention.hpp>
 #include <pmo/seal_key.hpp>
 #include <pmo/std_types.hpp>
+#include <pmo/transaction.hpp>
 #include <pmo/types.hpp>
 
 #include <cstddef>
@@ -376,6 +377,19 @@ public:
     void destroy(const char *name, std::string_view key = {})
     {
         detail::check(pmo_destroy(handle_, name, key.data(), key.size()));
+    }
+    // A transactional object, which begins with a T (pmo_attach_transactional).
+    template <class T> transactional<T> attach_transactional(const char *name, std::string_view key = {})
+    {
+        transactional<T> attached(detail::check(pmo_attach_transactional(handle_, name, key.data(), key.size())));
+        if (stat(name).size < sizeof(T))
+            throw failure(PMO_ERR_BAD_SIZE, "the object is smaller than the type that it is to begin with (use pmo_resize, or a smaller type)");
+        return attached;
+    }
+    // Gives an object that nobody has attached another durability (pmo_set_durability).
+    void set_durability(const char *name, pmo_durability durability, std::string_view key = {})
+    {
+        detail::check(pmo_set_durability(handle_, name, key.data(), key.size(), durability));
     }
     // Objects that nobody has attached.
     void resize(const char *name, std::uint64_t size, std::string_view key = {})

@@ -57,6 +57,17 @@ pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: usize, what: &str) -> 
     unsafe { array(start.cast(), len, what) }
 }
 
+/// Room of the caller's for bytes, of which there may be none, and which need no value before.
+///
+/// # Safety
+/// NULL, or `len` bytes that nobody else uses as long as the result is.
+pub(crate) unsafe fn room_for_bytes<'a>(start: *mut c_void, len: usize, what: &str) -> Result<&'a mut [u8]> {
+    // SAFETY: the caller's promise.
+    unsafe { bytes(start, len, what) }?;
+    // SAFETY: the caller's promise; they are there.
+    Ok(if len == 0 { &mut [] } else { unsafe { slice::from_raw_parts_mut(start.cast(), len) } })
+}
+
 /// Fills in the caller's struct.
 ///
 /// # Safety

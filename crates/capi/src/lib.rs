@@ -10,6 +10,7 @@
 
 mod args;
 mod audit;
+mod blocks;
 mod codes;
 mod copies;
 mod describe;
@@ -30,11 +31,14 @@ mod retention;
 mod roots;
 mod seal_keys;
 mod sealed;
+mod transactions;
 mod transfer;
 mod types;
 
 #[doc(hidden)]
 pub use audit::StrayPointer;
+#[doc(hidden)]
+pub use blocks::Runtime;
 pub use codes::CODES;
 #[doc(hidden)]
 pub use copies::{Collected, Difference, SnapshotOf};

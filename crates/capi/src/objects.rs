@@ -2,9 +2,11 @@
 
 use crate::args::{borrow, bytes, fill, flags, name, permission, text};
 use crate::audit::flagged;
+use crate::blocks::take_back;
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
 use crate::pool_options::tracking_number;
+use crate::transactions::{class, durability};
 use indelible::SealKey;
 use indelible::raw::{self, Audit};
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -39,7 +41,7 @@ pub struct Stat {
     pub state: u32,
     pub holder: u32,
     pub flags: u32,
-    pub reserved: u32,
+    pub durability: u32,
     pub own: u64,
 }
 
@@ -69,7 +71,7 @@ impl Stat {
             state: u32::from(stat.state.letter()),
             holder: stat.holder.unwrap_or(0),
             flags: set.iter().filter(|(_, is)| *is).fold(0, |all, (flag, _)| all | flag),
-            reserved: 0,
+            durability: durability(stat.class),
             own: stat.own,
         }
     }
@@ -98,7 +100,7 @@ pub struct CreateOptions {
     pub write_key: *const c_void,
     pub write_key_len: usize,
     pub flags: u32,
-    pub reserved: u32,
+    pub durability: u32,
 }
 
 impl CreateOptions {
@@ -107,9 +109,7 @@ impl CreateOptions {
     /// # Safety
     /// As the header has them.
     pub(crate) unsafe fn read(&self, known: c_uint) -> Result<indelible::CreateOptions> {
-        if self.reserved != 0 {
-            return Err(Failure::argument("the reserved field of the options is not 0"));
-        }
+        let durability = class(self.durability)?;
         flags(self.flags & !known, [])?;
         let has = |flag: c_uint| self.flags & flag != 0;
         // SAFETY: the caller's promise.
@@ -118,7 +118,7 @@ impl CreateOptions {
         let write_key = unsafe { bytes(self.write_key, self.write_key_len, "write key") }?;
         let with = indelible::CreateOptions::new(self.size).reach(self.reach);
         let with = with.read_key(read_key).write_key(write_key);
-        let with = with.position_independent(has(POSITION_INDEPENDENT));
+        let with = with.position_independent(has(POSITION_INDEPENDENT)).class(durability);
         Ok(with.read_only(has(READ_ONLY)).sparse(has(SPARSE)).volatile(has(VOLATILE)))
     }
 }
@@ -287,7 +287,10 @@ fn name_at(pool: &indelible::Pool, address: u64) -> Result<String> {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pmo_detach(object: *mut c_void) -> c_int {
-    status(|| Ok(raw::detach(object.cast())?))
+    status(|| {
+        take_back(object.addr())?;
+        Ok(raw::detach(object.cast())?)
+    })
 }
 
 /// # Safety

@@ -8,9 +8,7 @@ use crate::passphrase;
 use crate::signing::SignArgs;
 use clap::Args;
 use indelible::{ErrorKind, Keep, Object, Pool, ReadObject, SealKey};
-use std::error::Error;
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -224,9 +222,8 @@ impl Source {
             Source::PassphraseFile(path) => passphrase_file(&path),
             Source::Terminal => Ok(SealKey::passphrase(passphrase::ask(is_new)?)?),
             Source::Command(command) => Ok(SealKey::command(&command, PATIENCE)?),
-            Source::Credential(name) => {
-                SealKey::credential(&name).map_err(|error| unreadable("seal key", Path::new(&name), error))
-            }
+            Source::Credential(name) => SealKey::credential(&name)
+                .map_err(|error| Failure::key_file("seal key", Path::new(&name), error)),
             Source::Tpm(path) => Ok(SealKey::tpm(Some(&path))?),
         }
     }
@@ -234,20 +231,12 @@ impl Source {
 
 /// The key in a key file.
 pub fn key_file(path: &Path) -> Result<SealKey> {
-    SealKey::from_file(path).map_err(|error| unreadable("seal key", path, error))
+    SealKey::from_file(path).map_err(|error| Failure::key_file("seal key", path, error))
 }
 
 /// The passphrase in a file.
 pub fn passphrase_file(path: &Path) -> Result<SealKey> {
-    SealKey::passphrase_from_file(path).map_err(|error| unreadable("seal key", path, error))
-}
-
-/// A file that is not there, or not readable, is said as of any other file.
-pub fn unreadable(what: &str, path: &Path, error: indelible::Error) -> Failure {
-    match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
-        Some(system) => Failure::file(&format!("read the {what} from"), path, system),
-        None => error.into(),
-    }
+    SealKey::passphrase_from_file(path).map_err(|error| Failure::key_file("seal key", path, error))
 }
 
 /// Attaches an object for writing, by a seal key if one is given.

@@ -1,7 +1,6 @@
 //! Keys that sign sealed objects, and keys that verify, as the command line and the environment name them.
 
-use crate::failure::Result;
-use crate::sealing::unreadable;
+use crate::failure::{Failure, Result};
 use clap::Args;
 use indelible::{SealKey, SignKey, VerifyKey};
 use std::path::{Path, PathBuf};
@@ -42,7 +41,7 @@ impl SignArgs {
             Some(Source::Sign(path)) => Ok(key.signed_by(&sign_key(&path)?)?),
             Some(Source::Verify(path)) => {
                 let verify = VerifyKey::from_file(&path);
-                Ok(key.verified_by(verify.map_err(|error| unreadable("verify key", &path, error))?))
+                Ok(key.verified_by(verify.map_err(|error| Failure::key_file("verify key", &path, error))?))
             }
         }
     }
@@ -50,5 +49,5 @@ impl SignArgs {
 
 /// The sign key in a file.
 pub fn sign_key(path: &Path) -> Result<SignKey> {
-    SignKey::from_file(path).map_err(|error| unreadable("sign key", path, error))
+    SignKey::from_file(path).map_err(|error| Failure::key_file("sign key", path, error))
 }

@@ -150,14 +150,14 @@ fn containers_of_other_libraries_have_their_blocks_in_the_heap() {
         let place = heap.heap_ref().unwrap();
         let inside = |address: *const u8, heap: &Heap| {
             let offset = address.addr().wrapping_sub(heap.base().addr());
-            offset < heap.size() as usize
+            offset < heap.size()
         };
         let mut numbers = allocator_api2::vec::Vec::new_in(place);
         numbers.extend(0..100_000_u64);
         assert_eq!(numbers.iter().sum::<u64>(), 99_999 * 50_000);
         assert!(inside(numbers.as_ptr().cast(), &heap), "and the heap grew for it");
         let mut table = Table::with_hasher_in(Default::default(), place);
-        (0..5000_u64).for_each(|key| drop(table.insert(key, [key; 3])));
+        table.extend((0..5000_u64).map(|key| (key, [key; 3])));
         table.retain(|key, _| key % 3 == 0);
         table.shrink_to_fit();
         assert!((0..5000).all(|key| table.get(&key) == (key % 3 == 0).then_some(&[key; 3])));
@@ -165,6 +165,7 @@ fn containers_of_other_libraries_have_their_blocks_in_the_heap() {
         assert!(
             (&raw const *aligned).addr().is_multiple_of(64) && inside((&raw const *aligned).cast(), &heap)
         );
+        assert_eq!(aligned.0, [1; 64]);
         let nothing = allocator_api2::boxed::Box::new_in((), place);
         let full: Result<allocator_api2::vec::Vec<u8, _>, _> = {
             let mut much = allocator_api2::vec::Vec::new_in(place);

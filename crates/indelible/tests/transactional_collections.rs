@@ -426,3 +426,32 @@ fn pointer<T>(address: u64) -> indelible::TxPtr<T> {
     // SAFETY: a pointer of a heap is an integer, whose every value is one.
     unsafe { std::mem::transmute(address) }
 }
+
+/// A heap that is full in the midst of a change undoes the transaction, also if that goes on.
+#[test]
+fn a_collection_without_room_keeps_what_it_had() {
+    let heap = simulated().format().transactional_heap("h", 64 << 10).unwrap();
+    let map = heap.root_or_default::<TxHashMap<u64, [u64; 4]>>("map").unwrap();
+    let mut kept = 0;
+    let full = loop {
+        let inserted = heap.transaction(|tx| {
+            let _ = map.insert(tx, kept, [kept; 4]);
+            Ok::<_, Error>(())
+        });
+        match inserted {
+            Ok(()) => kept += 1,
+            Err(error) => break error,
+        }
+        assert!(kept < 10_000, "no error, and no room for so many");
+    };
+    assert_eq!(full.kind(), ErrorKind::HeapFull);
+    let found = heap.transaction(|tx| {
+        let all = (0..kept).map(|key| map.get(tx, key)).collect::<indelible::Result<Vec<_>>>()?;
+        Ok::<_, Error>((map.count(tx)?, all))
+    });
+    let (count, all) = found.unwrap();
+    assert_eq!(count, kept);
+    assert!((0..).zip(&all).all(|(key, value)| *value == Some([key; 4])), "a key was lost");
+    heap.transaction(|tx| map.clear(tx)).unwrap();
+    assert_eq!(blocks(&heap), 1);
+}

@@ -3,7 +3,7 @@
 use super::actions::Actions;
 use super::contention::Contention;
 use super::error::{BeginError, Conflict};
-use super::gate::{ForkedChild, Seat};
+use super::gate::{ForkedChild, KnownSeats, Seat};
 use super::memory::Memory;
 use super::mutant::Mutant;
 use super::sink::Sink;
@@ -50,6 +50,7 @@ pub(crate) struct Descriptor<M: Memory, S: Sink> {
     pub(crate) actions: Actions,
     pub(crate) contention: Contention,
     pub(crate) own: S::Own,
+    pub(crate) known: KnownSeats,
 }
 
 impl<M: Memory, S: Sink> Descriptor<M, S> {
@@ -68,6 +69,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
             actions: Actions::default(),
             contention: Contention::new(u64::from(number) + 1),
             own: S::Own::default(),
+            known: KnownSeats::default(),
         }
     }
 

@@ -67,6 +67,15 @@ pub(crate) struct Gate {
     taken: Mutex<bool>,
     given_back: Condvar,
     seats: Mutex<Seats>,
+    /// Counts the seats that were added.
+    added: AtomicU64,
+}
+
+/// The seats as a thread has last looked at the list of them.
+#[derive(Debug, Default)]
+pub(crate) struct KnownSeats {
+    seats: Vec<Arc<Seat>>,
+    added: u64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -80,6 +89,7 @@ impl Gate {
             taken: Mutex::new(false),
             given_back: Condvar::new(),
             seats: Mutex::new(Seats::default()),
+            added: AtomicU64::new(0),
         }
     }
 
@@ -95,6 +105,8 @@ impl Gate {
             seats.all.push(None);
         }
         seats.all[number] = Some(seat.clone());
+        // Before the seat says anything: who does not see the count took a number that its snapshot will have.
+        self.added.fetch_add(1, Ordering::SeqCst);
         (seat, u32::try_from(number).expect("fewer threads than numbers"))
     }
 
@@ -158,6 +170,17 @@ impl Gate {
     /// Waits until no transaction runs whose snapshot is before `sequence`.
     pub(crate) fn quiesce(&self, sequence: u64) {
         self.wait_for_all(|said| said == 0 || said > sequence);
+    }
+
+    /// As [`Gate::quiesce`], without a lock unless there are new seats. A seat that was vacated says nothing.
+    pub(crate) fn quiesce_known(&self, sequence: u64, known: &mut KnownSeats) {
+        let added = self.added.load(Ordering::SeqCst);
+        if added != known.added {
+            let seats = lock(&self.seats);
+            known.seats = seats.all.iter().flatten().cloned().collect();
+            known.added = added;
+        }
+        known.seats.iter().for_each(|seat| seat.wait(|said| said == 0 || said > sequence));
     }
 
     /// Waits until each seat has said something that is `done`. Seats are taken and vacated meanwhile, also by transactions

@@ -58,6 +58,6 @@ pub use mutant::Mutant;
 pub use sink::{Receipt, Sink, Volatile};
 pub use stm::Stm;
 pub use thread::{Alone, Thread};
-pub use transaction::{Transaction, TxWord};
+pub use transaction::{Checkpoint, Transaction, TxWord};
 pub use word::Number;
 pub use write_set::{Line, WriteSet};

@@ -93,6 +93,23 @@ impl<M: Memory, S: Sink> Thread<M, S> {
         self.descriptor.begin()
     }
 
+    /// As [`Thread::begin`] outside of a transaction, but for one that meets no other, and so is never run again.
+    ///
+    /// # Errors
+    ///
+    /// [`BeginError`].
+    pub fn begin_alone(&mut self) -> Result<(), BeginError> {
+        self.descriptor.contention.ask_alone();
+        let begun = self.descriptor.begin();
+        self.descriptor.contention.settle();
+        begun
+    }
+
+    /// As [`Stm::quiesce`], for a thread that does so after each commit: it takes no lock unless there are new threads. Not to be called in a transaction.
+    pub fn quiesce(&mut self, sequence: u64) {
+        self.descriptor.stm.gate.quiesce_known(sequence, &mut self.descriptor.known);
+    }
+
     /// The transaction that runs.
     ///
     /// No lifetime sees to it that the memory that it stores to stays until it ends: that is the promise of its unsafe functions; of

@@ -42,6 +42,10 @@ impl TxWord {
     }
 }
 
+/// The changes of a transaction until some moment: see [`Transaction::checkpoint`].
+#[derive(Clone, Debug, Default)]
+pub struct Checkpoint(Vec<(u64, [u64; 8])>);
+
 /// A running transaction of a thread.
 ///
 /// It shows memory as of one moment, with its own changes; others see these once it commits, and never
@@ -159,6 +163,20 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
     #[must_use]
     pub fn writes(&self) -> &WriteSet {
         &self.descriptor.writes
+    }
+
+    /// Its changes until now, to which [`Transaction::restore`] takes it back.
+    #[must_use]
+    pub fn checkpoint(&self) -> Checkpoint {
+        let lines = &self.descriptor.writes.lines;
+        Checkpoint(lines.iter().map(|line| (line.mask, line.words)).collect())
+    }
+
+    /// Undoes what it changed since a checkpoint of this run of it. It still owns these lines, and still relies on what it read since.
+    pub fn restore(&mut self, checkpoint: &Checkpoint) {
+        for (nth, line) in self.descriptor.writes.lines.iter_mut().enumerate() {
+            (line.mask, line.words) = checkpoint.0.get(nth).copied().unwrap_or_default();
+        }
     }
 
     /// The last commit that it may have seen.

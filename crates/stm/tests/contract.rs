@@ -11,6 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 type Done = Result<(), Abort<&'static str>>;
@@ -390,6 +391,57 @@ fn a_try_that_asks_for_it_is_alone() {
 
 #[test]
 fn quiescence_waits_for_older_snapshots_alone() {
+    quiescence(|stm| stm.quiesce(1));
+    quiescence(|stm| stm.thread().quiesce(1));
+}
+
+/// A thread that remembers who takes part waits for those who came later as well.
+#[test]
+fn a_thread_that_waited_before_waits_for_new_threads_too() {
+    let (stm, over, knows, begun) =
+        (&sound(Volatile), &AtomicBool::new(false), &Barrier::new(2), &Barrier::new(2));
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut waits = stm.thread();
+            waits.quiesce(1);
+            knows.wait();
+            begun.wait();
+            waits.quiesce(1);
+            assert!(over.load(Ordering::Relaxed), "it did not wait for a thread that it did not know");
+        });
+        knows.wait();
+        let mut newer = stm.thread();
+        newer.begin().unwrap();
+        begun.wait();
+        (0..1000).for_each(|_| std::thread::yield_now());
+        over.store(true, Ordering::Relaxed);
+        newer.abort(false);
+    });
+}
+
+/// A transaction goes back to what it had changed at some moment, as often as it likes.
+#[test]
+fn a_transaction_goes_back_to_a_checkpoint() {
+    let (Apart(first), Apart(second), stm) = &(Apart::default(), Apart::default(), sound(Volatile));
+    let mut thread = stm.thread();
+    let done = thread.atomically(|tx| -> Result<_, Abort<()>> {
+        tx.set(first, 1)?;
+        let checkpoint = tx.checkpoint();
+        for _ in 0..2 {
+            tx.set(first, 2)?;
+            tx.set(second, 2)?;
+            tx.restore(&checkpoint);
+            if (tx.get(first)?, tx.get(second)?) != (1, 0) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    });
+    assert!(done.unwrap().0);
+    assert_eq!((value(stm, first), value(stm, second)), (1, 0));
+}
+
+fn quiescence(quiesce: impl Fn(&std::sync::Arc<Stm>) + Copy + Send + Sync) {
     let (Apart(word), Apart(other), stm) = &(Apart::default(), Apart::default(), sound(Volatile));
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -399,7 +451,7 @@ fn quiescence_waits_for_older_snapshots_alone() {
             elsewhere(|| stm.thread().atomically(|tx| -> Done { Ok(tx.set(word, 1)?) }).unwrap());
             let over = &over;
             waiting = Some(scope.spawn(move || {
-                stm.quiesce(1);
+                quiesce(stm);
                 assert!(over.load(Ordering::Relaxed), "it did not wait for a transaction that began before");
             }));
             (0..100).for_each(|_| std::thread::yield_now());
@@ -407,7 +459,7 @@ fn quiescence_waits_for_older_snapshots_alone() {
             // It sees the commit from now on: nobody has to wait for it any more.
             tx.get(word)?;
             assert_eq!(tx.snapshot(), 1);
-            elsewhere(|| stm.quiesce(1));
+            elsewhere(|| quiesce(stm));
             Ok(())
         });
         assert!(done.is_ok());

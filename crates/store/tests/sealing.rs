@@ -332,7 +332,7 @@ fn every_bit_of_every_structure_is_covered() {
         for page in 0..4 {
             let (len, step) = if page == 0 { (1024, 1) } else { (4096, step) };
             for bit in (0..8 * len).step_by(step) {
-                let flip = 1 << (bit / 8 + bit) % 8;
+                let flip = 1 << ((bit / 8 + bit) % 8);
                 pages.bytes(page)[bit / 8] ^= flip;
                 assert!(pages.read().is_err(), "page {page}, byte {}, bits {flip:#x}", bit / 8);
                 pages.bytes(page)[bit / 8] ^= flip;

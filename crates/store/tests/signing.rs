@@ -24,7 +24,10 @@ fn contents(store: &Arc<Store>, name: &str, key: &SealKey) -> Result<Vec<u8>, Se
     let opened = reader.unlock(key).and_then(|unlocked| reader.unseal(&unlocked));
     let found = opened.map(|()| sealed::bytes(&reader.sealed_pages().unwrap()).unwrap());
     store.end_snapshot(reader).unwrap();
-    if found.is_err() { Err(seal_error(found)) } else { Ok(found.unwrap()) }
+    match found {
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(seal_error::<()>(Err(error))),
+    }
 }
 
 fn written(store: &Arc<Store>, name: &str, at: u64, bytes: &[u8]) {

@@ -19,6 +19,11 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
         "a linked structure: a thread's cache has lists of spans, and each span leads to the cache that owns it",
     ),
     (
+        "crates/tm/src",
+        &["actions", "allocations", "blocks", "entry", "exceptions", "fork", "objects", "words"],
+        "functions of a binary interface, each beside what it keeps in the thread that runs blocks, which has all of that",
+    ),
+    (
         "crates/python/src",
         &["object", "pool"],
         "classes of Python, each with all its methods in one block: a pool attaches objects, an object has its pool",

@@ -1,6 +1,8 @@
 //! C programs.
 
-use super::ground::{C, Compiler, dies, folder, have, installed, program, succeed, text};
+use super::ground::{C, Compiler, dies, disk, folder, have, installed, program, succeed, text};
+use super::kill::kill;
+use indelible_testing::{Seeded, not_tested};
 use std::path::Path;
 use std::process::Command;
 
@@ -27,6 +29,98 @@ fn bad_input_is_an_error_and_changes_nothing() {
     assert_eq!(succeed(&mut run(&binary, &pool)), "done\n");
     for fault in ["use after detach", "store while reading"] {
         assert_eq!(dies(run(&binary, &pool).arg(fault)), 11, "{fault}");
+    }
+}
+
+#[test]
+fn s1_03_transactions_in_c_are_whole_and_refuse_what_they_cannot_do() {
+    const OPTIMIZED: Compiler = Compiler {
+        command: "cc",
+        flags: &["-std=c99", "-O2", "-Wall", "-Wextra", "-Wshadow", "-Wpedantic", "-Werror", "-pthread"],
+    };
+    for compiler in [C, OPTIMIZED] {
+        let folder = folder();
+        let binary = folder.path().join("transactions");
+        compiler.build(&program("transactions.c"), &binary);
+        let pool = folder.path().join("pool.pmo");
+        assert_eq!(succeed(&mut run(&binary, &pool)), "done\n");
+        for fault in ["store outside", "load outside", "store inside"] {
+            assert_eq!(dies(run(&binary, &pool).arg(fault)), 11, "{fault}");
+        }
+    }
+}
+
+#[test]
+fn s1_03_transactions_in_c_survive_sigkill() {
+    let folder = disk();
+    let binary = folder.path().join("transactions");
+    C.build(&program("transactions.c"), &binary);
+    killed_transfers_are_whole(&binary, &folder.path().join("pool.pmo"));
+}
+
+/// All transfers that were said are there, and at most one more.
+fn killed_transfers_are_whole(binary: &Path, pool: &Path) {
+    let mut rng = Seeded::new(fastrand::u64(..));
+    println!("INDELIBLE_SEED={}", rng.seed());
+    let (mut before, mut killed) = (0, 0);
+    for _ in 0..15 {
+        let (said, was_killed) = kill(run(binary, pool).arg("die"), rng.usize(1..40), rng.u32(0..20_000));
+        killed += usize::from(was_killed);
+        let looked = succeed(run(binary, pool).arg("look"));
+        let there: usize = looked.trim().parse().unwrap();
+        // The one that was under way may be there as well.
+        assert!([0, 1].contains(&(there - before - said.len())), "{before}, {}, {there}", said.len());
+        before = there;
+    }
+    assert_eq!(killed, 15);
+}
+
+/// GCC with libpmo-tm.
+const BLOCKS: Compiler = Compiler {
+    command: "gcc",
+    flags: &[
+        "-O2",
+        "-fgnu-tm",
+        "-fno-tree-loop-distribute-patterns",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-pthread",
+        "-lpmo-tm",
+    ],
+};
+
+/// Whether GCC compiles blocks; says so if not.
+fn compiles_blocks(folder: &Path) -> bool {
+    let code = "int a; int main(void) { __transaction_atomic { a++; } return a - 1; }\n";
+    let there = have("gcc") && BLOCKS.refuses(code, folder).is_none();
+    if !there {
+        not_tested("persistent objects in blocks: there is no GCC with -fgnu-tm and libitm");
+    }
+    there
+}
+
+#[test]
+fn s1_03_blocks_that_gcc_compiles_are_durable_when_they_end() {
+    let folder = folder();
+    if !compiles_blocks(folder.path()) {
+        return;
+    }
+    let (binary, pool) = (folder.path().join("blocks"), folder.path().join("pool.pmo"));
+    BLOCKS.build(&program("blocks.c"), &binary);
+    assert_eq!(succeed(&mut run(&binary, &pool)), "done\n");
+    for (fault, signal) in [("store outside", 11), ("irrevocable", 11), ("two pools", 6)] {
+        assert_eq!(dies(run(&binary, &pool).arg(fault)), signal, "{fault}");
+    }
+}
+
+#[test]
+fn s1_03_blocks_that_gcc_compiles_survive_sigkill() {
+    let folder = disk();
+    if compiles_blocks(folder.path()) {
+        let binary = folder.path().join("blocks");
+        BLOCKS.build(&program("blocks.c"), &binary);
+        killed_transfers_are_whole(&binary, &folder.path().join("pool.pmo"));
     }
 }
 

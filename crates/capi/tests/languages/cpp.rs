@@ -16,6 +16,17 @@ fn run(program: &Path, pool: &Path, arguments: &[&str]) -> Command {
 }
 
 #[test]
+fn s1_03_transactions_in_cpp_are_whole_and_exceptions_undo_them() {
+    if !have("c++") {
+        return;
+    }
+    let folder = folder();
+    let binary = folder.path().join("transactions");
+    CPP.build(&program("transactions.cpp"), &binary);
+    assert_eq!(succeed(&mut run(&binary, &folder.path().join("pool.pmo"), &[])), "done\n");
+}
+
+#[test]
 fn containers_nested_in_each_other_survive_sigkill_in_memory() {
     containers(folder());
 }

@@ -108,6 +108,7 @@ fn rust(c: &str) -> String {
         "char" => "c_char",
         "pmo_pool" => "pmo_pool",
         "pmo_seal_key" => "pmo_seal_key",
+        "pmo_tx" => "pmo_tx",
         "struct pmo_key_slot" => "KeySlot",
         "struct pmo_anchor" => "AnchorOptions",
         "struct pmo_pool_info" => "PoolInfo",
@@ -126,6 +127,7 @@ fn rust(c: &str) -> String {
         "struct pmo_collected" => "Collected",
         "struct pmo_difference" => "Difference",
         "struct pmo_tie" => "Tie",
+        "struct pmo_tm_runtime" => "Runtime",
         "int" => "c_int",
         other => panic!("no word for {other:?} *"),
     };
@@ -219,11 +221,11 @@ fn structs_have_the_same_layout_on_both_sides() {
         "pmo_pool_options" PoolWith { "flags" flags, "medium" medium, "tracking" tracking, "reserved" reserved,
             "window_start" window_start, "window_len" window_len, "ahead_limit" ahead_limit, "label" label }
         "pmo_stat" Stat { "name" name, "id" id, "size" size, "address" address, "reach" reach, "psyncs" psyncs,
-            "created" created, "state" state, "holder" holder, "flags" flags, "reserved" reserved,
+            "created" created, "state" state, "holder" holder, "flags" flags, "durability" durability,
             "own" own }
         "pmo_create_options" CreateOptions { "size" size, "reach" reach, "read_key" read_key,
             "read_key_len" read_key_len, "write_key" write_key, "write_key_len" write_key_len, "flags" flags,
-            "reserved" reserved }
+            "durability" durability }
         "pmo_object" ObjectInfo { "base" base, "size" size, "psyncs" psyncs, "recovered_bytes" recovered_bytes,
             "writable" writable, "tracking" tracking, "name" name }
         "pmo_snapshot" SnapshotOf { "name" name, "snapshot" snapshot }

@@ -60,8 +60,8 @@ static void arguments(pmo_pool *pool)
     FAILS(pmo_create(pool, "a", UINT64_MAX) == -1, PMO_ERR_BAD_SIZE, "");
     FAILS(pmo_create(pool, "a", 1 << 30) == -1, PMO_ERR_NO_ROOM, "");
     FAILS(pmo_create_with(pool, "a", NULL) == -1, PMO_ERR_ARGUMENT, "NULL");
-    struct pmo_create_options odd = {.size = 1, .reserved = 1};
-    FAILS(pmo_create_with(pool, "a", &odd) == -1, PMO_ERR_ARGUMENT, "reserved");
+    struct pmo_create_options odd = {.size = 1, .durability = 99};
+    FAILS(pmo_create_with(pool, "a", &odd) == -1, PMO_ERR_ARGUMENT, "durability 99");
     struct pmo_create_options keyless = {.size = 1, .read_key_len = 3};
     FAILS(pmo_create_with(pool, "a", &keyless) == -1, PMO_ERR_ARGUMENT, "read key is NULL");
     FAILS(pmo_stat(pool, "a", NULL) == -1, PMO_ERR_NOT_FOUND, "\"a\"");

@@ -13,6 +13,10 @@ pub(crate) enum TransactionError {
     Elsewhere,
     #[error("a transaction needs an object at least")]
     NoObject,
+    #[error("compiled blocks, or functions, have objects of the pool, and both cannot")]
+    OtherUsers,
+    #[error("no transaction runs on this thread")]
+    None,
     #[error("it lies in no heap of the transaction")]
     NoHeap,
     #[error("{0:#x} leads to no heap of the transaction")]
@@ -24,10 +28,12 @@ impl TransactionError {
         match self {
             TransactionError::Conflict => ErrorKind::Conflict,
             TransactionError::Inside => ErrorKind::InTransaction,
+            TransactionError::OtherUsers => ErrorKind::Held,
             TransactionError::Elsewhere
             | TransactionError::NoObject
             | TransactionError::NoHeap
-            | TransactionError::NoBlock(_) => ErrorKind::NotAttached,
+            | TransactionError::NoBlock(_)
+            | TransactionError::None => ErrorKind::NotAttached,
         }
     }
 
@@ -47,6 +53,10 @@ impl TransactionError {
                 "name the heap when the transaction begins, and do not follow null"
             }
             TransactionError::NoObject => "name the objects that it uses",
+            TransactionError::OtherUsers => {
+                "detach them first: a process uses the transactional objects of a pool in one of the two ways"
+            }
+            TransactionError::None => "begin one, and use it on the thread that began it until it has ended",
         }
     }
 }

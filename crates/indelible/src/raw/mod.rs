@@ -3,6 +3,7 @@
 //! An attached object is known by its first byte, to every thread of the process. The
 //! caller keeps the rules that [`Object`](crate::Object) and [`Heap`](crate::Heap) have the compiler keep.
 
+pub mod blocks;
 mod extensions;
 mod far;
 mod heap;
@@ -11,6 +12,7 @@ mod psync;
 mod registry;
 mod retention;
 mod stray;
+pub mod transactions;
 
 pub use crate::heap::stray::{Audit, Outside, StrayPointer};
 pub use extensions::{ExtensionOf, copy_extended, extend, extension, free_extended, initial_values};

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::registry::find;
+use super::transactions;
 use crate::dirty::Unknown;
 use crate::error::{Cause, Result};
 use crate::heap::Quiet;
@@ -45,7 +46,10 @@ pub fn prefault(address: *const u8, len: usize) -> Result<usize> {
 /// # Safety
 /// No thread stores to the object until this returns.
 pub unsafe fn psync(address: *const u8) -> Result<()> {
-    let found = find("psync", address.addr())?;
+    let found = match find("psync", address.addr()) {
+        Err(error) => return transactions::psync(address.addr()).unwrap_or(Err(error)),
+        Ok(found) => found,
+    };
     found.audited("psync")?;
     let Some(mut core) = found.core() else { return Ok(()) };
     core.psync().map_err(|cause| found.error("psync", cause))

@@ -11,7 +11,7 @@
 
 #![allow(unsafe_code)]
 
-use super::{Audit, Permission};
+use super::{Audit, Permission, transactions};
 use crate::error::{Cause, Error, Limit, Result};
 use crate::heap::{Extent, Growable, RawHeap};
 use crate::object::{Addresses, Core, Follows, Opener, ReadCore, attach_core, attach_reader, prefault};
@@ -327,7 +327,11 @@ pub fn detach(address: *const u8) -> Result<()> {
             return Ok(());
         }
         Some(_) => {}
-        None => return Err(Error::new("detach", Cause::NotAttached(key))),
+        None => {
+            drop(all);
+            let missing = || Err(Error::new("detach", Cause::NotAttached(key)));
+            return transactions::detach(key).unwrap_or_else(missing);
+        }
     }
     let Some(Slot { attachment, .. }) = all.remove(&key) else { return Ok(()) };
     drop(all);

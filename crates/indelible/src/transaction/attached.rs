@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use super::space::{Space, View};
+use super::space::{Space, Users, View};
 use crate::dirty::Rung;
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::mapping::Mapping;
@@ -40,7 +40,14 @@ struct Memory {
 }
 
 impl Attached {
-    pub(super) fn new(pool: &Arc<Inner>, name: &str, key: &[u8], needed: usize) -> Result<Attached, Cause> {
+    /// See [`Pool::attach_transactional`](crate::Pool::attach_transactional); the object has `needed` bytes at least.
+    pub(crate) fn new(
+        pool: &Arc<Inner>,
+        name: &str,
+        key: &[u8],
+        needed: usize,
+        users: Users,
+    ) -> Result<Attached, Cause> {
         if inside_transaction() {
             return Err(TransactionError::Inside.into());
         }
@@ -59,6 +66,7 @@ impl Attached {
             Shadow::attach(Params { addr: None, rung: Some(Rung::Explicit), pending: false, ..params })?;
         let base = view.base().as_ptr().cast_const();
         let space = Space::of(pool)?;
+        space.claim(users)?;
         space.commits().join(writer)?;
         space.add(View { base: base.expose_provenance(), len, object: slot });
         let memory = Some(Memory { _view: view, _closed: closed });
@@ -71,30 +79,47 @@ impl Attached {
         self.base
     }
 
-    /// The object's own address.
-    pub(super) fn address(&self) -> usize {
-        self.address
-    }
-
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
     /// In bytes.
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.len
+    }
+
+    /// Offset of the object's entry.
+    pub(super) fn slot(&self) -> u64 {
+        self.slot
+    }
+
+    /// The object's own address.
+    pub(crate) fn own(&self) -> usize {
+        self.address
+    }
+
+    /// Where bytes are for transactions, given by the object's own addresses. `None`: not all of them are in the object.
+    #[inline]
+    pub(crate) fn place(&self, address: usize, len: usize) -> Option<usize> {
+        let offset = address.wrapping_sub(self.address);
+        let inside = offset < self.len && len <= self.len - offset;
+        inside.then(|| self.base.expose_provenance() + offset)
     }
 
     pub(super) fn range(&self) -> Range<usize> {
         self.base.addr()..self.base.addr() + self.len
     }
 
-    pub(super) fn error(&self, operation: &'static str, cause: impl Into<Cause>) -> Error {
+    pub(crate) fn error(&self, operation: &'static str, cause: impl Into<Cause>) -> Error {
         Error::new(operation, cause).pool(&self.pool.path).object(&self.name)
     }
 
+    pub(crate) fn is_for(&self, users: Users) -> bool {
+        self.space.claim(users).is_ok()
+    }
+
     /// Waits until everything is durable that was committed in the pool.
-    pub(super) fn psync(&self) -> Result<()> {
+    pub(crate) fn psync(&self) -> Result<()> {
         let result = self.pool.alive().and_then(|()| match inside_transaction() {
             true => Err(TransactionError::Inside.into()),
             false => Ok(self.space.commits().flush()?),
@@ -103,7 +128,7 @@ impl Attached {
     }
 
     /// Detaches.
-    pub(super) fn end(&mut self) -> Result<(), Cause> {
+    pub(crate) fn end(&mut self) -> Result<(), Cause> {
         let Some(memory) = self.memory.take() else { return Ok(()) };
         if let Err(forked) = self.pool.alive() {
             // Locks in there may be those of threads that the child does not have.

@@ -6,6 +6,7 @@ use super::attached::Attached;
 use super::home::{Home, Transactional, placed_in_block, private};
 use super::pointer::TxPtr;
 use super::run::{Tx, alone, transaction};
+use super::space::Users;
 use crate::error::{Cause, Error, ErrorKind, HeapError, Result};
 use crate::heap::{Extent, HeapFinding, HeapOptions, HeapStats, RawHeap, TypeInfo};
 use crate::plain::Plain;
@@ -34,7 +35,7 @@ impl Pool {
     pub fn transactional_heap(&self, name: &str, size: u64) -> Result<TxHeap> {
         let attach = || {
             let inner = self.inner();
-            let result = inner.alive().and_then(|()| Attached::new(inner, name, b"", 0));
+            let result = inner.alive().and_then(|()| Attached::new(inner, name, b"", 0, Users::Functions));
             self.about("attach", name, result)
         };
         let attached = match attach() {

@@ -43,7 +43,7 @@ pub(super) const fn placed_in_block<T: Plain>() {
 
 impl Home {
     pub(super) fn new(attached: Attached) -> Home {
-        let words = WordHeap::new(attached.address(), attached.size());
+        let words = WordHeap::new(attached.own(), attached.size());
         Home { attached, words }
     }
 
@@ -51,7 +51,7 @@ impl Home {
     #[inline]
     pub(super) fn value<T: Plain>(&self, pointer: TxPtr<T>) -> Result<&T> {
         const { placed_in_block::<T>() };
-        let offset = pointer.address().wrapping_sub(self.attached.address() as u64);
+        let offset = pointer.address().wrapping_sub(self.attached.own() as u64);
         let last = self.attached.size().checked_sub(size_of::<T>());
         let fits = last.is_some_and(|last| offset <= last as u64);
         if !fits || !offset.is_multiple_of(align_of::<T>() as u64) {

@@ -16,18 +16,24 @@
 //!    whatever a block is used for next, they are values, and no byte is accessed but by transactions.
 
 mod attached;
+mod blocks;
 mod cell;
 mod heap;
 mod home;
 mod object;
+mod open;
 mod pointer;
 mod run;
 mod space;
 mod words;
 
+pub(crate) use attached::Attached;
+pub(crate) use blocks::{BlockLine, shortage as shortage_of, tell as tell_of};
 pub use cell::TxCell;
 pub use heap::TxHeap;
 pub use home::Transactional;
 pub use object::TxObject;
+pub(crate) use open::OpenTx;
 pub use pointer::TxPtr;
 pub use run::{Tx, transaction};
+pub(crate) use space::Users;

@@ -5,6 +5,7 @@
 use super::attached::Attached;
 use super::home::{Transactional, private};
 use super::run::{Tx, transaction};
+use super::space::Users;
 use crate::error::{Error, Result};
 use crate::plain::{Plain, placed};
 use crate::pool::Pool;
@@ -96,7 +97,8 @@ impl Pool {
             assert!(!T::ATOMICS, "atomics change without a transaction: use TxCell");
         };
         let inner = self.inner();
-        let result = inner.alive().and_then(|()| Attached::new(inner, name, key, size_of::<T>()));
+        let result =
+            inner.alive().and_then(|()| Attached::new(inner, name, key, size_of::<T>(), Users::Functions));
         Ok(TxObject { attached: self.about("attach", name, result)?, root: PhantomData })
     }
 }

@@ -32,6 +32,8 @@ pub struct Tx<'t> {
     pub(super) generation: u32,
     /// It has met another one: whatever the closure returns, it is run again.
     pub(super) conflicted: bool,
+    /// A collection could not end a change: whatever the closure returns, it is undone.
+    pub(super) failed: Option<Error>,
 }
 
 /// Runs `body` as a transaction on these objects of one pool: all that it changes becomes durable as one step, before this returns, or nothing does.
@@ -105,7 +107,7 @@ fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<&'o Attached> {
     Ok(first)
 }
 
-fn check(first: &Attached) -> Result<(), Cause> {
+pub(super) fn check(first: &Attached) -> Result<(), Cause> {
     first.pool.alive()?;
     Ok(first.space.commits().check()?)
 }
@@ -153,7 +155,7 @@ fn attempt<R, E: From<Error>>(
     let inside = Inside::begin();
     let Some(running) = ends.thread.running() else { return Attempt::Again };
     let generation = fork::generation();
-    let mut tx = Tx { running, objects, range: first.range(), generation, conflicted: false };
+    let mut tx = Tx { running, objects, range: first.range(), generation, conflicted: false, failed: None };
     let result = body(&mut tx);
     if tx.conflicted {
         ends.again = Some(true);
@@ -163,6 +165,9 @@ fn attempt<R, E: From<Error>>(
         Ok(value) => value,
         Err(error) => return Attempt::Failed(error),
     };
+    if let Some(error) = tx.failed.take() {
+        return Attempt::Failed(error.into());
+    }
     let shortage = first.space.shortage(tx.running.writes());
     if fork::is_stale(generation) {
         return failed(Cause::Forked);
@@ -208,13 +213,13 @@ thread_local! {
 }
 
 /// The thread's part, which is put back when this is dropped: a transaction that begins meanwhile, when one is committed, has its own.
-struct Member {
+pub(super) struct Member {
     space: Weak<Space>,
-    thread: Option<Thread>,
+    pub(super) thread: Option<Thread>,
 }
 
 impl Member {
-    fn of(space: &Arc<Space>) -> Member {
+    pub(super) fn of(space: &Arc<Space>) -> Member {
         let weak = Arc::downgrade(space);
         let kept = THREADS.try_with(|threads| {
             let mut threads = threads.borrow_mut();

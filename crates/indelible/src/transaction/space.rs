@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::error::Cause;
+use crate::error::{Cause, TransactionError};
 use crate::pool::Inner;
 use indelible_stm::{Direct, Line, Receipt, Sink, Stm, WriteSet};
 use indelible_store::Mutant;
@@ -11,11 +11,24 @@ use indelible_store::format::LINE;
 use indelible_store::store::{ChangedLine, Commits};
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// See the module. The pool has it as long as an object is attached: who attaches after all were detached begins anew, also after a failure.
 pub(super) struct Space {
+    /// The kind of users that has these transactions: there is one memory of words for all that share data.
+    users: OnceLock<Users>,
+    /// The last number of a block's commit.
+    numbers: AtomicU64,
     pub(super) stm: Arc<Stm<Direct, Durable>>,
+}
+
+/// Those who run transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Users {
+    /// Closures and functions, by this crate.
+    Functions,
+    /// Blocks that a compiler made, by a library of their own.
+    Blocks,
 }
 
 impl Space {
@@ -27,10 +40,30 @@ impl Space {
         {
             return Ok(space);
         }
-        let space = Arc::new(Space { stm: Stm::new(Direct, Durable::default()) });
+        let space = Arc::new(Space {
+            users: OnceLock::new(),
+            numbers: AtomicU64::new(0),
+            stm: Stm::new(Direct, Durable::default()),
+        });
         let erased: Arc<dyn Any + Send + Sync> = space.clone();
         *place = Some(Arc::downgrade(&erased));
         Ok(space)
+    }
+
+    /// Whether these users may have the pool's objects: only one kind at a time may.
+    pub(super) fn claim(&self, users: Users) -> Result<(), Cause> {
+        if *self.users.get_or_init(|| users) == users {
+            Ok(())
+        } else {
+            Err(TransactionError::OtherUsers.into())
+        }
+    }
+
+    /// Tells of the commit of a block that a compiler made, whose lines nobody else can change meanwhile: of two that have a line in common, the first is told, and
+    /// stored, first.
+    pub(super) fn tell(&self, lines: Vec<ChangedLine>) -> Result<(), StoreError> {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
+        self.commits().tell(number, lines).inspect_err(|_| self.commits().skip(number))
     }
 
     pub(super) fn commits(&self) -> &Commits {

@@ -182,13 +182,23 @@ impl<'t> Tx<'t> {
     /// As [`alloc`](Tx::alloc), in the heap that a cell lies in.
     pub(crate) fn alloc_beside<C, T: Plain>(&mut self, cell: &C, value: T) -> Result<TxPtr<T>> {
         let home = self.home_around(cell)?;
-        self.alloc_cells(home, 1, |words, offset| words.store_value(offset, &value))
+        let allocated = self.alloc_cells(home, 1, |words, offset| words.store_value(offset, &value));
+        self.whole(allocated)
+    }
+
+    /// Undoes the transaction at its end if a collection cannot go on with a change, of which it may have made a part.
+    fn whole<T>(&mut self, done: Result<T>) -> Result<T> {
+        if let Err(error) = &done {
+            self.failed.get_or_insert_with(|| error.clone());
+        }
+        done
     }
 
     /// A block for `count` values, whose bytes may be anything, in the heap that a cell lies in.
     pub(crate) fn alloc_many_beside<C, T: Plain>(&mut self, cell: &C, count: usize) -> Result<TxPtr<T>> {
         let home = self.home_around(cell)?;
-        self.alloc_cells(home, count, |_, _| Ok(()))
+        let allocated = self.alloc_cells(home, count, |_, _| Ok(()));
+        self.whole(allocated)
     }
 
     /// How many blocks the heap that a cell lies in can have at most.

@@ -54,8 +54,11 @@ struct Found<'t, K, V> {
     path: Vec<&'t TxCell<u64>>,
     /// The cell that leads to it: the last of the path, or the link of the key of the same hash before it.
     link: &'t TxCell<u64>,
-    leaf: Option<(TxPtr<Leaf<K, V>>, &'t Leaf<K, V>)>,
+    leaf: Option<At<'t, K, V>>,
 }
+
+/// A key, and where it is.
+type At<'t, K, V> = (TxPtr<Leaf<K, V>>, &'t Leaf<K, V>);
 
 impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
     /// Whether there is no key.
@@ -144,25 +147,10 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         let mut next = 0;
         if there != 0 {
             let other = tx.read(&tx.at(TxPtr::<Leaf<K, V>>::new(there))?.hash)?;
-            let mut level = found.path.len() as u64;
-            while other != hash {
-                // Branches until the two part.
-                if level == LEVELS {
-                    return Err(damaged("a key lies where its hash does not lead"));
-                }
-                let branch = tx.alloc_beside(self, Branch::bare())?;
-                tx.write(last, branch.address() | BRANCH)?;
-                let branch = tx.at(branch)?;
-                last = way(branch, hash, level);
-                let others = way(branch, other, level);
-                if !std::ptr::eq(last, others) {
-                    tx.write(others, there)?;
-                    break;
-                }
-                level += 1;
-            }
             if other == hash {
                 next = there;
+            } else {
+                last = self.part(tx, (last, there), found.path.len() as u64, [hash, other])?;
             }
         }
         let leaf = Leaf {
@@ -174,6 +162,28 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         let leaf = tx.alloc_beside(self, leaf)?;
         tx.write(last, leaf.address())?;
         Ok(None)
+    }
+
+    /// Puts branches before the key that a way leads to, until the way of a hash parts from that of its own: the former.
+    fn part<'t>(
+        &self,
+        tx: &mut Tx<'t>,
+        (mut last, there): (&'t TxCell<u64>, u64),
+        level: u64,
+        [hash, other]: [u64; 2],
+    ) -> Result<&'t TxCell<u64>> {
+        for level in level..LEVELS {
+            let branch = tx.alloc_beside(self, Branch::bare())?;
+            tx.write(last, branch.address() | BRANCH)?;
+            let branch = tx.at(branch)?;
+            let others = way(branch, other, level);
+            last = way(branch, hash, level);
+            if !std::ptr::eq(last, others) {
+                tx.write(others, there)?;
+                return Ok(last);
+            }
+        }
+        Err(damaged("a key lies where its hash does not lead"))
     }
 
     /// Takes a key out. Returns its value.

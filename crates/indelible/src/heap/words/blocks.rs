@@ -7,12 +7,11 @@ use crate::error::Cause;
 use crate::heap::class::{SMALL_MAX, aligned_class, fewest_pages, size_of_class, span_pages};
 use crate::heap::directory::Directory;
 use crate::heap::error::{HeapError, Result};
-use crate::heap::layout::{CHUNK_PAGES, Entry, Kind, PAGE, SpanHeader, allocation};
+use crate::heap::layout::{CHUNK_PAGES, Entry, Kind, PAGE, allocation};
 use crate::heap::pages::{Found, Hints, Pages, find, full};
 use crate::heap::span::Span;
 use crate::heap::window::Window;
 use indelible_store::Mutant;
-use std::mem::offset_of;
 
 /// Chunks looked through for spans of earlier attachments before a new span is made.
 const LOOK: usize = 2;
@@ -162,7 +161,8 @@ impl WordHeap {
             }
         }
         for page in &empty {
-            words.store(page * PAGE + offset_of!(SpanHeader, magic) as u64 & !7, 0)?;
+            // Its magic and class.
+            words.store(page * PAGE, 0)?;
             self.free_pages(words, *page, Kind::Span)?;
         }
         Ok(!empty.is_empty())

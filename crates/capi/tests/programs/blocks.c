@@ -1,0 +1,221 @@
+/* Persistent objects in blocks that GCC compiles: blocks.c POOL; blocks.c POOL FAULT, which dies; blocks.c POOL die, which is killed; blocks.c POOL look. */
+#include "check.h"
+#include <pmo/blocks.h>
+#include <pmo/transaction.h>
+#include <pthread.h>
+
+enum { ACCOUNTS = 32, SUM = ACCOUNTS * 100, LARGE = 6 << 20 };
+
+struct node {
+    struct node *next;
+    short value;
+    char text[13];
+};
+
+struct bank {
+    long accounts[ACCOUNTS];
+    unsigned long transfers;
+    struct node *first;
+    struct node nodes[100];
+    long used;
+};
+
+static struct bank *bank, *branch;
+static long transfers_here;
+
+static void *attached(pmo_pool *pool, const char *name, uint64_t size)
+{
+    struct pmo_create_options options = {.size = size, .durability = PMO_DURABILITY_TRANSACTIONAL};
+    CHECK(pmo_create_with(pool, name, &options) == 0 || pmo_errno() == PMO_ERR_EXISTS);
+    void *object = pmo_attach_tm(pool, name, NULL, 0);
+    CHECK(object);
+    return object;
+}
+
+static void fill(void)
+{
+    __transaction_atomic
+    {
+        for (int i = 0; i < ACCOUNTS; i++) {
+            bank->accounts[i] = 100;
+            branch->accounts[i] = 0;
+        }
+    }
+}
+
+static int transfer(int from, int to, long amount)
+{
+    int done = 0;
+    __transaction_atomic
+    {
+        bank->accounts[from] -= amount;
+        branch->accounts[to] += amount;
+        bank->transfers++;
+        branch->transfers++;
+        transfers_here++;
+        if (bank->accounts[from] < 0)
+            __transaction_cancel;
+        done = 1;
+    }
+    return done;
+}
+
+static unsigned long whole(void)
+{
+    long sum = 0;
+    unsigned long transfers = 0, others = 0;
+    __transaction_atomic
+    {
+        sum = 0;
+        for (int i = 0; i < ACCOUNTS; i++)
+            sum += bank->accounts[i] + branch->accounts[i];
+        transfers = bank->transfers;
+        others = branch->transfers;
+    }
+    CHECK(sum == SUM && transfers == others);
+    return transfers;
+}
+
+__attribute__((transaction_safe, noinline)) static void push(short value, const char *text)
+{
+    struct node *node = &bank->nodes[bank->used++];
+    node->value = value;
+    for (int i = 0; i < 12 && text[i]; i++)
+        node->text[i] = text[i];
+    node->next = bank->first;
+    bank->first = node;
+}
+
+static void list(void)
+{
+    __transaction_atomic
+    {
+        push(1, "one");
+        push(2, "two");
+        __transaction_atomic
+        {
+            push(3, "three");
+            if (bank->used == 3)
+                __transaction_cancel;
+        }
+    }
+    struct node copy;
+    long count = 0, sum = 0;
+    __transaction_atomic
+    {
+        count = sum = 0;
+        for (struct node *at = bank->first; at != NULL; at = at->next) {
+            count++;
+            sum += at->value;
+        }
+        copy = *bank->first;
+    }
+    CHECK(count == 2 && sum == 3 && !strcmp(copy.text, "two"));
+}
+
+static void *transfers(void *context)
+{
+    unsigned seed = 7 + (unsigned)(uintptr_t)context;
+    for (int i = 0; i < 200; i++) {
+        seed = seed * 1103515245 + 12345;
+        transfer(seed >> 10 & 31, seed >> 16 & 31, seed >> 21 & 3);
+        if (i % 50 == 0)
+            whole();
+    }
+    return NULL;
+}
+
+static void refusals(pmo_pool *pool)
+{
+    void *const one[] = {bank};
+    FAILS(!pmo_tx_begin(one, 1), PMO_ERR_HELD, "detach them first");
+    struct pmo_create_options options = {.size = 4096, .durability = PMO_DURABILITY_TRANSACTIONAL};
+    CHECK(pmo_create_with(pool, "other", &options) == 0 && pmo_create(pool, "plain", 4096) == 0);
+    FAILS(!pmo_attach_transactional(pool, "other", NULL, 0), PMO_ERR_HELD, "detach them first");
+    FAILS(!pmo_attach_tm(pool, "plain", NULL, 0), PMO_ERR_CLASS_MISMATCH, "psync");
+    FAILS(!pmo_attach_for_blocks(pool, "other", NULL, 0, NULL), PMO_ERR_ARGUMENT, "run-time library");
+    FAILS(!pmo_attach_tm(pool, "nothing", NULL, 0), PMO_ERR_NOT_FOUND, "nothing");
+    __transaction_relaxed
+    {
+        FAILS(pmo_detach(bank) == -1, PMO_ERR_ARGUMENT, "a block runs on this thread");
+        FAILS(!pmo_attach_tm(pool, "other", NULL, 0), PMO_ERR_ARGUMENT, "a block runs on this thread");
+    }
+}
+
+/* It changes more than the log has room for at first. */
+static void large(pmo_pool *pool)
+{
+    char *object = attached(pool, "large", LARGE);
+    __transaction_atomic
+    {
+        memset(object, 0x5A, LARGE);
+    }
+    CHECK(pmo_detach(object) == 0);
+    object = attached(pool, "large", LARGE);
+    int right = 0;
+    __transaction_atomic
+    {
+        right = object[0] == 0x5A && object[LARGE - 1] == 0x5A && object[LARGE / 2] == 0x5A;
+    }
+    CHECK(right && pmo_detach(object) == 0);
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc >= 2);
+    pmo_pool *pool = pmo_open_or_format(argv[1], 128 << 20, 0);
+    CHECK(pool);
+    bank = attached(pool, "bank", 8192), branch = attached(pool, "branch", 8192);
+    if (argc > 2 && !strcmp(argv[2], "store outside"))
+        bank->accounts[0] = 1;
+    if (argc > 2 && !strcmp(argv[2], "irrevocable")) {
+        __transaction_relaxed
+        {
+            fflush(stdout);
+            bank->accounts[0] = 1;
+        }
+    }
+    if (argc > 2 && !strcmp(argv[2], "two pools")) {
+        char path[512];
+        snprintf(path, sizeof path, "%s-2", argv[1]);
+        pmo_pool *second = pmo_open_or_format(path, 16 << 20, 0);
+        CHECK(second);
+        struct bank *far = attached(second, "far", 8192);
+        __transaction_atomic
+        {
+            bank->accounts[0]++;
+            far->accounts[0]++;
+        }
+    }
+    if (argc > 2 && !strcmp(argv[2], "die")) {
+        fill();
+        for (int i = 0;; i++)
+            if (transfer(i % ACCOUNTS, (i * 7) % ACCOUNTS, i % 3)) {
+                printf("transfer %d\n", i);
+                fflush(stdout);
+            }
+    }
+    if (argc > 2 && !strcmp(argv[2], "look")) {
+        printf("%lu\n", whole());
+        return 0;
+    }
+    fill();
+    CHECK(!transfer(0, 1, 101) && transfer(0, 1, 100) && whole() == 1 && transfers_here == 1);
+    list();
+    refusals(pool);
+    pthread_t threads[4];
+    for (uintptr_t i = 0; i < 4; i++)
+        CHECK(pthread_create(&threads[i], NULL, transfers, (void *)i) == 0);
+    large(pool);
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    unsigned long done = whole();
+    CHECK(done > 100 && done == (unsigned long)transfers_here);
+    CHECK(pmo_detach(bank) == 0 && pmo_detach(branch) == 0);
+    void *other = pmo_attach_transactional(pool, "other", NULL, 0);
+    CHECK(other && pmo_detach(other) == 0);
+    bank = attached(pool, "bank", 8192), branch = attached(pool, "branch", 8192);
+    CHECK(whole() == done);
+    puts("done");
+    return 0;
+}

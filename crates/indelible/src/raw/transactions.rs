@@ -1,0 +1,174 @@
+//! Transactional objects and transactions by address.
+//!
+//! An object is known by its own address, where nobody may touch anything: pointers in it are good in every run, and transactions
+//! read and change what they lead to.
+
+use crate::error::{Cause, Error, Result, TransactionError};
+use crate::pool::{Pool, inside_transaction};
+use crate::transaction::{Attached, OpenTx, Users};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::{Arc, PoisonError, RwLock};
+
+static OBJECTS: RwLock<BTreeMap<usize, Arc<Attached>>> = RwLock::new(BTreeMap::new());
+
+thread_local! {
+    /// The thread's transaction, which is undone if the thread ends in it.
+    static RUNNING: RefCell<Option<OpenTx>> = const { RefCell::new(None) };
+}
+
+/// Attaches an object of the class `transactional`, and returns its own address, at which transactions alone read and change it.
+///
+/// # Errors
+/// As for [`Pool::attach_transactional`].
+pub fn attach_transactional(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8>> {
+    let own = enter(pool, name, key, Users::Functions)?.own();
+    Ok(NonNull::new(std::ptr::with_exposed_provenance_mut(own)).unwrap_or(NonNull::dangling()))
+}
+
+/// Attaches, and makes the attachment known.
+pub(super) fn enter(pool: &Pool, name: &str, key: &[u8], users: Users) -> Result<Arc<Attached>> {
+    let inner = pool.inner();
+    let attached = inner.alive().and_then(|()| Attached::new(inner, name, key, 0, users));
+    let failed = |cause| Error::new("attach", cause).pool(pool.path()).object(name);
+    let attached = Arc::new(attached.map_err(failed)?);
+    // One that a parent of this process had is forgotten.
+    OBJECTS.write().unwrap_or_else(PoisonError::into_inner).insert(attached.own(), attached.clone());
+    Ok(attached)
+}
+
+/// Detaches the object, if transactions have it. `None`: they do not.
+pub(super) fn detach(address: usize) -> Option<Result<()>> {
+    let mut objects = OBJECTS.write().unwrap_or_else(PoisonError::into_inner);
+    let attached = objects.remove(&address)?;
+    if inside_transaction() || Arc::strong_count(&attached) > 1 {
+        let error = attached.error("detach", TransactionError::Inside);
+        objects.insert(address, attached);
+        return Some(Err(error));
+    }
+    drop(objects);
+    let ended = Arc::into_inner(attached).map(|mut attached| {
+        let result = attached.end();
+        result.map_err(|cause| attached.error("detach", cause))
+    });
+    Some(ended.unwrap_or(Ok(())))
+}
+
+/// Waits for all transactions of the object's pool, if they have it: see [`TxObject::psync`](crate::TxObject::psync). `None`: they do not.
+pub(super) fn psync(address: usize) -> Option<Result<()>> {
+    find(address).map(|attached| attached.psync())
+}
+
+pub(super) fn find(address: usize) -> Option<Arc<Attached>> {
+    let objects = OBJECTS.read().unwrap_or_else(PoisonError::into_inner);
+    let (_, attached) = objects.range(..=address).next_back()?;
+    attached.place(address, 1).map(|_| attached.clone())
+}
+
+/// Begins a transaction of this thread on these objects of one pool, given by any address in each.
+///
+/// # Errors
+/// `NotAttached`, and those of [`transaction`](crate::transaction()).
+pub fn begin(objects: &[*const u8]) -> Result<()> {
+    let here = |address: &*const u8| {
+        let missing = || Error::new("begin a transaction on", Cause::NotAttached(address.addr()));
+        find(address.addr()).ok_or_else(missing)
+    };
+    let objects = objects.iter().map(here).collect::<Result<Vec<_>>>()?;
+    if let Some(object) = objects.iter().find(|object| !object.is_for(Users::Functions)) {
+        return Err(object.error("begin a transaction on", TransactionError::OtherUsers));
+    }
+    if RUNNING.with_borrow(Option::is_some) {
+        return Err(Error::new("begin a transaction", TransactionError::Inside));
+    }
+    let open = OpenTx::begin(objects)?;
+    RUNNING.set(Some(open));
+    Ok(())
+}
+
+/// Whether this thread has a transaction that [`begin`] began, which runs or is to be run again.
+#[must_use]
+pub fn is_open() -> bool {
+    RUNNING.with_borrow(Option::is_some)
+}
+
+/// Takes back what the thread's transaction did, and begins it again.
+///
+/// # Errors
+/// As for [`begin`]: the transaction is over.
+pub fn again() -> Result<()> {
+    let begun = running(OpenTx::again);
+    if begun.is_err() {
+        abort();
+    }
+    begun
+}
+
+/// Fills `into` with bytes of an object of the transaction.
+///
+/// # Errors
+/// `Conflict`: it is to be run [`again`]. `NotAttached`: they lie in none of its objects.
+pub fn read(from: *const u8, into: &mut [u8]) -> Result<()> {
+    running(|open| open.read(from.addr(), into))
+}
+
+/// Changes bytes of an object of the transaction, if it commits.
+///
+/// # Errors
+/// As for [`read`].
+pub fn write(to: *mut u8, bytes: &[u8]) -> Result<()> {
+    running(|open| open.write(to.addr(), bytes))
+}
+
+/// See [`Tx::on_commit`](crate::Tx::on_commit).
+///
+/// # Errors
+/// `Conflict`: the transaction is to be run [`again`].
+pub fn on_commit(action: Box<dyn FnOnce()>) -> Result<()> {
+    running(|open| open.on_commit(action))
+}
+
+/// See [`Tx::on_abort`](crate::Tx::on_abort).
+///
+/// # Errors
+/// `Conflict`: the transaction is to be run [`again`].
+pub fn on_abort(action: Box<dyn FnOnce()>) -> Result<()> {
+    running(|open| open.on_abort(action))
+}
+
+/// See [`Tx::alone`](crate::Tx::alone).
+///
+/// # Errors
+/// `Conflict`: the transaction is to be run [`again`].
+pub fn alone() -> Result<()> {
+    running(OpenTx::alone)
+}
+
+/// Commits the thread's transaction: it is durable when this returns `true`. `false`: it is to be run [`again`].
+///
+/// # Errors
+/// Those of [`transaction`](crate::transaction()): it is over.
+pub fn commit() -> Result<bool> {
+    // Actions may begin another one.
+    let Some(mut open) = RUNNING.take() else { return Err(none()) };
+    let committed = open.commit()?;
+    if !committed {
+        RUNNING.set(Some(open));
+    }
+    Ok(committed)
+}
+
+/// Undoes the thread's transaction, if there is one.
+pub fn abort() {
+    drop(RUNNING.take());
+}
+
+fn running<T>(act: impl FnOnce(&mut OpenTx) -> Result<T>) -> Result<T> {
+    RUNNING.with_borrow_mut(|open| open.as_mut().map_or_else(|| Err(none()), act))
+}
+
+#[cold]
+fn none() -> Error {
+    Error::new("use a transaction", TransactionError::None)
+}

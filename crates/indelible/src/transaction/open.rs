@@ -1,0 +1,231 @@
+//! A transaction that its caller runs again, and that names memory by the objects' own addresses: C's.
+//!
+//! Called by `raw`. The addresses of an object, where nobody may touch anything, are those that pointers in it have in every run; here they lead to the
+//! mapping that is for transactions.
+
+#![allow(unsafe_code)]
+
+use super::attached::Attached;
+use super::run::{Member, check};
+use crate::error::{Cause, Error, Result, TransactionError};
+use crate::pool::{self, Inside};
+use crate::sys::fork;
+use indelible_stm::{BeginError, CommitError, Conflict, Number};
+use indelible_store::error::StoreError;
+use std::sync::Arc;
+
+/// A transaction of this thread. It runs, or waits to be run [`again`](OpenTx::again). Dropping it undoes it.
+pub(crate) struct OpenTx {
+    /// While it runs: no other transaction of the thread does.
+    inside: Option<Inside>,
+    member: Member,
+    objects: Vec<Arc<Attached>>,
+    /// The process that runs it.
+    generation: u32,
+    /// It has met another one, and is to be run again.
+    conflicted: bool,
+}
+
+impl OpenTx {
+    /// Begins a transaction on these objects of one pool.
+    ///
+    /// # Errors
+    /// As for [`transaction`](crate::transaction()).
+    pub(crate) fn begin(objects: Vec<Arc<Attached>>) -> Result<OpenTx> {
+        let Some(first) = objects.first() else {
+            return Err(Error::new("begin a transaction", TransactionError::NoObject));
+        };
+        if pool::inside_transaction() {
+            return Err(first.error("begin a transaction on", TransactionError::Inside));
+        }
+        if objects.iter().any(|object| !Arc::ptr_eq(&object.space, &first.space)) {
+            return Err(first.error("begin a transaction on", StoreError::DifferentPools));
+        }
+        let member = Member::of(&first.space);
+        let generation = fork::generation();
+        let mut open = OpenTx { inside: None, member, objects, generation, conflicted: false };
+        open.start()?;
+        Ok(open)
+    }
+
+    fn first(&self) -> &Attached {
+        &self.objects[0]
+    }
+
+    fn start(&mut self) -> Result<()> {
+        let first = &self.objects[0];
+        let failed = |cause: Cause| first.error("begin a transaction on", cause);
+        check(first).map_err(failed)?;
+        let thread = self.member.thread.get_or_insert_with(|| first.space.stm.thread());
+        thread.begin().map_err(|error| match error {
+            BeginError::Forked => failed(Cause::Forked),
+            BeginError::Nested => failed(TransactionError::Inside.into()),
+        })?;
+        self.inside = Some(Inside::begin());
+        self.conflicted = false;
+        Ok(())
+    }
+
+    /// Ends a run without effect.
+    fn stop(&mut self, again: bool) {
+        self.inside = None;
+        if let Some(thread) = &mut self.member.thread {
+            thread.abort(again);
+        }
+    }
+
+    /// Undoes what it did so far, and begins it again, after a while if it has met another one.
+    ///
+    /// # Errors
+    /// As for [`begin`](OpenTx::begin): it is over.
+    pub(crate) fn again(&mut self) -> Result<()> {
+        if self.inside.is_some() {
+            self.stop(self.conflicted);
+        }
+        self.start()
+    }
+
+    /// Fills `into` with bytes of the transaction's objects.
+    ///
+    /// # Errors
+    /// `Conflict`: it is to be run again. `NotAttached`: there is no byte, or not so many. `Forked`.
+    pub(crate) fn read(&mut self, address: usize, into: &mut [u8]) -> Result<()> {
+        let from = self.place(address, into.len())?;
+        self.step(|running| {
+            // SAFETY: bytes of an object that stays attached as long as the transaction has it (2), whole words of which are there, and transactions
+            // alone access them (1).
+            unsafe {
+                match into.len() {
+                    8 => into.copy_from_slice(&running.load(at::<u64>(from))?.to_ne_bytes()),
+                    4 => into.copy_from_slice(&running.load(at::<u32>(from))?.to_ne_bytes()),
+                    _ => running.load_bytes(at::<u8>(from), into)?,
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Changes bytes of the transaction's objects, if it commits.
+    ///
+    /// # Errors
+    /// As for [`read`](OpenTx::read).
+    pub(crate) fn write(&mut self, address: usize, bytes: &[u8]) -> Result<()> {
+        let to = self.place(address, bytes.len())?;
+        self.step(|running| {
+            // SAFETY: as for `read`; the mapping may be stored to.
+            unsafe {
+                match bytes.len() {
+                    8 => {
+                        running.store(at::<u64>(to), u64::from_ne_bytes(bytes.try_into().unwrap_or_default()))
+                    }
+                    4 => {
+                        running.store(at::<u32>(to), u32::from_ne_bytes(bytes.try_into().unwrap_or_default()))
+                    }
+                    _ => running.store_bytes(at::<u8>(to), bytes),
+                }
+            }
+        })
+    }
+
+    /// See [`Tx::on_commit`](crate::Tx::on_commit).
+    ///
+    /// # Errors
+    /// `Conflict`: it is to be run again.
+    pub(crate) fn on_commit(&mut self, action: Box<dyn FnOnce()>) -> Result<()> {
+        self.step(|running| {
+            running.on_commit(action);
+            Ok(())
+        })
+    }
+
+    /// See [`Tx::on_abort`](crate::Tx::on_abort).
+    ///
+    /// # Errors
+    /// `Conflict`: it is to be run again.
+    pub(crate) fn on_abort(&mut self, action: Box<dyn FnOnce()>) -> Result<()> {
+        self.step(|running| {
+            running.on_abort(action);
+            Ok(())
+        })
+    }
+
+    /// See [`Tx::alone`](crate::Tx::alone).
+    ///
+    /// # Errors
+    /// `Conflict`: it is to be run again.
+    pub(crate) fn alone(&mut self) -> Result<()> {
+        self.step(|running| if running.is_alone() { Ok(()) } else { Err(running.restart_alone()) })
+    }
+
+    /// Commits. `false`: it has met another one, or needs more room in the log, which it has now; it is to be run again.
+    ///
+    /// # Errors
+    /// As for [`transaction`](crate::transaction()): it is over.
+    pub(crate) fn commit(&mut self) -> Result<bool> {
+        let failed = |open: &OpenTx, cause: Cause| Err(open.first().error("commit a transaction on", cause));
+        if fork::is_stale(self.generation) {
+            return failed(self, Cause::Forked);
+        }
+        if self.conflicted || self.inside.is_none() {
+            return Ok(false);
+        }
+        let (first, Some(thread)) = (&self.objects[0], &mut self.member.thread) else { return Ok(false) };
+        let shortage = thread.running().map_or(0, |running| first.space.shortage(running.writes()));
+        if shortage > 0 {
+            self.stop(false);
+            let room = self.first().space.commits().make_room(shortage);
+            return room.map_or_else(|error| failed(self, error.into()), |()| Ok(false));
+        }
+        // Actions on commit come after it.
+        self.inside = None;
+        match thread.commit() {
+            Ok(_) => Ok(true),
+            Err(CommitError::Conflict(_)) => Ok(false),
+            Err(CommitError::Refused(error) | CommitError::Unacknowledged(error)) => {
+                failed(self, error.into())
+            }
+            Err(CommitError::Forked) => failed(self, Cause::Forked),
+        }
+    }
+
+    /// Where bytes of the transaction's objects are for it.
+    fn place(&self, address: usize, len: usize) -> Result<usize> {
+        if fork::is_stale(self.generation) {
+            return Err(refused(Cause::Forked));
+        }
+        let mut places = self.objects.iter().map(|object| object.place(address, len));
+        places.find_map(|place| place).ok_or_else(|| refused(TransactionError::Elsewhere))
+    }
+
+    fn step<T>(&mut self, act: impl FnOnce(&mut Running<'_>) -> Result<T, Conflict>) -> Result<T> {
+        let running = match &mut self.member.thread {
+            Some(thread) if self.inside.is_some() => thread.running(),
+            _ => None,
+        };
+        let done = running.map_or(Err(None), |mut running| act(&mut running).map_err(Some));
+        done.map_err(|_| {
+            self.conflicted = true;
+            refused(TransactionError::Conflict)
+        })
+    }
+}
+
+type Running<'r> = indelible_stm::Transaction<'r, 'static, indelible_stm::Direct, super::space::Durable>;
+
+/// A number of an object, whose address is known as such.
+fn at<T: Number>(address: usize) -> *mut T {
+    std::ptr::with_exposed_provenance_mut(address)
+}
+
+#[cold]
+fn refused(cause: impl Into<Cause>) -> Error {
+    Error::new("use memory in a transaction", cause)
+}
+
+impl Drop for OpenTx {
+    fn drop(&mut self) {
+        if self.inside.is_some() {
+            self.stop(false);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Functions of the program that are called when its block has committed, or is undone.
+
+use crate::blocks::{Thread, fatal};
+use std::ffi::c_void;
+
+type Function = extern "C" fn(*mut c_void);
+/// Functions, and what they are called with.
+pub(crate) type Called = Vec<(Function, *mut c_void)>;
+
+#[derive(Default)]
+pub(crate) struct Actions {
+    commit: Vec<(Function, *mut c_void)>,
+    undo: Vec<(Function, *mut c_void)>,
+}
+
+impl Actions {
+    pub(crate) fn mark(&self) -> (usize, usize) {
+        (self.commit.len(), self.undo.len())
+    }
+
+    /// Those of a block that has committed.
+    pub(crate) fn take_commit(&mut self) -> Called {
+        self.undo.clear();
+        std::mem::take(&mut self.commit)
+    }
+
+    /// Those that undo what was done since a mark, the last first.
+    pub(crate) fn take_undo(&mut self, (commit, undo): (usize, usize)) -> Called {
+        self.commit.truncate(commit);
+        let mut all = self.undo.split_off(undo);
+        all.reverse();
+        all
+    }
+}
+
+/// Calls them. The thread's state may be used by them, as by any block.
+pub(crate) fn call(all: Called) {
+    for (function, argument) in all {
+        function(argument);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn _ITM_addUserCommitAction(function: Function, transaction: u64, argument: *mut c_void) {
+    if Thread::with(|thread| {
+        if transaction > 1 && transaction != thread.id() {
+            fatal("an action on commit is for another transaction than the one that runs");
+        }
+        thread.actions.commit.push((function, argument));
+    })
+    .is_none()
+    {
+        function(argument);
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn _ITM_addUserUndoAction(function: Function, argument: *mut c_void) {
+    Thread::with(|thread| thread.actions.undo.push((function, argument)));
+}

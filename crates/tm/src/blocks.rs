@@ -1,0 +1,437 @@
+//! The blocks of a thread: how they begin, are run again, are cancelled and commit.
+//!
+//! A block runs as a transaction, or *directly*: alone, with plain accesses, because it does what cannot be undone. An inner block is a part of the outer one. If
+//! it may be cancelled, what it changed until then is kept, to which a cancel goes back.
+
+use crate::actions::{self, Actions, Called};
+use crate::allocations::Allocations;
+use crate::entry::{self, Beginning};
+use crate::exceptions::Exceptions;
+use crate::fork;
+use crate::log::Log;
+use crate::objects;
+use crate::words::{self, Told, Words};
+use indelible_stm::{Checkpoint, CommitError, Receipt};
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Properties of a block.
+mod property {
+    pub(super) const INSTRUMENTED: u32 = 0x1;
+    pub(super) const UNINSTRUMENTED: u32 = 0x2;
+    pub(super) const HAS_NO_ABORT: u32 = 0x8;
+    pub(super) const GOES_IRREVOCABLE: u32 = 0x40;
+}
+
+/// Orders to the block when its beginning returns.
+mod action {
+    pub(super) const RUN_INSTRUMENTED: u32 = 0x1;
+    pub(super) const RUN_UNINSTRUMENTED: u32 = 0x2;
+    pub(super) const SAVE: u32 = 0x4;
+    pub(super) const RESTORE: u32 = 0x8;
+    pub(super) const ABORTED: u32 = 0x10;
+}
+
+/// Why a block is ended by its program.
+mod reason {
+    use std::ffi::c_int;
+
+    pub(super) const CANCEL: c_int = 1;
+    pub(super) const RETRY: c_int = 2;
+    pub(super) const OUTER: c_int = 16;
+}
+
+/// How much of everything there was when a block began.
+#[derive(Clone, Copy, Default)]
+struct Marks {
+    log: usize,
+    allocations: (usize, usize),
+    actions: (usize, usize),
+    exceptions: (usize, usize, u32),
+}
+
+/// A block that has begun and not ended.
+struct Level {
+    beginning: Beginning,
+    properties: u32,
+    marks: Marks,
+    /// Of an inner block that may be cancelled.
+    checkpoint: Option<Checkpoint>,
+}
+
+/// A thread that runs blocks.
+pub(crate) struct Thread {
+    /// Whether accesses are those of a transaction.
+    transacts: bool,
+    /// Whether plain stores are logged: there is a checkpoint.
+    logs: bool,
+    /// All frames below this address are the block's alone.
+    stack: usize,
+    transaction: indelible_stm::Thread<Words, Told>,
+    levels: Vec<Level>,
+    /// The next run is direct.
+    irrevocable: bool,
+    /// The thread is alone because the process is copied.
+    held_still: bool,
+    id: u64,
+    generation: u32,
+    pub(crate) log: Log,
+    pub(crate) actions: Actions,
+    pub(crate) allocations: Allocations,
+    pub(crate) exceptions: Exceptions,
+}
+
+/// Writes a message and ends the process: compiled code knows no errors.
+#[cold]
+pub(crate) fn fatal(why: &str) -> ! {
+    let message = format!("libpmo-tm: {why}\n");
+    // SAFETY: bytes of a string.
+    unsafe { libc::write(2, message.as_ptr().cast(), message.len()) };
+    std::process::abort();
+}
+
+/// Ends the thread's part when the thread ends.
+struct Owner(Cell<*mut Thread>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        entry::set_current(0);
+        let thread = self.0.get();
+        // SAFETY: made by `Thread::make`, and known to nobody else any more.
+        let mut thread = unsafe { Box::from_raw(thread) };
+        if thread.generation == fork::generation() {
+            let (_, called) = thread.stop(false);
+            drop(thread);
+            actions::call(called);
+        } else {
+            // Its locks may be those of threads that the child does not have.
+            std::mem::forget(thread);
+        }
+    }
+}
+
+thread_local! {
+    static OWNER: std::cell::OnceCell<Owner> = const { std::cell::OnceCell::new() };
+}
+
+/// The thread that runs a block; null if it never ran one.
+#[inline(always)]
+fn current() -> *mut Thread {
+    std::ptr::with_exposed_provenance_mut(entry::current())
+}
+
+impl Thread {
+    #[cold]
+    fn make() -> *mut Thread {
+        static IDS: AtomicU64 = AtomicU64::new(2);
+        fork::watch();
+        let thread = Box::into_raw(Box::new(Thread {
+            transacts: false,
+            logs: false,
+            stack: 0,
+            transaction: words::tm().thread(),
+            levels: Vec::new(),
+            irrevocable: false,
+            held_still: false,
+            id: IDS.fetch_add(1, Ordering::Relaxed),
+            generation: fork::generation(),
+            log: Log::default(),
+            actions: Actions::default(),
+            allocations: Allocations::default(),
+            exceptions: Exceptions::default(),
+        }));
+        entry::set_current(thread.expose_provenance());
+        // In the last destructors of a thread there is nowhere to keep it: it is leaked.
+        let _ = OWNER.try_with(|owner| match owner.get() {
+            Some(owner) => owner.0.set(thread),
+            None => drop(owner.set(Owner(Cell::new(thread)))),
+        });
+        thread
+    }
+
+    /// Calls `act` if the thread runs a block.
+    #[inline]
+    pub(crate) fn with<R>(act: impl FnOnce(&mut Thread) -> R) -> Option<R> {
+        // SAFETY: null, or the thread's own, to which there is no other reference (2).
+        unsafe { current().as_mut() }.filter(|thread| !thread.levels.is_empty()).map(act)
+    }
+
+    /// The thread, if accesses to this address are those of a transaction.
+    #[inline(always)]
+    pub(crate) fn transacting<'t>(address: usize) -> Option<&'t mut Thread> {
+        // SAFETY: as for `with`.
+        let thread = unsafe { current().as_mut() }?;
+        let here = entry::stack();
+        let own = address.wrapping_sub(here) < thread.stack.wrapping_sub(here);
+        let transacts = thread.transacts || objects::view(address).is_some() && !thread.levels.is_empty();
+        (transacts && !own).then_some(thread)
+    }
+
+    /// The thread, if plain stores are logged: what compiled code logs if its block may be run again (`own`), or all if an inner block may be cancelled.
+    #[inline(always)]
+    pub(crate) fn logging<'t>(own: bool) -> Option<&'t mut Thread> {
+        // SAFETY: as for `with`.
+        unsafe { current().as_mut() }.filter(|thread| thread.logs || own && thread.transacts)
+    }
+
+    /// Whether the block cannot be undone.
+    pub(crate) fn is_irrevocable(&self) -> bool {
+        self.irrevocable
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    #[inline(always)]
+    pub(crate) fn running(&mut self) -> Option<indelible_stm::Transaction<'_, 'static, Words, Told>> {
+        self.transaction.running()
+    }
+
+    fn marks(&self) -> Marks {
+        Marks {
+            log: self.log.mark(),
+            allocations: self.allocations.mark(),
+            actions: self.actions.mark(),
+            exceptions: self.exceptions.mark(),
+        }
+    }
+
+    /// Begins a run of the outermost block.
+    fn start(&mut self) -> u32 {
+        let properties = self.levels.first().map_or(0, |level| level.properties);
+        self.irrevocable |=
+            properties & property::GOES_IRREVOCABLE != 0 || properties & property::INSTRUMENTED == 0;
+        let begun = match self.irrevocable {
+            true => self.transaction.begin_alone(),
+            false => self.transaction.begin(),
+        };
+        if begun.is_err() {
+            fatal("a block begins where another transactional memory of this process runs one");
+        }
+        self.transacts = !self.irrevocable;
+        self.logs = false;
+        self.code(properties)
+    }
+
+    /// Which code of a block is run.
+    fn code(&self, properties: u32) -> u32 {
+        let plain =
+            !self.transacts && !self.logs && !objects::any() && properties & property::UNINSTRUMENTED != 0;
+        match plain || properties & property::INSTRUMENTED == 0 {
+            true => action::RUN_UNINSTRUMENTED,
+            false => action::RUN_INSTRUMENTED,
+        }
+    }
+
+    /// Takes back all since some marks, but for what lies in frames between `here` and `stack`, which are no more, and for actions: these are to be called.
+    fn undo(&mut self, to: Marks, here: usize, stack: usize) -> Called {
+        // SAFETY: what compiled code logged is the thread's own, and what was stored in place nobody else had (1).
+        unsafe { self.log.undo(to.log, here, stack) };
+        self.exceptions.undo(to.exceptions);
+        self.allocations.take_made(to.allocations).free();
+        self.actions.take_undo(to.actions)
+    }
+
+    /// Ends a run without effect; actions may run blocks then. Returns the outermost level, and the actions.
+    fn stop(&mut self, again: bool) -> (Option<Level>, Called) {
+        (self.transacts, self.logs) = (false, false);
+        let first = self.levels.drain(..).next();
+        // One that could not commit is over.
+        if self.transaction.running().is_some() {
+            self.transaction.abort(again);
+        }
+        let stack = std::mem::take(&mut self.stack);
+        (first, self.undo(Marks::default(), entry::stack(), stack))
+    }
+
+    /// The thread, for as long as nobody else refers to it.
+    fn own<'t>() -> &'t mut Thread {
+        // SAFETY: null, or the thread's own (2).
+        unsafe { current().as_mut() }.unwrap_or_else(|| fatal("no block runs"))
+    }
+
+    /// Runs the outermost block again, after a while if it has met another one.
+    #[cold]
+    pub(crate) fn again() -> ! {
+        let irrevocable = Thread::own().irrevocable;
+        let (first, called) = Thread::own().stop(true);
+        actions::call(called);
+        let Some(first) = first else { fatal("no block runs that could be run again") };
+        let (thread, beginning) = (Thread::own(), first.beginning);
+        thread.irrevocable = irrevocable;
+        thread.stack = beginning.stack;
+        thread.levels.push(first);
+        let code = thread.start();
+        // SAFETY: the block runs (1), and whoever calls this owns nothing (3).
+        unsafe { beginning.go_on(code | action::RESTORE) }
+    }
+
+    /// The block cannot be undone from here on.
+    pub(crate) fn go_irrevocable() {
+        if Thread::with(|thread| !std::mem::replace(&mut thread.irrevocable, true)) == Some(true) {
+            Thread::again();
+        }
+    }
+
+    pub(crate) fn cancel(reason: c_int) -> ! {
+        let thread = Thread::own();
+        if reason & reason::RETRY != 0 {
+            Thread::again();
+        }
+        if reason & reason::CANCEL == 0 || thread.levels.is_empty() {
+            fatal("the program cancels a block where none runs, or for a reason that does not exist");
+        }
+        if reason & reason::OUTER == 0 && thread.levels.len() > 1 {
+            Thread::cancel_inner();
+        }
+        if std::mem::take(&mut thread.irrevocable) {
+            fatal("a block is cancelled that cannot be undone any more");
+        }
+        let (first, called) = thread.stop(false);
+        actions::call(called);
+        let Some(Level { beginning, .. }) = first else { fatal("no block runs that could be cancelled") };
+        // SAFETY: the block ran until here (1); the caller owns nothing (3).
+        unsafe { beginning.go_on(action::ABORTED | action::RESTORE) }
+    }
+
+    fn cancel_inner() -> ! {
+        let thread = Thread::own();
+        let Some(Level { beginning, marks, checkpoint: Some(checkpoint), .. }) = thread.levels.pop() else {
+            fatal("an inner block is cancelled that said it would not be");
+        };
+        if let Some(mut running) = thread.transaction.running() {
+            running.restore(&checkpoint);
+        }
+        drop(checkpoint);
+        let called = thread.undo(marks, entry::stack(), beginning.stack);
+        thread.logs = thread.levels.iter().any(|level| level.checkpoint.is_some());
+        actions::call(called);
+        // SAFETY: the outer block runs, and with it the frame (1); the caller owns nothing (3).
+        unsafe { beginning.go_on(action::ABORTED | action::RESTORE) }
+    }
+
+    /// Ends the innermost block. For the outermost one, all that it did takes effect, or it is run again.
+    pub(crate) fn end() {
+        let thread = Thread::own();
+        if thread.levels.len() > 1 {
+            thread.levels.pop();
+            thread.logs = thread.levels.iter().any(|level| level.checkpoint.is_some());
+            return;
+        }
+        if thread.levels.is_empty() {
+            fatal("a block ends that did not begin");
+        }
+        match thread.commit() {
+            Some(receipt) => thread.settle(receipt),
+            None => Thread::again(),
+        }
+        let freed = thread.allocations.take_freed();
+        let called = thread.actions.take_commit();
+        freed.free();
+        actions::call(called);
+    }
+
+    /// `None`: it has met another one.
+    fn commit(&mut self) -> Option<Option<Receipt>> {
+        if self.generation != fork::generation() {
+            // The child of a fork in a block that cannot be undone: there are no others.
+            self.transaction.abort(false);
+            return Some(None);
+        }
+        if objects::any()
+            && let Some(short) =
+                self.transaction.running().and_then(|running| objects::shortage(running.writes()))
+        {
+            let alone = self.irrevocable;
+            if !alone {
+                // Nobody waits for its lines meanwhile.
+                self.transaction.abort(false);
+            }
+            objects::make_room(short);
+            if !alone {
+                return None;
+            }
+        }
+        match self.transaction.commit() {
+            Ok(receipt) => Some(receipt),
+            Err(CommitError::Conflict(_)) => None,
+            Err(CommitError::Refused(never) | CommitError::Unacknowledged(never)) => match never {},
+            Err(CommitError::Forked) => fatal("a block commits in another process than that where it began"),
+        }
+    }
+
+    /// The block has committed. Waits until no block runs that has not seen it, or what it has seen: memory that it took out of what is shared is the
+    /// thread's own then.
+    #[inline]
+    fn settle(&mut self, receipt: Option<Receipt>) {
+        (self.transacts, self.logs, self.stack) = (false, false, 0);
+        self.levels.clear();
+        self.log.clear();
+        self.exceptions.forget();
+        let was_alone = std::mem::take(&mut self.irrevocable);
+        if let Some(receipt) = receipt.filter(|_| !was_alone) {
+            self.transaction.quiesce(receipt.durable_from());
+        }
+    }
+
+    /// Calls `act` while no block runs. `None`: one runs on this thread.
+    pub(crate) fn alone<R>(act: impl FnOnce() -> R) -> Option<R> {
+        if current().is_null() {
+            Thread::make();
+        }
+        if Thread::own().transaction.begin_alone().is_err() {
+            return None;
+        }
+        let result = act();
+        Thread::own().transaction.abort(false);
+        Some(result)
+    }
+
+    /// Before the process is copied: no block of another thread is in the middle of anything.
+    pub(crate) fn hold_still() {
+        if current().is_null() {
+            Thread::make();
+        }
+        let thread = Thread::own();
+        if thread.levels.is_empty() && thread.generation == fork::generation() {
+            thread.held_still = thread.transaction.begin_alone().is_ok();
+        }
+    }
+
+    /// The process has been copied.
+    pub(crate) fn go_on() {
+        let thread = Thread::own();
+        if std::mem::take(&mut thread.held_still) {
+            thread.transaction.abort(false);
+        }
+    }
+}
+
+/// `_ITM_beginTransaction`, given where it returns to.
+///
+/// # Safety
+/// Called by the code of [`entry`] alone.
+pub(crate) unsafe extern "C" fn begin(properties: u32, beginning: *const Beginning) -> u32 {
+    let mut thread = current();
+    // SAFETY: null, or the thread's own (2).
+    let of_parent = unsafe { thread.as_ref() }
+        .is_some_and(|thread| thread.levels.is_empty() && thread.generation != fork::generation());
+    if thread.is_null() || of_parent {
+        thread = Thread::make();
+    }
+    // SAFETY: the thread's own (2); and the code of `entry` has filled the beginning in.
+    let (thread, beginning) = unsafe { (&mut *thread, *beginning) };
+    if thread.levels.is_empty() {
+        thread.stack = beginning.stack;
+        thread.levels.push(Level { beginning, properties, marks: Marks::default(), checkpoint: None });
+        return thread.start() | action::SAVE;
+    }
+    let checkpoint = (properties & property::HAS_NO_ABORT == 0)
+        .then(|| thread.running().map_or_else(Checkpoint::default, |running| running.checkpoint()));
+    thread.logs |= checkpoint.is_some();
+    let marks = thread.marks();
+    thread.levels.push(Level { beginning, properties, marks, checkpoint });
+    thread.code(properties) | action::SAVE
+}

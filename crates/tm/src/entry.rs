@@ -1,0 +1,128 @@
+//! The beginning of a block, to which control returns when it is run again: GCC's code calls `_ITM_beginTransaction` as one calls `setjmp`.
+//!
+//! # Invariants
+//!
+//! 1. A [`Beginning`] has what a function has to keep for its caller (System V ABI, x86-64), and where that goes on. The frame of the caller is there as long as
+//!    the block runs: GCC's code leaves a block by `_ITM_commitTransaction`, which ends it, and by nothing else.
+//! 2. [`Beginning::go_on`] abandons frames that lie below: those of GCC's code, which need nothing else, and one of an exported function of this library, which owns nothing at
+//!    that moment.
+//! 3. `pmo_tm_current` is the thread's own word; its only users are [`current`] and [`set_current`].
+//!
+//! Rounding modes and the like are not kept: functions that change them are no part of a block that is run again. Processes with shadow stacks do not load
+//! this library with them, as it does not say that it knows them.
+
+use std::arch::{asm, global_asm};
+
+/// Registers, as of the return from `_ITM_beginTransaction`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Beginning {
+    /// The stack pointer after the return: what lies below belongs to the block.
+    pub(crate) stack: usize,
+    kept: [usize; 6],
+    address: usize,
+}
+
+global_asm!(
+    ".text",
+    ".p2align 4",
+    ".globl _ITM_beginTransaction",
+    ".type _ITM_beginTransaction, @function",
+    "_ITM_beginTransaction:",
+    ".cfi_startproc",
+    "endbr64",
+    "lea rax, [rsp + 8]",
+    "sub rsp, 72",
+    ".cfi_adjust_cfa_offset 72",
+    "mov [rsp], rax",
+    "mov [rsp + 8], rbx",
+    "mov [rsp + 16], rbp",
+    "mov [rsp + 24], r12",
+    "mov [rsp + 32], r13",
+    "mov [rsp + 40], r14",
+    "mov [rsp + 48], r15",
+    "mov rax, [rsp + 72]",
+    "mov [rsp + 56], rax",
+    "mov rsi, rsp",
+    "call {begin}",
+    "add rsp, 72",
+    ".cfi_adjust_cfa_offset -72",
+    "ret",
+    ".cfi_endproc",
+    ".size _ITM_beginTransaction, . - _ITM_beginTransaction",
+    ".section .tbss, \"awT\", @nobits",
+    ".p2align 3",
+    ".hidden pmo_tm_current",
+    ".globl pmo_tm_current",
+    ".type pmo_tm_current, @object",
+    "pmo_tm_current:",
+    ".zero 8",
+    ".size pmo_tm_current, 8",
+    ".text",
+    begin = sym crate::blocks::begin,
+);
+
+impl Beginning {
+    /// Returns from `_ITM_beginTransaction` again, with these actions.
+    ///
+    /// # Safety
+    ///
+    /// The block runs on this thread (1), and the frames below it own nothing (2).
+    pub(crate) unsafe fn go_on(self, actions: u32) -> ! {
+        // SAFETY: the registers are those of the caller's frame (1); nothing below it is needed any more (2).
+        unsafe {
+            asm!(
+                "mov rbx, [rdi + 8]",
+                "mov rbp, [rdi + 16]",
+                "mov r12, [rdi + 24]",
+                "mov r13, [rdi + 32]",
+                "mov r14, [rdi + 40]",
+                "mov r15, [rdi + 48]",
+                "mov rdx, [rdi + 56]",
+                "mov rsp, [rdi]",
+                "jmp rdx",
+                in("rdi") &raw const self,
+                in("eax") actions,
+                options(noreturn),
+            )
+        }
+    }
+}
+
+/// The thread's word: an address, or 0.
+#[inline(always)]
+pub(crate) fn current() -> usize {
+    let word;
+    // SAFETY: a load of the thread's own word (3), which has a place in the thread's static block.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + pmo_tm_current@GOTTPOFF]",
+            "mov {0}, qword ptr fs:[{0}]",
+            out(reg) word,
+            options(nostack, readonly, preserves_flags),
+        );
+    }
+    word
+}
+
+pub(crate) fn set_current(word: usize) {
+    // SAFETY: a store to the thread's own word (3).
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr [rip + pmo_tm_current@GOTTPOFF]",
+            "mov qword ptr fs:[{0}], {1}",
+            out(reg) _,
+            in(reg) word,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// The stack pointer, or an address below it: what a caller's frame has lies above.
+#[inline(always)]
+pub(crate) fn stack() -> usize {
+    let stack;
+    // SAFETY: a register is read.
+    unsafe { asm!("mov {}, rsp", out(reg) stack, options(nomem, nostack, preserves_flags)) };
+    stack
+}

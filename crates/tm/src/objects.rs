@@ -1,0 +1,228 @@
+//! Persistent objects that blocks use: pmo/blocks.h attaches them. Compiled code names them by their own addresses, where nobody may touch anything; blocks find their
+//! bytes in another mapping, and a block that changed some is durable when it has committed.
+//!
+//! # Invariants
+//!
+//! 1. The table changes while the thread that changes it is alone: no block runs. A slot below the count has an object that is attached, whose mapping may be loaded and stored.
+//! 2. Functions of an object are those of the library that attached it, which is there as long as the object is.
+
+use crate::blocks::{Thread, fatal};
+use indelible_stm::WriteSet;
+use std::ffi::{CStr, c_char, c_int};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+/// A line, as it is after a commit.
+#[repr(C)]
+pub struct Line {
+    address: usize,
+    bytes: [u8; 64],
+}
+
+/// An object, as the library that attached it has it. Texts are NULL, or why not.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Object {
+    address: usize,
+    view: usize,
+    len: usize,
+    /// Bytes that the log is short of for lines at these addresses.
+    shortage: extern "C" fn(*const usize, usize) -> u64,
+    make_room: extern "C" fn(usize, u64) -> *const c_char,
+    tell: extern "C" fn(*const Line, usize) -> *const c_char,
+    wait: extern "C" fn(usize) -> *const c_char,
+}
+
+/// The functions that libpmo calls.
+#[repr(C)]
+pub struct Runtime {
+    version: u32,
+    reserved: u32,
+    add: extern "C" fn(*const Object) -> c_int,
+    remove: extern "C" fn(usize) -> c_int,
+}
+
+static RUNTIME: Runtime = Runtime { version: 1, reserved: 0, add, remove };
+
+/// Most objects that blocks use at a time.
+const MOST: usize = 64;
+
+struct Slot {
+    address: AtomicUsize,
+    view: AtomicUsize,
+    len: AtomicUsize,
+}
+
+static SLOTS: [Slot; MOST] =
+    [const { Slot { address: AtomicUsize::new(0), view: AtomicUsize::new(0), len: AtomicUsize::new(0) } };
+        MOST];
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// From the first address of all objects to the last: a block looks no further for any other address.
+static LOW: AtomicUsize = AtomicUsize::new(0);
+static SPAN: AtomicUsize = AtomicUsize::new(0);
+/// The functions, and the objects in full.
+static OBJECTS: Mutex<Vec<Object>> = Mutex::new(Vec::new());
+/// Held by those who wait, as long as they need the table.
+static WAITS: RwLock<()> = RwLock::new(());
+/// Threads that have told of a commit and have not waited for it.
+static TOLD: AtomicUsize = AtomicUsize::new(0);
+static FUNCTIONS: AtomicPtr<Object> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Where the bytes at an address are for blocks. `None`: where they say.
+#[inline(always)]
+pub(crate) fn view(address: usize) -> Option<usize> {
+    let inside = address.wrapping_sub(LOW.load(Ordering::Relaxed)) < SPAN.load(Ordering::Relaxed);
+    if inside { look_up(address) } else { None }
+}
+
+#[cold]
+fn look_up(address: usize) -> Option<usize> {
+    SLOTS[..COUNT.load(Ordering::Relaxed)].iter().find_map(|slot| {
+        let offset = address.wrapping_sub(slot.address.load(Ordering::Relaxed));
+        (offset < slot.len.load(Ordering::Relaxed)).then(|| slot.view.load(Ordering::Relaxed) + offset)
+    })
+}
+
+/// Whether blocks use any.
+#[inline(always)]
+pub(crate) fn any() -> bool {
+    SPAN.load(Ordering::Relaxed) != 0
+}
+
+fn functions() -> Option<&'static Object> {
+    // SAFETY: null, or one that is leaked.
+    unsafe { FUNCTIONS.load(Ordering::Acquire).as_ref() }
+}
+
+/// The lines of objects that a block changes.
+fn addresses(writes: &WriteSet) -> Vec<usize> {
+    let lines = writes.lines().filter(|line| line.mask() != 0 && view(line.address()).is_some());
+    lines.map(|line| line.address()).collect()
+}
+
+/// An address and the bytes that the log is short of, if it has no room for what a block changes.
+pub(crate) fn shortage(writes: &WriteSet) -> Option<(usize, u64)> {
+    let (changed, functions) = (addresses(writes), functions()?);
+    let first = *changed.first()?;
+    let short = (functions.shortage)(changed.as_ptr(), changed.len());
+    (short > 0).then_some((first, short))
+}
+
+/// Makes that room.
+pub(crate) fn make_room((address, bytes): (usize, u64)) {
+    if let Some(functions) = functions() {
+        must((functions.make_room)(address, bytes));
+    }
+}
+
+/// Tells of a commit, while the block owns its lines. Whether it changes objects, and is to be waited for.
+#[cold]
+pub(crate) fn tell(writes: &WriteSet) -> bool {
+    let Some(functions) = functions() else { return false };
+    let mut lines = Vec::new();
+    for line in writes.lines().filter(|line| line.mask() != 0) {
+        let Some(at) = view(line.address()) else { continue };
+        let mut bytes = [0; 64];
+        for (nth, (word, into)) in line.words().iter().zip(bytes.as_chunks_mut::<8>().0).enumerate() {
+            let bits = line.word_bits(nth);
+            // SAFETY: an aligned word of an object that is attached (1), whose line the block owns.
+            let before = unsafe {
+                AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(at + 8 * nth))
+                    .load(Ordering::Relaxed)
+            };
+            *into = (before & !bits | word & bits).to_le_bytes();
+        }
+        lines.push(Line { address: line.address(), bytes });
+    }
+    if lines.is_empty() {
+        return false;
+    }
+    TOLD.fetch_add(1, Ordering::SeqCst);
+    must((functions.tell)(lines.as_ptr(), lines.len()));
+    true
+}
+
+/// Waits until all that was told until now is durable: a block has seen some of it, or told it.
+#[cold]
+pub(crate) fn wait(told: bool) {
+    let Some(functions) = functions() else { return };
+    let table = WAITS.read().unwrap_or_else(PoisonError::into_inner);
+    for slot in &SLOTS[..COUNT.load(Ordering::Relaxed)] {
+        must((functions.wait)(slot.address.load(Ordering::Relaxed)));
+    }
+    drop(table);
+    if told {
+        TOLD.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// In the child of a fork, which has no objects: an access is a SIGSEGV there.
+pub(crate) fn forget() {
+    COUNT.store(0, Ordering::Relaxed);
+    SPAN.store(0, Ordering::Relaxed);
+}
+
+/// Compiled code knows no errors: what is not durable must not be taken for that.
+fn must(text: *const c_char) {
+    if !text.is_null() {
+        // SAFETY: a text of the library that has the objects (2), until the next call.
+        let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+        fatal(&format!("a block changed a persistent object, and cannot be made durable: {text}"));
+    }
+}
+
+/// Puts the objects in the table.
+fn fill(objects: &[Object]) {
+    for (slot, object) in SLOTS.iter().zip(objects) {
+        slot.address.store(object.address, Ordering::Relaxed);
+        slot.view.store(object.view, Ordering::Relaxed);
+        slot.len.store(object.len, Ordering::Relaxed);
+    }
+    let low = objects.iter().map(|object| object.address).min().unwrap_or(0);
+    let high = objects.iter().map(|object| object.address + object.len).max().unwrap_or(0);
+    COUNT.store(objects.len(), Ordering::Relaxed);
+    LOW.store(low, Ordering::Relaxed);
+    SPAN.store(high - low, Ordering::Relaxed);
+}
+
+/// Changes the table: 0, or -1 if a block runs on this thread, or there are as many as there can be.
+fn change(with: impl FnOnce(&mut Vec<Object>)) -> c_int {
+    let changed = Thread::alone(|| {
+        // An object stays until nobody waits for its commits.
+        while TOLD.load(Ordering::SeqCst) > 0 {
+            std::thread::yield_now();
+        }
+        let _table = WAITS.write().unwrap_or_else(PoisonError::into_inner);
+        let mut objects = OBJECTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = objects.clone();
+        with(&mut objects);
+        if objects.len() > MOST {
+            *objects = before;
+            return false;
+        }
+        if FUNCTIONS.load(Ordering::Relaxed).is_null()
+            && let Some(first) = objects.first()
+        {
+            FUNCTIONS.store(Box::into_raw(Box::new(*first)), Ordering::Release);
+        }
+        fill(&objects);
+        true
+    });
+    if changed == Some(true) { 0 } else { -1 }
+}
+
+extern "C" fn add(object: *const Object) -> c_int {
+    // SAFETY: the library that attaches it has it in full (2).
+    let object = unsafe { *object };
+    change(|objects| objects.push(object))
+}
+
+extern "C" fn remove(address: usize) -> c_int {
+    change(|objects| objects.retain(|object| object.address != address))
+}
+
+/// The functions that pmo/blocks.h gives to libpmo.
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_tm_runtime() -> *const Runtime {
+    &raw const RUNTIME
+}

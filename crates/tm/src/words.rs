@@ -1,0 +1,114 @@
+//! The words of the process, of which each byte may be shared with code that runs no block: only the bytes that a block changed are stored.
+
+use crate::objects;
+use indelible_stm::{Direct, Memory, Receipt, Sink, Stm, WriteSet};
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Memory in which neighbours in one word are different variables.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Words;
+
+/// The transactional memory of this process.
+pub(crate) type Tm = Stm<Words, Told>;
+
+/// Commits, of which those that change persistent objects are told and waited for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told;
+
+impl Sink for Told {
+    /// Whether the thread has told of a commit that it has not waited for.
+    type Own = bool;
+    type Error = Infallible;
+
+    #[inline]
+    fn commit(&self, told: &mut bool, _: u64, writes: &WriteSet) -> Result<(), Infallible> {
+        if objects::any() {
+            *told = objects::tell(writes);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn acknowledge(&self, told: &mut bool, _: Receipt) -> Result<(), Infallible> {
+        if *told || objects::any() {
+            objects::wait(std::mem::take(told));
+        }
+        Ok(())
+    }
+}
+
+// SAFETY: loads as `Direct`; stores by atomics of those bytes alone.
+unsafe impl Memory for Words {
+    #[inline]
+    unsafe fn load(&self, address: usize) -> u64 {
+        let address = objects::view(address).unwrap_or(address);
+        // SAFETY: the caller's promise; or the same word of an object that is attached.
+        unsafe { Direct.load(address) }
+    }
+
+    #[inline]
+    unsafe fn store(&self, address: usize, value: u64, bits: u64) {
+        let address = objects::view(address).unwrap_or(address);
+        if bits == u64::MAX {
+            // SAFETY: the caller's promise.
+            return unsafe { Direct.store(address, value, bits) };
+        }
+        let bytes = bits & 0x0101_0101_0101_0101;
+        let mut at = 0;
+        while at < 8 {
+            let rest = bytes >> (8 * at);
+            let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address + at);
+            let part = value >> (8 * at);
+            // The largest aligned piece that is changed whole, so that a number is stored at once.
+            // SAFETY: bytes of the word, which the caller may store to; aligned as `at` is.
+            at += unsafe {
+                if at % 4 == 0 && rest & 0x0101_0101 == 0x0101_0101 {
+                    AtomicU32::from_ptr(pointer.cast()).store(part as u32, Ordering::Relaxed);
+                    4
+                } else if at % 2 == 0 && rest & 0x0101 == 0x0101 {
+                    AtomicU16::from_ptr(pointer.cast()).store(part as u16, Ordering::Relaxed);
+                    2
+                } else {
+                    if rest & 1 == 1 {
+                        AtomicU8::from_ptr(pointer).store(part as u8, Ordering::Relaxed);
+                    }
+                    1
+                }
+            };
+        }
+    }
+}
+
+/// One for each process: a child of a fork has another.
+static TM: AtomicPtr<Tm> = AtomicPtr::new(std::ptr::null_mut());
+static MAKING: Mutex<()> = Mutex::new(());
+
+/// That of this process.
+pub(crate) fn tm() -> Arc<Tm> {
+    let there = |pointer: *mut Tm| {
+        // SAFETY: of `Arc::into_raw`, with a count that is never given back.
+        (!pointer.is_null()).then(|| unsafe {
+            Arc::increment_strong_count(pointer);
+            Arc::from_raw(pointer)
+        })
+    };
+    there(TM.load(Ordering::Acquire)).unwrap_or_else(|| {
+        let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        there(TM.load(Ordering::Acquire)).unwrap_or_else(|| {
+            let made = Stm::new(Words, Told);
+            TM.store(Arc::into_raw(made.clone()).cast_mut(), Ordering::Release);
+            made
+        })
+    })
+}
+
+/// In the child of a fork: nothing begins in the parent's any more, and the next block makes another one.
+pub(crate) fn forget() {
+    let parents = TM.swap(std::ptr::null_mut(), Ordering::AcqRel);
+    // SAFETY: of `Arc::into_raw`, with a count that is never given back.
+    if let Some(tm) = unsafe { parents.as_ref() } {
+        tm.forked();
+    }
+}
