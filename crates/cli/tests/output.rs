@@ -47,6 +47,8 @@ fn help_teaches() {
         "verify",
         "restore",
         "clone",
+        "export",
+        "import",
         "cp",
         "attach-check",
         "check",

@@ -97,7 +97,7 @@ fn rust(c: &str) -> String {
             "unsigned" => "c_uint",
             "size_t" => "usize",
             "uint32_t" => "u32",
-            "uint64_t" => "u64",
+            "uint64_t" | "pmo_ptr" => "u64",
             "int64_t" => "i64",
             other => panic!("no word for {other:?}"),
         }
