@@ -119,7 +119,7 @@ pub fn s1_03_a_power_cut_loses_no_block_and_no_transaction() {
             // One that is taken back, before each.
             let stopped = heap.transaction(|tx| {
                 change(tx, all, round + 1000)?;
-                Err::<(), _>(Error::from(Pool::open("/none/there").unwrap_err()))
+                Err::<(), Error>(Pool::open("/none/there").unwrap_err())
             });
             stopped.unwrap_err();
             heap.transaction(|tx| change(tx, all, round)).unwrap();
