@@ -26,6 +26,7 @@ mod object;
 mod own;
 mod run;
 mod space;
+mod view;
 
 pub use attached::Transactional;
 pub use cell::TxCell;
