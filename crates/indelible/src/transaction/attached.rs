@@ -2,7 +2,8 @@
 
 #![allow(unsafe_code)]
 
-use super::space::{Space, Users, View};
+use super::space::{Space, Users};
+use super::view::View;
 use crate::dirty::Rung;
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::mapping::Mapping;

@@ -4,7 +4,7 @@
 //! that transactions changed since the last one, as they are while none runs.
 
 use super::own::Own;
-use super::space::View;
+use super::view::View;
 use crate::memory::{Group, Logged};
 use crate::pool::Bounds;
 use indelible_stm::WriteSet;

@@ -1,6 +1,5 @@
 //! The thread that makes commits on demand durable now and then.
 
-use super::space::Space;
 use crate::error::Cause;
 use crate::memory::MemoryError;
 use crate::pool::Bounds;
@@ -14,7 +13,11 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Starts it. It ends some time after the space does.
-pub(super) fn publish_now_and_then(space: &Arc<Space>, bounds: Arc<Bounds>) -> Result<(), Cause> {
+pub(super) fn now_and_then<S: Send + Sync + 'static>(
+    space: &Arc<S>,
+    bounds: Arc<Bounds>,
+    publish: impl Fn(&S) + Send + 'static,
+) -> Result<(), Cause> {
     let space = Arc::downgrade(space);
     // The program's handlers run on threads of the program.
     let _blocked = Blocked::all();
@@ -22,9 +25,8 @@ pub(super) fn publish_now_and_then(space: &Arc<Space>, bounds: Arc<Bounds>) -> R
         loop {
             std::thread::sleep(bounds.every().map_or(LOOK, |every| every.min(LOOK)));
             let Some(space) = space.upgrade() else { return };
-            if bounds.every().is_some() && space.demand().is_some_and(|demand| demand.pending() > 0) {
-                // Threads that wait for it are told why; transactions are refused from then on.
-                let _ = space.publish();
+            if bounds.every().is_some() {
+                publish(&space);
             }
         }
     };

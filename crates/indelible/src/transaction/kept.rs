@@ -5,7 +5,8 @@
 use super::attached::{Attached, Kind, Memory, closed};
 use super::demand::Demand;
 use super::marks::Marks;
-use super::space::{Space, View};
+use super::space::Space;
+use super::view::View;
 use crate::backing::BackingError;
 use crate::error::Cause;
 use crate::mapping::Mapping;

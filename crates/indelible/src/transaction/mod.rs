@@ -32,6 +32,7 @@ mod own;
 mod pointer;
 mod run;
 mod space;
+mod view;
 mod words;
 
 pub(crate) use attached::Attached;

@@ -1,6 +1,6 @@
 //! Of a thread: its log, and what it knows of the objects.
 
-use super::space::View;
+use super::view::View;
 use crate::memory::{Group, Log};
 use std::sync::Arc;
 

@@ -4,8 +4,8 @@
 #![allow(unsafe_code)]
 
 use super::demand::Demand;
-use super::marks::Marks;
 use super::own::Own;
+use super::view::View;
 use crate::error::{Cause, TransactionError};
 use crate::memory::{Group, MemoryError};
 use crate::pool::{Class, Inner};
@@ -61,7 +61,13 @@ impl Space {
         });
         let _ = space.stm.sink().space.set(Arc::downgrade(&space));
         if class == Class::OnDemand {
-            super::epochs::publish_now_and_then(&space, pool.epochs().clone())?;
+            let publish = |space: &Space| {
+                if space.demand().is_some_and(|demand| demand.pending() > 0) {
+                    // Threads that wait for it are told why; transactions are refused from then on.
+                    let _ = space.publish();
+                }
+            };
+            super::epochs::now_and_then(&space, pool.epochs().clone(), publish)?;
         }
         let erased: Arc<dyn Any + Send + Sync> = space.clone();
         places.insert(class, Arc::downgrade(&erased));
@@ -262,25 +268,6 @@ fn refused(error: BeginError) -> Cause {
 unsafe fn word(address: usize) -> u64 {
     // SAFETY: the caller's promise.
     unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(address)) }.load(Ordering::Relaxed)
-}
-
-/// The memory that an object's cells are in.
-#[derive(Clone, Debug)]
-pub(super) struct View {
-    /// First byte.
-    pub(super) base: usize,
-    /// Bytes, whole pages.
-    pub(super) len: usize,
-    /// Offset of the object's entry.
-    pub(super) object: u64,
-    /// Lines that are to be published; `None`: each commit tells its own.
-    pub(super) marks: Option<Arc<Marks>>,
-}
-
-impl View {
-    pub(super) fn marks(&self) -> Option<&Marks> {
-        self.marks.as_deref()
-    }
 }
 
 /// The object in which a line lies, and where.
