@@ -252,6 +252,17 @@ impl Thread {
         unsafe { current().as_mut() }.unwrap_or_else(|| fatal("no block runs"))
     }
 
+    /// The thread, made if it never ran a block, or in another process.
+    #[inline]
+    fn ready<'t>() -> &'t mut Thread {
+        // SAFETY: null, or the thread's own (2).
+        let there = unsafe { current().as_ref() };
+        if !there.is_some_and(|thread| !thread.levels.is_empty() || thread.generation == fork::generation()) {
+            Thread::make();
+        }
+        Thread::own()
+    }
+
     /// Runs the outermost block again, after a while if it has met another one.
     #[cold]
     pub(crate) fn again() -> ! {
@@ -378,10 +389,7 @@ impl Thread {
 
     /// Calls `act` while no block runs. `None`: one runs on this thread.
     pub(crate) fn alone<R>(act: impl FnOnce() -> R) -> Option<R> {
-        if current().is_null() {
-            Thread::make();
-        }
-        if Thread::own().transaction.begin_alone().is_err() {
+        if Thread::ready().transaction.begin_alone().is_err() {
             return None;
         }
         let result = act();
@@ -391,11 +399,8 @@ impl Thread {
 
     /// Before the process is copied: no block of another thread is in the middle of anything.
     pub(crate) fn hold_still() {
-        if current().is_null() {
-            Thread::make();
-        }
-        let thread = Thread::own();
-        if thread.levels.is_empty() && thread.generation == fork::generation() {
+        let thread = Thread::ready();
+        if thread.levels.is_empty() {
             thread.held_still = thread.transaction.begin_alone().is_ok();
         }
     }
@@ -414,15 +419,8 @@ impl Thread {
 /// # Safety
 /// Called by the code of [`entry`] alone.
 pub(crate) unsafe extern "C" fn begin(properties: u32, beginning: *const Beginning) -> u32 {
-    let mut thread = current();
-    // SAFETY: null, or the thread's own (2).
-    let of_parent = unsafe { thread.as_ref() }
-        .is_some_and(|thread| thread.levels.is_empty() && thread.generation != fork::generation());
-    if thread.is_null() || of_parent {
-        thread = Thread::make();
-    }
-    // SAFETY: the thread's own (2); and the code of `entry` has filled the beginning in.
-    let (thread, beginning) = unsafe { (&mut *thread, *beginning) };
+    // SAFETY: the code of `entry` has filled the beginning in.
+    let (thread, beginning) = (Thread::ready(), unsafe { *beginning });
     if thread.levels.is_empty() {
         thread.stack = beginning.stack;
         thread.levels.push(Level { beginning, properties, marks: Marks::default(), checkpoint: None });
