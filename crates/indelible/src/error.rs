@@ -6,6 +6,7 @@ mod command;
 mod far;
 mod heap;
 mod key_source;
+mod kind;
 mod kinds;
 mod system;
 mod transaction;
@@ -15,6 +16,7 @@ pub(crate) use command::CommandError;
 pub(crate) use far::FarError;
 pub(crate) use heap::{HeapError, Limit};
 pub(crate) use key_source::{CREDENTIALS, KeySourceError};
+pub use kind::ErrorKind;
 pub(crate) use transaction::TransactionError;
 
 use crate::dirty::DirtyError;
@@ -32,113 +34,6 @@ use std::sync::Arc;
 
 /// Result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Kind of an error's cause. The numbers are stable: they are the codes of the C interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[repr(i32)]
-pub enum ErrorKind {
-    /// The operating system failed.
-    Io = 1,
-    /// There is no pool at that path.
-    NoPool = 2,
-    /// The file is not a pool.
-    NotAPool = 3,
-    /// The pool has a format or features this version does not know.
-    Version = 4,
-    /// The pool's file was truncated, deleted or replaced.
-    Gone = 5,
-    /// Bytes of the pool contradict themselves.
-    Damaged = 6,
-    /// There is a pool already.
-    PoolExists = 7,
-    /// The path, medium or file system cannot hold a pool, or it, or an object, cannot be used as asked.
-    Unsuitable = 8,
-    /// The pool, its file or its file system is read-only.
-    ReadOnly = 9,
-    /// The medium or its file system is full.
-    NoSpace = 10,
-    /// The pool has no piece large enough.
-    NoRoom = 11,
-    /// The pool's address window has no range large enough.
-    NoAddresses = 12,
-    /// No such object.
-    NotFound = 13,
-    /// An object of that name exists.
-    Exists = 14,
-    /// The name cannot be used.
-    BadName = 15,
-    /// The size cannot be used.
-    BadSize = 16,
-    /// The key does not match.
-    WrongKey = 17,
-    /// Write access to a read-only object.
-    ObjectReadOnly = 18,
-    /// Somebody else has the object attached.
-    Held = 19,
-    /// A process holds the table, all lanes are taken, or somebody has the device.
-    Busy = 20,
-    /// The last writer died, and this pool cannot recover because it is opened read-only.
-    NeedsRecovery = 21,
-    /// An earlier write to the medium failed.
-    Poisoned = 22,
-    /// The address is not that of an attached object.
-    NotAttached = 23,
-    /// Something else is mapped at the object's address.
-    AddressTaken = 24,
-    /// This process is a fork of the one that opened the pool.
-    Forked = 25,
-    /// The kernel lacks what was asked for.
-    Unsupported = 26,
-    /// The object holds no heap.
-    NotAHeap = 27,
-    /// The heap has no free piece large enough.
-    HeapFull = 28,
-    /// The address is not that of a block of the heap.
-    NotABlock = 29,
-    /// The block is free already.
-    DoubleFree = 30,
-    /// The alignment cannot be had.
-    BadAlignment = 31,
-    /// Bytes that guard a block were overwritten.
-    Overwritten = 32,
-    /// No such root.
-    RootMissing = 33,
-    /// A root of that name exists.
-    RootExists = 34,
-    /// The root is of another type, or its type has another layout.
-    RootType = 35,
-    /// The object's bytes may have been stored by other means than typed code.
-    Untrusted = 36,
-    /// The address window that was asked for cannot be used.
-    BadWindow = 37,
-    /// Objects of different pools cannot change in one step.
-    DifferentPools = 38,
-    /// The object has addresses that mean nothing in the next run, and its psyncs are audited.
-    StrayPointer = 39,
-    /// The object is volatile, and the machine was started anew since it was made.
-    VolatileGone = 40,
-    /// The two objects would each outlive the other.
-    TieCycle = 41,
-    /// The object is tied to as many others as one can be.
-    TooManyTies = 42,
-    /// The object is sealed, and needs a seal key, or has no such operation.
-    Sealed = 43,
-    /// A sealed object is in an older state than its anchor was told.
-    PoolBehind = 44,
-    /// A sealed object was changed without its anchor, or the anchor is an older one.
-    AnchorBehind = 45,
-    /// The object is of another durability class than the call is for, or cannot be of the one that was asked for.
-    ClassMismatch = 46,
-    /// The call cannot be made in a transaction.
-    InTransaction = 47,
-    /// The transaction has met another one: its closure is to return this error, and is run again.
-    Conflict = 48,
-    /// A far pointer leads to no object, or to none of its bytes.
-    Dangling = 49,
-    /// A defect of this library.
-    Internal = 1001,
-}
 
 /// Cause of an error, by layer.
 #[derive(Debug, thiserror::Error)]

@@ -181,7 +181,7 @@ fn the_library_exports_them_with_a_version_and_nothing_else() {
 
 #[test]
 fn the_codes_are_the_kinds_of_errors() {
-    let kinds = std::fs::read_to_string(source().join("../indelible/src/error.rs")).unwrap();
+    let kinds = std::fs::read_to_string(source().join("../indelible/src/error/kind.rs")).unwrap();
     let kinds = kinds.split_once("pub enum ErrorKind {").unwrap().1.split_once("\n}").unwrap().0;
     let number = |line: &str| -> Option<(String, i32)> {
         let (name, number) = line.trim().trim_end_matches(',').split_once(" = ")?;

@@ -106,6 +106,9 @@ fn s2_09_a_pointer_means_the_same_wherever_the_objects_lie() {
 }
 
 /// Random graphs of random changes, beside a model.
+/// A node: its object, its place there, its value, and the nodes that it has pointers to.
+type Known = (usize, Far<Node>, u64, [Option<usize>; 3]);
+
 #[test]
 fn random_graphs_are_what_their_model_says() {
     for seed in 0..12 {
@@ -117,8 +120,7 @@ fn random_graphs_are_what_their_model_says() {
         );
         let (one, two) = (world.format(), another(&world, "two.pmo"));
         let (mut space, ids) = made(&[&one, &two], &["a", "b", "c", "d"]);
-        // Of each node its object, its place there, its value, and the nodes that it has pointers to.
-        let mut model: Vec<(usize, Far<Node>, u64, [Option<usize>; 3])> = Vec::new();
+        let mut model: Vec<Known> = Vec::new();
         for step in 0..400_u64 {
             if model.is_empty() || random.usize(..3) == 0 {
                 let home = random.usize(..ids.len());

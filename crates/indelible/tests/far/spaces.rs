@@ -234,7 +234,7 @@ pub fn a_pointer_beyond_a_shorter_object_is_an_error() {
     drop(space.remove(&target));
     // To a size within a page.
     pool.resize("target", 1000, b"").unwrap();
-    let beyond = space.get(&ids[0], pointer).err().expect("an error");
+    let beyond = space.get(&ids[0], pointer).expect_err("an error");
     assert!(
         beyond.kind() == ErrorKind::Dangling && beyond.to_string().contains("the object has 0x3e8"),
         "{beyond}"
