@@ -86,6 +86,7 @@ const BLOCKS: Compiler = Compiler {
         "-Wextra",
         "-Werror",
         "-pthread",
+        "-Wl,--no-as-needed",
         "-lpmo-tm",
     ],
 };
