@@ -10,6 +10,7 @@ mod dirty;
 mod info;
 mod length;
 mod lifetimes;
+mod list;
 mod lives;
 mod mapped;
 mod memory;
@@ -29,6 +30,7 @@ pub use copies::{Collected, Difference};
 pub use create_options::CreateOptions;
 pub use info::{LaneUse, Logged, PoolInfo, Stat, State};
 pub use lifetimes::Tie;
+pub use list::List;
 pub(crate) use memory::Bounds;
 pub use memory::EpochBounds;
 pub use options::{MediumKind, PoolOptions, Tracking};
@@ -41,7 +43,7 @@ use crate::media::{Access, Media};
 use crate::sys::{boot, fork, process};
 use indelible_store::error::StoreError;
 use indelible_store::format::{MAX_POOL, MIN_POOL};
-use indelible_store::store::{Identity, Status, Store, Window};
+use indelible_store::store::{Identity, Store, Window};
 use indelible_store::table::{Key, Located};
 pub(crate) use mapped::Place;
 use options::Settings;
@@ -218,7 +220,7 @@ impl Pool {
     /// error, and the iterator goes on behind it.
     #[must_use]
     pub fn list(&self) -> List {
-        List { pool: self.clone(), entries: None, piece: Vec::new().into_iter() }
+        List::of(self.clone())
     }
 
     /// The store under the pool, for tools that show its insides. Not part of the stable interface.
@@ -278,53 +280,6 @@ impl Inner {
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pool").field("path", &self.inner.path).field("medium", &self.medium()).finish()
-    }
-}
-
-/// See [`Pool::list`].
-pub struct List {
-    pool: Pool,
-    /// Entries not yet read, in reverse; `None`: not known yet.
-    entries: Option<Vec<u64>>,
-    piece: std::vec::IntoIter<Result<(Located, Status), StoreError>>,
-}
-
-impl List {
-    /// Reads some more objects.
-    fn refill(&mut self) -> Result<(), StoreError> {
-        const PIECE: usize = 1024;
-        let store = &self.pool.inner.store;
-        let entries = match &mut self.entries {
-            Some(entries) => entries,
-            none => {
-                let mut all = store.entries()?;
-                all.reverse();
-                none.insert(all)
-            }
-        };
-        let mut piece = entries.split_off(entries.len().saturating_sub(PIECE));
-        piece.reverse();
-        self.piece = store.statuses(&piece)?.into_iter();
-        Ok(())
-    }
-}
-
-impl Iterator for List {
-    type Item = Result<Stat>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            match self.piece.next() {
-                Some(Ok((object, status))) => return Some(Ok(Stat::of(&object.entry, &status))),
-                Some(Err(cause)) => return Some(Err(self.pool.error("list", cause))),
-                None if self.entries.as_ref().is_some_and(Vec::is_empty) => return None,
-                None => {}
-            }
-            if let Err(cause) = self.refill() {
-                self.entries = Some(Vec::new());
-                return Some(Err(self.pool.error("list", cause)));
-            }
-        }
     }
 }
 
