@@ -360,56 +360,10 @@ mutants! {
     }
 }
 
+// The models compile this file as well.
 #[cfg(feature = "mutants")]
-mod selected {
-    use super::Mutant;
-    use std::cell::Cell;
-    use std::sync::OnceLock;
-
-    thread_local!(static SELECTED: Cell<Option<Mutant>> = const { Cell::new(None) });
-
-    /// Runs `f` on this thread with the rule broken.
-    pub fn with_mutant<R>(mutant: Mutant, f: impl FnOnce() -> R) -> R {
-        select(Some(mutant), f)
-    }
-
-    /// The choice of [`with_mutant`] for this thread.
-    pub(super) fn current() -> Option<Mutant> {
-        SELECTED.get()
-    }
-
-    pub(super) fn select<R>(mutant: Option<Mutant>, f: impl FnOnce() -> R) -> R {
-        struct Restore(Option<Mutant>);
-        impl Drop for Restore {
-            fn drop(&mut self) {
-                SELECTED.set(self.0);
-            }
-        }
-        let _restore = Restore(SELECTED.replace(mutant));
-        f()
-    }
-
-    /// The mutant that all threads of a process live with: `INDELIBLE_MUTANT`, for tests of whole programs.
-    ///
-    /// # Panics
-    /// If there is no such mutant: a test that means to see one must not pass for want of it.
-    fn of_the_process() -> Option<Mutant> {
-        static CHOSEN: OnceLock<Option<Mutant>> = OnceLock::new();
-        *CHOSEN.get_or_init(|| {
-            let name = std::env::var("INDELIBLE_MUTANT").ok()?;
-            let found = Mutant::all().find(|mutant| format!("{mutant:?}") == name);
-            Some(found.unwrap_or_else(|| panic!("INDELIBLE_MUTANT={name}: there is no such mutant")))
-        })
-    }
-
-    impl Mutant {
-        /// Whether this rule is broken now.
-        #[must_use]
-        pub fn is_on(self) -> bool {
-            SELECTED.get().or_else(of_the_process) == Some(self)
-        }
-    }
-}
+#[path = "mutant/selected.rs"]
+mod selected;
 
 #[cfg(feature = "mutants")]
 pub use selected::with_mutant;

@@ -43,7 +43,7 @@ use crate::media::{Access, Media};
 use crate::sys::{boot, fork, process};
 use indelible_store::error::StoreError;
 use indelible_store::format::{MAX_POOL, MIN_POOL};
-use indelible_store::store::{Identity, Store, Window};
+use indelible_store::store::{Identity, Status, Store, Window};
 use indelible_store::table::{Key, Located};
 pub(crate) use mapped::Place;
 use options::Settings;

@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(left("1d:1h", [2 * HOUR, 90 * HOUR, 95 * HOUR]), [2 * HOUR]);
         // The newest stays, though it is too old.
         assert_eq!(left("1d:1h", [90 * HOUR, 95 * HOUR]), [90 * HOUR]);
-        assert_eq!(left("1d:1h", []), []);
+        assert_eq!(left("1d:1h", []), Vec::<u64>::new());
     }
 
     /// A snapshot an hour for 30 days, thinned each time: each day of the last 7 has one then, and each of the last 24 hours.
