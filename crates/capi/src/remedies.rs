@@ -1,7 +1,7 @@
 //! Advice at the end of errors, which names functions of Rust, in the words of C.
 
 /// Words of advice, and the words in C. Those for errors that C cannot have are not among them.
-const WORDS: [(&str, &str); 11] = [
+const WORDS: [(&str, &str); 12] = [
     ("`Space::add`", "pmo_space_add"),
     (", or change the entry (`Heap::retarget`)", ""),
     ("Pool::format", "pmo_format"),
@@ -13,6 +13,7 @@ const WORDS: [(&str, &str); 11] = [
     ("`Heap::roots`", "pmo_roots"),
     ("`Heap::check`", "pmo_heap_check"),
     ("`Heap::reserve`, `Object::grow`, `pmo_grow`", "pmo_grow"),
+    ("`Pool::resize`, `pmo resize`", "pmo_resize"),
 ];
 
 /// Advice in the words of C.

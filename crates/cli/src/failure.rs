@@ -3,11 +3,10 @@
 use crate::exit::Exit;
 use crate::terminal::{self, Label};
 use crate::text::quoted;
-use indelible::Error;
+use indelible::{Error, ErrorKind};
 use indelible_backup::BackupError;
 use indelible_store::error::StoreError;
 use serde::Serialize;
-use std::error::Error as _;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -61,14 +60,15 @@ impl Failure {
             io::ErrorKind::NotFound => Exit::NotFound,
             io::ErrorKind::PermissionDenied => Exit::Denied,
             io::ErrorKind::StorageFull => Exit::Full,
+            io::ErrorKind::IsADirectory => Exit::Usage,
             _ => Exit::Failed,
         };
         Failure::said(exit, format!("cannot {action} {}: {error}", path.display()), None)
     }
 
-    /// A key file that is not there, or not readable, is said as any other file; other errors are those of the key.
+    /// A key of a file: one that is not there, or not readable, is said as of any other file.
     pub fn key_file(what: &str, path: &Path, error: Error) -> Self {
-        match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
+        match std::error::Error::source(&error).and_then(|source| source.downcast_ref::<io::Error>()) {
             Some(system) => Failure::file(&format!("read the {what} from"), path, system),
             None => error.into(),
         }
@@ -113,13 +113,24 @@ impl From<Error> for Failure {
         let code = Exit::from(error.kind());
         Failure::Said(Box::new(Report {
             message,
-            help: Some(remedy.to_owned()),
+            help: Some(remedy_here(&error).to_owned()),
             exit: code as u8,
             kind: Some(format!("{:?}", error.kind())),
             pool: error.pool_path().map(|path| path.to_string_lossy().into_owned()),
             object: error.object_name().map(str::to_owned),
             code,
         }))
+    }
+}
+
+/// Advice in words of the command line, where the library's are those of a language.
+fn remedy_here(error: &Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::NotAHeap => "check the name: there is something to look into where a program made a heap",
+        ErrorKind::NoPool if error.operation() != "format" => {
+            "check the path, or make a pool there with `pmo format`"
+        }
+        _ => error.remedy(),
     }
 }
 

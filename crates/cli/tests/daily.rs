@@ -373,7 +373,7 @@ fn bash_completes_names_of_objects() {
     for (words, last) in [("ls ''", 2), ("heap roots ''", 3), ("backup \"$POOL\" ''", 3)] {
         assert_eq!(complete(&format!("pmo {words}"), last).trim(), "", "{words}");
     }
-    assert_eq!(complete("pmo set \"$POOL\" counters --class ''", 5), "psync\ntransactional\n");
+    assert_eq!(complete("pmo set \"$POOL\" counters --class ''", 5), "psync\ntransactional\non-demand\n");
     let found = complete("pmo key ''", 2);
     assert!(found.lines().any(|line| line == "rotate") && !found.contains("ledger"), "{found}");
 }

@@ -28,7 +28,7 @@ Examples:
   pmo export data.pmo graph graph.export --only       not what it leads to
   pmo import graph.export other.pmo
 
-JSON: file, id, objects, size (bytes of the objects), held (bytes of their pages), bytes (of the
+JSON: file, id, objects, size (bytes of the objects), held (bytes of their pages), bytes (of the \
 stream)")]
 pub struct Export {
     /// The pool
