@@ -1,7 +1,7 @@
 //! Advice at the end of errors, which names functions of Rust, in the words of C.
 
 /// Words of advice, and the words in C. Those for errors that C cannot have are not among them.
-const WORDS: [(&str, &str); 12] = [
+const WORDS: [(&str, &str); 13] = [
     ("`Space::add`", "pmo_space_add"),
     (", or change the entry (`Heap::retarget`)", ""),
     ("Pool::format", "pmo_format"),
@@ -14,6 +14,7 @@ const WORDS: [(&str, &str); 12] = [
     ("`Heap::check`", "pmo_heap_check"),
     ("`Heap::reserve`, `Object::grow`, `pmo_grow`", "pmo_grow"),
     ("`Pool::resize`, `pmo resize`", "pmo_resize"),
+    ("`Heap::compact_far` frees", "a program in Rust (compact_far) frees"),
 ];
 
 /// Advice in the words of C.
