@@ -148,10 +148,11 @@ impl<'t> Tx<'t> {
     ///
     /// Values consist of cells:
     /// ```compile_fail,E0080
-    /// # fn example(heap: &indelible::TxHeap) -> indelible::Result<()> {
-    /// heap.transaction(|tx| tx.alloc(heap, 7_u64).map(drop)) // error: TxCell::new(7_u64)
+    /// # fn main() -> indelible::Result<()> {
+    /// # let pool = indelible::Pool::open("none")?;
+    /// # let heap = pool.transactional_heap("stack", 1 << 20)?;
+    /// heap.transaction(|tx| tx.alloc(&heap, 7_u64).map(drop)) // error: TxCell::new(7_u64)
     /// # }
-    /// # let _ = example;
     /// ```
     ///
     /// # Errors
