@@ -17,7 +17,7 @@ const PAGES: usize = 4;
 
 impl Heap {
     /// Number of the entry in this object's table of other objects, which is added if there is none (S2.12). Pointers through it are
-    /// [`Far::new`]`(number, offset)`; the next psync makes the entry durable together with them.
+    /// [`Far::new(number, offset)`](crate::Far::new); the next psync makes the entry durable together with them.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
