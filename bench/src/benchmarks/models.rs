@@ -183,8 +183,8 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
         ));
     }
     section.notes.push(
-        "Only the time that is let pass is measured, without a medium beneath. A medium beneath that is slower than the file says stays as slow as it is. What a look at the clock takes \
-         is in the time of a call, and lateness of a call is taken off the next one, so that calls of 100 ns are right on average, and none of them by itself."
+        "Only the time that is let pass is measured, without a medium beneath. A medium beneath that is slower than the file says stays as slow as it is. The time of a look at the clock \
+         is in that of a call, and lateness of a call is taken off the next one, so that calls of 100 ns are right on average, and none of them by itself."
             .into(),
     );
     for model in &models {
