@@ -68,7 +68,7 @@ static WAITS: RwLock<()> = RwLock::new(());
 static TOLD: AtomicUsize = AtomicUsize::new(0);
 static FUNCTIONS: AtomicPtr<Object> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Where the bytes at an address are for blocks. `None`: where they say.
+/// The place of the bytes at an address for blocks. `None`: that address itself.
 #[inline(always)]
 pub(crate) fn view(address: usize) -> Option<usize> {
     let inside = address.wrapping_sub(LOW.load(Ordering::Relaxed)) < SPAN.load(Ordering::Relaxed);

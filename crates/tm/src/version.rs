@@ -16,7 +16,7 @@ pub extern "C" fn _ITM_libraryVersion() -> *const c_char {
     concat!("libpmo-tm ", env!("CARGO_PKG_VERSION"), ", interface 0.90\0").as_ptr().cast()
 }
 
-/// Where an error is in a program's source.
+/// The place of an error in a program's source.
 #[repr(C)]
 pub struct Location {
     reserved: [i32; 4],

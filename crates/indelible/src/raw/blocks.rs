@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub struct ForBlocks {
     /// Its own address, where nobody may touch anything.
     pub address: usize,
-    /// Where blocks find it.
+    /// The place at which blocks find it.
     pub view: usize,
     /// In bytes.
     pub len: usize,

@@ -43,7 +43,7 @@ pub(super) struct Attachment {
     pub(super) name: String,
     /// ID of the object.
     pub(super) id: [u8; 16],
-    /// Where entries of the object were found to lead, by their numbers.
+    /// The targets that entries of the object were found to have, by their numbers.
     links: Mutex<HashMap<u32, Link>>,
     pub(super) base: NonNull<u8>,
     /// Changes under the lock of the core.
@@ -53,7 +53,7 @@ pub(super) struct Attachment {
     generation: u32,
 }
 
-/// Where an entry leads, if no heap was closed, and nothing detached, since `epoch`.
+/// The target of an entry, if no heap was closed, and nothing detached, since `epoch`.
 #[derive(Clone, Copy)]
 pub(super) struct Link {
     pub(super) base: NonNull<u8>,
@@ -139,7 +139,7 @@ impl Attachment {
         }
     }
 
-    /// Where an entry was found to lead.
+    /// The target that an entry was found to have.
     pub(super) fn link(&self, entry: u32) -> Option<Link> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner).get(&entry).copied()
     }

@@ -1,4 +1,4 @@
-//! Where a far pointer leads, in memory.
+//! The target of a far pointer, in memory.
 //!
 //! Invariants:
 //! 1. A [`Range`] is a mapped object of the space that has it in a link or an [`Attached`](super::attached::Attached): it stays mapped as long as that space is

@@ -144,7 +144,7 @@ impl Attached {
         self.address
     }
 
-    /// Where bytes are for transactions, given by the object's own addresses. `None`: not all of them are in the object.
+    /// The place of bytes for transactions, given by the object's own addresses. `None`: not all of them are in the object.
     #[inline]
     pub(crate) fn place(&self, address: usize, len: usize) -> Option<usize> {
         let offset = address.wrapping_sub(self.address);

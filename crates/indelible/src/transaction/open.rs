@@ -188,7 +188,7 @@ impl OpenTx {
         }
     }
 
-    /// Where bytes of the transaction's objects are for it.
+    /// The place of bytes of the transaction's objects for it.
     fn place(&self, address: usize, len: usize) -> Result<usize> {
         if fork::is_stale(self.generation) {
             return Err(refused(Cause::Forked));

@@ -3,7 +3,7 @@
 use super::marks::Marks;
 use std::sync::Arc;
 
-/// Where an object's cells are in memory.
+/// The memory that an object's cells are in.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     /// First byte.
