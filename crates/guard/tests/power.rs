@@ -1,7 +1,6 @@
 //! The power fails.
 
 use crate::support::{AMPLE, PATIENCE, Rig, attach, step, until};
-use indelible::Pool;
 use indelible_guard::{Budget, Outcome, rehearse};
 use std::time::Duration;
 
@@ -30,7 +29,8 @@ fn s1_07_at_the_signal_everything_that_was_committed_becomes_durable() {
     std::fs::write(&rig.power, "fine").unwrap();
     until("the power is back", || !rig.status().failing);
     until("commits run ahead of what is durable", || {
-        Pool::open(&rig.pool).unwrap().pending("b").unwrap().is_some_and(|pending| pending.transactions > 1)
+        let said = writer.said().unwrap();
+        said > rig.durable()
     });
 }
 

@@ -123,7 +123,7 @@ impl Drop for Rig {
     }
 }
 
-pub fn until(what: &str, done: impl Fn() -> bool) {
+pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !done() {
         assert!(begin.elapsed() < PATIENCE, "not in time: {what}");

@@ -28,7 +28,7 @@ fn find(names: &[&str]) -> Option<PathBuf> {
 impl Nut {
     /// `None`, and a word, where the programs are not installed.
     fn start() -> Option<Nut> {
-        let upsd = find(&["/usr/sbin/upsd", "/lib/nut/upsd", "/sbin/upsd"]);
+        let upsd = find(&["/lib/nut/upsd", "/usr/lib/nut/upsd", "/usr/sbin/upsd"]);
         let driver = find(&["/lib/nut/dummy-ups", "/usr/lib/nut/dummy-ups", "/usr/libexec/nut/dummy-ups"]);
         let (Some(upsd), Some(driver)) = (upsd, driver) else {
             indelible_testing::not_tested("a real upsd: nut-server is not installed");
