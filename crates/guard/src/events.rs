@@ -1,6 +1,6 @@
 //! Things that other threads of the guard tell its loop.
 
-use crate::detector::Condition;
+use crate::condition::Condition;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;

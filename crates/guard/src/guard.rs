@@ -3,6 +3,7 @@
 //! No client can make it wait: connections do not block, and recoveries have threads of their own.
 
 use crate::budget::Budget;
+use crate::condition::Condition;
 use crate::connection::Connection;
 use crate::detector::{Detector, Watch};
 use crate::error::GuardError;
@@ -83,7 +84,7 @@ impl Guard {
             let (name, watch) = (detector.name(), Watch { sender: sender.clone(), nth });
             let work = move || {
                 if let Err(error) = detector.watch(&watch) {
-                    let _ = watch.tell(crate::Condition::Blind(error.to_string()));
+                    let _ = watch.tell(Condition::Blind(error.to_string()));
                 }
             };
             let started = std::thread::Builder::new().name("detector".into()).spawn(work);

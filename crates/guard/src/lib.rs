@@ -30,6 +30,7 @@
 
 mod budget;
 mod client;
+mod condition;
 mod connection;
 pub mod detector;
 mod error;
@@ -48,7 +49,8 @@ mod writer;
 
 pub use budget::{ASSUMED, Budget};
 pub use client::{rehearse, status};
-pub use detector::{Condition, Detector, Watch};
+pub use condition::Condition;
+pub use detector::{Detector, Watch};
 pub use error::GuardError;
 pub use guard::{Config, Guard, Stop};
 pub use kernel::hold_back_power_signal;

@@ -1,8 +1,8 @@
 //! The clients of a guard, the power as its detectors see it, and the round that is under way: everything that the loop changes when something happens.
 
 use crate::budget::Budget;
+use crate::condition::Condition;
 use crate::connection::{Connection, Received};
-use crate::detector::Condition;
 use crate::events::Sender;
 use crate::kernel::Peer;
 use crate::note::Note;

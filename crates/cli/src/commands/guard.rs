@@ -10,7 +10,8 @@ use crate::text::{count, printable};
 use clap::{Args, Subcommand};
 use indelible_guard::detector::{FileDetector, LineDetector, NutDetector, SignalDetector};
 use indelible_guard::{
-    Budget, Condition, Config, Departed, Detector, GuardError, Note, RoundReport, Status, hold_back_power_signal,
+    Budget, Condition, Config, Departed, Detector, GuardError, Note, RoundReport, Status,
+    hold_back_power_signal,
 };
 use serde::Serialize;
 use std::os::unix::process::CommandExt;
@@ -180,7 +181,9 @@ impl Run {
         }
         detectors.extend(self.file.iter().map(|path| Box::new(FileDetector::new(path)) as Box<dyn Detector>));
         if detectors.is_empty() {
-            note("no detector is named: the guard recovers processes that die, and learns of no power failure");
+            note(
+                "no detector is named: the guard recovers processes that die, and learns of no power failure",
+            );
         }
         Ok(detectors)
     }
@@ -197,7 +200,8 @@ fn be_guard(context: &Context, args: &Run) -> Result {
     let (json, budget) = (context.json, args.budget());
     let said = move |note: &Note| {
         let mut out = Out::new();
-        let text = if json { serde_json::to_string(note).unwrap_or_default() } else { printable(&note.to_string()) };
+        let text =
+            if json { serde_json::to_string(note).unwrap_or_default() } else { printable(&note.to_string()) };
         // A guard whose output nobody takes goes on.
         let _ = out.line(&text).and_then(|()| out.finish());
     };
@@ -221,7 +225,15 @@ fn be_guard(context: &Context, args: &Run) -> Result {
 fn recover(departed: &Departed) -> std::result::Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
-    command.args(["recover", "--quiet", "--wait", DYING, "--memory", &format!("{:016x}", departed.number), "--"]);
+    command.args([
+        "recover",
+        "--quiet",
+        "--wait",
+        DYING,
+        "--memory",
+        &format!("{:016x}", departed.number),
+        "--",
+    ]);
     command.arg(&departed.pool).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     if rustix::process::geteuid().as_raw() != departed.uid {
         command.uid(departed.uid).gid(departed.gid);
@@ -257,7 +269,8 @@ fn dry_run(context: &Context, args: &Run) -> Result {
     let (mut eyes, mut latency) = (Vec::new(), Duration::ZERO);
     for mut detector in args.detectors()? {
         let (name, own) = (detector.name(), detector.latency());
-        let condition = detector.look().map_err(|source| GuardError::Detector { name: name.clone(), source })?;
+        let condition =
+            detector.look().map_err(|source| GuardError::Detector { name: name.clone(), source })?;
         let (condition, why) = match condition {
             Condition::Fine => ("fine", None),
             Condition::Failing => ("failing", None),
@@ -273,10 +286,17 @@ fn dry_run(context: &Context, args: &Run) -> Result {
     show(context.json, &report, |report, out| {
         for eye in &report.detectors {
             let why = eye.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-            out.line(&printable(&format!("{} is {}{why}, and tells within {} ms", eye.name, eye.condition, eye.latency_ms)))?;
+            out.line(&printable(&format!(
+                "{} is {}{why}, and tells within {} ms",
+                eye.name, eye.condition, eye.latency_ms
+            )))?;
         }
         let assumed = if args.bandwidth.is_none() { ", as long as nothing is measured" } else { "" };
-        out.line(&format!("{} ms to write in: {} of one process{assumed}", report.time_ms, human(report.budget)))
+        out.line(&format!(
+            "{} ms to write in: {} of one process{assumed}",
+            report.time_ms,
+            human(report.budget)
+        ))
     })
 }
 
@@ -287,7 +307,11 @@ fn millis(time: Duration) -> u64 {
 fn status_text(status: &Status, out: &mut Out) -> Result {
     let power = if status.failing { "the power fails" } else { "the power is there" };
     let (recovered, lost) = (status.recovered, status.lost);
-    out.line(&format!("process {}: {power}; {} recovered, {lost} not", status.pid, count(recovered, "process")))?;
+    out.line(&format!(
+        "process {}: {power}; {} recovered, {lost} not",
+        status.pid,
+        count(recovered, "process")
+    ))?;
     for detector in &status.detectors {
         let why = detector.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
         out.line(&printable(&format!("{} is {}{why}", detector.name, detector.condition)))?;
@@ -295,7 +319,13 @@ fn status_text(status: &Status, out: &mut Out) -> Result {
     let mut table = vec![["PID", "USER", "BUDGET", "BYTES/S", "POOL"].map(str::to_owned).to_vec()];
     table.extend(status.writers.iter().map(|writer| {
         let rate = writer.bytes_per_second.map_or_else(|| "-".to_owned(), human);
-        vec![writer.pid.to_string(), writer.uid.to_string(), human(writer.budget), rate, printable(&writer.pool)]
+        vec![
+            writer.pid.to_string(),
+            writer.uid.to_string(),
+            human(writer.budget),
+            rate,
+            printable(&writer.pool),
+        ]
     }));
     if !status.writers.is_empty() {
         out.table(&table, &[true, true, true, true, false])?;

@@ -121,7 +121,9 @@ fn pending(out: &mut Out, pool: &Pool, path: &str, stats: &[Stat]) -> Result {
             "Transactions of the process that has the object which a power cut would take.",
             |pending| pending.transactions as f64,
         ),
-        ("pmo_object_pending_age_seconds", "gauge", "Time since the first of them.", |pending| pending.age_seconds),
+        ("pmo_object_pending_age_seconds", "gauge", "Time since the first of them.", |pending| {
+            pending.age_seconds
+        }),
         (
             "pmo_object_commits_at_once",
             "counter",

@@ -131,7 +131,10 @@ impl Pending {
 
     fn text(&self) -> String {
         let (commits, bytes) = (count(self.transactions, "transaction"), human(self.bytes));
-        format!("{commits} of the process, {bytes} of the object, since {:.3} s; {} durable at once", self.age_seconds, self.at_once)
+        format!(
+            "{commits} of the process, {bytes} of the object, since {:.3} s; {} durable at once",
+            self.age_seconds, self.at_once
+        )
     }
 }
 

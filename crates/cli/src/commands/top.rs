@@ -159,8 +159,9 @@ fn show(json: bool, rows: &[Row], args: &Top) -> Result {
         // To the first place, with nothing behind.
         out.bytes(b"\x1b[H\x1b[2J")?;
     }
-    const HEADINGS: [&str; 11] =
-        ["STATE", "PSYNCS/S", "BYTES/S", "DIRTY", "LAG", "PENDING", "PSYNCS", "OWN", "SIZE", "NAME", "HOLDER"];
+    const HEADINGS: [&str; 11] = [
+        "STATE", "PSYNCS/S", "BYTES/S", "DIRTY", "LAG", "PENDING", "PSYNCS", "OWN", "SIZE", "NAME", "HOLDER",
+    ];
     let mut table = vec![HEADINGS.map(str::to_owned).to_vec()];
     table.extend(rows.iter().map(|row| {
         vec![

@@ -1,6 +1,7 @@
 //! A file or a pipe, to which a script, or another service, writes `failing` and `fine`.
 
-use super::{Condition, Detector, Watch, poll};
+use super::{Detector, Watch, poll};
+use crate::condition::Condition;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::FileTypeExt;

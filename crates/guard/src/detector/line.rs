@@ -2,7 +2,8 @@
 //!
 //! The kernel tells of changes (`TIOCMIWAIT`), or, where the port's driver cannot, the line is looked at again and again. Pseudo-terminals have no such lines.
 
-use super::{Condition, Detector, Watch};
+use super::{Detector, Watch};
+use crate::condition::Condition;
 use crate::kernel;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;

@@ -10,20 +10,10 @@ pub use line::{LineDetector, Port, SerialPort};
 pub use nut::NutDetector;
 pub use signal::SignalDetector;
 
+use crate::condition::Condition;
 use crate::events::Sender;
 use std::io;
 use std::time::Duration;
-
-/// The power, as a detector sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Condition {
-    /// It is there.
-    Fine,
-    /// It fails: the machine goes on for the time that it holds up.
-    Failing,
-    /// The detector cannot tell, and why: the guard goes on as it was.
-    Blind(String),
-}
 
 /// A way to know that the power fails.
 pub trait Detector: Send {

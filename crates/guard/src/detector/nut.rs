@@ -1,6 +1,7 @@
 //! A UPS that Network UPS Tools watch: their `upsd` is asked again and again, by its protocol of lines over TCP.
 
-use super::{Condition, Detector, Watch, poll};
+use super::{Detector, Watch, poll};
+use crate::condition::Condition;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;

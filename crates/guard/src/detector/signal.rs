@@ -1,6 +1,7 @@
 //! SIGPWR, as an init system or a UPS daemon sends it.
 
-use super::{Condition, Detector, Watch};
+use super::{Detector, Watch};
+use crate::condition::Condition;
 use crate::kernel;
 use std::fs::File;
 use std::io::{self, Read};
