@@ -59,6 +59,8 @@ fn help_teaches() {
         "repair",
         "dump",
         "doctor",
+        "guard",
+        "recover",
         "completions",
         "man",
     ] {

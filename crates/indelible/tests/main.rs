@@ -27,6 +27,7 @@ mod explicit;
 mod forged;
 mod found_stores;
 mod growth;
+mod guarded;
 mod heap;
 mod heap_format;
 mod heap_hostile;
