@@ -4,9 +4,11 @@
 //! caller keeps the rules that [`Object`](crate::Object) and [`Heap`](crate::Heap) have the compiler keep.
 
 pub mod blocks;
+mod describe;
 mod extensions;
 mod far;
 mod heap;
+mod pinned;
 mod place;
 mod psync;
 mod registry;
@@ -21,9 +23,11 @@ pub use heap::{
     aligned, blocks, calloc, check, create_root, format_heap, free, heap_stats, malloc, open_heap,
     open_or_format_heap, realloc, remove_root, root, root_any, roots, usable_size,
 };
+pub(crate) use pinned::{Pinned, pin, pin_all};
 pub use psync::{mark_dirty, prefault, psync, psync_all, psync_all_cut, psync_cut, revert};
+pub use describe::{Attached, attached};
 pub use registry::{
-    Attached, attach, attach_sealed, attach_snapshot, attach_snapshot_sealed, attached, detach, grow, refresh,
+    attach, attach_sealed, attach_snapshot, attach_snapshot_sealed, detach, grow, refresh,
 };
 pub use retention::{replace_root, value_blocks};
 pub use stray::{set_audit, stray_pointers};
