@@ -20,3 +20,4 @@ mod snapshots;
 mod states;
 mod types;
 mod upgrade;
+mod views;

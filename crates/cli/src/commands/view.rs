@@ -122,7 +122,8 @@ impl Slot {
     }
 
     fn line(&self) -> Vec<String> {
-        let name = self.object.as_deref().map_or_else(|| format!("id:{}, which is not there", self.id), object);
+        let name =
+            self.object.as_deref().map_or_else(|| format!("id:{}, which is not there", self.id), object);
         let when = if self.at_once { "at once" } else { "when used" };
         vec![self.slot.to_string(), self.rights.to_owned(), when.to_owned(), name]
     }
@@ -159,13 +160,10 @@ pub fn run(context: &Context, args: &View) -> Result {
 }
 
 /// Changes a view, durably, and shows it.
-fn change(
-    context: &Context,
-    of: &Of,
-    change: impl FnOnce(&Pool, &mut indelible::View) -> Result,
-) -> Result {
+fn change(context: &Context, of: &Of, change: impl FnOnce(&Pool, &mut indelible::View) -> Result) -> Result {
     let pool = context.open(&of.pool)?;
-    let mut view = indelible::View::open(&pool, &of.view).map_err(|error| alike::explain(&pool, &of.view, error))?;
+    let mut view =
+        indelible::View::open(&pool, &of.view).map_err(|error| alike::explain(&pool, &of.view, error))?;
     change(&pool, &mut view)?;
     view.psync()?;
     drop(view);
@@ -173,7 +171,8 @@ fn change(
 }
 
 fn show(json: bool, pool: &Pool, of: &Of) -> Result {
-    let slots = indelible::View::read(pool, &of.view).map_err(|error| alike::explain(pool, &of.view, error))?;
+    let slots =
+        indelible::View::read(pool, &of.view).map_err(|error| alike::explain(pool, &of.view, error))?;
     let slots: Vec<Slot> = slots.iter().map(|slot| Slot::of(pool, slot)).collect();
     let mut out = Out::new();
     if json {

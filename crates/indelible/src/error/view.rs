@@ -35,9 +35,10 @@ pub(crate) enum ViewError {
 impl ViewError {
     pub(super) fn kind(&self) -> ErrorKind {
         match self {
-            ViewError::NotAView | ViewError::Pinned | ViewError::Rights(_) | ViewError::Environment { .. } => {
-                ErrorKind::Unsuitable
-            }
+            ViewError::NotAView
+            | ViewError::Pinned
+            | ViewError::Rights(_)
+            | ViewError::Environment { .. } => ErrorKind::Unsuitable,
             ViewError::Version { .. } => ErrorKind::Version,
             ViewError::Damaged(_) => ErrorKind::Damaged,
             ViewError::Slot { .. } | ViewError::TooSmall { .. } => ErrorKind::BadSize,
@@ -52,7 +53,9 @@ impl ViewError {
         match self {
             ViewError::NotAView => "check the name: `View::create` and `pmo view create` make views",
             ViewError::Version { .. } => "use the release that made the view, or a newer one",
-            ViewError::Damaged(_) => "make a new view (`View::create`, `pmo view create`), or take an older one back (`pmo rollback`)",
+            ViewError::Damaged(_) => {
+                "make a new view (`View::create`, `pmo view create`), or take an older one back (`pmo rollback`)"
+            }
             ViewError::Slot { .. } => "use a smaller slot, or create a view with more slots",
             ViewError::Empty(_) => "set the slot first; `View::list` and `pmo view list` show which are set",
             ViewError::Overlap(..) => "clear one of them: an object has one slot, since it has one address",

@@ -17,6 +17,7 @@ mod stray;
 pub mod transactions;
 
 pub use crate::heap::stray::{Audit, Outside, StrayPointer};
+pub use describe::{Attached, attached};
 pub use extensions::{ExtensionOf, copy_extended, extend, extension, free_extended, initial_values};
 pub use far::{add_pool, follow, remove_pool, store};
 pub use heap::{
@@ -25,10 +26,7 @@ pub use heap::{
 };
 pub(crate) use pinned::{Pinned, pin, pin_all};
 pub use psync::{mark_dirty, prefault, psync, psync_all, psync_all_cut, psync_cut, revert};
-pub use describe::{Attached, attached};
-pub use registry::{
-    attach, attach_sealed, attach_snapshot, attach_snapshot_sealed, detach, grow, refresh,
-};
+pub use registry::{attach, attach_sealed, attach_snapshot, attach_snapshot_sealed, detach, grow, refresh};
 pub use retention::{replace_root, value_blocks};
 pub use stray::{set_audit, stray_pointers};
 

@@ -79,6 +79,7 @@ pub(crate) fn pin(pool: &Pool, name: &str, permission: Permission) -> Result<Pin
 pub(crate) fn pin_all(pool: &Pool, names: &[&str]) -> Result<Vec<Result<Pinned>>> {
     let inner = pool.inner();
     let cores = inner.alive().and_then(|()| attach_cores(inner, names));
-    let cores = cores.map_err(|cause| Error::new("attach the objects of a view in", cause).pool(pool.path()))?;
+    let cores =
+        cores.map_err(|cause| Error::new("attach the objects of a view in", cause).pool(pool.path()))?;
     Ok(names.iter().zip(cores).map(|(name, core)| pinned(pool, name, core)).collect())
 }

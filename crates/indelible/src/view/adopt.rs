@@ -7,7 +7,7 @@ use crate::error::Cause;
 use indelible_store::Mutant;
 use std::collections::{BTreeMap, HashMap};
 
-/// What becomes of a slot that is known.
+/// The fate of a slot that is known.
 enum Change {
     /// It stays, or waits for somebody who may take it away.
     Kept,
@@ -32,7 +32,8 @@ impl Inner {
                 entry.want.target == slot.target && !matches!(entry.memory, Memory::None)
             })
         };
-        let ids: Vec<[u8; 16]> = wanted.values().filter(|slot| !known(slot)).map(|slot| slot.target).collect();
+        let ids: Vec<[u8; 16]> =
+            wanted.values().filter(|slot| !known(slot)).map(|slot| slot.target).collect();
         let found = self.pool.inner().store.find_ids(&ids)?;
         let mut found: HashMap<[u8; 16], _> = ids.into_iter().zip(found).collect();
         state.behind = false;

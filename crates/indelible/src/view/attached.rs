@@ -57,7 +57,7 @@ pub(super) struct Seen {
     pub(super) written: bool,
 }
 
-/// What is at the addresses of a slot's object.
+/// State of the addresses of a slot's object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SlotMemory {
@@ -83,7 +83,7 @@ pub struct SlotState {
     pub address: usize,
     /// Bytes that were reserved for it.
     pub len: usize,
-    /// What is there.
+    /// State of these addresses.
     pub memory: SlotMemory,
     /// Why the object could not be had when it was needed last.
     pub refused: Option<Error>,
@@ -216,7 +216,7 @@ impl Inner {
         Reserved::window(start..end, self.me.clone(), WINDOW)
     }
 
-    /// What the view's object says now, as far as its entry in the table tells: two states that differ are those of two writers, or one is being written.
+    /// State of the view's object, as far as its entry in the table tells: two states that differ are those of two writers, or one is being written.
     pub(super) fn seen_now(&self) -> Result<Seen, Cause> {
         let found = self.pool.inner().store.find_id(&self.id)?;
         let written = found.is_bound();
@@ -229,11 +229,7 @@ impl Inner {
     }
 
     /// The object in a slot, attached; a slot that is not known is looked for in the view once more.
-    pub(super) fn with_slot<R>(
-        &self,
-        slot: usize,
-        then: impl FnOnce(&Entry) -> Result<R>,
-    ) -> Result<R> {
+    pub(super) fn with_slot<R>(&self, slot: usize, then: impl FnOnce(&Entry) -> Result<R>) -> Result<R> {
         let mut state = self.live_state(USE)?;
         if !state.entries.contains_key(&slot) {
             self.follow(&mut state, false).map_err(|cause| self.error(USE, cause))?;
@@ -331,6 +327,9 @@ impl SlotState {
 
 impl std::fmt::Debug for AttachedView {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AttachedView").field("name", &self.inner.name).field("slots", &self.slots().len()).finish()
+        f.debug_struct("AttachedView")
+            .field("name", &self.inner.name)
+            .field("slots", &self.slots().len())
+            .finish()
     }
 }

@@ -26,13 +26,19 @@ pub(super) struct Entry {
     pub(super) refused: Option<Error>,
 }
 
-/// What is at the object's addresses. The touches of a range are answered until after its memory is gone.
+/// State of the object's addresses. The touches of a range are answered until after its memory is gone.
 pub(super) enum Memory {
     /// Nothing of the view's: there is no such object, or something else has its addresses.
     None,
     /// An inaccessible mapping. `None` while it gives way to the object.
-    Reserved { mapping: Option<Mapping>, touches: Reserved },
-    Object { object: Pinned, touches: Reserved },
+    Reserved {
+        mapping: Option<Mapping>,
+        touches: Reserved,
+    },
+    Object {
+        object: Pinned,
+        touches: Reserved,
+    },
 }
 
 impl Entry {
@@ -43,8 +49,14 @@ impl Entry {
         pool: &Pool,
         owner: Weak<Inner>,
     ) -> Entry {
-        let mut entry =
-            Entry { want, name: name_of(&want.target), address: 0, len: 0, memory: Memory::None, refused: None };
+        let mut entry = Entry {
+            want,
+            name: name_of(&want.target),
+            address: 0,
+            len: 0,
+            memory: Memory::None,
+            refused: None,
+        };
         match found {
             Ok(object) => {
                 entry.name = object.entry.name();
@@ -102,10 +114,12 @@ impl Entry {
         self.give_way();
         let name = name_of(&self.want.target);
         let attached = match self.is_for_writing() {
-            true => pin(pool, &name, Permission::Write).or_else(|error| match is_for_lack_of_rights(&error) {
-                true => pin(pool, &name, Permission::Read),
-                false => Err(error),
-            }),
+            true => {
+                pin(pool, &name, Permission::Write).or_else(|error| match is_for_lack_of_rights(&error) {
+                    true => pin(pool, &name, Permission::Read),
+                    false => Err(error),
+                })
+            }
             false => pin(pool, &name, Permission::Read),
         };
         self.settle(attached, told)
@@ -133,7 +147,9 @@ impl Entry {
             (Ok(object), other) => {
                 drop(object);
                 self.memory = other;
-                self.refused.clone().unwrap_or_else(|| Error::new("attach", Cause::Detached).object(&self.name))
+                self.refused
+                    .clone()
+                    .unwrap_or_else(|| Error::new("attach", Cause::Detached).object(&self.name))
             }
             (Err(error), Memory::Reserved { touches, .. }) => {
                 // If somebody else has taken the addresses, the next use of the slot says so.

@@ -65,7 +65,8 @@ pub(super) fn entry(of: &ViewSlot) -> [u8; ENTRY] {
 /// # Errors
 /// It holds none, or one that this release does not know, or that is longer than the object.
 pub(super) fn slots(bytes: &[u8]) -> Result<usize, ViewError> {
-    let word = |at: usize| bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);
+    let word =
+        |at: usize| bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);
     let (Some(version), Some(slots)) = (word(8), word(12)) else { return Err(ViewError::NotAView) };
     if !bytes.starts_with(&MAGIC) {
         return Err(ViewError::NotAView);
@@ -75,7 +76,10 @@ pub(super) fn slots(bytes: &[u8]) -> Result<usize, ViewError> {
     }
     let slots = slots as usize;
     if slots > MOST_SLOTS || len(slots) > bytes.len() {
-        return Err(ViewError::Damaged(format!("it has {} bytes, and says that it has {slots} slots", bytes.len())));
+        return Err(ViewError::Damaged(format!(
+            "it has {} bytes, and says that it has {slots} slots",
+            bytes.len()
+        )));
     }
     Ok(slots)
 }
@@ -86,7 +90,9 @@ pub(super) fn slots(bytes: &[u8]) -> Result<usize, ViewError> {
 /// As for [`slots`]; an entry says what no release has said.
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<ViewSlot>, ViewError> {
     let all = (0..slots(bytes)?).map(|slot| (slot, &bytes[place(slot)]));
-    all.filter(|(_, entry)| entry.iter().any(|byte| *byte != 0)).map(|(slot, entry)| read(slot, entry)).collect()
+    all.filter(|(_, entry)| entry.iter().any(|byte| *byte != 0))
+        .map(|(slot, entry)| read(slot, entry))
+        .collect()
 }
 
 fn read(slot: usize, entry: &[u8]) -> Result<ViewSlot, ViewError> {
@@ -144,7 +150,10 @@ mod tests {
             bytes[bit / 8] ^= 1 << (bit % 8);
             match parse(&bytes) {
                 Ok(found) => {
-                    let (at, known) = (bit / 8, found.first().is_some_and(|slot| slot.target != [7; 16] || *slot != set[0]));
+                    let (at, known) = (
+                        bit / 8,
+                        found.first().is_some_and(|slot| slot.target != [7; 16] || *slot != set[0]),
+                    );
                     // The header's unused bytes, the number of slots, and another object or right that is possible.
                     assert!(known || (12..HEADER).contains(&at), "bit {bit} is ignored");
                 }

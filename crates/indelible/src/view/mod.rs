@@ -144,7 +144,8 @@ impl View {
         for (other, found) in others.iter().zip(found) {
             // One that is not there any more has no addresses.
             let Ok(found) = found else { continue };
-            let (start, end) = (found.entry.address.get(), found.entry.address.get() + found.entry.reserved.get());
+            let (start, end) =
+                (found.entry.address.get(), found.entry.address.get() + found.entry.reserved.get());
             if other.target == of.id || (start < of.address + of.reach && of.address < end) {
                 return Err(self.error(ViewError::Overlap(other.slot, slot)));
             }

@@ -23,7 +23,7 @@ pub struct Left {
     pub name: String,
     /// Psyncs that it has had, over its life: it is as the last of them left it.
     pub psyncs: u64,
-    /// Whether the process had it for stores when it died. What it stored after the last psync is lost; whether it did is not known any more, as such stores were in its memory alone.
+    /// Whether the process had it for stores when it died. Stores after the last psync are lost; whether there were any is not known, as they were in its memory alone.
     pub in_use: bool,
     /// Whether it is volatile and the machine was started anew: it has no contents, and cannot be used.
     pub gone: bool,

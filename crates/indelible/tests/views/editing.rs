@@ -12,7 +12,10 @@ fn s2_06_a_view_is_an_object_of_slots() {
         assert_eq!((view.name(), view.slots()), ("v", 200));
         let set = view.list().unwrap();
         let ids = ["o0", "o1"].map(|name| pool.stat(name).unwrap().id);
-        assert_eq!(set.iter().map(|slot| (slot.slot, slot.target)).collect::<Vec<_>>(), [(0, ids[0]), (10, ids[1])]);
+        assert_eq!(
+            set.iter().map(|slot| (slot.slot, slot.target)).collect::<Vec<_>>(),
+            [(0, ids[0]), (10, ids[1])]
+        );
         assert!(set.iter().all(|slot| slot.rights == writing() && !slot.at_once));
         // Changes are others' once they are psynced.
         assert!(view.clear(10).unwrap());

@@ -111,7 +111,7 @@ fn touches_in_a_fork() {
         say(&format!("parent {}", at.read_volatile()));
     }
     drop(view);
-    // What is detached is a fault again.
+    // A detached object is a fault again.
     // SAFETY: the fault that the test is about.
     let _ = unsafe { at.read_volatile() };
     say("loaded");

@@ -34,7 +34,7 @@ pub fn with_view(world: &World, objects: usize, rights: Rights) -> Pool {
     pool
 }
 
-/// What an object begins with, as another run of the program finds it.
+/// The number that an object begins with, as another run of the program finds it.
 pub fn durable(world: &World, name: &str) -> u64 {
     *world.open().attach_read(name).unwrap().root::<u64>().unwrap()
 }

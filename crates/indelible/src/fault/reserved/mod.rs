@@ -80,7 +80,8 @@ impl Service {
         let mapped = owner.touched(number);
         let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         // Otherwise it was given up meanwhile, and is another range, maybe.
-        let same = |(other, its): &Owned| *its == number && other.as_ptr().addr() == Arc::as_ptr(&owner).addr();
+        let same =
+            |(other, its): &Owned| *its == number && other.as_ptr().addr() == Arc::as_ptr(&owner).addr();
         match owners.get(&key(slot)).is_some_and(same) {
             true if mapped => slot.mapped(),
             true => slot.refused(),
@@ -100,7 +101,7 @@ fn key(slot: &Slot) -> usize {
     std::ptr::from_ref(slot).addr()
 }
 
-/// Touches of a range of addresses are answered until this is dropped. What is mapped there is its owner's.
+/// Touches of a range of addresses are answered until this is dropped. The memory there is its owner's.
 pub(crate) struct Reserved {
     slot: &'static Slot,
     service: &'static Service,

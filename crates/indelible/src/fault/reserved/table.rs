@@ -216,7 +216,7 @@ pub(super) fn touched(addr: usize, mapped: bool) -> Verdict {
     }
     let around = slots().find(|slot| slot.whole.load(Ordering::SeqCst) && slot.has(addr));
     match around.filter(|_| !mapped) {
-        // Whatever the answer is, a range of its own may be there now.
+        // A range of its own may be there now, also after a refusal.
         Some(around) => {
             around.ask();
             own().map_or(Verdict::Foreign, Slot::ask)

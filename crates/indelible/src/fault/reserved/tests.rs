@@ -35,12 +35,8 @@ impl Owner for Answers {
 fn reserved(refuses: usize) -> (Arc<Answers>, Reserved) {
     let mapping = Mapping::anonymous(None, 3 * PAGE, Protection::None).unwrap();
     let addr = mapping.addr();
-    let answers = Arc::new(Answers {
-        range: Mutex::new(Some(mapping)),
-        addr,
-        asked: AtomicUsize::new(0),
-        refuses,
-    });
+    let answers =
+        Arc::new(Answers { range: Mutex::new(Some(mapping)), addr, asked: AtomicUsize::new(0), refuses });
     let owner: Weak<dyn Owner> = Arc::<Answers>::downgrade(&answers);
     let touches = Reserved::new(addr..addr + 2 * PAGE, owner, 7).unwrap();
     (answers, touches)
@@ -69,7 +65,7 @@ fn s2_08_the_first_touch_maps_a_range_for_all_threads() {
     assert_eq!(unsafe { *at(answers.addr) }, 1);
 }
 
-/// What the handler decides, without an access.
+/// Decisions of the handler, without an access.
 #[test]
 fn s2_08_a_fault_that_is_not_the_ranges_goes_on() {
     use super::table::touched;
