@@ -62,7 +62,8 @@ pub unsafe extern "C" fn pmo_view_set(
 ) -> c_int {
     status(|| {
         // SAFETY: the caller's promise.
-        let (view, object) = unsafe { (text(view, "name of the view")?, text(object, "name of the object")?) };
+        let (view, object) =
+            unsafe { (text(view, "name of the view")?, text(object, "name of the object")?) };
         let asked = u8::try_from(rights).ok().and_then(Rights::from_bits);
         let rights = asked.ok_or_else(|| Failure::argument(format_args!("the rights are {rights}")))?;
         let mut view = View::open(&pool(handle)?, view)?;

@@ -51,16 +51,18 @@ impl ViewError {
 
     pub(super) fn remedy(&self) -> &'static str {
         match self {
-            ViewError::NotAView => "check the name: `View::create` and `pmo view create` make views",
+            ViewError::NotAView => "check the name: `View::create` makes views",
             ViewError::Version { .. } => "use the release that made the view, or a newer one",
             ViewError::Damaged(_) => {
-                "make a new view (`View::create`, `pmo view create`), or take an older one back (`pmo rollback`)"
+                "make a new view (`pmo view create`), or take an older one back (`pmo rollback`)"
             }
             ViewError::Slot { .. } => "use a smaller slot, or create a view with more slots",
-            ViewError::Empty(_) => "set the slot first; `View::list` and `pmo view list` show which are set",
+            ViewError::Empty(_) => "set the slot first; `pmo view list` shows which are set",
             ViewError::Overlap(..) => "clear one of them: an object has one slot, since it has one address",
-            ViewError::Rights(_) => "ask for `Rights::READ`, or for that with `Rights::WRITE`",
-            ViewError::ForReading { .. } => "set the slot with `Rights::WRITE`, then adopt the view again",
+            ViewError::Rights(_) => "ask for loads, or for loads and stores",
+            ViewError::ForReading { .. } => {
+                "ask for stores in the slot (`pmo view set`), then adopt the view again"
+            }
             ViewError::TooSmall { .. } => "use a type that fits, or make the object larger (`pmo resize`)",
             ViewError::Pinned => "detach the view, or clear the slot and adopt the view again",
             ViewError::Environment { .. } => "start the program with `pmo run`, which sets these variables",

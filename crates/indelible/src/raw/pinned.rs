@@ -6,6 +6,7 @@ use crate::error::{Cause, Error, Result};
 use crate::heap::Growable;
 use crate::object::{Core, attach_core, attach_cores, attach_reader};
 use crate::pool::Pool;
+use crate::sys::fork;
 use std::ops::Range;
 
 /// Such an attachment; dropping it detaches. Stores that were not psynced are forgotten.
@@ -13,6 +14,7 @@ use std::ops::Range;
 pub(crate) struct Pinned {
     base: usize,
     writable: bool,
+    generation: u32,
 }
 
 impl Pinned {
@@ -41,7 +43,10 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // In a fork nothing is there to be detached.
+        // A fork has nothing of it, and another thread of its parent may have the registry locked in it.
+        if fork::is_stale(self.generation) {
+            return;
+        }
         let _ = detach_as(std::ptr::without_provenance(self.base), true);
     }
 }
@@ -49,7 +54,7 @@ impl Drop for Pinned {
 fn pinned(pool: &Pool, name: &str, core: Result<Core, Cause>) -> Result<Pinned> {
     let base = core.and_then(|core| enter_writer(name, core, true));
     let base = base.map_err(|cause| failed(pool, name, cause))?.addr().get();
-    Ok(Pinned { base, writable: true })
+    Ok(Pinned { base, writable: true, generation: fork::generation() })
 }
 
 fn failed(pool: &Pool, name: &str, cause: Cause) -> Error {
@@ -67,7 +72,8 @@ pub(crate) fn pin(pool: &Pool, name: &str, permission: Permission) -> Result<Pin
         Permission::Write => pinned(pool, name, attach_core(inner, name, b"", None, false)),
         Permission::Read => {
             let core = attach_reader(inner, name, b"", None).map_err(|cause| failed(pool, name, cause))?;
-            Ok(Pinned { base: enter_reader(name, core, true).addr().get(), writable: false })
+            let base = enter_reader(name, core, true).addr().get();
+            Ok(Pinned { base, writable: false, generation: fork::generation() })
         }
     }
 }

@@ -181,6 +181,10 @@ impl AttachedView {
 
 impl Drop for AttachedView {
     fn drop(&mut self) {
+        // A fork has none of the objects, and another thread of its parent may have the state locked in it.
+        if fork::is_stale(self.inner.generation) {
+            return;
+        }
         let mut state = self.inner.state();
         state.ended = true;
         state.window = None;

@@ -3,7 +3,7 @@
 use crate::support::{Ground, World, everywhere};
 use crate::{durable, hold, with_view, writing};
 use indelible::{AttachedView, SlotMemory, Tracking, View};
-use indelible_testing::{Choice, Fault, OpKind, SimMedium};
+use indelible_testing::{Choice, CrashImage, Fault, Limits, OpKind, SimMedium, for_each_crash};
 use std::sync::Arc;
 
 /// Durable writes that a call makes.
@@ -103,4 +103,44 @@ fn s2_18_a_group_recovers_what_its_writer_left() {
         }
     }
     panic!("the durable writes never end");
+}
+
+/// The power fails at any point while a group is recovered, attached, and psynced: each image has what was psynced, or all of the last step.
+#[test]
+fn s2_18_a_power_cut_leaves_all_objects_of_a_view_as_one_psync_left_them() {
+    let world = World::new(Ground::Simulated, Tracking::Auto, false);
+    let pool = with_view(&world, 3, writing());
+    let sim = world.sim().unwrap();
+    let store = |view: &mut AttachedView, byte: u8| {
+        for number in 0..3 {
+            view.bytes_mut(10 * number).unwrap()[3000] = byte;
+        }
+        view.psync().unwrap();
+    };
+    let mut view = AttachedView::attach(&pool, "v").unwrap();
+    view.bring_all().unwrap();
+    store(&mut view, 1);
+    let died = sim.power_cut(Choice::All).medium();
+    drop((view, pool));
+    let open = |medium: &SimMedium| world.options().on_device(Arc::new(medium.handle()), false).unwrap();
+    let record = |medium: &SimMedium| {
+        let pool = open(medium);
+        let mut view = AttachedView::attach(&pool, "v").unwrap();
+        assert_eq!(view.bring_all().unwrap(), 3);
+        store(&mut view, 2);
+        medium.mark(2);
+    };
+    let verify = |image: &CrashImage| {
+        let view = AttachedView::attach(&open(&image.medium()), "v").unwrap();
+        let attached = view.bring_all().map_err(|error| error.to_string())?;
+        let bytes = [0, 10, 20].map(|slot| view.bytes(slot).map_or(0, |bytes| bytes[3000]));
+        let least = if image.last_mark().is_some() { 2 } else { 1 };
+        match attached == 3 && bytes[0] >= least && bytes == [bytes[0]; 3] {
+            true => Ok(()),
+            false => Err(format!("{attached} objects with {bytes:?}, said {least}")),
+        }
+    };
+    let limits = Limits { exhaustive: 4, singles: 3, random: 4, points: 80, seed: 63 };
+    let report = for_each_crash(&died, record, verify, &limits).unwrap();
+    assert!(report.distinct > 20, "only {} images", report.distinct);
 }

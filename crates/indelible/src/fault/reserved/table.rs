@@ -214,13 +214,16 @@ pub(super) fn touched(addr: usize, mapped: bool) -> Verdict {
     if let Some(slot) = own() {
         return slot.ask();
     }
-    let around = slots().find(|slot| slot.whole.load(Ordering::SeqCst) && slot.has(addr));
-    match around.filter(|_| !mapped) {
-        // A range of its own may be there now, also after a refusal.
-        Some(around) => {
-            around.ask();
-            own().map_or(Verdict::Foreign, Slot::ask)
-        }
-        None => Verdict::Foreign,
+    // Something else is mapped there, which forbids the access.
+    if mapped {
+        return Verdict::Foreign;
     }
+    for around in slots().filter(|slot| slot.whole.load(Ordering::SeqCst) && slot.has(addr)) {
+        // A range of its own may be there afterwards, also after a refusal.
+        around.ask();
+        if let Some(slot) = own() {
+            return slot.ask();
+        }
+    }
+    Verdict::Foreign
 }
