@@ -78,5 +78,5 @@ fn finish<P>(
     };
     let Err(failure) = result else { return Exit::Fine as u8 };
     failure.report();
-    failure.exit() as u8
+    failure.status()
 }

@@ -21,3 +21,4 @@ mod snapshots;
 mod states;
 mod types;
 mod upgrade;
+mod views;

@@ -49,6 +49,8 @@ fn help_teaches() {
         "clone",
         "export",
         "import",
+        "view",
+        "run",
         "cp",
         "attach-check",
         "check",

@@ -75,6 +75,7 @@ mod space;
 mod sys;
 mod transaction;
 mod types;
+mod view;
 
 pub use collections::Persist;
 pub use doctor::{Doctor, Facility, doctor};
@@ -105,4 +106,7 @@ pub use pool::{
 };
 pub use relative::Relative;
 pub use space::{At, Dangling, Reachable, Resolver, Space};
+#[doc(hidden)]
+pub use sys::supervise::{Ended, Supervisor};
 pub use transaction::{Pending, Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, transaction};
+pub use view::{AttachedView, Left, Resumed, SlotMemory, SlotState, View, ViewSlot, resume};

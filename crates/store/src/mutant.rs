@@ -331,6 +331,14 @@ mutants! {
         FarClosureShort,
     }
 
+    /// Of views and security contexts, in the mapped half: `crates/indelible/tests/views` looks for them.
+    VIEWS {
+        /// The object in a slot is attached for stores though the slot asks for loads.
+        SlotRightsIgnored,
+        /// A fault takes an object away that threads use, because its slot was emptied.
+        ViewAdoptedInUse,
+    }
+
     /// Of data that survive a change of their types, in the mapped half: tests of that half look for them.
     RETENTION {
         /// The fingerprint of a type leaves the structs within it out.

@@ -80,6 +80,7 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "space/place.rs",
         "space/at.rs",
         "space/change.rs",
+        "view/memory.rs",
         "heap/layout.rs",
         "heap/leaked.rs",
         "heap/addresses.rs",

@@ -33,6 +33,7 @@ mod restore;
 mod rm;
 mod rollback;
 mod rotate;
+mod run;
 mod set;
 mod signer;
 mod snapshot;
@@ -42,6 +43,7 @@ mod top;
 mod types;
 mod upgrade;
 mod verify;
+mod view;
 
 use crate::context::Context;
 use crate::failure::Result;
@@ -72,6 +74,8 @@ pub enum Command {
     Verify(verify::Verify),
     Restore(restore::Restore),
     Clone(clone::Clone),
+    View(view::View),
+    Run(run::Run),
     Export(export::Export),
     Import(export::Import),
     AttachCheck(attach_check::AttachCheck),
@@ -113,6 +117,8 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Verify(args) => verify::run(context, args),
         Command::Restore(args) => restore::run(context, args),
         Command::Clone(args) => clone::run(context, args),
+        Command::View(args) => view::run(context, args),
+        Command::Run(args) => run::run(context, args),
         Command::Export(args) => export::export(context, args),
         Command::Import(args) => export::import(context, args),
         Command::Rm(args) => rm::run(context, args),

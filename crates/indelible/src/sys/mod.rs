@@ -21,6 +21,7 @@ pub(crate) mod pkey;
 pub(crate) mod process;
 pub(crate) mod secret;
 pub(crate) mod signal;
+pub(crate) mod supervise;
 pub(crate) mod swap;
 pub(crate) mod sync;
 pub(crate) mod total;
