@@ -55,6 +55,7 @@ mod stores;
 mod stray;
 mod support;
 mod tickets;
+mod transaction_histories;
 mod transactional_collections;
 mod transactional_heap;
 mod transactional_heap_crash;

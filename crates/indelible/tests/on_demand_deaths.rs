@@ -7,6 +7,7 @@ use indelible::{
 };
 use indelible_testing::{Fault, OpKind, Seeded, SimConfig, SimMedium};
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -242,6 +243,51 @@ fn killed_in_commits(class: Class, mutant: Option<&str>, deaths: u64) {
 #[test]
 fn s1_09_killed_at_any_instruction_of_a_commit_it_is_whole_or_absent() {
     killed_in_commits(Class::OnDemand, None, 120);
+}
+
+/// Commits a transaction of two objects the second of which cannot be stored to: the process dies of that in the middle of the commit.
+#[test]
+#[ignore = "run by the other test as a process of its own"]
+fn faulting() {
+    let Some(path) = std::env::var_os("WORK_POOL") else { return };
+    let pool = Pool::open(path).unwrap();
+    pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: 1 << 20 });
+    let (a, b) = (attach(&pool, "a"), attach(&pool, "b"));
+    step(&a, &b, 1);
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pages of the second object, which may be loaded from still; and no core is written.
+    let done = unsafe {
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+        libc::mprotect(std::ptr::from_ref(b.root()).cast_mut().cast(), 4096, libc::PROT_READ)
+    };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    step(&a, &b, 1);
+    std::process::exit(0);
+}
+
+/// A process dies when the first lines of a commit are stored and the next cannot be. The commit has its log by then, so that it is there afterwards, whole.
+fn died_between_lines(mutant: Option<&str>) {
+    let world = World::new(Ground::Memory, Tracking::Explicit, false);
+    drop(formatted(&world));
+    for round in 1..=3 {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "on_demand_deaths::faulting", "--nocapture", "--ignored"])
+            .env("WORK_POOL", world.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if let Some(mutant) = mutant {
+            command.env("INDELIBLE_MUTANT", mutant);
+        }
+        let status = command.status().unwrap();
+        assert_eq!(status.signal(), Some(libc::SIGSEGV), "{status}");
+        assert_eq!(judge(&world.open()), 2 * round, "round {round}");
+    }
+}
+
+#[test]
+fn s1_09_a_process_that_dies_between_the_lines_of_a_commit_has_made_it() {
+    died_between_lines(None);
 }
 
 /// The same with its durable write, as one of the objects is transactional.
@@ -544,7 +590,9 @@ mod mutants {
             fails(mutant, &|| {
                 super::killed_in_commits(super::Class::OnDemand, Some(&format!("{mutant:?}")), 300)
             });
+            fails(mutant, &|| super::died_between_lines(Some(&format!("{mutant:?}"))));
         }
+        fails(Mutant::LogForgotten, &|| super::died_between_lines(None));
         fails(Mutant::LogForgotten, &|| super::killed_in_commits(super::Class::OnDemand, None, 300));
         fails(
             Mutant::MemoryForgotten,
