@@ -34,6 +34,7 @@ mod sealed;
 mod transactions;
 mod transfer;
 mod types;
+mod views;
 
 #[doc(hidden)]
 pub use audit::StrayPointer;

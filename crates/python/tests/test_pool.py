@@ -414,7 +414,7 @@ def test_a_checkpoint_is_loaded_as_the_state_of_a_model(tmp_path: Path) -> None:
     for loaded, original in [(fresh, Model(1)), (nested, Model(2))]:
         for name, parameter in original.parameters.items():
             assert np.array_equal(loaded.parameters[name], parameter), name
-    # What was loaded is the model's own: a step of training does not change the checkpoint.
+    # The loaded state is the model's own: a step of training does not change the checkpoint.
     fresh.parameters["layers.0.weight"] += 1
     assert np.array_equal(saved.load("step 1")["layers.0.weight"], Model(1).parameters["layers.0.weight"])
 

@@ -101,3 +101,28 @@ fn a_module_is_public_if_all_above_it_are() {
         assert_eq!(is_public(&format!("x/src/{name}"), &files), public, "{name}");
     }
 }
+
+/// Features that a source asks for and its package's manifest does not have: the code behind one is never compiled.
+fn unknown_features<'a>(text: &'a str, manifest: &str) -> Vec<&'a str> {
+    let features = manifest.split("[features]").nth(1).unwrap_or_default();
+    let features = features.split("\n[").next().unwrap_or_default();
+    let named = text.split("feature = \"").skip(1).filter_map(|rest| rest.split('"').next());
+    named.filter(|name| !features.lines().any(|line| line.starts_with(&format!("{name} = ")))).collect()
+}
+
+#[test]
+fn features_that_sources_ask_for_exist() {
+    for folder in published() {
+        let manifest = std::fs::read_to_string(root().join(&folder).join("Cargo.toml")).expect("a manifest");
+        for (file, text) in sources(&folder) {
+            assert_eq!(
+                unknown_features(&text, &manifest),
+                [""; 0],
+                "{file}: that of the tests is `__mutants`"
+            );
+        }
+    }
+    let manifest = "[features]\n__mutants = []\n[dependencies]\nmutants = \"1\"\n";
+    let text = "#[cfg(feature = \"mutants\")]\n#[cfg(any(test, feature = \"__mutants\"))]";
+    assert_eq!(unknown_features(text, manifest), ["mutants"]);
+}
