@@ -100,7 +100,7 @@ macro_rules! as_std {
                 deserializer: D,
                 _: HeapRef<'h>,
             ) -> std::result::Result<Self, D::Error> {
-                <$std as serde::Deserialize>::deserialize(deserializer).map(Into::into)
+                <$std as serde::Deserialize>::deserialize(deserializer).map($ty::from)
             }
         }
     )* };
