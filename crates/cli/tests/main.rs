@@ -9,6 +9,7 @@ mod common;
 mod daily;
 mod damage;
 mod grow;
+mod guard;
 mod heaps;
 mod leds;
 mod objects;

@@ -61,6 +61,8 @@ fn help_teaches() {
         "repair",
         "dump",
         "doctor",
+        "guard",
+        "recover",
         "completions",
         "man",
     ] {

@@ -15,6 +15,7 @@ mod export;
 pub mod format;
 mod gc;
 mod grow;
+mod guard;
 mod heap;
 mod key;
 mod leds;
@@ -24,6 +25,7 @@ mod metrics;
 mod migrate;
 mod mv;
 mod put;
+mod recover;
 mod references;
 mod repair;
 mod resize;
@@ -86,6 +88,8 @@ pub enum Command {
     Migrate(migrate::Migrate),
     Leds(leds::Leds),
     Key(key::Key),
+    Guard(guard::Guard),
+    Recover(recover::Recover),
     Top(top::Top),
     Metrics(metrics::Metrics),
     Doctor(doctor::Doctor),
@@ -121,6 +125,8 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Tie(args) => tie::tie(context, args),
         Command::Untie(args) => tie::untie(context, args),
         Command::Gc(args) => gc::run(context, args),
+        Command::Guard(args) => guard::run(context, args),
+        Command::Recover(args) => recover::run(context, args),
         Command::Grow(args) => grow::run(context, args),
         Command::AttachCheck(args) => attach_check::run(context, args),
         Command::Check(args) => check::run(context, args),

@@ -9,6 +9,7 @@ mod facilities;
 pub(crate) mod faults;
 pub(crate) mod flush;
 pub(crate) mod fork;
+pub(crate) mod link;
 pub(crate) mod lock_table;
 pub(crate) mod loops;
 pub(crate) mod maps;
