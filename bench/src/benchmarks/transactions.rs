@@ -1,5 +1,6 @@
 //! Transactions: the volatile transactional memory beside GCC's libitm; words with check words.
 
+mod ecc;
 mod libitm;
 mod loads;
 mod on_demand;
@@ -75,6 +76,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
         None => format!("libitm: not measured. {MISSING}"),
     });
     on_demand::run(environment, section)?;
+    ecc::run(environment, section)?;
     words::run(environment, section)
 }
 

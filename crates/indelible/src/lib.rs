@@ -105,4 +105,6 @@ pub use pool::{
 };
 pub use relative::Relative;
 pub use space::{At, Dangling, Reachable, Resolver, Space};
-pub use transaction::{Pending, Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, transaction};
+pub use transaction::{
+    Pending, Repairs, Scrubbed, Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, transaction,
+};

@@ -31,6 +31,7 @@ mod restore;
 mod rm;
 mod rollback;
 mod rotate;
+mod scrub;
 mod set;
 mod signer;
 mod snapshot;
@@ -75,6 +76,7 @@ pub enum Command {
     AttachCheck(attach_check::AttachCheck),
     Check(check::Check),
     Repair(repair::Repair),
+    Scrub(scrub::Scrub),
     Dump(dump::Dump),
     Upgrade(upgrade::Upgrade),
     Heap(heap::Heap),
@@ -124,6 +126,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Migrate(args) => migrate::run(context, args),
         Command::Leds(args) => leds::run(context, args),
         Command::Repair(args) => repair::run(context, args),
+        Command::Scrub(args) => scrub::run(context, args),
         Command::Upgrade(args) => upgrade::run(context, args),
         Command::Dump(args) => dump::run(context, args),
         Command::Doctor(args) => doctor::run(context, args),

@@ -3,12 +3,12 @@
 use super::Inner;
 use crate::dirty::Advice;
 use crate::error::Cause;
-use crate::fault::{self, Layered, Live, OnSlowMedium, PageSource, Primary, SLOW, Sealed};
+use crate::fault::{self, Decoded, Layered, Live, OnSlowMedium, PageSource, Primary, SLOW, Sealed};
 use crate::media::MediaKind;
 use crate::shadow::{Params, Shadow, Source};
 use crate::sys::PAGE;
 use crate::sys::uffd::Reach;
-use indelible_store::format::entry::{Entry, FLAG_OVERLAY, FLAG_SEALED, FLAG_SPARSE};
+use indelible_store::format::entry::{Entry, FLAG_ECC, FLAG_OVERLAY, FLAG_SEALED, FLAG_SPARSE};
 use indelible_store::store::{LivePages, SealedPages, Writer};
 use indelible_store::table::SharedLayers;
 use std::ops::Range;
@@ -65,11 +65,16 @@ impl Inner {
     pub(crate) fn avoids_holes(&self, entry: &Entry, writable: bool) -> bool {
         let sparse = self.media.kind() == MediaKind::Memory && entry.flags & FLAG_SPARSE != 0;
         // Its pages are not where its extent is, or not as they are there: none is touched through a mapping of it.
-        if entry.flags & (FLAG_OVERLAY | FLAG_SEALED) != 0 {
+        if entry.flags & (FLAG_OVERLAY | FLAG_SEALED) != 0 || Self::is_decoded(entry, writable) {
             return true;
         }
         // A reader's system calls work on mapped pages, so that they have to on filled ones.
         sparse && (self.settings.fault_in || !writable && fault::reach() == Some(Reach::Full))
+    }
+
+    /// Whether the mapping has the words of the object without their check words: a reader's. Transactions use both.
+    fn is_decoded(entry: &Entry, writable: bool) -> bool {
+        entry.has(FLAG_ECC) && !writable
     }
 
     /// The offset at which the lowest base of an object begins, and the pages that are elsewhere, if copying those is no great cost, and touching the
@@ -94,6 +99,7 @@ impl Inner {
         let mapped = !self.settings.fills() && !copied && !self.avoids_holes(entry, writable);
         let device = self.media.device().clone();
         let secret = matches!(place, Place::Sealed(_));
+        let decoded = Self::is_decoded(entry, writable);
         let source = match (place, self.media.mappable()) {
             (Place::Sealed(pages), _) => Source::Pages(self.on_medium(Arc::new(Sealed(pages)))),
             (Place::Extent | Place::Own(_), Some(fd)) if mapped => Source::PrivateFile { fd, offset },
@@ -102,7 +108,8 @@ impl Inner {
                 Source::Pages(self.on_medium(Arc::new(Live(pages))))
             }
             (Place::Layers(layers), fd) => {
-                let patched = !writable && !copied && self.inherits_reads() && !self.settings.fills();
+                let patched =
+                    !writable && !copied && !decoded && self.inherits_reads() && !self.settings.fills();
                 let over =
                     fd.filter(|_| patched).and_then(|fd| Some((fd, self.over_lowest(&layers, entry)?)));
                 let pages = self.on_medium(Arc::new(Layered { device, layers }));
@@ -113,10 +120,16 @@ impl Inner {
             }
             _ => Source::Pages(self.on_medium(Arc::new(Primary { device, offset }))),
         };
+        let (source, len) = match source {
+            Source::Pages(pages) if decoded => {
+                (Source::Pages(Arc::new(Decoded(pages))), entry.usable(entry.content_len()))
+            }
+            source => (source, entry.content_len()),
+        };
         Params {
             name: entry.name(),
             addr: Some(entry.address.get() as usize),
-            len: entry.content_len() as usize,
+            len: len as usize,
             source,
             writable,
             rung: self.settings.rung,
