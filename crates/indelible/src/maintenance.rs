@@ -5,8 +5,7 @@
 
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::media::{self, Access, Media};
-use crate::pool::{Pool, PoolOptions, identity, patiently};
-use crate::sys::process;
+use crate::pool::{Pool, PoolOptions, identity, living_writer, patiently};
 pub use indelible_store::error::Part;
 use indelible_store::error::StoreError;
 use indelible_store::format::superblock::Superblock;
@@ -58,16 +57,22 @@ fn note_living_writers(device: &Arc<dyn Device>, report: &mut Report) -> Result<
     while let Some(start) = from {
         let page = store.list(start, 100)?;
         for object in page.objects.iter().filter(|object| object.is_bound()) {
-            let entry = &object.entry;
-            let writer = process::seen(entry.pid.get());
-            let (Some(name), true) = (writer.name(), entry.boot == identity().realm()) else { continue };
+            let Some((writer, name)) =
+                living_writer(&object.entry).and_then(|writer| Some((writer, writer.name()?)))
+            else {
+                continue;
+            };
             if device.probe(LockKey::Object(object.offset))?.is_none() {
                 let pid = writer.pid;
+                // What it left is no news.
+                report.findings.retain(|found| {
+                    (found.severity, found.part, found.offset) != (Severity::Note, Part::Entry, object.offset)
+                });
                 report.findings.push(Finding {
                     severity: Severity::Note,
                     part: Part::Entry,
                     offset: object.offset,
-                    object: Some(entry.name()),
+                    object: Some(object.entry.name()),
                     what: format!("its last writer, process {pid} ({name}), still runs, and does not have this file: it may be a copy of a pool in use, with parts of different moments"),
                     remedy: "such a copy is no backup: `pmo backup` makes one beside the users of a pool".into(),
                 });

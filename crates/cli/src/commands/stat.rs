@@ -73,6 +73,9 @@ pub struct ObjectReport {
     #[serde(skip_serializing_if = "is_zero")]
     pub unseen_readers: usize,
     pub needs_recovery: bool,
+    /// The last writer, where this may be a copy of a pool in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub living_writer: Option<u32>,
     pub size: u64,
     pub extent: u64,
     pub offset: u64,
@@ -156,6 +159,7 @@ impl ObjectReport {
             other_readers: Holder::others(stat),
             unseen_readers: stat.unseen_readers,
             needs_recovery: stat.needs_recovery,
+            living_writer: stat.living_writer,
             size: stat.size,
             extent: stat.extent,
             offset: stat.offset,
@@ -218,7 +222,7 @@ impl ObjectReport {
         out.fields(&[
             ("name", printable(&self.name)),
             ("id", self.id.clone()),
-            ("state", format!("{}, {}", self.state, meaning(state, self.needs_recovery))),
+            ("state", format!("{}, {}", self.state, self.meaning(state))),
             ("holder", holder),
             ("size", exactly(self.size)),
             ("extent", format!("{} at offset {}", exactly(self.extent), self.offset)),
@@ -231,6 +235,25 @@ impl ObjectReport {
             ("created", self.created.clone()),
         ])
     }
+
+    /// A state in words.
+    fn meaning(&self, state: State) -> String {
+        if let Some(pid) = self.living_writer {
+            return format!(
+                "its last writer, process {pid}, runs, and does not have this file: this may be a copy of a pool in use"
+            );
+        }
+        let words = match (self.needs_recovery, state) {
+            (true, State::Copying) => "its last writer died: the next attach completes its last psync",
+            (true, _) => "its last writer died: the next attach recovers it",
+            (false, State::Detached) => "detached: nobody has it",
+            (false, State::Reading) => "attached for reading",
+            (false, State::Persisting) => "a psync is being made durable",
+            (false, State::Copying) => "a psync is being brought in place",
+            (false, _) => "attached for writing",
+        };
+        words.to_owned()
+    }
 }
 
 /// The flags of an object in words.
@@ -241,19 +264,6 @@ pub fn flags(stat: &ObjectStat) -> String {
 /// The durability class of an object in words.
 pub fn class(stat: &ObjectStat) -> String {
     stat.class.map_or_else(|| "of a later release".to_owned(), |class| class.to_string())
-}
-
-/// A state in words.
-fn meaning(state: State, needs_recovery: bool) -> &'static str {
-    match (needs_recovery, state) {
-        (true, State::Copying) => "its last writer died: the next attach completes its last psync",
-        (true, _) => "its last writer died: the next attach recovers it",
-        (false, State::Detached) => "detached: nobody has it",
-        (false, State::Reading) => "attached for reading",
-        (false, State::Persisting) => "a psync is being made durable",
-        (false, State::Copying) => "a psync is being brought in place",
-        (false, _) => "attached for writing",
-    }
 }
 
 pub fn run(context: &Context, args: &Stat) -> Result {

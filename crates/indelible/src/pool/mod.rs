@@ -28,6 +28,7 @@ pub use anchor::{Anchor, CommandAnchor, Counter, FileAnchor, TpmAnchor};
 pub use class::Class;
 pub use copies::{Collected, Difference};
 pub use create_options::CreateOptions;
+pub(crate) use info::living_writer;
 pub use info::{LaneUse, Logged, PoolInfo, Stat, State};
 pub use lifetimes::Tie;
 pub use list::List;
