@@ -32,7 +32,7 @@ fn set(object: &TxObject<Cells>, nth: usize, value: u64) {
     object.transaction(|tx| tx.write(&object.root()[nth], value)).unwrap();
 }
 
-/// What a test stores to word `nth`.
+/// The value that a test stores to word `nth`.
 fn value(nth: usize) -> u64 {
     (nth as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -410,7 +410,7 @@ struct WithNumber {
 
 /// All that would see words and check words mixed up is refused, in words that say why.
 #[test]
-fn what_does_not_know_check_words_is_refused() {
+fn uses_that_know_no_check_words_are_refused() {
     let world = simulated();
     let pool = filled(&world);
     let because = |error: Error| {
@@ -562,7 +562,7 @@ pub fn a_power_cut_leaves_words_with_their_check_words() {
     assert!(report.distinct > 10, "{report:?}");
 }
 
-/// The durable write of a repair fails; further calls follow; then the process is gone. Whoever attaches next finds the word, and what was acknowledged.
+/// The durable write of a repair fails; further calls follow; then the process is gone. The next attach finds the word, and all that was acknowledged.
 #[test]
 pub fn after_a_repair_that_failed_no_word_is_lost() {
     for (nth, fault) in (0..3).flat_map(|nth| [(nth, Fault::Io), (nth, Fault::After)]) {

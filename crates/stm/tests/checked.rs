@@ -81,7 +81,7 @@ fn read(
 const LOST: (u64, u64) = (0xffff_0000_ffff_0f0f, 0x1234_5678_9abc_def0);
 
 #[test]
-fn s1_13_who_reads_a_damaged_word_commits_its_repair() {
+fn s1_13_a_reader_of_a_damaged_word_commits_its_repair() {
     let stm = words(64);
     let mut thread = stm.thread();
     stm.memory().damage(5, 0b1011 << 30, 1);

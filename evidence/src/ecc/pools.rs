@@ -105,7 +105,7 @@ fn half(codeword: u128, random: &mut Rng) -> u128 {
     half
 }
 
-/// What is to become of a word with this damage. One of 8 bits and more is promised nothing; those that are made here are known to be noticed.
+/// The fate of a word with this damage. One of 8 bits and more is promised nothing; those that are made here are known to be noticed.
 fn fate(codewords: &[u128], bits: u128) -> Result<Fate> {
     let known = |codeword: &u128| codeword & bits == bits;
     match bits.count_ones() {

@@ -65,16 +65,11 @@ impl Inner {
     pub(crate) fn avoids_holes(&self, entry: &Entry) -> bool {
         let sparse = self.media.kind() == MediaKind::Memory && entry.flags & FLAG_SPARSE != 0;
         // Its pages are not where its extent is, or not as they are there: none is touched through a mapping of it.
-        if entry.flags & (FLAG_OVERLAY | FLAG_SEALED) != 0 || Self::is_decoded(entry, writable) {
+        if entry.flags & (FLAG_OVERLAY | FLAG_SEALED) != 0 {
             return true;
         }
         // System calls work on mapped pages, so that they have to on filled ones, unless the program says that it makes none.
         sparse && (self.settings.fault_in || fault::reach() == Some(Reach::Full))
-    }
-
-    /// Whether the mapping has the words of the object without their check words: a reader's. Transactions use both.
-    fn is_decoded(entry: &Entry, writable: bool) -> bool {
-        entry.has(FLAG_ECC) && !writable
     }
 
     /// The offset at which the lowest base of an object begins, and the pages that are elsewhere, if copying those is no great cost, and touching the
@@ -96,10 +91,11 @@ impl Inner {
         let offset = entry.primary_offset();
         // In a read-only pool nothing keeps writers away: an attached object has to be a copy.
         let copied = self.store.is_read_only();
-        let mapped = !self.settings.fills() && !copied && !self.avoids_holes(entry);
+        // A reader sees words without their check words; transactions use both.
+        let decoded = entry.has(FLAG_ECC) && !writable;
+        let mapped = !self.settings.fills() && !copied && !decoded && !self.avoids_holes(entry);
         let device = self.media.device().clone();
         let secret = matches!(place, Place::Sealed(_));
-        let decoded = Self::is_decoded(entry, writable);
         let source = match (place, self.media.mappable()) {
             (Place::Sealed(pages), _) => Source::Pages(self.on_medium(Arc::new(Sealed(pages)))),
             (Place::Extent | Place::Own(_), Some(fd)) if mapped => Source::PrivateFile { fd, offset },

@@ -1,9 +1,26 @@
 //! How objects are created.
 
 use super::class::Class;
-use super::objects::{Key, Located};
 use crate::error::{Result, StoreError};
 use crate::format::entry::Entry;
+use sha2::{Digest, Sha256};
+
+/// A key as given by a user; empty means none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Key<'a>(pub &'a [u8]);
+
+impl Key<'_> {
+    /// The verifier of a key that the table keeps: enough to recognise the key.
+    pub(super) fn verifier(self, id: &[u8; 16], role: &str) -> [u8; 16] {
+        if self.0.is_empty() {
+            return [0; 16];
+        }
+        let digest = Sha256::new().chain_update(id).chain_update(role).chain_update(self.0).finalize();
+        let mut out = [0; 16];
+        out.copy_from_slice(&digest[..16]);
+        out
+    }
+}
 
 /// How to create an object.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,19 +50,6 @@ pub struct CreateOptions<'a> {
 }
 
 impl<'a> CreateOptions<'a> {
-    /// The same; without keys, with `key` for both if `object` has any.
-    #[must_use]
-    pub fn with_keys_of(&self, object: &Located, key: Key<'a>) -> Self {
-        let Entry { read_key, write_key, .. } = &object.entry;
-        let keyed = self.read_key.0.is_empty() && self.write_key.0.is_empty();
-        let inherit = |has: &[u8; 16], own: Key<'a>| if keyed && *has != [0; 16] { key } else { own };
-        CreateOptions {
-            read_key: inherit(read_key, self.read_key),
-            write_key: inherit(write_key, self.write_key),
-            ..*self
-        }
-    }
-
     /// Refuses a boot that is not known.
     pub(super) fn check_boot(&self) -> Result<()> {
         if self.volatile == Some([0; 16]) { Err(StoreError::BootUnknown) } else { Ok(()) }

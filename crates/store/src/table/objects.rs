@@ -4,7 +4,7 @@
 //! 1. A used slot is in both the name tree and the ID tree; a free slot is in the free list.
 //! 2. Its extent and its address range belong to it alone.
 
-use super::create_options::CreateOptions;
+use super::create_options::{CreateOptions, Key};
 use super::names::{check_name, parse_id};
 use crate::error::{Part, Result, StoreError};
 use crate::format::entry::{self, Entry, FLAG_FOREIGN, FLAG_HIDDEN, PROGRESS, Progress};
@@ -14,7 +14,6 @@ use crate::format::{LINE, PAGE, checksum, pages_for};
 use crate::medium::read_struct;
 use crate::mutant::Mutant;
 use crate::space::{ADDRESSES, PAGES, TableTransaction, next_key};
-use sha2::{Digest, Sha256};
 use zerocopy::FromZeros;
 use zerocopy::little_endian::{U32, U64};
 
@@ -32,23 +31,6 @@ pub struct Located {
     pub line: Progress,
 }
 
-/// A key as given by a user; empty means none.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Key<'a>(pub &'a [u8]);
-
-impl Key<'_> {
-    /// The verifier of a key that the table keeps: enough to recognise the key.
-    pub(super) fn verifier(self, id: &[u8; 16], role: &str) -> [u8; 16] {
-        if self.0.is_empty() {
-            return [0; 16];
-        }
-        let digest = Sha256::new().chain_update(id).chain_update(role).chain_update(self.0).finalize();
-        let mut out = [0; 16];
-        out.copy_from_slice(&digest[..16]);
-        out
-    }
-}
-
 /// A piece of a listing.
 #[derive(Debug, Default)]
 pub struct Page {
@@ -56,6 +38,21 @@ pub struct Page {
     pub objects: Vec<Located>,
     /// The argument for the next page, `None` at the end.
     pub next: Option<(u64, u64)>,
+}
+
+impl<'a> CreateOptions<'a> {
+    /// The same; without keys, with `key` for both if `object` has any.
+    #[must_use]
+    pub fn with_keys_of(&self, object: &Located, key: Key<'a>) -> Self {
+        let Entry { read_key, write_key, .. } = &object.entry;
+        let keyed = self.read_key.0.is_empty() && self.write_key.0.is_empty();
+        let inherit = |has: &[u8; 16], own: Key<'a>| if keyed && *has != [0; 16] { key } else { own };
+        CreateOptions {
+            read_key: inherit(read_key, self.read_key),
+            write_key: inherit(write_key, self.write_key),
+            ..*self
+        }
+    }
 }
 
 impl TableTransaction<'_> {
