@@ -49,6 +49,8 @@ fn help_teaches() {
         "clone",
         "export",
         "import",
+        "view",
+        "run",
         "cp",
         "attach-check",
         "check",
@@ -59,6 +61,8 @@ fn help_teaches() {
         "repair",
         "dump",
         "doctor",
+        "guard",
+        "recover",
         "completions",
         "man",
     ] {

@@ -268,10 +268,14 @@ fn top_counts_psyncs_and_names_holders() {
     pool.create("idle", 8192).unwrap();
     let text = rig.pmo(["top"], ["--once", "--interval", "0.01"]).fine().out;
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-    let headings =
-        ["STATE", "PSYNCS/S", "BYTES/S", "DIRTY", "LAG", "PSYNCS", "OWN", "SIZE", "NAME", "HOLDER"];
+    let headings = [
+        "STATE", "PSYNCS/S", "BYTES/S", "DIRTY", "LAG", "PENDING", "PSYNCS", "OWN", "SIZE", "NAME", "HOLDER",
+    ];
     assert_eq!(lines[0], headings);
-    assert_eq!(lines[2], ["D", "0.0", "0", "B", "-", "0", "B", "0", "8", "KiB", "8", "KiB", "idle", "-"]);
+    assert_eq!(
+        lines[2],
+        ["D", "0.0", "0", "B", "-", "0", "B", "-", "0", "8", "KiB", "8", "KiB", "idle", "-"]
+    );
     let mut command = rig.command(["top"]);
     command.args(["--json", "--interval", "0.05"]).stdout(Stdio::piped());
     let mut top = command.spawn().unwrap();

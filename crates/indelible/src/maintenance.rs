@@ -5,6 +5,7 @@
 
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::media::{self, Access, Media};
+use crate::memory;
 use crate::pool::{Pool, PoolOptions, identity, living_writer, patiently};
 pub use indelible_store::error::Part;
 use indelible_store::error::StoreError;
@@ -82,6 +83,40 @@ fn note_living_writers(device: &Arc<dyn Device>, report: &mut Report) -> Result<
         from = page.next;
     }
     Ok(())
+}
+
+/// Files of memory that processes left which died: see [`remove_leftovers`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Leftovers {
+    /// Files that are gone now.
+    pub removed: u64,
+    /// Files that a process has, and keeps.
+    pub in_use: u64,
+}
+
+/// Removes the memory that processes which died left of objects on demand, of the pool that was at `path` and was *deleted*: nobody will ask for it. What it has
+/// is lost with it; so never of a pool that was moved. If another pool is at `path` now, its own memory stays. That of a pool which is there goes by [`Pool::collect`].
+///
+/// # Errors
+/// Those of opening, if something is at `path` that is no pool: nothing is removed. `Io`: a folder cannot be read, or a file cannot be removed.
+pub fn remove_leftovers(path: impl AsRef<Path>) -> Result<Leftovers> {
+    let path = path.as_ref();
+    let there = match PoolOptions::new().read_only(true).open(path) {
+        Ok(pool) => Some(pool.id()),
+        Err(error) if error.kind() == ErrorKind::NoPool => None,
+        Err(error) => return Err(error),
+    };
+    let failed = |cause: Cause| Error::new("remove memory that was left of", cause).pool(path);
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // As the processes had it, whatever links lead there.
+    let folder = absolute.parent().and_then(|folder| folder.canonicalize().ok());
+    let origin = match (folder, absolute.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => absolute,
+    };
+    let done = memory::remove_of_deleted(&origin, there).map_err(|error| failed(error.into()))?;
+    Ok(Leftovers { removed: done.0, in_use: done.1 })
 }
 
 /// Puts right what [`check`] finds, as far as nothing is lost by it, or as far as `how` allows. Nobody may

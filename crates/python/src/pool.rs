@@ -132,9 +132,8 @@ impl Pool {
 
     /// Creates an object of `size` bytes, all zero. A volatile one is worth nothing once the machine was started anew: after that an attach is
     /// VolatileGone, and a new object takes its place. With a seal key, all that is in the pool of the object is encrypted and authenticated.
-    /// A position-independent one holds nothing that depends on its addresses: copy_to and move_to give it others as it is. With ecc, it is transactional,
-    /// and has a check word for each word, by which transactions and scrub repair damaged ones.
-    #[pyo3(signature = (name, size, *, key = None, sparse = false, reach = 0, volatile = false, position_independent = false, ecc = false, seal = None, label = ""))]
+    /// A position-independent one holds nothing that depends on its addresses: copy_to and move_to give it others as it is.
+    #[pyo3(signature = (name, size, *, key = None, sparse = false, reach = 0, volatile = false, position_independent = false, seal = None, label = ""))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords")]
     fn create(
         &self,
@@ -146,13 +145,11 @@ impl Pool {
         reach: u64,
         volatile: bool,
         position_independent: bool,
-        ecc: bool,
         seal: Option<&Bound<'_, SealKey>>,
         label: &str,
     ) -> PyResult<()> {
         let options = CreateOptions::new(size).sparse(sparse).reach(reach).volatile(volatile);
         let mut options = options.position_independent(position_independent).key(key.unwrap_or_default());
-        options = options.ecc(ecc);
         if let Some(seal) = seal {
             options = options.sealed(&seal.get().key, label);
         }
@@ -260,15 +257,6 @@ impl Pool {
         key: Option<&[u8]>,
     ) -> PyResult<()> {
         self.with(py, "change", |pool| pool.set_position_independent(name, key.unwrap_or_default(), is_))
-    }
-
-    /// Repairs the damaged words of an object with check words, which nobody has attached: how many words there are, how many were repaired, and the
-    /// offsets of those that nobody can repair.
-    #[pyo3(signature = (name, *, key = None))]
-    fn scrub(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<(u64, u64, Vec<u64>)> {
-        let found =
-            self.with(py, "scrub", |pool| pool.scrub(name, key.unwrap_or_default(), &mut |_, _| {}))?;
-        Ok((found.words, found.repaired, found.lost))
     }
 
     /// The key slots of a sealed object that are in use, whoever has it attached. Needs no seal key.

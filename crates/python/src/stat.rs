@@ -25,7 +25,6 @@ pub(crate) fn fields<'py>(py: Python<'py>, stat: &Stat) -> PyResult<Bound<'py, P
     fields.set_item("position_independent", stat.position_independent)?;
     fields.set_item("shares", stat.shares)?;
     fields.set_item("sealed", stat.sealed)?;
-    fields.set_item("ecc", stat.ecc)?;
     fields.set_item("own", stat.own)?;
     fields.set_item("psyncs", stat.psyncs)?;
     let created = stat.created.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());

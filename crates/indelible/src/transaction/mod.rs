@@ -25,6 +25,7 @@ mod cell;
 mod checked;
 mod demand;
 mod epochs;
+mod guarded;
 mod heap;
 mod home;
 mod kept;

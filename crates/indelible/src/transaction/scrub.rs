@@ -9,6 +9,7 @@ use super::words::ObjectWords;
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::heap::words::Words;
 use crate::pool::Pool;
+use indelible_store::format::entry::FLAG_ECC;
 use std::cell::Cell;
 use std::ops::Range;
 
@@ -50,6 +51,11 @@ impl Pool {
     /// `ClassMismatch` for an object without check words. As for [`attach_transactional`](Pool::attach_transactional) and [`transaction`](crate::transaction()): what was repaired before
     /// stays so. Words that cannot be repaired are no error.
     pub fn scrub(&self, name: &str, key: &[u8], progress: &mut dyn FnMut(u64, u64)) -> Result<Scrubbed> {
+        let inner = self.inner();
+        let found = inner.alive().and_then(|()| Ok(inner.store.find(name)?));
+        if !self.about("scrub", name, found)?.entry.has(FLAG_ECC) {
+            return self.about("scrub", name, Err(TransactionError::Unchecked.into()));
+        }
         let object = self.attach_transactional_with_key::<[crate::TxCell<u64>; 1]>(name, key)?;
         let found = object.scrub(progress)?;
         object.detach()?;

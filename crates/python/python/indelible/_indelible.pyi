@@ -48,7 +48,6 @@ class _Stat(TypedDict):
     gone: bool
     snapshot: bool
     position_independent: bool
-    ecc: bool
     shares: bool
     sealed: bool
     own: int
@@ -97,7 +96,6 @@ class Pool:
         reach: int = 0,
         volatile: bool = False,
         position_independent: bool = False,
-        ecc: bool = False,
         seal: SealKey | None = None,
         label: str = "",
     ) -> None: ...
@@ -124,7 +122,6 @@ class Pool:
         self, name: str, other: Pool, copy: str, *, key: bytes | None = None, rebase: bool = False
     ) -> None: ...
     def move_to(self, name: str, other: Pool, *, key: bytes | None = None, rebase: bool = False) -> None: ...
-    def scrub(self, name: str, *, key: bytes | None = None) -> tuple[int, int, list[int]]: ...
     def set_position_independent(self, name: str, is_: bool, *, key: bytes | None = None) -> None: ...
     def attach(
         self,

@@ -43,8 +43,6 @@ class Stat:
     """Pages that it did not change are those of a snapshot or copy, too."""
     sealed: bool
     """It is encrypted: a seal key opens it."""
-    ecc: bool
-    """It has a check word for each word, by which transactions and `Pool.scrub` repair damaged ones."""
     own: int
     """Bytes of the pages that it has in the pool for itself, and not in common with a snapshot or copy."""
     psyncs: int
