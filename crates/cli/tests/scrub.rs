@@ -55,9 +55,17 @@ fn s1_14_damaged_words_are_repaired_and_lost_ones_named() {
     );
     assert_eq!((&json[0]["lost"], &json[0]["skipped"]), (&[72].to_vec().into(), &serde_json::Value::Null));
     // Nobody prints what the word is not.
-    rig.pmo(["cat"], ["a"]).fails(1, "offset 0x48");
+    rig.pmo(["cat"], ["a"]).fails(3, "offset 0x48");
     rig.pmo(["scrub"], ["plain"]).fails(2, "no check words");
     rig.pmo(["scrub"], ["absent"]).fails(5, "no such object");
+    let held = rig.hold("plain", false);
+    rig.pmo(["scrub"], ["plain"]).fails(2, "no check words");
+    held.release();
+}
+
+#[test]
+fn objects_that_are_attached_are_left_out_and_said_to_be() {
+    let rig = rig();
     let held = rig.hold("a", false);
     let run = rig.pmo(["scrub"], [""; 0]).fine();
     assert!(run.out.starts_with("object \"a\": not scrubbed: "), "{run:?}");

@@ -1,6 +1,7 @@
 //! Errors of transactions.
 
 use super::ErrorKind;
+use super::kinds::LOST_WORD;
 
 /// Why a step of a transaction did not happen.
 #[derive(Debug, thiserror::Error)]
@@ -75,9 +76,7 @@ impl TransactionError {
             TransactionError::AloneOnDemand => {
                 "do what cannot be repeated after the transaction, or give the object the class transactional (`pmo set --class`)"
             }
-            TransactionError::Lost { .. } => {
-                "store the whole word anew in a transaction, or restore the object from a backup; `pmo scrub` lists all such words"
-            }
+            TransactionError::Lost { .. } => LOST_WORD,
             TransactionError::Checked(_) => "copy its data to an object without check words",
             TransactionError::Unchecked => {
                 "`pmo check` looks at what the pool says of the object; `pmo create --ecc` makes one with check words"

@@ -110,7 +110,7 @@ pub(crate) struct Decoded(pub(crate) Arc<dyn PageSource>);
 #[error(
     "more bits of the word at offset {offset:#x} are wrong, with those of its check word, than can be repaired"
 )]
-struct LostWord {
+pub(crate) struct LostWord {
     offset: usize,
 }
 
