@@ -15,6 +15,7 @@ mod leds;
 mod objects;
 mod output;
 mod references;
+mod scrub;
 mod sealing;
 mod signing;
 mod snapshots;

@@ -108,5 +108,7 @@ pub use relative::Relative;
 pub use space::{At, Dangling, Reachable, Resolver, Space};
 #[doc(hidden)]
 pub use sys::supervise::{Ended, Supervisor};
-pub use transaction::{Pending, Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, transaction};
+pub use transaction::{
+    Pending, Repairs, Scrubbed, Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, transaction,
+};
 pub use view::{AttachedView, Left, Resumed, SlotMemory, SlotState, View, ViewSlot, resume};

@@ -22,6 +22,7 @@ mod collections_shared;
 mod collections_threads;
 mod contract;
 mod copies;
+mod ecc;
 mod evicted;
 mod explicit;
 mod forged;

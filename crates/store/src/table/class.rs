@@ -2,8 +2,8 @@
 
 use crate::error::{ClassError, Result};
 use crate::format::entry::{
-    CLASS_ON_DEMAND, CLASS_PSYNC, CLASS_TRANSACTIONAL, Entry, FLAG_OVERLAY, FLAG_SEALED, FLAG_SPARSE,
-    FLAG_TYPED,
+    CLASS_ON_DEMAND, CLASS_PSYNC, CLASS_TRANSACTIONAL, Entry, FLAG_ECC, FLAG_OVERLAY, FLAG_SEALED,
+    FLAG_SPARSE, FLAG_TYPED,
 };
 use std::fmt;
 use zerocopy::little_endian::U64;
@@ -57,6 +57,9 @@ impl Class {
     /// `Refused`.
     pub(crate) fn give(self, entry: &mut Entry) -> Result<()> {
         let refused = match self {
+            Class::Psync | Class::OnDemand if entry.has(FLAG_ECC) => {
+                Some("its words have check words, which commits of transactional objects alone keep")
+            }
             Class::Psync => None,
             _ if entry.has(FLAG_SEALED) => Some("it is sealed"),
             _ if entry.has(FLAG_SPARSE) && !entry.has(FLAG_OVERLAY) => {
