@@ -8,6 +8,7 @@ mod heap;
 mod key_source;
 mod kind;
 mod kinds;
+mod shared;
 mod system;
 mod transaction;
 
@@ -17,6 +18,7 @@ pub(crate) use far::FarError;
 pub(crate) use heap::{HeapError, Limit};
 pub(crate) use key_source::{CREDENTIALS, KeySourceError};
 pub use kind::ErrorKind;
+pub(crate) use shared::SharedError;
 pub(crate) use transaction::TransactionError;
 
 use crate::dirty::DirtyError;
@@ -78,6 +80,8 @@ pub(crate) enum Cause {
     Far(#[from] FarError),
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    #[error(transparent)]
+    Shared(#[from] SharedError),
 }
 
 impl From<&Cause> for Limit {
@@ -166,6 +170,7 @@ impl Error {
             Cause::Transaction(error) => error.kind(),
             Cause::Far(error) => error.kind(),
             Cause::Memory(error) => memory_kind(error),
+            Cause::Shared(error) => error.kind(),
             Cause::KeySource(KeySourceError::File { .. }) => ErrorKind::Io,
             Cause::KeySource(_) => ErrorKind::Sealed,
         }
@@ -197,6 +202,7 @@ impl Error {
             Cause::Memory(error) if kinds::memory_remedy(error).is_some() => {
                 return kinds::memory_remedy(error).unwrap_or_default();
             }
+            Cause::Shared(error) if error.remedy().is_some() => return error.remedy().unwrap_or_default(),
             Cause::Replaced => return "detach this one, and attach the other",
             Cause::Store(StoreError::TieTarget) => return "tie it to the object that the snapshot is of",
             Cause::Store(StoreError::BadLabel { .. }) => return "give a shorter label",

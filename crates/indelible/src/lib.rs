@@ -71,6 +71,7 @@ pub mod raw;
 mod relative;
 pub mod retention;
 mod shadow;
+mod shared;
 mod space;
 mod sys;
 mod transaction;
@@ -104,5 +105,9 @@ pub use pool::{
     SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey,
 };
 pub use relative::Relative;
+pub use shared::{
+    Consumer, Event, Life, Producer, Queue, QueueKind, QueueOptions, SharedObject, StreamReader,
+    StreamWriter, Word, wait_any,
+};
 pub use space::{At, Dangling, Reachable, Resolver, Space};
 pub use transaction::{Pending, Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, transaction};

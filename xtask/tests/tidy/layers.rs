@@ -82,7 +82,7 @@ const MAPPED: &[&[&str]] = &[
     &["pool"],
     &["object"],
     &["heap"],
-    &["transaction"],
+    &["transaction", "shared"],
     &["collections", "raw", "doctor", "maintenance"],
     &["retention", "space"],
 ];

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::BackingError;
 use super::file;
 use super::identity::Identity;
+use indelible_store::medium::LockMode;
 
 /// Why a file stays.
 #[derive(Debug)]
@@ -52,12 +53,12 @@ pub(crate) fn sweep(
 }
 
 /// Removes a file that nobody has; root also one of another user's.
-fn remove(path: &Path) -> Result<Option<Kept>, BackingError> {
+pub(super) fn remove(path: &Path) -> Result<Option<Kept>, BackingError> {
     let own = rustix::process::geteuid();
     let Some((file, _)) = file::open(path, |user| own.is_root() || user == own.as_raw())? else {
         return Ok(None);
     };
-    if !file::lock(&file, path)? {
+    if !file::lock(&file, path, LockMode::Exclusive)? {
         return Ok(Some(Kept::InUse));
     }
     let done = file::unlink(&file, path);

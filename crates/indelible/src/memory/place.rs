@@ -23,6 +23,11 @@ impl Place {
         Identity { pool: self.pool, object, binding: number, boot: self.boot }
     }
 
+    /// The memory that processes share of an object, which has this number in its entry.
+    pub(crate) fn shared(&self, object: [u8; 16], binding: u64) -> Identity {
+        self.object(binding, object)
+    }
+
     /// A log, from 1 on; 0: the head. No object has such an ID.
     pub(super) fn part(&self, number: u64, part: u64) -> Identity {
         self.object(number, u128::from(part).to_be_bytes())

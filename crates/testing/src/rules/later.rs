@@ -21,7 +21,7 @@ type Change = fn(&mut Entry);
 /// An object whose class, model or flags nobody knows here is neither attached nor changed; its neighbour is.
 pub(super) fn an_object_of_a_later_release_is_left_alone() -> Verdict {
     let changes: [(Change, bool); 4] = [
-        (|entry| entry.class = 3, false),
+        (|entry| entry.class = 4, false),
         (|entry| entry.retention = 7, false),
         (|entry| entry.flags = U32::new(entry.flags.get() | 0x4000), false),
         (|entry| entry.flags = U32::new(entry.flags.get() | OPTIONAL_FLAGS), true),
