@@ -31,6 +31,7 @@ mod retention;
 mod roots;
 mod seal_keys;
 mod sealed;
+mod shared;
 mod transactions;
 mod transfer;
 mod types;
@@ -64,5 +65,7 @@ pub use retention::{Converter, Reset, RootOptions};
 pub use roots::Root;
 #[doc(hidden)]
 pub use seal_keys::{AnchorOptions, KeySlot};
+#[doc(hidden)]
+pub use shared::{QueueOf, WordOf};
 #[doc(hidden)]
 pub use types::{Field, Type};

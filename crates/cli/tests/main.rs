@@ -11,6 +11,7 @@ mod damage;
 mod grow;
 mod heaps;
 mod leds;
+mod logs;
 mod objects;
 mod output;
 mod references;

@@ -55,6 +55,7 @@ mod events;
 mod far;
 mod fault;
 pub mod heap;
+mod log;
 mod maintenance;
 mod mapping;
 mod media;
@@ -89,6 +90,7 @@ pub use indelible_store::seal::{Cost, SlotInfo};
 #[cfg(feature = "engines")]
 #[doc(hidden)]
 pub use indelible_store::seal::{Engine, choose as choose_engine};
+pub use log::{Log, LogReader, LogRecord};
 #[doc(hidden)]
 pub use maintenance::{Alone, alone, superblocks};
 pub use maintenance::{

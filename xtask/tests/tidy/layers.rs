@@ -84,7 +84,7 @@ const MAPPED: &[&[&str]] = &[
     &["heap"],
     &["transaction", "shared"],
     &["collections", "raw", "doctor", "maintenance"],
-    &["retention", "space"],
+    &["retention", "space", "log"],
 ];
 
 /// The transactional memory, whose modules name each other by `super`, so that the models can have them.

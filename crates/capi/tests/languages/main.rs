@@ -14,4 +14,5 @@ mod kill;
 mod leds;
 mod libraries;
 mod rebase;
+mod shared;
 mod showpieces;

@@ -18,6 +18,7 @@ mod grow;
 mod heap;
 mod key;
 mod leds;
+mod log;
 mod ls;
 mod man;
 mod metrics;
@@ -81,6 +82,7 @@ pub enum Command {
     Types(types::Types),
     Migrate(migrate::Migrate),
     Leds(leds::Leds),
+    Log(log::Log),
     Key(key::Key),
     Top(top::Top),
     Metrics(metrics::Metrics),
@@ -123,6 +125,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Types(args) => types::run(context, args),
         Command::Migrate(args) => migrate::run(context, args),
         Command::Leds(args) => leds::run(context, args),
+        Command::Log(args) => log::run(context, args),
         Command::Repair(args) => repair::run(context, args),
         Command::Upgrade(args) => upgrade::run(context, args),
         Command::Dump(args) => dump::run(context, args),

@@ -94,6 +94,11 @@ impl Consumer {
         found.map_err(|cause| self.error(cause))
     }
 
+    /// Looks at the messages that were not released once more, from the first one on.
+    pub fn rewind(&mut self) {
+        self.next = self.head;
+    }
+
     /// Takes out all messages that were looked at: their producers know it ([`Producer::wait_taken`](super::Producer::wait_taken)).
     ///
     /// # Errors

@@ -165,7 +165,7 @@ fn the_next_consumer_goes_on_where_the_dead_one_was() {
     let rig = Rig::new();
     let queue = queue_of(&rig.attach());
     let mut producer = queue.producer().unwrap();
-    let (mut sent, mut expected) = (0_u64, 0);
+    let (mut sent, mut expected) = (0_u64, 0_u64);
     for _ in 0..20 {
         let mut child = rig.child("deaths::consumes");
         for turn in 0..seeded.usize(1..200) {

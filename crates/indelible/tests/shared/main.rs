@@ -9,6 +9,7 @@ mod class;
 mod cut;
 mod deaths;
 mod hostile;
+mod log;
 mod mutants;
 mod queue;
 mod wait;

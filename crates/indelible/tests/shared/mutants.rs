@@ -1,7 +1,7 @@
 //! With the feature `mutants`, each rule of shared objects is broken once, and the tests that are named beside it fail.
 #![cfg(feature = "mutants")]
 
-use crate::{deaths, queue};
+use crate::{deaths, log, queue};
 use indelible_store::{Mutant, with_mutant};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -20,6 +20,8 @@ watches! {
         deaths::a_queue_that_dead_producers_filled_is_free_again;
     WakeLost: queue::a_message_wakes_the_consumer,
         queue::a_message_that_is_taken_wakes_producers;
+    AcknowledgedEarly: log::a_psync_that_fails_acknowledges_nothing,
+        log::a_psync_that_meets_a_failing_medium_acknowledges_nothing;
 }
 
 #[test]

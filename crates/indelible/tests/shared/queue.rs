@@ -199,7 +199,7 @@ fn threads_send_and_sleep_while_the_queue_is_full() {
         for thread in 0..3_u64 {
             let mut producer = queue.producer().unwrap();
             scope.spawn(move || {
-                (0..EACH).for_each(|n| drop(producer.send_value(&[thread, n], None).unwrap().unwrap()));
+                (0..EACH).for_each(|n| assert!(producer.send_value(&[thread, n], None).unwrap().is_some()));
             });
         }
         let (mut consumer, mut next) = (queue.consumer().unwrap(), [0; 3]);
