@@ -98,3 +98,11 @@ fn s2_27_clients_and_servers_are_killed_and_no_line_is_lost() {
     assert_eq!(log.iter().filter(|line| line.starts_with("hello")).count(), 5);
     Pool::open(&path).unwrap().destroy("clients").unwrap();
 }
+
+#[test]
+fn the_page_on_messages_has_this_program() {
+    let page = include_str!("../../docs/cookbook/messages.md");
+    let blocks = indelible_testing::page::blocks(page);
+    let programs: Vec<_> = blocks.into_iter().filter(|(kind, _)| kind == "rust").collect();
+    assert_eq!(programs, [("rust".to_owned(), include_str!("../src/logboi.rs").to_owned())]);
+}
