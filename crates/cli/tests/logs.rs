@@ -12,7 +12,7 @@ fn s2_06_a_shared_object_is_made_shown_and_refused() {
     let stat = rig.pmo(["stat"], ["jobs", "--json"]).fine().json();
     assert_eq!((&stat["class"], &stat["volatile"]), (&"shared".into(), &true.into()));
     rig.pmo(["cat"], ["jobs"]).fails(2, "the pool has none of them");
-    rig.feed("put", ["jobs"], b"x").fails(2, "the pool has none of them");
+    rig.feed("put", ["jobs"], b"x").fails(2, "it is shared");
     rig.pmo(["snapshot"], ["jobs", "--as", "kept"]).fails(2, "the pool has none of them");
     rig.pmo(["resize"], ["jobs", "128K"]).fails(2, "the pool has none of them");
     rig.pmo(["create"], ["durable", "4K"]).fine();

@@ -37,7 +37,7 @@ static void parent(const char *program, const char *path)
     CHECK(pool);
     struct pmo_create_options options = {.size = 1 << 16, .durability = PMO_DURABILITY_SHARED};
     CHECK(pmo_create_with(pool, "shared", &options) == 0 && pmo_create(pool, "plain", 4096) == 0);
-    FAILS(!pmo_attach(pool, "shared", PMO_WRITE, NULL, 0), PMO_ERR_CLASS_MISMATCH, "the pool has none of them");
+    FAILS(!pmo_attach(pool, "shared", PMO_WRITE, NULL, 0), PMO_ERR_CLASS_MISMATCH, "it is shared");
     FAILS(!pmo_attach_shared(pool, "plain", NULL, 0), PMO_ERR_CLASS_MISMATCH, "psync");
     char *object = pmo_attach_shared(pool, "shared", NULL, 0), *again = pmo_attach_shared(pool, "shared", NULL, 0);
     CHECK(object && object == again);

@@ -1,7 +1,7 @@
 //! The side of a queue that takes messages out.
 
-use super::layout::Role;
-use super::queue::{Queue, QueueKind};
+use super::layout::{QueueKind, Role};
+use super::queue::Queue;
 use super::slots::{Front, NO_MESSAGE};
 use super::value::value_of;
 use super::word::error;
@@ -28,8 +28,19 @@ pub struct Consumer {
     buffer: Vec<u8>,
 }
 
+impl Queue {
+    /// The one who takes messages out, until it is dropped, or its process dies.
+    ///
+    /// # Errors
+    /// `Held`: there is one. `Damaged`, `Gone`, `Forked`.
+    pub fn consumer(&self) -> Result<Consumer> {
+        let made = self.memory.check().and_then(|()| Consumer::new(self));
+        made.map_err(|cause| error(&self.memory, "take messages out of", cause))
+    }
+}
+
 impl Consumer {
-    pub(super) fn new(queue: &Queue) -> Result<Consumer, Cause> {
+    fn new(queue: &Queue) -> Result<Consumer, Cause> {
         queue.take_part(Role::Consumer, "consumer")?;
         let head = queue.slots().head.load(Ordering::Acquire);
         let mut consumer = Consumer { queue: queue.clone(), head, next: head, buffer: Vec::new() };

@@ -3,8 +3,7 @@
 //! In words of 8 bytes: a line that says what the queue is; a line each for tail, head, and the two bells; from [`STATES`] on a word for each slot; then the messages, each in lines
 //! of its own. Programs read the first line once, and compare it with the object; later scribbles there change nothing for them.
 
-use super::queue::{QueueKind, QueueOptions};
-use crate::error::SharedError;
+use crate::error::{Error, Result, SharedError};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"pmoqueue");
 const VERSION: u64 = 1;
@@ -16,6 +15,45 @@ const STATES: usize = 8 * LINE;
 const MOST_SLOTS: usize = 1 << 28;
 /// Bytes of a message at most.
 const MOST_BYTES: usize = 1 << 28;
+
+/// Producers that a queue may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueKind {
+    /// One at a time: the fastest.
+    OneProducer,
+    /// Any number, of any processes.
+    #[default]
+    ManyProducers,
+}
+
+/// How a queue is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueOptions {
+    /// Its producers.
+    pub kind: QueueKind,
+    /// Messages that it holds at most: a power of two.
+    pub slots: usize,
+    /// Bytes of its longest message. Each slot has room for one, in lines of 64.
+    pub most: usize,
+}
+
+impl Default for QueueOptions {
+    /// 1,024 messages of up to 64 bytes, of any number of producers.
+    fn default() -> Self {
+        QueueOptions { kind: QueueKind::default(), slots: 1024, most: 64 }
+    }
+}
+
+impl QueueOptions {
+    /// Bytes of a queue of this kind, for the size of its object.
+    ///
+    /// # Errors
+    /// `BadSize`: there can be no such queue.
+    pub fn bytes(&self) -> Result<usize> {
+        let layout = Layout::new(0, self, usize::MAX);
+        layout.map(|layout| layout.bytes()).map_err(|cause| Error::new("lay out", cause))
+    }
+}
 
 /// A queue and its parts, as indexes of words of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,9 +26,10 @@ mod word;
 
 pub use consumer::Consumer;
 pub use event::Event;
+pub use layout::{QueueKind, QueueOptions};
 pub use life::Life;
 pub use object::SharedObject;
 pub use producer::Producer;
-pub use queue::{Queue, QueueKind, QueueOptions};
+pub use queue::Queue;
 pub use stream::{StreamReader, StreamWriter};
 pub use word::{Word, wait_any};

@@ -1,7 +1,7 @@
 //! The side of a queue that puts messages in.
 
-use super::layout::Role;
-use super::queue::{Queue, QueueKind};
+use super::layout::{QueueKind, Role};
+use super::queue::Queue;
 use super::slots::{Claim, NO_MESSAGE};
 use super::value::bytes_of;
 use super::word::error;
@@ -19,8 +19,19 @@ pub struct Producer {
     scratch: Vec<u8>,
 }
 
+impl Queue {
+    /// One who puts messages in. Where there is one producer, it is that until it is dropped, or its process dies.
+    ///
+    /// # Errors
+    /// `Held`: there is one, and there can be no other. `Damaged`, `Gone`, `Forked`.
+    pub fn producer(&self) -> Result<Producer> {
+        let made = self.memory.check().and_then(|()| Producer::new(self));
+        made.map_err(|cause| error(&self.memory, "put messages into", cause))
+    }
+}
+
 impl Producer {
-    pub(super) fn new(queue: &Queue) -> Result<Producer, Cause> {
+    fn new(queue: &Queue) -> Result<Producer, Cause> {
         if queue.layout.kind == QueueKind::OneProducer {
             queue.take_part(Role::Producer, "producer")?;
         }

@@ -1,12 +1,9 @@
 //! Queues of messages in shared objects (S2.21).
 
-use super::consumer::Consumer;
-use super::layout::{Layout, Role};
+use super::layout::{Layout, QueueOptions, Role};
 use super::memory::Memory;
 use super::object::SharedObject;
-use super::producer::Producer;
 use super::slots::{Bell, Slots};
-use super::word::error;
 use crate::error::{Cause, Result, SharedError};
 use crate::sys::futex;
 use crate::sys::sync::{AtomicU32, Ordering};
@@ -17,45 +14,6 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// After such a time one who waits for a queue looks at it again, in case that the one who would have woken it died before it did.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// Producers that a queue may have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum QueueKind {
-    /// One at a time: the fastest.
-    OneProducer,
-    /// Any number, of any processes.
-    #[default]
-    ManyProducers,
-}
-
-/// How a queue is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueOptions {
-    /// Its producers.
-    pub kind: QueueKind,
-    /// Messages that it holds at most: a power of two.
-    pub slots: usize,
-    /// Bytes of its longest message. Each slot has room for one, in lines of 64.
-    pub most: usize,
-}
-
-impl Default for QueueOptions {
-    /// 1,024 messages of up to 64 bytes, of any number of producers.
-    fn default() -> Self {
-        QueueOptions { kind: QueueKind::default(), slots: 1024, most: 64 }
-    }
-}
-
-impl QueueOptions {
-    /// Bytes of a queue of this kind, for the size of its object.
-    ///
-    /// # Errors
-    /// `BadSize`: there can be no such queue.
-    pub fn bytes(&self) -> Result<usize> {
-        let layout = Layout::new(0, self, usize::MAX);
-        layout.map(|layout| layout.bytes()).map_err(|cause| crate::error::Error::new("lay out", cause))
-    }
-}
 
 /// A queue in a shared object: messages of up to so many bytes, put in by one or many producers, of any processes, and taken out in their order by one consumer. Both sides may die at any
 /// instruction: what a producer was putting in is left out then, once the consumer gets there, and the next consumer goes on where the last one had got.
@@ -171,24 +129,6 @@ impl Queue {
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.memory.words()[self.layout.skipped()].load(Ordering::Relaxed)
-    }
-
-    /// One who puts messages in. Where there is one producer, it is that until it is dropped, or its process dies.
-    ///
-    /// # Errors
-    /// `Held`: there is one, and there can be no other. `Damaged`, `Gone`, `Forked`.
-    pub fn producer(&self) -> Result<Producer> {
-        let made = self.memory.check().and_then(|()| Producer::new(self));
-        made.map_err(|cause| error(&self.memory, "put messages into", cause))
-    }
-
-    /// The one who takes messages out, until it is dropped, or its process dies.
-    ///
-    /// # Errors
-    /// `Held`: there is one. `Damaged`, `Gone`, `Forked`.
-    pub fn consumer(&self) -> Result<Consumer> {
-        let made = self.memory.check().and_then(|()| Consumer::new(self));
-        made.map_err(|cause| error(&self.memory, "take messages out of", cause))
     }
 
     #[inline]
