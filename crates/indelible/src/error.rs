@@ -12,6 +12,7 @@ mod log;
 mod shared;
 mod system;
 mod transaction;
+mod view;
 
 pub(crate) use anchor::AnchorError;
 pub(crate) use command::CommandError;
@@ -22,6 +23,7 @@ pub use kind::ErrorKind;
 pub(crate) use log::LogError;
 pub(crate) use shared::SharedError;
 pub(crate) use transaction::TransactionError;
+pub(crate) use view::ViewError;
 
 use crate::dirty::DirtyError;
 use crate::mapping::MappingError;
@@ -80,6 +82,8 @@ pub(crate) enum Cause {
     Transaction(#[from] TransactionError),
     #[error(transparent)]
     Far(#[from] FarError),
+    #[error(transparent)]
+    View(#[from] ViewError),
     #[error(transparent)]
     Memory(#[from] MemoryError),
     #[error(transparent)]
@@ -173,6 +177,7 @@ impl Error {
             Cause::Heap(error) => error.kind(),
             Cause::Transaction(error) => error.kind(),
             Cause::Far(error) => error.kind(),
+            Cause::View(error) => error.kind(),
             Cause::Memory(error) => memory_kind(error),
             Cause::Shared(error) => error.kind(),
             Cause::Log(error) => error.kind(),
@@ -204,6 +209,7 @@ impl Error {
             Cause::KeySource(error) => return error.remedy(),
             Cause::Transaction(error) => return error.remedy(),
             Cause::Far(error) => return error.remedy(),
+            Cause::View(error) => return error.remedy(),
             Cause::Memory(error) if kinds::memory_remedy(error).is_some() => {
                 return kinds::memory_remedy(error).unwrap_or_default();
             }

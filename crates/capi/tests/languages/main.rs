@@ -16,3 +16,4 @@ mod libraries;
 mod rebase;
 mod shared;
 mod showpieces;
+mod views;

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use super::file::{self, failed};
-use super::{Backing, BackingError, Identity, find_locked, make_locked};
+use super::{Backing, BackingError, Folders, Identity, find_locked, make_locked};
 use crate::mapping::Mapping;
 use crate::sys::PAGE;
 use crate::sys::mmap::Protection;
@@ -34,11 +34,15 @@ impl Common {
     }
 
     /// Makes it, `len` zeros, a multiple of the page size. Nobody else does so at the same time.
-    pub(crate) fn create(folder: &Path, identity: &Identity, len: usize) -> Result<Common, BackingError> {
+    pub(crate) fn create(
+        folders: Folders<'_>,
+        identity: &Identity,
+        len: usize,
+    ) -> Result<Common, BackingError> {
         if !identity.has_boot() {
             return Err(BackingError::NoBoot);
         }
-        make_locked(folder, identity, len, LockMode::Shared).map(Common)
+        make_locked(folders.memory, identity, (len, folders.origin), LockMode::Shared).map(Common)
     }
 
     /// Maps `len` bytes of it from `from` on, whole pages, at a fixed address or where the kernel likes.

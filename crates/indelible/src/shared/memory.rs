@@ -75,7 +75,9 @@ impl Memory {
         let found = Common::find(folder, &identity, all).map_err(SharedError::from)?;
         let common = match found {
             Some(common) => common,
-            None if sharer.is_alone() => Common::create(folder, &identity, all).map_err(SharedError::from)?,
+            None if sharer.is_alone() => {
+                Common::create(place.folders(), &identity, all).map_err(SharedError::from)?
+            }
             None => return Err(SharedError::Elsewhere { folder: folder.to_owned() }.into()),
         };
         let mapping = common.map(Some(address), 0, len).map_err(SharedError::from)?;
