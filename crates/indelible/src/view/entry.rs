@@ -1,6 +1,5 @@
 //! An object of an attached view: reserved addresses first, and the object's memory from its first use on.
 
-use super::attached::Inner;
 use super::layout::ViewSlot;
 use super::name_of;
 use crate::error::{Cause, Error, ErrorKind, Result, ViewError};
@@ -47,7 +46,7 @@ impl Entry {
         want: ViewSlot,
         found: Result<Located, Cause>,
         pool: &Pool,
-        owner: Weak<Inner>,
+        owner: Weak<dyn Owner>,
     ) -> Entry {
         let mut entry = Entry {
             want,
@@ -71,9 +70,8 @@ impl Entry {
         entry
     }
 
-    fn reserve_addresses(&mut self, owner: Weak<Inner>) -> Result<(), Cause> {
+    fn reserve_addresses(&mut self, owner: Weak<dyn Owner>) -> Result<(), Cause> {
         let mapping = Mapping::anonymous(self.address, self.len, Protection::None)?;
-        let owner: Weak<dyn Owner> = owner;
         let touches = Reserved::new(self.address..self.address + self.len, owner, self.want.slot);
         let touches = touches.map_err(ViewError::Reserve)?;
         self.memory = Memory::Reserved { mapping: Some(mapping), touches };
