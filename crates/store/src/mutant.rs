@@ -321,6 +321,16 @@ mutants! {
         BudgetIgnored,
     }
 
+    /// Of objects that processes share, in the mapped half: `crates/indelible/tests/shared` looks for them.
+    SHARED {
+        /// A consumer waits for a message whose producer is dead.
+        DeadProducerKept,
+        /// A message is put into a queue, and a consumer that sleeps is not woken.
+        WakeLost,
+        /// Messages are acknowledged before the log that has them is psynced.
+        AcknowledgedEarly,
+    }
+
     /// Of the memory of objects, in the mapped half: `crates/indelible/tests/evicted.rs` looks for them.
     MEMORY {
         /// A cut drops pages once stores are let pass again.
