@@ -88,7 +88,7 @@ pub use heap::stray::{Audit, Outside, StrayPointer};
 pub use heap::{Compacted, FarPointer, Heap, HeapOptions, ReadHeap, Root, Ticket, TypeInfo};
 pub use indelible_derive::{Composite, Persist, Plain, StableHash};
 pub use indelible_store::seal::{Cost, SlotInfo};
-#[cfg(feature = "engines")]
+#[cfg(feature = "__engines")]
 #[doc(hidden)]
 pub use indelible_store::seal::{Engine, choose as choose_engine};
 pub use log::{Log, LogReader, LogRecord};

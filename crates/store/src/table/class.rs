@@ -15,9 +15,9 @@ pub enum Class {
     /// Plain stores, which are durable at psync.
     #[default]
     Psync,
-    /// Stores in transactions alone, each of which is durable when it is committed (S1.16).
+    /// Stores in transactions alone, each of which is durable when it is committed.
     Transactional,
-    /// Stores in transactions alone, each of which outlives the process when it is committed, and becomes durable later, on demand (S1.6, S1.9).
+    /// Stores in transactions alone, each of which outlives the process when it is committed, and becomes durable later, on demand.
     OnDemand,
     /// Plain stores of any number of processes at once, to memory that they share and that nothing makes durable: for waiting, queues and messages (S2.6, S2.19). Such an
     /// object is volatile.
