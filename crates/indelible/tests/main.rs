@@ -23,6 +23,7 @@ mod collections_std;
 mod collections_threads;
 mod contract;
 mod copies;
+mod ecc;
 mod evicted;
 mod explicit;
 mod forged;

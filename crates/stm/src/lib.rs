@@ -52,7 +52,7 @@ mod word;
 mod write_set;
 
 pub use error::{Abort, BeginError, CommitError, Conflict, Error};
-pub use memory::{Direct, Memory};
+pub use memory::{Damaged, Direct, Memory};
 #[cfg(feature = "__mutants")]
 pub use mutant::Mutant;
 pub use sink::{Receipt, Sink, Volatile};

@@ -1,5 +1,6 @@
 //! The tests of the transactional memory, one program.
 
+mod checked;
 mod contract;
 mod detectors;
 mod ecc;

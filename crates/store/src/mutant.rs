@@ -285,6 +285,16 @@ mutants! {
         FreedTwice,
     }
 
+    /// Of words with check words, in the mapped half: `crates/indelible/tests/ecc` looks for them.
+    ECC {
+        /// A word in the second half of a line is loaded whatever its check word says.
+        HalfUnchecked,
+        /// A commit tells the words that it changes without their check words.
+        CheckWordApart,
+        /// A store of some bytes of a word takes the others as they are in memory, damaged or not.
+        DamageCertified,
+    }
+
     /// Of objects on demand: `crates/indelible/tests/on_demand.rs`, `on_demand_deaths.rs` and `guarded.rs` look for them.
     ON_DEMAND {
         /// A commit on demand changes memory without a valid log.
@@ -309,6 +319,16 @@ mutants! {
         AcknowledgedUnflushed,
         /// A commit that the guard's bound has no room for returns before it is durable.
         BudgetIgnored,
+    }
+
+    /// Of objects that processes share, in the mapped half: `crates/indelible/tests/shared` looks for them.
+    SHARED {
+        /// A consumer waits for a message whose producer is dead.
+        DeadProducerKept,
+        /// A message is put into a queue, and a consumer that sleeps is not woken.
+        WakeLost,
+        /// Messages are acknowledged before the log that has them is psynced.
+        AcknowledgedEarly,
     }
 
     /// Of the memory of objects, in the mapped half: `crates/indelible/tests/evicted.rs` looks for them.

@@ -59,8 +59,8 @@ impl Entry {
         match found {
             Ok(object) => {
                 entry.name = object.entry.name();
-                (entry.address, entry.len) =
-                    (object.entry.address.get() as usize, object.entry.content_len() as usize);
+                let len = object.entry.usable(object.entry.content_len());
+                (entry.address, entry.len) = (object.entry.address.get() as usize, len as usize);
                 if let Err(cause) = entry.reserve_addresses(owner) {
                     entry.refuse(pool, cause);
                 }

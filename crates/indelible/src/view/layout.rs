@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_view_is_read_again() {
         let set = [
             ViewSlot { slot: 0, target: [7; 16], rights: Rights::READ, at_once: false },
             ViewSlot { slot: 9, target: [1; 16], rights: Rights::READ | Rights::WRITE, at_once: true },
