@@ -26,7 +26,7 @@ pub struct ViewSlot {
     pub slot: usize,
     /// ID of the object in it.
     pub target: [u8; 16],
-    /// The rights that are asked for; the object's own decide (S2.15).
+    /// The rights that are asked for; the object's own decide.
     pub rights: Rights,
     /// Whether the object is attached together with the view, rather than when it is first touched.
     pub at_once: bool,
