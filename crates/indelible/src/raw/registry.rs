@@ -217,7 +217,7 @@ fn attach_any(
     match permission {
         Permission::Write => {
             let core = attach_core(inner, name, key, unlocked.as_ref(), false).map_err(failed)?;
-            return enter_writer(name, core, false).map_err(failed);
+            enter_writer(name, core, false).map_err(failed)
         }
         Permission::Read => {
             let core = attach_reader(inner, name, key, unlocked.as_ref()).map_err(failed)?;

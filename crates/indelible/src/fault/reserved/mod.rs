@@ -76,12 +76,16 @@ impl Service {
     }
 
     fn answer(&self, slot: &Slot) {
-        let Some((owner, number)) = self.owner(slot) else { return };
-        let mapped = owner.touched(number);
+        // The thread that waits is told also where the owner is gone.
+        let owner = self.owner(slot);
+        let mapped = owner.as_ref().is_some_and(|(owner, number)| owner.touched(*number));
         let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |(other, its): &Owned| {
+            owner.as_ref().is_none_or(|(owner, number)| {
+                its == number && other.as_ptr().addr() == Arc::as_ptr(owner).addr()
+            })
+        };
         // Otherwise it was given up meanwhile, and is another range, maybe.
-        let same =
-            |(other, its): &Owned| *its == number && other.as_ptr().addr() == Arc::as_ptr(&owner).addr();
         match owners.get(&key(slot)).is_some_and(same) {
             true if mapped => slot.mapped(),
             true => slot.refused(),
