@@ -32,6 +32,7 @@ mod roots;
 mod scrub;
 mod seal_keys;
 mod sealed;
+mod shared;
 mod transactions;
 mod transfer;
 mod types;
@@ -68,5 +69,7 @@ pub use roots::Root;
 pub use scrub::Scrubbed;
 #[doc(hidden)]
 pub use seal_keys::{AnchorOptions, KeySlot};
+#[doc(hidden)]
+pub use shared::{QueueOf, WordOf};
 #[doc(hidden)]
 pub use types::{Field, Type};

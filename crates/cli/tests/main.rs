@@ -12,6 +12,7 @@ mod grow;
 mod guard;
 mod heaps;
 mod leds;
+mod logs;
 mod objects;
 mod output;
 mod references;

@@ -19,6 +19,7 @@ mod collections_model;
 mod collections_panics;
 mod collections_scan;
 mod collections_shared;
+mod collections_std;
 mod collections_threads;
 mod contract;
 mod copies;

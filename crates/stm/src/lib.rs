@@ -53,7 +53,7 @@ mod write_set;
 
 pub use error::{Abort, BeginError, CommitError, Conflict, Error};
 pub use memory::{Damaged, Direct, Memory};
-#[cfg(feature = "mutants")]
+#[cfg(feature = "__mutants")]
 pub use mutant::Mutant;
 pub use sink::{Receipt, Sink, Volatile};
 pub use stm::Stm;

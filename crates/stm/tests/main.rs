@@ -6,6 +6,6 @@ mod detectors;
 mod ecc;
 mod history;
 mod model;
-#[cfg(feature = "mutants")]
+#[cfg(feature = "__mutants")]
 mod mutants;
 mod support;

@@ -229,6 +229,7 @@ fn constants() -> Vec<(&'static str, String)> {
         ("entry::CLASS_PSYNC", number(entry::CLASS_PSYNC.into())),
         ("entry::CLASS_TRANSACTIONAL", number(entry::CLASS_TRANSACTIONAL.into())),
         ("entry::CLASS_ON_DEMAND", number(entry::CLASS_ON_DEMAND.into())),
+        ("entry::CLASS_SHARED", number(entry::CLASS_SHARED.into())),
         ("entry::TIES_MAX", number(entry::TIES_MAX)),
         ("entry::OPTIONAL_FLAGS", number(entry::OPTIONAL_FLAGS.into())),
         ("seal::MAGIC", tag(seal::MAGIC)),

@@ -27,6 +27,7 @@ Examples:
   pmo create data.pmo accounts 1M --class transactional
   pmo create data.pmo sessions 1M --class on-demand
   pmo create data.pmo ledger 1M --ecc
+  pmo create data.pmo jobs 1M --class shared
   PMO_KEY=secret pmo create data.pmo ledger 1M
   pmo create data.pmo shared 1M --read-key-file r.key --write-key-file w.key
 
@@ -56,7 +57,7 @@ pub struct Create {
     #[arg(long)]
     sparse: bool,
 
-    /// Its durability class: psync, transactional or on-demand
+    /// Its durability class: psync, transactional, on-demand or shared
     #[arg(long, value_name = "CLASS", value_parser = class(), default_value = "psync", default_value_if("ecc", "true", "transactional"))]
     class: Class,
 

@@ -19,6 +19,7 @@ mod guard;
 mod heap;
 mod key;
 mod leds;
+mod log;
 mod ls;
 mod man;
 mod metrics;
@@ -89,6 +90,7 @@ pub enum Command {
     Types(types::Types),
     Migrate(migrate::Migrate),
     Leds(leds::Leds),
+    Log(log::Log),
     Key(key::Key),
     Guard(guard::Guard),
     Recover(recover::Recover),
@@ -137,6 +139,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Types(args) => types::run(context, args),
         Command::Migrate(args) => migrate::run(context, args),
         Command::Leds(args) => leds::run(context, args),
+        Command::Log(args) => log::run(context, args),
         Command::Repair(args) => repair::run(context, args),
         Command::Scrub(args) => scrub::run(context, args),
         Command::Upgrade(args) => upgrade::run(context, args),

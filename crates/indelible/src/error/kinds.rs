@@ -105,17 +105,22 @@ pub(super) fn memory_kind(error: &MemoryError) -> ErrorKind {
         MemoryError::Store(error) => store_kind(error),
         MemoryError::Lost { .. } => ErrorKind::Gone,
         MemoryError::Damaged { .. } => ErrorKind::Damaged,
-        MemoryError::Backing(error) => match error {
-            BackingError::NoBoot => ErrorKind::Unsupported,
-            BackingError::InUse { .. } => ErrorKind::Held,
-            BackingError::Exists { .. } | BackingError::Foreign { .. } | BackingError::Io { .. } => {
-                ErrorKind::Io
-            }
-            BackingError::Damaged { .. } => ErrorKind::Damaged,
-            BackingError::Version { .. } => ErrorKind::Version,
-            BackingError::NoRoom { .. } => ErrorKind::NoSpace,
-            BackingError::Mapping(error) => mapping_kind(error),
-        },
+        MemoryError::Backing(error) => backing_kind(error),
+    }
+}
+
+pub(super) fn backing_kind(error: &BackingError) -> ErrorKind {
+    match error {
+        BackingError::NoBoot => ErrorKind::Unsupported,
+        BackingError::InUse { .. } => ErrorKind::Held,
+        BackingError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+            ErrorKind::NoSpace
+        }
+        BackingError::Exists { .. } | BackingError::Foreign { .. } | BackingError::Io { .. } => ErrorKind::Io,
+        BackingError::Damaged { .. } => ErrorKind::Damaged,
+        BackingError::Version { .. } => ErrorKind::Version,
+        BackingError::NoRoom { .. } => ErrorKind::NoSpace,
+        BackingError::Mapping(error) => mapping_kind(error),
     }
 }
 

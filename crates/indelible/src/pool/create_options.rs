@@ -66,7 +66,8 @@ impl CreateOptions {
 
     /// Durability class: how its stores become durable. By default plain stores do, at psync.
     ///
-    /// An object that is [sealed](Self::sealed) or [sparse](Self::sparse) has no other class. A copy of an object has the class of that one.
+    /// An object that is [sealed](Self::sealed) or [sparse](Self::sparse) is not transactional, nor on demand. One that is shared is [volatile](Self::volatile). A copy of an object has the class of that
+    /// one.
     #[must_use]
     pub fn class(mut self, class: Class) -> Self {
         self.class = class;
@@ -141,11 +142,12 @@ impl CreateOptions {
             read_key: Key(&self.read_key),
             write_key: Key(&self.write_key),
             read_only: self.read_only,
-            sparse: self.sparse,
+            // A shared object has no bytes in the pool, and nothing of it outlives the boot.
+            sparse: self.sparse || self.class == Class::Shared,
             position_independent: self.position_independent,
             class: self.class,
             ecc: self.ecc,
-            volatile: self.volatile.then(boot::boot_id),
+            volatile: (self.volatile || self.class == Class::Shared).then(boot::boot_id),
             reach: self.reach,
             window: 0,
         }

@@ -197,8 +197,13 @@ impl Pool {
     /// As for [`destroy`](Pool::destroy).
     pub fn destroy_with_key(&self, name: &str, key: &[u8]) -> Result<()> {
         let inner = &self.inner;
-        let result =
-            inner.alive().and_then(|()| inner.patiently(|| Ok(inner.store.destroy(name, Key(key))?)));
+        let destroy = || {
+            let before = inner.store.find(name)?;
+            inner.store.destroy(name, Key(key))?;
+            inner.remove_shared_memory(&before);
+            Ok(())
+        };
+        let result = inner.alive().and_then(|()| inner.patiently(destroy));
         self.about("destroy", name, result)
     }
 

@@ -54,8 +54,8 @@ use std::ops::Deref;
 /// # Ok(()) }
 /// ```
 ///
-/// At the object's own address, where pointers of other programs lead, nothing can be loaded or stored meanwhile: an access there is a SIGSEGV
-/// (S1.16). While a transaction uses the object it cannot be detached:
+/// At the object's own address, where pointers of other programs lead, nothing can be loaded or stored meanwhile: an access there is a SIGSEGV, so that
+/// nothing but transactions stores. While a transaction uses the object it cannot be detached:
 ///
 /// ```compile_fail
 /// # fn example(bank: indelible::TxObject<indelible::TxCell<u64>>) -> indelible::Result<()> {

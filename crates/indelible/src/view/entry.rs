@@ -175,7 +175,7 @@ impl Entry {
     }
 }
 
-/// Whether the object could be had for reading, as far as the error tells (S2.15).
+/// Whether the object could be had for reading, as far as the error tells.
 pub(super) fn is_for_lack_of_rights(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::ObjectReadOnly | ErrorKind::WrongKey)
 }

@@ -68,6 +68,8 @@ pub const CLASS_PSYNC: u8 = 0;
 pub const CLASS_TRANSACTIONAL: u8 = 1;
 /// Class: stores in transactions alone, which outlive the process at each commit, and become durable now and then.
 pub const CLASS_ON_DEMAND: u8 = 2;
+/// Class: plain stores of any number of processes at once to memory outside the pool, which nothing makes durable.
+pub const CLASS_SHARED: u8 = 3;
 /// Objects that one can be tied to.
 pub const TIES_MAX: u64 = 4096;
 /// Every flag that is defined; check warns of others.
@@ -96,7 +98,7 @@ pub struct Entry {
     pub magic: U32,
     /// D, R or W.
     pub state: u8,
-    /// Durability class: [`CLASS_PSYNC`], [`CLASS_TRANSACTIONAL`], [`CLASS_ON_DEMAND`].
+    /// Durability class: [`CLASS_PSYNC`], [`CLASS_TRANSACTIONAL`], [`CLASS_ON_DEMAND`], [`CLASS_SHARED`].
     pub class: u8,
     /// Retention model: 0, none stated.
     pub retention: u8,
@@ -300,7 +302,7 @@ impl Entry {
     #[must_use]
     pub fn unknown(&self) -> Option<Unknown> {
         let flags = self.flags.get() & !(FLAGS | OPTIONAL_FLAGS);
-        if self.class > CLASS_ON_DEMAND || self.has(FLAG_ECC) && self.class != CLASS_TRANSACTIONAL {
+        if self.class > CLASS_SHARED || self.has(FLAG_ECC) && self.class != CLASS_TRANSACTIONAL {
             Some(Unknown::Class(self.class))
         } else if self.retention != 0 {
             Some(Unknown::Retention(self.retention))

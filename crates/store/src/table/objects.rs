@@ -199,8 +199,8 @@ impl TableTransaction<'_> {
         entry.set(entry::FLAG_HIDDEN, hidden);
         entry.set(entry::FLAG_SEALED, sealed.is_some());
         entry.set(entry::FLAG_ECC, how.ecc);
-        how.class.give(&mut entry)?;
         entry.hold_in(how.volatile);
+        how.class.give(&mut entry)?;
         entry.id = id;
         entry.size = U64::new(how.size);
         entry.pages = U64::new(pages);

@@ -25,7 +25,7 @@ pub(super) fn an_object_of_a_later_release_is_left_alone() -> Verdict {
         entry.set(FLAG_ECC, true);
     };
     let changes: [(Change, bool); 5] = [
-        (|entry| entry.class = 3, false),
+        (|entry| entry.class = 4, false),
         (|entry| entry.retention = 7, false),
         (on_demand_with_check_words, false),
         (|entry| entry.flags = U32::new(entry.flags.get() | 0x4000), false),
