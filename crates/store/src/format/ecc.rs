@@ -1,4 +1,4 @@
-//! Objects whose words have check words (S1.12): a word and its check word, of 8 bytes each, take turns, so that the object has twice the bytes that programs see.
+//! Objects whose words have check words: a word and its check word, of 8 bytes each, take turns, so that the object has twice the bytes that programs see.
 //!
 //! The store keeps the bytes as those of any object. Software that puts check words in and looks at them is above it.
 
