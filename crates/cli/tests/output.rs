@@ -59,6 +59,7 @@ fn help_teaches() {
         "types",
         "migrate",
         "repair",
+        "scrub",
         "dump",
         "doctor",
         "guard",

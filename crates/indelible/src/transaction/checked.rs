@@ -55,15 +55,15 @@ impl Pairs {
 }
 
 /// The words of an object with check words, one after the other, as they were at some moment.
-pub(super) struct Copy(Vec<Page>);
+pub(super) struct PlainWords(Vec<Page>);
 
 #[derive(Clone)]
 #[repr(C, align(4096))]
 struct Page([u64; 512]);
 
-impl Copy {
+impl PlainWords {
     /// Copies them while no transaction runs. A word that is damaged is what it was before.
-    pub(super) fn of(pairs: &Pairs) -> Result<Copy, TransactionError> {
+    pub(super) fn of(pairs: &Pairs) -> Result<PlainWords, TransactionError> {
         let mut pages = vec![Page([0; 512]); pairs.len.div_ceil(size_of::<Page>())];
         let words = pages.iter_mut().flat_map(|page| &mut page.0);
         for (into, offset) in words.zip((0..pairs.len).step_by(8)) {
@@ -71,7 +71,7 @@ impl Copy {
             let word = unsafe { pairs.read(offset) };
             *into = word.map_err(|Damaged| TransactionError::Lost { offset: offset as u64 })?;
         }
-        Ok(Copy(pages))
+        Ok(PlainWords(pages))
     }
 
     pub(super) fn base(&self) -> *const u8 {

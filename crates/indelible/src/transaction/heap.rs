@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::attached::Attached;
-use super::checked::Copy;
+use super::checked::PlainWords;
 use super::home::{Home, Transactional, placed_in_block, private};
 use super::pointer::TxPtr;
 use super::run::{Tx, alone, transaction};
@@ -123,8 +123,8 @@ impl TxHeap {
     ) -> Result<R> {
         let attached = &self.home.attached;
         let looked = alone(attached, || {
-            let copy = attached.pairs().map(Copy::of).transpose()?;
-            let base = copy.as_ref().map_or(attached.base(), Copy::base);
+            let copy = attached.pairs().map(PlainWords::of).transpose()?;
+            let base = copy.as_ref().map_or(attached.base(), PlainWords::base);
             let base = NonNull::new(base.cast_mut()).unwrap_or(NonNull::dangling());
             let extent = Extent { base, len: self.size(), writable: false, marks: None, reach: 0 };
             // SAFETY: mapped as long as it is borrowed (2), or a copy, and no transaction runs, so that nobody stores to it (1).
