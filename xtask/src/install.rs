@@ -51,7 +51,7 @@ fn guard_unit(pmo: &Path, machine: bool) -> String {
     let (of, more, target) = match machine {
         true => (
             "the machine",
-            "RuntimeDirectory=pmo\nCapabilityBoundingSet=CAP_KILL CAP_SETUID CAP_SETGID CAP_DAC_OVERRIDE\n\
+            "OOMScoreAdjust=-900\nRuntimeDirectory=pmo\nCapabilityBoundingSet=CAP_KILL CAP_SETUID CAP_SETGID CAP_DAC_OVERRIDE\n\
              ProtectKernelTunables=yes\nProtectKernelModules=yes\nProtectControlGroups=yes\n",
             "multi-user.target",
         ),
@@ -59,9 +59,9 @@ fn guard_unit(pmo: &Path, machine: bool) -> String {
     };
     format!(
         "# What tells of a power failure, and how long the machine goes on then: `pmo help guard run`.\n[Unit]\n\
-         Description=Guard of commits on demand of {of}\nDocumentation=man:pmo-guard(1)\n\n[Service]\nType=notify\n\
+         Description=Guard of commits on demand of {of}\nDocumentation=man:pmo(1)\n\n[Service]\nType=notify\n\
          Environment=PMO_GUARD_OPTIONS=--signal\nEnvironmentFile=-/etc/default/pmo-guard\n\
-         ExecStart={} guard run $PMO_GUARD_OPTIONS\nRestart=always\nOOMScoreAdjust=-900\n{more}\
+         ExecStart={} guard run $PMO_GUARD_OPTIONS\nRestart=always\n{more}\
          NoNewPrivileges=yes\nRestrictAddressFamilies=AF_UNIX AF_INET AF_INET6\nLockPersonality=yes\n\
          MemoryDenyWriteExecute=yes\nRestrictRealtime=yes\nSystemCallArchitectures=native\n\n[Install]\nWantedBy={target}\n",
         pmo.display()

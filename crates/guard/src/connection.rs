@@ -21,7 +21,7 @@ pub(crate) struct Connection {
     to_send: VecDeque<u8>,
 }
 
-/// What there is of a client.
+/// The lines that a client has sent.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received {
     /// Lines, perhaps none, and it may send more.

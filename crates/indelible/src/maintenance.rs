@@ -95,8 +95,8 @@ pub struct Leftovers {
     pub in_use: u64,
 }
 
-/// Removes the memory that processes which died left of objects on demand, of the pool that was at `path` and was *deleted*: nobody will ask for it. What it has
-/// is lost with it; so never of a pool that was moved. If another pool is at `path` now, its own memory stays. That of a pool which is there goes by [`Pool::collect`].
+/// Removes the memory that processes which died left of objects on demand, of the pool that was at `path` and was *deleted*: nobody will ask for it. Its commits
+/// are lost with it; so never of a pool that was moved. If another pool is at `path` now, its own memory stays. That of a pool which is there goes by [`Pool::collect`].
 ///
 /// # Errors
 /// Those of opening, if something is at `path` that is no pool: nothing is removed. `Io`: a folder cannot be read, or a file cannot be removed.

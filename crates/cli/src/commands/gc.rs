@@ -48,11 +48,11 @@ struct Report {
 fn remove_leftovers(context: &Context, args: &Gc) -> Result {
     let found = indelible::remove_leftovers(&args.pool)?;
     if found.in_use > 0 {
-        note(&format!("{} stays: a process has it", count(found.in_use, "file of memory")));
+        note(&format!("not removed, as a process has it: {}", count(found.in_use, "memory file")));
     }
     let report = Report { removed: found.removed, copied: 0, freed: 0 };
     confirm(context.json, &report, |report, out| {
-        out.line(&format!("{} removed", count(report.removed, "file of memory")))
+        out.line(&format!("{} removed", count(report.removed, "memory file")))
     })
 }
 

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::out::{Out, show};
 use crate::terminal::{detail, note};
-use crate::text::{count, printable};
+use crate::text::printable;
 use clap::{Args, Subcommand};
 use indelible_guard::detector::{FileDetector, LineDetector, NutDetector, SignalDetector};
 use indelible_guard::{
@@ -307,11 +307,8 @@ fn millis(time: Duration) -> u64 {
 fn status_text(status: &Status, out: &mut Out) -> Result {
     let power = if status.failing { "the power fails" } else { "the power is there" };
     let (recovered, lost) = (status.recovered, status.lost);
-    out.line(&format!(
-        "process {}: {power}; {} recovered, {lost} not",
-        status.pid,
-        count(recovered, "process")
-    ))?;
+    let pid = status.pid;
+    out.line(&format!("process {pid}: {power}; dead processes: {recovered} recovered, {lost} not"))?;
     for detector in &status.detectors {
         let why = detector.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
         out.line(&printable(&format!("{} is {}{why}", detector.name, detector.condition)))?;

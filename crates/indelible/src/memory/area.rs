@@ -4,7 +4,6 @@
 
 #![allow(unsafe_code)]
 
-use super::figures::Counter;
 use super::place::Place;
 use crate::backing::{Backing, BackingError, Identity};
 use crate::mapping::Mapping;
@@ -110,5 +109,23 @@ impl Area {
     pub(crate) fn remove(self) -> Result<(), BackingError> {
         drop(self.words);
         self.backing.remove()
+    }
+}
+
+/// A word of an object's memory that counts its lines that are marked.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    words: Words,
+    at: usize,
+}
+
+impl Counter {
+    fn new(words: Words, at: usize) -> Counter {
+        Counter { words, at }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> &AtomicU64 {
+        &self.words.all()[self.at]
     }
 }

@@ -1,7 +1,7 @@
 //! The memory of the objects on demand that a process has of a pool.
 
-use super::area::{Area, WORD, Words};
-use super::figures::Figures;
+use super::area::{Area, Words};
+use super::figures::{Figures, HEAD, LOGS};
 use super::log::Log;
 use super::place::Place;
 use crate::backing::{Backing, BackingError};
@@ -26,13 +26,6 @@ pub(crate) struct Group {
     logs: Mutex<Logs>,
     figures: Figures,
 }
-
-/// Bytes of the head: a word for how many logs there are, and one for the length of each; in its last page figures.
-pub(super) const HEAD: usize = 16 * PAGE;
-/// Place of the figures, in words.
-pub(super) const FIGURES: usize = (HEAD - PAGE) / WORD;
-/// So many logs, and one more, have no room.
-pub(super) const LOGS: usize = FIGURES;
 
 impl Group {
     /// A new one; `number` is random and not 0.

@@ -15,13 +15,15 @@ mod area;
 mod figures;
 mod group;
 mod log;
+mod look;
 mod place;
 mod recovery;
 
-pub(crate) use area::{Area, Words};
-pub(crate) use figures::{Counter, look, now};
+pub(crate) use area::{Area, Counter, Words};
+pub(crate) use figures::now;
 pub(crate) use group::Group;
 pub(crate) use log::{Log, Logged};
+pub(crate) use look::look;
 pub(crate) use place::Place;
 pub(crate) use recovery::{recover, remove_leftovers, remove_of_deleted};
 

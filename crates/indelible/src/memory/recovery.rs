@@ -3,7 +3,7 @@
 //! Each step can be repeated: the logs stay until the pool has everything, and entries of the pool are told last.
 
 use super::area::Area;
-use super::group::{HEAD, LOGS};
+use super::figures::{HEAD, LOGS};
 use super::log::{Log, Logged};
 use super::place::Place;
 use super::{MemoryError, Words};

@@ -16,7 +16,6 @@
 
 use super::demand::Demand;
 use super::epochs::{LOOK, start};
-use super::space::Space;
 use crate::error::Cause;
 use crate::memory::Place;
 use crate::pool::{Guards, Inner};
@@ -29,16 +28,26 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
+/// A space, as this module knows it: its state on demand, and how it publishes.
+pub(super) struct Access<S> {
+    pub(super) demand: fn(&S) -> Option<&Demand>,
+    pub(super) publish: fn(&S) -> Result<(), Cause>,
+}
+
 /// Starts the thread, unless another process could not open the pool by its path. It ends some time after the space does.
-pub(super) fn watch(space: &Arc<Space>, pool: &Inner) -> Result<(), Cause> {
-    let Some(demand) = space.demand() else { return Ok(()) };
+pub(super) fn watch<S: Send + Sync + 'static>(
+    space: &Arc<S>,
+    access: Access<S>,
+    pool: &Inner,
+) -> Result<(), Cause> {
+    let Some(demand) = (access.demand)(space) else { return Ok(()) };
     let place = demand.group.place();
     if !place.path.exists() {
         return Ok(());
     }
     let (hello, guards) = (hello(place, demand.group.number()), pool.guards().clone());
     let (space, mutant) = (Arc::downgrade(space), Selected::here());
-    start("indelible-guard", move || mutant.run(|| look_for(&space, &guards, &hello)))
+    start("indelible-guard", move || mutant.run(|| look_for(&space, &access, &guards, &hello)))
 }
 
 fn hello(place: &Place, number: u64) -> String {
@@ -47,14 +56,14 @@ fn hello(place: &Place, number: u64) -> String {
 }
 
 /// Registers whenever there is a guard.
-fn look_for(space: &Weak<Space>, guards: &Guards, hello: &str) {
+fn look_for<S>(space: &Weak<S>, access: &Access<S>, guards: &Guards, hello: &str) {
     while space.strong_count() > 0 {
         let found = guards.sockets().into_iter().find_map(|socket| Link::connect(&socket, LOOK).ok());
         if let Some(link) = found {
-            // Whatever ended it, the next look tells whether there is a guard.
-            let _ = serve(space, link, hello);
+            // The next look tells whether there is a guard, for all ends alike.
+            let _ = serve(space, access, link, hello);
             if let Some(space) = space.upgrade() {
-                space.demand().iter().for_each(|demand| demand.set_budget(None));
+                (access.demand)(&space).iter().for_each(|demand| demand.set_budget(None));
             }
         }
         std::thread::sleep(LOOK);
@@ -62,15 +71,15 @@ fn look_for(space: &Weak<Space>, guards: &Guards, hello: &str) {
 }
 
 /// Does what the guard says, as long as there are both.
-fn serve(space: &Weak<Space>, mut link: Link, hello: &str) -> io::Result<()> {
+fn serve<S>(space: &Weak<S>, access: &Access<S>, mut link: Link, hello: &str) -> io::Result<()> {
     link.send(hello)?;
     let mut told = (0, 0);
     loop {
         let line = link.line()?;
         let Some(space) = space.upgrade() else { return link.send("bye\n") };
-        let Some(demand) = space.demand() else { return Ok(()) };
+        let Some(demand) = (access.demand)(&space) else { return Ok(()) };
         if let Some(line) = line {
-            follow(&space, demand, &link, &line)?;
+            follow(demand, || (access.publish)(&space), &link, &line)?;
         }
         let measured = demand.measured();
         if measured != told {
@@ -81,20 +90,30 @@ fn serve(space: &Weak<Space>, mut link: Link, hello: &str) -> io::Result<()> {
 }
 
 /// Does what a line says; lines of a later guard are left alone.
-fn follow(space: &Space, demand: &Demand, link: &Link, line: &str) -> io::Result<()> {
+fn follow(
+    demand: &Demand,
+    epoch: impl FnOnce() -> Result<(), Cause>,
+    link: &Link,
+    line: &str,
+) -> io::Result<()> {
     match line.split_once(' ') {
         Some(("budget", "none")) => demand.set_budget(None),
         Some(("budget", bytes)) => match bytes.parse::<u64>() {
             Ok(bytes) => demand.set_budget(Some(bytes / LINE)),
             Err(_) => return Err(io::ErrorKind::InvalidData.into()),
         },
-        Some(("publish", token)) => publish(space, demand, link, token)?,
+        Some(("publish", token)) => publish(demand, epoch, link, token)?,
         _ => {}
     }
     Ok(())
 }
 
-fn publish(space: &Space, demand: &Demand, link: &Link, token: &str) -> io::Result<()> {
+fn publish(
+    demand: &Demand,
+    epoch: impl FnOnce() -> Result<(), Cause>,
+    link: &Link,
+    token: &str,
+) -> io::Result<()> {
     // Commits that begin after the epoch's gate find this, and wait for an epoch of their own.
     demand.set_budget(Some(0));
     let (begin, bytes) = (Instant::now(), demand.pending() * LINE);
@@ -102,7 +121,7 @@ fn publish(space: &Space, demand: &Demand, link: &Link, token: &str) -> io::Resu
     if Mutant::AcknowledgedUnflushed.is_on() {
         link.send(&done())?;
     }
-    match space.publish() {
+    match epoch() {
         Ok(()) => link.send(&done()),
         Err(cause) => {
             let mut why = String::new();

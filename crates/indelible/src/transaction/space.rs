@@ -70,7 +70,8 @@ impl Space {
                 }
             };
             super::epochs::now_and_then(&space, pool.epochs().clone(), publish)?;
-            super::guarded::watch(&space, pool)?;
+            let access = super::guarded::Access { demand: Space::demand, publish: Space::publish };
+            super::guarded::watch(&space, access, pool)?;
         }
         let erased: Arc<dyn Any + Send + Sync> = space.clone();
         places.insert(class, Arc::downgrade(&erased));
