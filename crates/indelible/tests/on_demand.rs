@@ -521,7 +521,7 @@ fn snapshots_and_copies_are_of_what_is_durable_and_have_no_memory() {
     });
 }
 
-#[cfg(feature = "mutants")]
+#[cfg(feature = "__mutants")]
 mod mutants {
     use indelible_store::{Mutant, with_mutant};
     use std::panic::{AssertUnwindSafe, catch_unwind};
