@@ -618,7 +618,7 @@ pub fn words_beside_changed_ones_keep_their_damage_for_their_next_reader() {
     assert_eq!([16, 17, 18].map(|nth| get(&a, nth).unwrap()), [1, value(17), 2]);
 }
 
-#[cfg(feature = "mutants")]
+#[cfg(feature = "__mutants")]
 mod mutants {
     use indelible_store::{Mutant, with_mutant};
     use std::panic::{AssertUnwindSafe, catch_unwind};
