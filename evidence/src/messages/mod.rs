@@ -1,5 +1,5 @@
-//! Messages under kills: producers send numbered messages through a queue, a collector appends them to a log and acknowledges them, and both die of SIGKILL again and again. Whatever was
-//! acknowledged has to be in the log, each message once, those of a producer in their order and without a gap.
+//! Messages under kills: producers send numbered messages through a queue, a collector appends them to a log and acknowledges them, and both die of SIGKILL again and again. A message that was
+//! acknowledged has to be in the log, each once, those of a producer in their order and without a gap.
 
 mod child;
 

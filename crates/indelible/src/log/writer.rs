@@ -13,7 +13,7 @@ const FIRST: u64 = 64 << 10;
 /// Bytes that a log grows by at most, beside those that it needs at once.
 const MOST: usize = 64 << 20;
 
-/// A log in an object, attached for appending. What is appended is durable once [`psync`](Log::psync) returns; a power cut or a death before that leaves the records of some psync.
+/// A log in an object, attached for appending. Records are durable once [`psync`](Log::psync) returns; a power cut or a death before that leaves the records of some psync.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

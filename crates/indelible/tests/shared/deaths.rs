@@ -173,7 +173,7 @@ fn the_next_consumer_goes_on_where_the_dead_one_was() {
                 sent += 1;
             }
             let got: u64 = child.said("GOT").unwrap().parse().unwrap();
-            // What the dead one had looked at may come once more, and nothing is left out.
+            // Messages that the dead one had looked at may come once more, and none is left out.
             let again = turn == 0 && (expected.saturating_sub(2)..=expected).contains(&got);
             assert!(again || got == expected, "{got} after {expected}");
             expected = got + 1;

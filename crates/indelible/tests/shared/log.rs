@@ -192,7 +192,7 @@ fn a_collector_that_dies_before_it_acknowledges_leaves_no_record_twice() {
     assert_eq!(numbers.collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5], "each once");
 }
 
-/// What is left in the queue after a psync that failed.
+/// Messages that are left in the queue.
 fn left(queue: &indelible::Queue) -> Vec<u64> {
     let mut consumer = queue.consumer().unwrap();
     std::iter::from_fn(|| consumer.receive_value::<u64>(NOW).unwrap()).collect()
