@@ -141,8 +141,8 @@ fn kill_and_judge(
         pool.create_with(name, &CreateOptions::new(size).class(Class::Shared))?;
     }
     // Kept here, so that the memory is there whoever dies.
-    let (queue, acknowledged) = (pool.attach_shared(QUEUE)?, pool.attach_shared(ACKNOWLEDGED)?);
-    let queue = queue.queue(0, &how())?;
+    let queue = pool.attach_shared(QUEUE)?.queue(0, &how())?;
+    let acknowledged = pool.attach_shared(ACKNOWLEDGED)?;
     let mut crew = Crew::new(&path)?;
     for _ in 0..kills {
         std::thread::sleep(Duration::from_micros(rng.u64(0..40_000)));
