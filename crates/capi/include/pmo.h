@@ -205,7 +205,9 @@ enum {
     /** It is sealed: pmo_attach_sealed attaches it. */
     PMO_STAT_SEALED = 512,
     /** Nothing in it depends on its addresses, as somebody said: PMO_REBASE gives it others as it is. */
-    PMO_STAT_POSITION_INDEPENDENT = 1024
+    PMO_STAT_POSITION_INDEPENDENT = 1024,
+    /** It has a check word for each word, which transactions and pmo_scrub repair words by. Sizes are those of the words alone. */
+    PMO_STAT_ECC = 2048
 };
 
 /** How stores to an object become durable: plain stores by psync; those of transactions alone, each transaction when it commits; or never, as any number of
@@ -253,7 +255,8 @@ enum {
 };
 
 /** How to create an object. All zeros but for the size is right for most. Flags: PMO_STAT_READ_ONLY,
- * PMO_STAT_SPARSE, PMO_STAT_VOLATILE, PMO_STAT_POSITION_INDEPENDENT. The reach is the address space kept for growth, in bytes; 0 for as much as the
+ * PMO_STAT_SPARSE, PMO_STAT_VOLATILE, PMO_STAT_POSITION_INDEPENDENT, and PMO_STAT_ECC, which makes the object transactional: it takes twice its size, in whole
+ * pages. The reach is the address space kept for growth, in bytes; 0 for as much as the
  * pool has, or several times the size once objects have taken half of the pool's addresses. Keys are bytes; without any,
  * everybody may attach. The durability is an enum pmo_durability. */
 struct pmo_create_options {
@@ -496,6 +499,21 @@ struct pmo_collected {
  * work that was done before stays done. each must not throw. */
 int pmo_collect(pmo_pool *pool, void (*each)(uint64_t done, uint64_t all, void *context), void *context,
                 struct pmo_collected *collected);
+
+/** The outcome of pmo_scrub: words that were read, that were repaired, and that are lost; offset of the first lost one, as programs count bytes. */
+struct pmo_scrubbed {
+    uint64_t words;
+    uint64_t repaired;
+    uint64_t lost;
+    uint64_t first_lost;
+};
+
+/** Reads all words of an object that was created with PMO_STAT_ECC and that nobody has attached, and repairs those that are damaged, durably. Of the 128 bits
+ * of a word and its check word, up to 6 that are wrong are repaired, and nearly all damages of 7. A word of which more is wrong is lost: a transaction that
+ * reads it fails with PMO_ERR_DAMAGED, until one stores it anew. Calls each, which may be NULL and must not throw, with bytes done and bytes in all. Fills in scrubbed, which may be
+ * NULL. PMO_ERR_CLASS_MISMATCH: the object has no check words. After another error, words that were repaired before stay so. */
+int pmo_scrub(pmo_pool *pool, const char *name, const void *key, size_t key_len,
+              void (*each)(uint64_t done, uint64_t all, void *context), void *context, struct pmo_scrubbed *scrubbed);
 
 /** Lets an object that nobody has attached hold what its snapshot holds: its bytes and its size. The snapshot stays. It takes no time, whatever the
  * size. All that was psynced to the object since, and is in no other snapshot, is gone. A snapshot of a copy of the object will do, too. PMO_ERR_NOT_FOUND: it is

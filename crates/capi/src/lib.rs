@@ -29,6 +29,7 @@ mod psync;
 mod remedies;
 mod retention;
 mod roots;
+mod scrub;
 mod seal_keys;
 mod sealed;
 mod shared;
@@ -64,6 +65,8 @@ pub use remedies::in_c;
 pub use retention::{Converter, Reset, RootOptions};
 #[doc(hidden)]
 pub use roots::Root;
+#[doc(hidden)]
+pub use scrub::Scrubbed;
 #[doc(hidden)]
 pub use seal_keys::{AnchorOptions, KeySlot};
 #[doc(hidden)]

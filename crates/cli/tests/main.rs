@@ -16,6 +16,7 @@ mod logs;
 mod objects;
 mod output;
 mod references;
+mod scrub;
 mod sealing;
 mod signing;
 mod snapshots;

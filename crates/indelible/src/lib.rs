@@ -88,7 +88,7 @@ pub use heap::stray::{Audit, Outside, StrayPointer};
 pub use heap::{Compacted, FarPointer, Heap, HeapOptions, ReadHeap, Root, Ticket, TypeInfo};
 pub use indelible_derive::{Composite, Persist, Plain, StableHash};
 pub use indelible_store::seal::{Cost, SlotInfo};
-#[cfg(feature = "engines")]
+#[cfg(feature = "__engines")]
 #[doc(hidden)]
 pub use indelible_store::seal::{Engine, choose as choose_engine};
 pub use log::{Log, LogReader, LogRecord};
@@ -115,5 +115,7 @@ pub use shared::{
 pub use space::{At, Dangling, Reachable, Resolver, Space};
 #[doc(hidden)]
 pub use sys::supervise::{Ended, Supervisor};
-pub use transaction::{Pending, Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, transaction};
+pub use transaction::{
+    Pending, Repairs, Scrubbed, Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, transaction,
+};
 pub use view::{AttachedView, Left, Resumed, SlotMemory, SlotState, View, ViewSlot, resume};

@@ -223,6 +223,7 @@ fn constants() -> Vec<(&'static str, String)> {
         ("entry::FLAG_VOLATILE", number(entry::FLAG_VOLATILE.into())),
         ("entry::FLAG_TIED", number(entry::FLAG_TIED.into())),
         ("entry::FLAG_SEALED", number(entry::FLAG_SEALED.into())),
+        ("entry::FLAG_ECC", number(entry::FLAG_ECC.into())),
         ("entry::FLAG_TARGET", number(entry::FLAG_TARGET.into())),
         ("entry::FLAG_POSITION_INDEPENDENT", number(entry::FLAG_POSITION_INDEPENDENT.into())),
         ("entry::CLASS_PSYNC", number(entry::CLASS_PSYNC.into())),

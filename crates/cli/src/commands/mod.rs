@@ -35,6 +35,7 @@ mod rm;
 mod rollback;
 mod rotate;
 mod run;
+mod scrub;
 mod set;
 mod signer;
 mod snapshot;
@@ -82,6 +83,7 @@ pub enum Command {
     AttachCheck(attach_check::AttachCheck),
     Check(check::Check),
     Repair(repair::Repair),
+    Scrub(scrub::Scrub),
     Dump(dump::Dump),
     Upgrade(upgrade::Upgrade),
     Heap(heap::Heap),
@@ -139,6 +141,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Leds(args) => leds::run(context, args),
         Command::Log(args) => log::run(context, args),
         Command::Repair(args) => repair::run(context, args),
+        Command::Scrub(args) => scrub::run(context, args),
         Command::Upgrade(args) => upgrade::run(context, args),
         Command::Dump(args) => dump::run(context, args),
         Command::Doctor(args) => doctor::run(context, args),

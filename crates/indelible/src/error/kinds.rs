@@ -167,6 +167,7 @@ pub(super) fn shadow_kind(error: &ShadowError) -> ErrorKind {
         error => match (error.store(), error.medium()) {
             (Some(error), _) => store_kind(error),
             (None, Some(error)) => medium_kind(error),
+            (None, None) if error.is_of_lost_word() => ErrorKind::Damaged,
             (None, None) => ErrorKind::Io,
         },
     }
@@ -183,10 +184,14 @@ fn seal_kind(error: &SealError) -> ErrorKind {
     }
 }
 
-/// Advice if a seal is the cause: a repair, which has no key, mends none.
+/// Advice on a word that is damaged beyond repair.
+pub(super) const LOST_WORD: &str = "store the whole word anew in a transaction, or restore the object from a backup; `pmo scrub` lists all such words";
+
+/// Advice if a seal, or a word beyond repair, is the cause: a repair, which has no key, mends none.
 pub(super) fn seal_remedy(cause: &Cause) -> Option<&'static str> {
     let error = match cause {
         Cause::Store(error) => Some(error),
+        Cause::Shadow(error) if error.is_of_lost_word() => return Some(LOST_WORD),
         Cause::Shadow(error) => error.store(),
         _ => None,
     };

@@ -59,8 +59,8 @@ impl Entry {
         match found {
             Ok(object) => {
                 entry.name = object.entry.name();
-                (entry.address, entry.len) =
-                    (object.entry.address.get() as usize, object.entry.content_len() as usize);
+                let len = object.entry.usable(object.entry.content_len());
+                (entry.address, entry.len) = (object.entry.address.get() as usize, len as usize);
                 if let Err(cause) = entry.reserve_addresses(owner) {
                     entry.refuse(pool, cause);
                 }
@@ -175,7 +175,7 @@ impl Entry {
     }
 }
 
-/// Whether the object could be had for reading, as far as the error tells (S2.15).
+/// Whether the object could be had for reading, as far as the error tells.
 pub(super) fn is_for_lack_of_rights(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::ObjectReadOnly | ErrorKind::WrongKey)
 }

@@ -1,5 +1,5 @@
 //! With the feature `mutants`, each rule of shared objects is broken once, and the tests that are named beside it fail.
-#![cfg(feature = "mutants")]
+#![cfg(feature = "__mutants")]
 
 use crate::{deaths, log, queue};
 use indelible_store::{Mutant, with_mutant};

@@ -55,6 +55,8 @@ pub const FLAG_VOLATILE: u32 = 256;
 pub const FLAG_TIED: u32 = 512;
 /// The object's pages are encrypted, and its extent has what authenticates them.
 pub const FLAG_SEALED: u32 = 1024;
+/// Each word of the object has a check word behind it, which transactions keep: `size` and `pages` count both.
+pub const FLAG_ECC: u32 = 2048;
 /// The object is in the list of another one, or was.
 pub const FLAG_TARGET: u32 = 0x1_0000;
 /// Nothing in the object depends on its addresses, says somebody who has its key: it may get others as it is.
@@ -81,6 +83,7 @@ pub const FLAGS: u32 = FLAG_READ_ONLY
     | FLAG_VOLATILE
     | FLAG_TIED
     | FLAG_SEALED
+    | FLAG_ECC
     | FLAG_TARGET
     | FLAG_POSITION_INDEPENDENT;
 /// Flags that software may use the object without knowing; an object with another unknown one is refused.
@@ -173,8 +176,6 @@ pub struct Entry {
     pub name: [u8; 512],
 }
 
-const _: () = assert!(size_of::<Entry>() as u64 == PROGRESS);
-
 /// The last two lines of a slot: the only ones that psync itself changes.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -195,8 +196,6 @@ pub struct Progress {
     pub reserved: [u8; 80],
 }
 
-const _: () = assert!(size_of::<Progress>() as u64 == SIZE - PROGRESS);
-
 impl Default for Progress {
     fn default() -> Self {
         Progress::new_zeroed()
@@ -213,7 +212,7 @@ pub struct Slot {
     pub progress: Progress,
 }
 
-const _: () = assert!(size_of::<Slot>() as u64 == SIZE);
+const _: () = assert!(size_of::<Entry>() as u64 == PROGRESS && size_of::<Slot>() as u64 == SIZE);
 
 /// A statement of an entry that this code does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -253,6 +252,7 @@ impl Entry {
             && pages > 0
             && self.size.get() <= pages.saturating_mul(PAGE)
             && (!self.has(FLAG_SEALED) || self.has_pages_for_size())
+            && self.has_whole_pairs()
             && primary.checked_add(pages).is_some_and(|end| end <= pool_len / PAGE)
             && pages.saturating_mul(PAGE) <= self.reserved.get()
             && self.address.get().is_multiple_of(PAGE)
@@ -301,7 +301,7 @@ impl Entry {
     #[must_use]
     pub fn unknown(&self) -> Option<Unknown> {
         let flags = self.flags.get() & !(FLAGS | OPTIONAL_FLAGS);
-        if self.class > CLASS_SHARED {
+        if self.class > CLASS_SHARED || self.has(FLAG_ECC) && self.class != CLASS_TRANSACTIONAL {
             Some(Unknown::Class(self.class))
         } else if self.retention != 0 {
             Some(Unknown::Retention(self.retention))

@@ -18,7 +18,7 @@
 //!
 //! A store that is opened read-only takes no lock at all, so that a reader without write permission is never in
 //! a writer's way: it reads the table as it is, and once more if it changed meanwhile (access.rs); its readers
-//! copy their object and look whether it is still the same (attachment/attach.rs; docs/decisions/0025).
+//! copy their object and look whether it is still the same (attachment/attach.rs).
 
 mod access;
 mod attachment;

@@ -2,8 +2,8 @@
 
 use crate::error::{ClassError, Result};
 use crate::format::entry::{
-    CLASS_ON_DEMAND, CLASS_PSYNC, CLASS_SHARED, CLASS_TRANSACTIONAL, Entry, FLAG_OVERLAY, FLAG_SEALED,
-    FLAG_SPARSE, FLAG_TYPED, FLAG_VOLATILE,
+    CLASS_ON_DEMAND, CLASS_PSYNC, CLASS_SHARED, CLASS_TRANSACTIONAL, Entry, FLAG_ECC, FLAG_OVERLAY,
+    FLAG_SEALED, FLAG_SPARSE, FLAG_TYPED, FLAG_VOLATILE,
 };
 use std::fmt;
 use zerocopy::little_endian::U64;
@@ -15,9 +15,9 @@ pub enum Class {
     /// Plain stores, which are durable at psync.
     #[default]
     Psync,
-    /// Stores in transactions alone, each of which is durable when it is committed (S1.16).
+    /// Stores in transactions alone, each of which is durable when it is committed.
     Transactional,
-    /// Stores in transactions alone, each of which outlives the process when it is committed, and becomes durable later, on demand (S1.6, S1.9).
+    /// Stores in transactions alone, each of which outlives the process when it is committed, and becomes durable later, on demand.
     OnDemand,
     /// Plain stores of any number of processes at once, to memory that they share and that nothing makes durable: for waiting, queues and messages (S2.6, S2.19). Such an
     /// object is volatile.
@@ -62,6 +62,9 @@ impl Class {
     /// `Refused`.
     pub(crate) fn give(self, entry: &mut Entry) -> Result<()> {
         let refused = match self {
+            Class::Psync | Class::OnDemand | Class::Shared if entry.has(FLAG_ECC) => {
+                Some("its words have check words, which commits of transactional objects alone keep")
+            }
             Class::Psync => None,
             _ if entry.has(FLAG_SEALED) => Some("it is sealed"),
             Class::Shared if !entry.has(FLAG_VOLATILE) => {
