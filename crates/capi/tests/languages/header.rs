@@ -3,8 +3,8 @@
 use super::ground::{C, CPP, Compiler, folder, have, installed, source, succeed};
 use pmo::{
     AnchorOptions, CODES, Collected, Converter, CreateOptions, Difference, Extension, Extensions, Field,
-    HeapStats, KeySlot, ObjectInfo, PoolInfo, PoolWith, QueueOf, Reset, Root, RootOptions, Scrubbed, SnapshotOf,
-    Stat, StrayPointer, Tie, Type, WordOf,
+    HeapStats, KeySlot, ObjectInfo, PoolInfo, PoolWith, QueueOf, Reset, Root, RootOptions, Scrubbed,
+    SnapshotOf, Stat, StrayPointer, Tie, Type, WordOf,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
