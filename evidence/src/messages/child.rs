@@ -27,7 +27,7 @@ pub(crate) struct Child {
 
 impl Child {
     pub(crate) fn run(&self) -> Result<()> {
-        // Whoever died holds things a moment longer.
+        // A process that died holds things a moment longer.
         let pool = PoolOptions::new().wait(Duration::from_secs(60)).open(&self.pool)?;
         match self.place {
             Some(place) => produce(&pool, place),

@@ -1,5 +1,5 @@
-//! Messages under kills: producers send numbered messages through a queue, a collector appends them to a log and acknowledges them, and both die of SIGKILL again and again. Whatever was
-//! acknowledged has to be in the log, each message once, those of a producer in their order and without a gap.
+//! Messages under kills: producers send numbered messages through a queue, a collector appends them to a log and acknowledges them, and both die of SIGKILL again and again. A message that was
+//! acknowledged has to be in the log, each once, those of a producer in their order and without a gap.
 
 mod child;
 
@@ -141,8 +141,8 @@ fn kill_and_judge(
         pool.create_with(name, &CreateOptions::new(size).class(Class::Shared))?;
     }
     // Kept here, so that the memory is there whoever dies.
-    let (queue, acknowledged) = (pool.attach_shared(QUEUE)?, pool.attach_shared(ACKNOWLEDGED)?);
-    let queue = queue.queue(0, &how())?;
+    let queue = pool.attach_shared(QUEUE)?.queue(0, &how())?;
+    let acknowledged = pool.attach_shared(ACKNOWLEDGED)?;
     let mut crew = Crew::new(&path)?;
     for _ in 0..kills {
         std::thread::sleep(Duration::from_micros(rng.u64(0..40_000)));

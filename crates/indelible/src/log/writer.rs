@@ -13,7 +13,7 @@ const FIRST: u64 = 64 << 10;
 /// Bytes that a log grows by at most, beside those that it needs at once.
 const MOST: usize = 64 << 20;
 
-/// A log in an object, attached for appending. What is appended is durable once [`psync`](Log::psync) returns; a power cut or a death before that leaves the records of some psync.
+/// A log in an object, attached for appending. Records are durable once [`psync`](Log::psync) returns; a power cut or a death before that leaves the records of some psync.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -104,7 +104,7 @@ impl Log {
 
     /// Waits for a message of a queue for `timeout` at most; `None`: however long it takes. Appends it, and up to `most` messages in all of those that are there, makes them durable by one psync, and takes
     /// them out of the queue: what a producer finds [taken](crate::Producer::wait_taken) is in the log for good. A message that a collector before this one made durable, and did not
-    /// live to take out, is not appended again. Returns how many there were.
+    /// live to take out, is not appended again, as long as the log has collected from no other queue since. Returns how many there were.
     ///
     /// # Errors
     /// Those of [`Consumer::look`], [`append`](Self::append) and [`psync`](Self::psync): the messages stay in the queue, for the next call, or for whoever attaches the log next.

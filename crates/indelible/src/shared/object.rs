@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU64;
 /// An object of the class [`Shared`](crate::Class::Shared), attached: memory that any number of processes have at once, at the same address, and in which nothing becomes durable. It has
 /// words to wait for, and queues.
 ///
-/// What is in it stays as long as the machine runs, also when nobody has it attached, until the object is destroyed or gets another class. Clones are the same attachment.
+/// Its contents stay as long as the machine runs, also when nobody has it attached, until the object is destroyed or gets another class. Clones are the same attachment.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

@@ -6,7 +6,7 @@
 //!
 //! *One producer.* The tail moves once the message is there; the word of a slot is the length. A producer that dies before that has left nothing.
 //!
-//! Whatever is in the words: each call ends, and tells of no slot but those that there are.
+//! Any words are safe: each call ends, and tells of no slot but those that there are.
 
 use crate::sys::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -183,7 +183,7 @@ impl Bell<'_> {
         fence(Ordering::SeqCst);
     }
 
-    /// What was waited for has happened: whether somebody is to be woken.
+    /// Says that the event has happened; returns whether somebody is to be woken.
     #[must_use]
     pub(crate) fn ring(self) -> bool {
         // One of the two sees the other's store: who sleeps what was put in, or who put it in that somebody sleeps.

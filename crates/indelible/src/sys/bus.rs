@@ -10,13 +10,13 @@
 
 #![allow(unsafe_code)]
 
-use super::{PAGE, signal};
+use super::{PAGE, fork, signal};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr::{self, with_exposed_provenance_mut};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 const SLOTS: usize = 1024;
 /// Si_code of an access to a page that its file does not have (`BUS_ADRERR`), absent from libc.
@@ -28,6 +28,8 @@ struct Slot {
     end: AtomicUsize,
     /// Pages that were gone.
     gone: AtomicUsize,
+    /// The process whose mapping it is: a forked child has none there.
+    generation: AtomicU32,
 }
 
 static KNOWN: [Slot; SLOTS] = [const {
@@ -36,6 +38,7 @@ static KNOWN: [Slot; SLOTS] = [const {
         start: AtomicUsize::new(0),
         end: AtomicUsize::new(0),
         gone: AtomicUsize::new(0),
+        generation: AtomicU32::new(0),
     }
 }; SLOTS];
 static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
@@ -53,6 +56,7 @@ impl Watched {
         let free = KNOWN.iter().find(|slot| !slot.taken.swap(true, Ordering::SeqCst));
         let slot = free.ok_or_else(|| io::Error::other("a process has 1,024 shared mappings at most"))?;
         slot.gone.store(0, Ordering::SeqCst);
+        slot.generation.store(fork::generation(), Ordering::SeqCst);
         slot.start.store(start, Ordering::SeqCst);
         slot.end.store(start + len, Ordering::SeqCst);
         Ok(Watched(slot))
@@ -107,7 +111,9 @@ fn replace(addr: usize) -> bool {
         let end = slot.end.load(Ordering::SeqCst);
         let start = slot.start.load(Ordering::SeqCst);
         // Unless the slot became another range's in between.
-        end == slot.end.load(Ordering::SeqCst) && (start..end).contains(&addr)
+        end == slot.end.load(Ordering::SeqCst)
+            && (start..end).contains(&addr)
+            && !fork::is_stale(slot.generation.load(Ordering::SeqCst))
     };
     let Some(slot) = KNOWN.iter().find(covers) else { return false };
     slot.gone.fetch_add(1, Ordering::SeqCst);

@@ -164,7 +164,7 @@ fn an_unknown_file_in_the_place_of_the_memory_is_refused() {
     std::fs::remove_file(&memory).unwrap();
     let (first, other) = (rig.attach(), Pool::open(rig.pool.path()).unwrap());
     std::fs::remove_file(&memory).unwrap();
-    // Whoever comes while others have it does not make another one.
+    // A process that comes while others have it does not make another one.
     assert!(other.attach_shared(NAME).is_ok(), "this process has it");
     let mut child = rig.child("class::finds_no_memory");
     assert_eq!(child.said("REFUSED").as_deref(), Some("Gone"));

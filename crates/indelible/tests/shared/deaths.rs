@@ -47,7 +47,7 @@ fn take(rig: &Rig) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn s2_27_a_message_whose_producer_died_in_it_is_left_out() {
+pub fn s2_27_a_message_whose_producer_died_in_it_is_left_out() {
     let rig = Rig::new();
     let queue = queue_of(&rig.attach());
     let mut child = in_a_message(&rig);
@@ -62,7 +62,7 @@ fn s2_27_a_message_whose_producer_died_in_it_is_left_out() {
 }
 
 #[test]
-fn a_queue_that_dead_producers_filled_is_free_again() {
+pub fn a_queue_that_dead_producers_filled_is_free_again() {
     let rig = Rig::new();
     let queue = queue_of(&rig.attach());
     let mut children: Vec<Working> = (0..4).map(|_| in_a_message(&rig)).collect();
@@ -173,7 +173,7 @@ fn the_next_consumer_goes_on_where_the_dead_one_was() {
                 sent += 1;
             }
             let got: u64 = child.said("GOT").unwrap().parse().unwrap();
-            // What the dead one had looked at may come once more, and nothing is left out.
+            // Messages that the dead one had looked at may come once more, and none is left out.
             let again = turn == 0 && (expected.saturating_sub(2)..=expected).contains(&got);
             assert!(again || got == expected, "{got} after {expected}");
             expected = got + 1;

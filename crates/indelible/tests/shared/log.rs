@@ -79,7 +79,10 @@ fn a_reader_follows_a_log() {
     }
     child.kill();
     drop(reader);
-    assert!(read(&mut rig.pool.read_log("log", b"").unwrap()) >= 3000);
+    let records = all(&mut rig.pool.read_log("log", b"").unwrap());
+    assert!(records.len() >= 3000, "{}", records.len());
+    let expected = (0_u64..).map(|number| number.to_le_bytes().repeat(100));
+    assert!(records.into_iter().zip(expected).all(|(record, expected)| record == expected));
 }
 
 #[test]
@@ -189,14 +192,14 @@ fn a_collector_that_dies_before_it_acknowledges_leaves_no_record_twice() {
     assert_eq!(numbers.collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5], "each once");
 }
 
-/// What is left in the queue after a psync that failed.
+/// Messages that are left in the queue.
 fn left(queue: &indelible::Queue) -> Vec<u64> {
     let mut consumer = queue.consumer().unwrap();
     std::iter::from_fn(|| consumer.receive_value::<u64>(NOW).unwrap()).collect()
 }
 
 #[test]
-fn a_psync_that_fails_acknowledges_nothing() {
+pub fn a_psync_that_fails_acknowledges_nothing() {
     let rig = Rig::new();
     let queue = rig.queue(&how());
     let device = Arc::new(SimMedium::new(8 << 20, SimConfig::default()));
@@ -215,7 +218,7 @@ fn a_psync_that_fails_acknowledges_nothing() {
 }
 
 #[test]
-fn a_psync_that_meets_a_failing_medium_acknowledges_nothing() {
+pub fn a_psync_that_meets_a_failing_medium_acknowledges_nothing() {
     for fault in [Fault::Io, Fault::After] {
         let rig = Rig::new();
         let queue = rig.queue(&how());

@@ -234,7 +234,7 @@ fn wakes(word: &AtomicU32, mut act: impl FnMut()) {
 }
 
 #[test]
-fn a_message_wakes_the_consumer() {
+pub fn a_message_wakes_the_consumer() {
     let rig = Rig::new();
     let object = rig.attach();
     let queue = object.queue(0, &QueueOptions::default()).unwrap();
@@ -247,7 +247,7 @@ fn a_message_wakes_the_consumer() {
 }
 
 #[test]
-fn a_message_that_is_taken_wakes_producers() {
+pub fn a_message_that_is_taken_wakes_producers() {
     let rig = Rig::new();
     let object = rig.attach();
     let queue = object.queue(0, &QueueOptions::default()).unwrap();

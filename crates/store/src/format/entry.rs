@@ -1,6 +1,6 @@
 //! The table entry of an object.
 //!
-//! Bytes 0..896 belong to the table lane, the last two lines (`Progress`) to the lane of the writer that has the object attached: no byte ever has unreplayed batches in two lanes.
+//! Bytes 0..896 belong to the table lane, the last two lines (`Progress`) to the lane of the writer that has it: no byte ever has unreplayed batches in two lanes.
 
 use super::seal::Shape;
 use super::{DATA, PAGE, checksum, pages_for};
