@@ -99,10 +99,12 @@ pub use media::{CacheModel, MediumModel, Traffic};
 pub use object::{Beside, Bystanders, Object, PsyncStats, ReadObject, Shared, psync_all};
 pub use plain::Plain;
 pub use pool::{
-    Anchor, BadKeep, BrokenPage, Class, Collected, CommandAnchor, Counter, CreateOptions, Difference,
-    EpochBounds, FileAnchor, Keep, LaneUse, List, Logged, MediumKind, Pool, PoolInfo, PoolOptions, SealKey,
-    SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey,
+    Anchor, BadKeep, BrokenPage, ByContent, Class, Collected, CommandAnchor, Counter, CreateOptions,
+    Difference, EpochBounds, FileAnchor, Keep, LaneUse, List, Logged, MediumKind, Pool, PoolInfo,
+    PoolOptions, SealKey, SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey,
 };
 pub use relative::Relative;
-pub use space::{At, Dangling, Reachable, Resolver, Space};
+#[doc(hidden)]
+pub use space::FarPlace;
+pub use space::{At, Dangling, FarMap, FarVec, Reachable, Resolver, Space};
 pub use transaction::{Pending, Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, transaction};

@@ -60,6 +60,8 @@ pub const FLAG_SEALED: u32 = 1024;
 pub const FLAG_TARGET: u32 = 0x1_0000;
 /// Nothing in the object depends on its addresses, says somebody who has its key: it may get others as it is.
 pub const FLAG_POSITION_INDEPENDENT: u32 = 0x2_0000;
+/// The ID is the hash of the object's bytes, which never change.
+pub const FLAG_CONTENT: u32 = 0x8_0000;
 /// Class: plain stores, durable at psync.
 pub const CLASS_PSYNC: u8 = 0;
 /// Class: stores in transactions alone, durable at each commit.
@@ -81,7 +83,8 @@ pub const FLAGS: u32 = FLAG_READ_ONLY
     | FLAG_TIED
     | FLAG_SEALED
     | FLAG_TARGET
-    | FLAG_POSITION_INDEPENDENT;
+    | FLAG_POSITION_INDEPENDENT
+    | FLAG_CONTENT;
 /// Flags that software may use the object without knowing; an object with another unknown one is refused.
 pub const OPTIONAL_FLAGS: u32 = 0xffff_0000;
 
