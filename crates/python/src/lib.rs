@@ -22,6 +22,7 @@ mod process;
 mod psync;
 mod seal_key;
 mod sealed;
+mod space;
 mod stat;
 mod tool;
 
@@ -46,6 +47,8 @@ mod _indelible {
     use super::seal_key::{SealKey, verify_key};
     #[pymodule_export]
     use super::sealed::{_change_signer, _reencrypt, _resize, _set_anchor};
+    #[pymodule_export]
+    use super::space::Space;
     #[pymodule_export]
     use super::tool::{mkpmo, pmo};
 

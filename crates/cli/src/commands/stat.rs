@@ -31,7 +31,7 @@ JSON of an object:
    \"extent\":4096,\"offset\":589824,\"address\":\"0x6a2b40000000\",\"reach\":65536,\"published\":4096,\"psyncs\":7,
    \"class\":\"psync\",
    \"read_only\":false,\"sparse\":false,\"volatile\":false,\"gone\":false,\"sealed\":false,\"snapshot\":false,
-   \"position_independent\":false,\"shares\":false,
+   \"position_independent\":false,\"by_content\":false,\"shares\":false,
    \"own\":4096,\"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}")]
 pub struct Stat {
     /// The pool
@@ -88,6 +88,7 @@ pub struct ObjectReport {
     pub sealed: bool,
     pub snapshot: bool,
     pub position_independent: bool,
+    pub by_content: bool,
     pub shares: bool,
     pub own: u64,
     pub read_key: bool,
@@ -170,6 +171,7 @@ impl ObjectReport {
             sealed: stat.sealed,
             snapshot: stat.snapshot,
             position_independent: stat.position_independent,
+            by_content: stat.by_content,
             shares: stat.shares,
             own: stat.own,
             read_key: stat.read_key,
@@ -196,6 +198,7 @@ impl ObjectReport {
             (self.shares, "shares pages"),
             (self.sealed, "sealed"),
             (self.position_independent, "position-independent"),
+            (self.by_content, "ID by content"),
             (self.volatile && !self.gone, "volatile"),
             (self.gone, "volatile, of an earlier boot: gone"),
             (self.read_key, "read key"),

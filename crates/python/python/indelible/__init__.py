@@ -22,6 +22,7 @@ from ._errors import (
     ClassMismatch,
     Closed,
     Damaged,
+    Dangling,
     DifferentPools,
     Error,
     Exists,
@@ -54,7 +55,8 @@ from ._indelible import Object, SealKey, __version__, verify_key
 from ._open import open
 from ._pool import Pool
 from ._psync import psync
-from ._record import Field, Struct
+from ._record import Far, Field, Struct
+from ._space import Reference, Space
 from ._table import Collected, Difference, KeySlot, Stat, Tie
 
 __all__ = [
@@ -67,11 +69,13 @@ __all__ = [
     "Closed",
     "Collected",
     "Damaged",
+    "Dangling",
     "Dict",
     "Difference",
     "DifferentPools",
     "Error",
     "Exists",
+    "Far",
     "Field",
     "Forked",
     "Gone",
@@ -93,9 +97,11 @@ __all__ = [
     "PoolBehind",
     "PoolExists",
     "ReadOnly",
+    "Reference",
     "RootType",
     "SealKey",
     "Sealed",
+    "Space",
     "Stat",
     "StrayPointer",
     "Struct",
