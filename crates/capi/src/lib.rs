@@ -35,6 +35,7 @@ mod sealed;
 mod transactions;
 mod transfer;
 mod types;
+mod views;
 
 #[doc(hidden)]
 pub use audit::StrayPointer;

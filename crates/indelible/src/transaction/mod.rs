@@ -22,6 +22,7 @@ mod blocks;
 mod cell;
 mod demand;
 mod epochs;
+mod guarded;
 mod heap;
 mod home;
 mod kept;
