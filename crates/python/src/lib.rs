@@ -48,7 +48,7 @@ mod _indelible {
     #[pymodule_export]
     use super::sealed::{_change_signer, _reencrypt, _resize, _set_anchor};
     #[pymodule_export]
-    use super::space::Space;
+    use super::space::{_create_by_content, Space};
     #[pymodule_export]
     use super::tool::{mkpmo, pmo};
 

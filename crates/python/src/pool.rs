@@ -247,17 +247,6 @@ impl Pool {
         })
     }
 
-    /// The ID of a read-only object that holds these bytes, which is their hash: the first 16 bytes of SHA-256. It is made, unless the pool has one, of whatever name.
-    fn create_by_content<'py>(
-        &self,
-        py: Python<'py>,
-        name: &str,
-        content: &[u8],
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let found = self.with(py, "create", |pool| pool.create_by_content(name, content))?;
-        Ok(PyBytes::new(py, &found.id))
-    }
-
     /// Says whether nothing in an object that nobody has attached depends on its addresses. Nobody checks that.
     #[pyo3(signature = (name, is_, *, key = None))]
     fn set_position_independent(

@@ -182,3 +182,15 @@ impl Space {
         Ok(pointer.word())
     }
 }
+
+/// The ID of a read-only object that holds these bytes, which is their hash: made, unless the pool has one.
+#[pyfunction]
+pub(crate) fn _create_by_content<'py>(
+    pool: &Bound<'py, Pool>,
+    name: &str,
+    content: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let py = pool.py();
+    let found = pool.get().with(py, "create", |pool| pool.create_by_content(name, content))?;
+    Ok(PyBytes::new(py, &found.id))
+}

@@ -1,7 +1,7 @@
 //! Far pointers of C and C++, from pool to pool and from run to run.
 
 use super::ground::{C, CPP, Compiler, folder, have, program, succeed};
-use indelible::{Pool, Space};
+use indelible::{Pool, ReadHeap, Space};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -40,7 +40,7 @@ impl List {
         assert_eq!(space.reachable(&ids[..1], true).unwrap().len(), 2);
         assert_eq!(space.dangling(&ids[0]).unwrap(), []);
         drop(space);
-        let heap = opened[0].heap_read("list").unwrap();
+        let heap = ReadHeap::open(opened[0].attach_read("list").unwrap()).unwrap();
         let found = heap.far_pointers().unwrap();
         assert_eq!(found.len(), pointers, "{found:?}");
         assert!(found.iter().any(|pointer| pointer.path.starts_with(root)), "{found:?}");

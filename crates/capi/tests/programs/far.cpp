@@ -103,7 +103,10 @@ static void wrong(pmo::pool &pool, pmo::pool &other)
     node outside;
     fails(PMO_ERR_NOT_ATTACHED, "no attached object", [&] { outside.next.set(first); });
     fails(PMO_ERR_NOT_ATTACHED, "no attached object", [&] { first->next.set(&outside); });
-    fails(PMO_ERR_DANGLING, "null", [&] { (void)outside.next->number; });
+    const pmo::far<node> kept = first->next;
+    first->next = nullptr;
+    fails(PMO_ERR_DANGLING, "null", [&] { (void)first->next->number; });
+    first->next = kept;
     fails(PMO_ERR_DANGLING, "no entry 77", [&] { pmo::far<node>::from_word(std::uint64_t{77} << 40 | 8).get_from(first); });
     fails(PMO_ERR_DANGLING, "0x100000", [&] { pmo::far<node>::from_word((1 << 20) - 8).get_from(first); });
     fails(PMO_ERR_ARGUMENT, "the rights are 9", [&] { first->next.set(first, 9); });

@@ -332,8 +332,7 @@ impl Entry {
 
     /// Sets or clears a flag.
     pub fn set(&mut self, flag: u32, on: bool) {
-        let others = self.flags.get() & !flag;
-        self.flags = U32::new(if on { others | flag } else { others });
+        self.flags = U32::new(if on { self.flags.get() | flag } else { self.flags.get() & !flag });
     }
 
     /// A free slot at `offset`, followed by `next` in the list of them.
@@ -341,8 +340,7 @@ impl Entry {
     pub fn free(offset: u64, next: u64) -> Self {
         let mut slot = Entry::new_zeroed();
         slot.magic = U32::new(FREE_MAGIC);
-        slot.own_offset = U64::new(offset);
-        slot.next_free = U64::new(next);
+        (slot.own_offset, slot.next_free) = (U64::new(offset), U64::new(next));
         slot
     }
 
