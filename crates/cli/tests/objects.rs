@@ -27,7 +27,7 @@ fn s2_01_the_same_content_is_one_object() {
     let rig = Rig::new();
     const ID: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e";
     let run = rig.feed("put", ["greeting", "--by-content"], b"hello").fine();
-    assert_eq!(run.out, format!("wrote 5 B to object \"greeting\", id:{ID}\n"));
+    assert_eq!(run.out, format!("wrote 5 bytes to object \"greeting\", id:{ID}\n"));
     let run = rig.feed("put", ["other", "--by-content", "--json"], b"hello").fine().json();
     assert_eq!((&run["name"], &run["id"], &run["made"]), (&"greeting".into(), &ID.into(), &false.into()));
     rig.feed("put", ["greeting", "--by-content"], b"other").fails(7, "exists");

@@ -65,7 +65,7 @@ static void make(pmo::pool &pool, pmo::pool &other)
     auto &root = heaps[0].root<route>("list");
     root.first.set(next);
     CHECK(root.first.index() == 0 && root.first.offset() == std::uint64_t(reinterpret_cast<char *>(next) - static_cast<char *>(heaps[0].data())));
-    root.numbers[0].set(&next->number);
+    root.numbers[0].set(heaps[0].make<std::uint64_t>());
     root.numbers[1].set(&next->next->number);
     root.anything.set(next);
     const pmo::far<node> copy = next->next;
