@@ -22,7 +22,6 @@ mod process;
 mod psync;
 mod seal_key;
 mod sealed;
-mod space;
 mod stat;
 mod tool;
 
@@ -47,8 +46,6 @@ mod _indelible {
     use super::seal_key::{SealKey, verify_key};
     #[pymodule_export]
     use super::sealed::{_change_signer, _reencrypt, _resize, _set_anchor};
-    #[pymodule_export]
-    use super::space::{_create_by_content, Space};
     #[pymodule_export]
     use super::tool::{mkpmo, pmo};
 

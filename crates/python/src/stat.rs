@@ -2,7 +2,7 @@
 
 use indelible::{PoolInfo, Stat};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyDict;
 use std::time::UNIX_EPOCH;
 
 pub(crate) fn fields<'py>(py: Python<'py>, stat: &Stat) -> PyResult<Bound<'py, PyDict>> {
@@ -23,8 +23,6 @@ pub(crate) fn fields<'py>(py: Python<'py>, stat: &Stat) -> PyResult<Bound<'py, P
     fields.set_item("gone", stat.gone)?;
     fields.set_item("snapshot", stat.snapshot)?;
     fields.set_item("position_independent", stat.position_independent)?;
-    fields.set_item("by_content", stat.by_content)?;
-    fields.set_item("id", PyBytes::new(py, &stat.id))?;
     fields.set_item("shares", stat.shares)?;
     fields.set_item("sealed", stat.sealed)?;
     fields.set_item("own", stat.own)?;

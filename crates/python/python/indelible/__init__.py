@@ -22,7 +22,6 @@ from ._errors import (
     ClassMismatch,
     Closed,
     Damaged,
-    Dangling,
     DifferentPools,
     Error,
     Exists,
@@ -55,8 +54,7 @@ from ._indelible import Object, SealKey, __version__, verify_key
 from ._open import open
 from ._pool import Pool
 from ._psync import psync
-from ._record import Far, Field, Struct
-from ._space import Reference, Space
+from ._record import Field, Struct
 from ._table import Collected, Difference, KeySlot, Stat, Tie
 
 __all__ = [
@@ -69,13 +67,11 @@ __all__ = [
     "Closed",
     "Collected",
     "Damaged",
-    "Dangling",
     "Dict",
     "Difference",
     "DifferentPools",
     "Error",
     "Exists",
-    "Far",
     "Field",
     "Forked",
     "Gone",
@@ -97,11 +93,9 @@ __all__ = [
     "PoolBehind",
     "PoolExists",
     "ReadOnly",
-    "Reference",
     "RootType",
     "SealKey",
     "Sealed",
-    "Space",
     "Stat",
     "StrayPointer",
     "Struct",

@@ -121,10 +121,6 @@ class RootType(Error, ValueError):
     """The object's heap holds something else."""
 
 
-class Dangling(Error, LookupError):
-    """A far pointer leads nowhere: to no object of the pools of its space, or beyond one."""
-
-
 class Poisoned(Error, OSError):
     """An earlier write to the medium failed: close the pool's objects and attach them again, which recovers
     every psync that was acknowledged."""

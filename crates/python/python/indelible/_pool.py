@@ -15,7 +15,7 @@ from ._array import Array
 from ._checkpoints import Checkpoints
 from ._dict import Dict
 from ._errors import Error, Exists, Gone, Held, Mismatch, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
-from ._indelible import Object, SealKey, _create_by_content, psync_all
+from ._indelible import Object, SealKey, psync_all
 from ._layout import MAGIC, Layout, Order, layout
 from ._sealed import SealedPool
 from ._table import Collected, Difference, Stat, Tie
@@ -93,12 +93,6 @@ class Pool(SealedPool):
             if writers:
                 psync_all(writers)
         super().__exit__(exception, value, traceback)
-
-    def create_by_content(self, name: str, content: bytes) -> bytes:
-        """The ID of a read-only object that holds these bytes, which is their hash: the first 16 bytes of SHA-256. It is made, unless the pool
-        has one, of whatever name. `id:` and the 32 digits of an ID are a name of the object.
-        """
-        return _create_by_content(self, name, content)
 
     def array(
         self,

@@ -40,25 +40,8 @@ class Field(NamedTuple):
     default: Any
 
 
-class Far:
-    """The type of a field that is a far pointer (see `Space`): 64 bits, which lead to a Struct in the same object or in another one. A struct that leads to itself says its
-    own name.
-    """
-
-    def __init__(self, of: Struct | str | None = None) -> None:
-        self.of = of
-        name = of.name if isinstance(of, Struct) else of
-        if name is not None and not re.fullmatch(r"(struct )?[A-Za-z_]\w*", name, re.ASCII):
-            raise ValueError(f"{name!r} is no name of a type")
-        self.target = "()" if name is None else name.removeprefix(_C)
-        """The name of the target, as Rust has it."""
-
-    def __repr__(self) -> str:
-        return f"<indelible.Far to {self.target!r}>"
-
-
 class Struct:
-    """The layout of records: a name, and the type of each field, as numpy takes it, or a Struct, or a Far pointer, or a Field with a default.
+    """The layout of records: a name, and the type of each field, as numpy takes it, or a Struct, or a Field with a default.
 
     Fields lie as a compiler of C lays them out, so that programs in Rust (`#[derive(Persist)] #[repr(C)] struct Point`, for
     the name "Point") and in C (`PMO_TYPE(point, ...)`, for "struct point") with the same fields use the same records.
@@ -104,19 +87,15 @@ class _Part(NamedTuple):
     """The type of a field. The struct is that of its elements, if it is an array."""
 
     dtype: np.dtype[Any]
-    struct: Struct | None = None
-    far: Far | None = None
+    struct: Struct | None
 
 
 def _part(of: Any) -> _Part:
-    if isinstance(of, tuple) and len(of) == 2 and isinstance(of[0], Struct | Far):
-        element = _part(of[0])
-        return element._replace(dtype=np.dtype((element.dtype, of[1])))
     if isinstance(of, Struct):
         return _Part(of.dtype, of)
-    if isinstance(of, Far):
-        return _Part(np.dtype("u8"), None, of)
-    return _Part(np.dtype(of))
+    if isinstance(of, tuple) and len(of) == 2 and isinstance(of[0], Struct):
+        return _Part(np.dtype((of[0].dtype, of[1])), of[0])
+    return _Part(np.dtype(of), None)
 
 
 class _Type:
@@ -127,34 +106,15 @@ class _Type:
         self._in_c = of.name.startswith(_C)
         self._met: list[Struct] = []
         self._words: list[str] = []
-        self._pointers: list[Far] = []
         self._add_struct(of)
-        self._add_targets()
         self.described = of.name, "".join(word + " " for word in self._words)
 
-    def _add_targets(self) -> None:
-        """What pointers lead to, behind the type: it is no part of that."""
-        number = 0
-        while number < len(self._pointers):
-            of = self._pointers[number].of
-            if isinstance(of, str):
-                of = next((met for met in self._met if met.name == of), None)
-            if of is not None:
-                self._words += ["->", str(number)]
-                self._add_struct(of)
-            number += 1
-
-    def _add(self, field: str, part: _Part) -> None:
-        dtype, struct, far = part
+    def _add(self, field: str, dtype: np.dtype[Any], struct: Struct | None) -> None:
         if dtype.subdtype is not None:
             base, shape = dtype.subdtype
             # An array of arrays is one array in C's descriptions.
             self._words += [f"[{length}]" for length in ([math.prod(shape)] if self._in_c else shape)]
-            self._add(field, _Part(base, struct, far))
-        elif far is not None:
-            # Rust has two blanks before the name, and C says nothing of the target.
-            self._words += ["far", "void"] if self._in_c else ["far ", far.target]
-            self._pointers.append(far)
+            self._add(field, base, struct)
         elif struct is not None:
             self._add_struct(struct)
         elif dtype.type is np.bytes_ and dtype.itemsize > 0:
@@ -166,7 +126,7 @@ class _Type:
         word, in_c = _NUMBERS.get(dtype.kind + str(dtype.itemsize), ("", ""))
         if not word or not dtype.isnative or dtype.names is not None:
             raise TypeError(
-                f"field {field!r} of a record cannot be of type {dtype}: use bool, numbers of this machine, bytes of a fixed length, Far pointers,"
+                f"field {field!r} of a record cannot be of type {dtype}: use bool, numbers of this machine, bytes of a fixed length,"
                 " Structs, and arrays of these of a fixed shape"
             )
         if self._in_c and word != in_c:
@@ -183,7 +143,7 @@ class _Type:
         for field, part in of.parts.items():
             offset = 0 if of.dtype.fields is None else of.dtype.fields[field][1]
             self._words.append(f"{field}@{offset}:{part.dtype.itemsize}")
-            self._add(field, part)
+            self._add(field, part.dtype, part.struct)
         self._words.append("}")
 
 

@@ -39,10 +39,6 @@ class Stat:
     """A snapshot: nobody ever stores to it."""
     position_independent: bool
     """Nothing in it depends on its addresses, as somebody said."""
-    by_content: bool
-    """Its ID is the hash of its bytes, which never change: see `Pool.create_by_content`."""
-    id: bytes
-    """Its identity, 16 bytes: `id:` and its 32 digits are a name of the object."""
     shares: bool
     """Pages that it did not change are those of a snapshot or copy, too."""
     sealed: bool
