@@ -1,7 +1,9 @@
 //! The error-correcting code of words: words and their check words are damaged, and each repair is held against what is promised.
 //!
 //! Up to 7 wrong bits of 128 are repaired, but for the halves of the codewords of 14 ones, which are refused. The codewords are found
-//! by their check words alone.
+//! by their check words alone. The same damages are made in the files of pools, for transactions to meet.
+
+mod pools;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -19,7 +21,7 @@ const HALVES: usize = 3432;
 
 #[derive(Args)]
 pub(crate) struct Ecc {
-    /// Each damage of up to 4 bits, each half of a codeword, and 1,000,000,000 random damages of up to 7 bits
+    /// Each damage of up to 4 bits, each half of a codeword, 1,000,000,000 random damages of up to 7 bits, and many damaged pools
     #[arg(long)]
     long: bool,
     /// Random damages [default: 100,000, or 1,000,000,000 with --long]
@@ -96,9 +98,9 @@ impl Ecc {
     pub(crate) fn run(&self) -> Result<()> {
         let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
         println!("ecc: seed {seed}");
-        let (mode, most, stride, samples) = match self.long {
-            true => (Mode::Long, 4, 1, 1_000_000_000),
-            false => (Mode::Short, 2, HALVES / 13, 100_000),
+        let (mode, most, stride, samples, rounds) = match self.long {
+            true => (Mode::Long, 4, 1, 1_000_000_000, 1000),
+            false => (Mode::Short, 2, HALVES / 13, 100_000, 20),
         };
         let samples = self.samples.unwrap_or(samples);
         let command = format!("pmo-evidence ecc{}", if self.long { " --long" } else { "" });
@@ -135,6 +137,7 @@ impl Ecc {
             counts.iter().for_each(|(what, count)| add(&mut record.counts, what, *count));
             wrong.iter().take(20).for_each(|what| eprintln!("{what}"));
         }
+        pools::run(rounds, &codewords, seed, &mut record.counts)?;
         record.seconds = begin.elapsed().as_secs_f64();
         record.print();
         record.save()?;

@@ -10,6 +10,7 @@ mod faults;
 mod flushes;
 mod hostile;
 mod kills;
+mod messages;
 mod mutants;
 mod report;
 mod retention;
@@ -48,6 +49,10 @@ enum Layer {
     DisksChild(disks::Child),
     /// Damages words and their check words, and looks at what is repaired
     Ecc(ecc::Ecc),
+    /// Kills those that send messages, and those that keep them in a log, and compares the log with what was acknowledged
+    Messages(messages::Messages),
+    #[command(hide = true)]
+    MessagesChild(messages::Child),
     /// Stores to objects in every way there is, under kills, and compares what is left with a model
     Stores(stores::Stores),
     #[command(hide = true)]
@@ -87,6 +92,8 @@ fn main() -> ExitCode {
         Layer::Disks(disks) => disks.run(),
         Layer::DisksChild(child) => child.run(),
         Layer::Ecc(ecc) => ecc.run(),
+        Layer::Messages(messages) => messages.run(),
+        Layer::MessagesChild(child) => child.run(),
         Layer::Stores(stores) => stores.run(),
         Layer::StoresChild(child) => child.run(),
         Layer::Retention(retention) => retention.run(),

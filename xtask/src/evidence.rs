@@ -31,6 +31,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "snapshots", short: &["snapshots"], long: &["snapshots", "--long"] },
     Layer { name: "disks", short: &["disks"], long: &["disks", "--long"] },
     Layer { name: "stores", short: &["stores"], long: &["stores", "--long"] },
+    Layer { name: "messages", short: &["messages"], long: &["messages", "--long"] },
     Layer { name: "ecc", short: &["ecc"], long: &["ecc", "--long"] },
     Layer { name: "retention", short: &["retention"], long: &["retention", "--long"] },
     Layer { name: "faults", short: &["faults"], long: &["faults", "--long"] },

@@ -13,6 +13,9 @@ const FILES: [&str; 4] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README
 /// Fields of the manifest that each package fills.
 const FIELDS: [&str; 7] =
     ["description", "license", "readme", "keywords", "categories", "rust_version", "edition"];
+/// Features that are part of an interface, with their package. All others begin with `__` (docs/decisions/0065-private-features.md).
+const FEATURES: [(&str, &str); 3] =
+    [("indelible", "allocator-api2"), ("indelible", "serde"), ("indelible", "tracing")];
 
 /// Looks at each package that may be published, then compiles all of them as they would be.
 pub(crate) fn run() -> Result<Outcome> {
@@ -37,6 +40,9 @@ pub(crate) fn run() -> Result<Outcome> {
     let version = published[0]["rust_version"].as_str().unwrap_or_default().to_owned();
     let Some(toolchain) = toolchain(&version) else {
         compile(&mut cargo(&arguments), &arguments)?;
+        if is_in_use(&version) {
+            return Ok(Outcome::Passed);
+        }
         return Ok(Outcome::PassedWithout(vec![format!(
             "whether the packages compile with Rust {version}, which they declare: rustup toolchain install {version}"
         )]));
@@ -50,10 +56,18 @@ pub(crate) fn run() -> Result<Outcome> {
 /// Licences, sources and known defects of dependencies.
 pub(crate) fn dependencies() -> Result<Outcome> {
     if !cargo(&["deny", "--version"]).output().is_ok_and(|output| output.status.success()) {
-        let why = "licences and advisories of dependencies: cargo-deny is not installed";
+        let why =
+            "licences, sources and known defects of dependencies: cargo install --locked --debug cargo-deny";
         return Ok(Outcome::NotTested(why.into()));
     }
-    crate::command::step("dependencies", &["deny", "check"]).map(|()| Outcome::Passed)
+    crate::command::step("dependencies", &["deny", "check", "licenses", "bans", "sources"])?;
+    // The list of known defects comes from a network.
+    if !cargo(&["deny", "fetch", "db"]).status().is_ok_and(|status| status.success()) {
+        let parts = vec!["known defects of dependencies: their list could not be fetched".into()];
+        return Ok(Outcome::PassedWithout(parts));
+    }
+    let advisories = ["deny", "check", "advisories", "--disable-fetch"];
+    crate::command::step("known defects of dependencies", &advisories).map(|()| Outcome::Passed)
 }
 
 /// Removes packages of this workspace that cargo unpacked in an earlier run: it does so once for each path of the workspace and each version, and would
@@ -105,6 +119,14 @@ fn lacks(package: &Value, files: &str, published: &[&Value]) -> Vec<String> {
             wrong.push(format!("states no {field}"));
         }
     }
+    let name = package["name"].as_str().unwrap_or_default();
+    for feature in package["features"].as_object().into_iter().flat_map(|features| features.keys()) {
+        if !feature.starts_with("__") && !FEATURES.contains(&(name, feature)) {
+            wrong.push(format!(
+                "has the public feature {feature}: begin its name with `__` if only the project's own tests ask for it, otherwise list it here"
+            ));
+        }
+    }
     for dependency in package["dependencies"].as_array().into_iter().flatten() {
         let name = dependency["name"].as_str().unwrap_or_default();
         // Those of tests are not part of what is published, unless they have a version.
@@ -130,6 +152,12 @@ fn toolchain(version: &str) -> Option<String> {
         of == version || of.strip_prefix(version).is_some_and(|patch| patch.starts_with('.'))
     };
     list.lines().filter_map(|line| line.split_whitespace().next()).find(is).map(str::to_owned)
+}
+
+/// Whether the toolchain in use has that version, under whatever name.
+fn is_in_use(version: &str) -> bool {
+    let output = cargo(&["--version"]).output().ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    output.is_some_and(|said| said.starts_with(&format!("cargo {version}.")))
 }
 
 fn output(arguments: &[&str]) -> Result<String> {
@@ -159,6 +187,12 @@ mod tests {
         assert_eq!(lacks(&whole, &files, &[&whole]), [""; 0]);
         assert_eq!(lacks(&whole, &files, &[]), ["depends on whole, which is not published"]);
         assert_eq!(lacks(&whole, "Cargo.toml\nREADME.md", &[&whole]).len(), 2);
+        let mut open = whole.clone();
+        open["features"] = json!({ "__mutants": [], "mutants": [], "serde": [] });
+        let named = |what: &&String| what.starts_with("has the public feature");
+        assert_eq!(lacks(&open, &files, &[&whole]).iter().filter(named).count(), 2);
+        open["name"] = json!("indelible");
+        assert_eq!(lacks(&open, &files, &[&whole]).iter().filter(named).count(), 1);
         let mut bare = whole.clone();
         (bare["keywords"], bare["readme"]) = (json!([]), Value::Null);
         bare["dependencies"][0]["req"] = json!("*");

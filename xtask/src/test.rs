@@ -40,7 +40,7 @@ const REST: &[Step] = &[
     }),
     Step::new("engines of sealing", 30, || {
         // The benchmarks alone have the feature, so that no other step runs its test.
-        let test = ["test", "-p", "indelible-store", "--features", "engines", "--lib", "seal::cipher"];
+        let test = ["test", "-p", "indelible-store", "--features", "__engines", "--lib", "seal::cipher"];
         done(step("engines of sealing", &test))
     }),
     Step::new("optional features", 60, || {

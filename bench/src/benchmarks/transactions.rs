@@ -3,6 +3,7 @@
 mod access;
 mod applications;
 mod durable;
+mod ecc;
 mod libitm;
 mod lists;
 mod loads;
@@ -86,6 +87,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     lists::run(environment, section)?;
     durable::run(environment, section)?;
     applications::run(environment, section)?;
+    ecc::run(environment, section)?;
     words::run(environment, section)
 }
 

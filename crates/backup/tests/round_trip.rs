@@ -2,7 +2,7 @@
 
 use crate::support::{all, content, expect_same, noise, put, unseen, varied};
 use indelible::collections::{PHashMap, PString};
-use indelible::{ErrorKind, Object, Pool, PoolOptions, psync_all};
+use indelible::{CreateOptions, ErrorKind, Object, Pool, PoolOptions, Tx, TxCell, psync_all};
 use indelible_backup::{
     BackupError, Choice, RestoreOptions, backup_file, backup_into, backup_to, describe, restore,
     restore_objects, restore_stream, verify, verify_stream,
@@ -249,4 +249,30 @@ fn a_pool_that_is_in_use_or_too_small_is_not_replaced() {
     let left: Vec<_> =
         std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "{left:?}");
+}
+
+/// Objects whose words have check words come back with both.
+#[test]
+fn words_come_back_with_their_check_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool = Pool::format(dir.path().join("a.pmo"), 16 << 20).unwrap();
+    pool.create_with("checked", &CreateOptions::new(8192).ecc(true)).unwrap();
+    let checked = pool.attach_transactional::<[TxCell<u64>; 1024]>("checked").unwrap();
+    let fill = |tx: &mut Tx<'_>| (0..1024).try_for_each(|nth| tx.write(&checked.root()[nth], nth as u64 * 7));
+    checked.transaction(fill).unwrap();
+    // Beside its transactions.
+    let folder = dir.path().join("backups");
+    let all = Choice { objects: &[], key: b"", snapshots: false };
+    backup_into(&pool, &all, &folder, false, &mut unseen).unwrap();
+    drop(checked);
+    let path = dir.path().join("b.pmo");
+    restore(&folder, &path, &RestoreOptions::default(), &PoolOptions::new(), &mut unseen).unwrap();
+    let restored = Pool::open(&path).unwrap();
+    let (stat, found) = (restored.stat("checked").unwrap(), restored.scrub("checked", b"", &mut |_, _| {}));
+    assert_eq!((stat.size, stat.extent, stat.ecc), (8192, 16384, true));
+    let found = found.unwrap();
+    assert_eq!((found.words, found.repaired, found.lost), (1024, 0, vec![]));
+    let read = restored.attach_read("checked").unwrap();
+    let expected: Vec<u8> = (0..1024).flat_map(|nth: u64| (nth * 7).to_le_bytes()).collect();
+    assert_eq!(read.as_slice(), expected);
 }

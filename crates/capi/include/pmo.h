@@ -206,12 +206,15 @@ enum {
     PMO_STAT_SEALED = 512,
     /** Nothing in it depends on its addresses, as somebody said: PMO_REBASE gives it others as it is. */
     PMO_STAT_POSITION_INDEPENDENT = 1024,
+    /** It has a check word for each word, which transactions and pmo_scrub repair words by. Sizes are those of the words alone. */
+    PMO_STAT_ECC = 2048,
     /** Its ID is the hash of its bytes: pmo_create_by_content. */
-    PMO_STAT_BY_CONTENT = 2048
+    PMO_STAT_BY_CONTENT = 4096
 };
 
-/** How stores to an object become durable: plain stores by psync, or those of transactions alone, each transaction when it commits. */
-enum pmo_durability { PMO_DURABILITY_PSYNC, PMO_DURABILITY_TRANSACTIONAL };
+/** How stores to an object become durable: plain stores by psync; those of transactions alone, each transaction when it commits; or never, as any number of
+ * processes share the object: pmo_attach_shared. */
+enum pmo_durability { PMO_DURABILITY_PSYNC, PMO_DURABILITY_TRANSACTIONAL, PMO_DURABILITY_SHARED = 3 };
 
 /** The pool's entry of an object; sizes in bytes. The state is 'D' (detached), 'R' (read), 'W'
  * (written), 'P' or 'C' (psync under way); the holder is a process or 0; created is in seconds since
@@ -254,7 +257,8 @@ enum {
 };
 
 /** How to create an object. All zeros but for the size is right for most. Flags: PMO_STAT_READ_ONLY,
- * PMO_STAT_SPARSE, PMO_STAT_VOLATILE, PMO_STAT_POSITION_INDEPENDENT. The reach is the address space kept for growth, in bytes; 0 for as much as the
+ * PMO_STAT_SPARSE, PMO_STAT_VOLATILE, PMO_STAT_POSITION_INDEPENDENT, and PMO_STAT_ECC, which makes the object transactional: it takes twice its size, in whole
+ * pages. The reach is the address space kept for growth, in bytes; 0 for as much as the
  * pool has, or several times the size once objects have taken half of the pool's addresses. Keys are bytes; without any,
  * everybody may attach. The durability is an enum pmo_durability. */
 struct pmo_create_options {
@@ -380,7 +384,7 @@ int64_t pmo_audit(const void *object, void (*each)(const struct pmo_pointer *poi
 /* ---- transactions ---- */
 
 /** Gives an object that nobody has attached another durability, an enum pmo_durability. Its bytes stay. PMO_ERR_CLASS_MISMATCH: sealed and
- * sparse objects are not transactional. */
+ * sparse objects are not transactional, and only volatile ones are shared. */
 int pmo_set_durability(pmo_pool *pool, const char *name, const void *key, size_t key_len, int durability);
 
 /** Attaches a transactional object, and returns its first byte: the same address in every process and every run. A plain load or store there is a
@@ -502,6 +506,21 @@ struct pmo_collected {
  * work that was done before stays done. each must not throw. */
 int pmo_collect(pmo_pool *pool, void (*each)(uint64_t done, uint64_t all, void *context), void *context,
                 struct pmo_collected *collected);
+
+/** The outcome of pmo_scrub: words that were read, that were repaired, and that are lost; offset of the first lost one, as programs count bytes. */
+struct pmo_scrubbed {
+    uint64_t words;
+    uint64_t repaired;
+    uint64_t lost;
+    uint64_t first_lost;
+};
+
+/** Reads all words of an object that was created with PMO_STAT_ECC and that nobody has attached, and repairs those that are damaged, durably. Of the 128 bits
+ * of a word and its check word, up to 6 that are wrong are repaired, and nearly all damages of 7. A word of which more is wrong is lost: a transaction that
+ * reads it fails with PMO_ERR_DAMAGED, until one stores it anew. Calls each, which may be NULL and must not throw, with bytes done and bytes in all. Fills in scrubbed, which may be
+ * NULL. PMO_ERR_CLASS_MISMATCH: the object has no check words. After another error, words that were repaired before stay so. */
+int pmo_scrub(pmo_pool *pool, const char *name, const void *key, size_t key_len,
+              void (*each)(uint64_t done, uint64_t all, void *context), void *context, struct pmo_scrubbed *scrubbed);
 
 /** Lets an object that nobody has attached hold what its snapshot holds: its bytes and its size. The snapshot stays. It takes no time, whatever the
  * size. All that was psynced to the object since, and is in no other snapshot, is gone. A snapshot of a copy of the object will do, too. PMO_ERR_NOT_FOUND: it is
@@ -1012,6 +1031,62 @@ int pmo_extension_failed(const char *of);
 
 /* Accesses that a compiler sees through. */
 #include <pmo/extensions.h>
+
+/* ---- objects that processes share ---- */
+
+/** Attaches an object of PMO_DURABILITY_SHARED, and returns its first byte: the same address in every process. Any number of processes have it at once, and store to it as
+ * threads store to memory that they have in common: by atomics, or under locks of their own. Nothing of it becomes durable; it stays until the object is destroyed, or the machine
+ * is started anew. pmo_detach detaches it. All are of one user. */
+void *pmo_attach_shared(pmo_pool *pool, const char *name, const void *key, size_t key_len);
+
+enum {
+    /** Result of pmo_wait_any and pmo_receive: the time is over. */
+    PMO_TIMED_OUT = -2
+};
+
+/** Sleeps until the word, of a shared object, is not expected any more, for so many nanoseconds at most; negative: for however long it takes. Returns 1 if it has changed, 0 if the time is
+ * over. A change wakes nobody by itself: store, then pmo_wake. */
+int pmo_wait(const uint32_t *word, uint32_t expected, int64_t nanoseconds);
+
+/** A word to be waited for; reserved is 0. */
+struct pmo_word {
+    const uint32_t *word;
+    uint32_t expected;
+    uint32_t reserved;
+};
+
+/** As pmo_wait, for a change of any of up to 128 words, of any shared objects. Returns the number of the word that has changed, from 0 on, or PMO_TIMED_OUT. */
+int64_t pmo_wait_any(const struct pmo_word *words, size_t count, int64_t nanoseconds);
+
+/** Wakes as many as most that sleep on the word, in any process; returns how many there were. */
+int64_t pmo_wake(const uint32_t *word, uint32_t most);
+
+/** How a queue is made: messages that it holds at most, a power of two, and bytes of the longest one; one_producer is 1 if there is one at a time, which is faster, and 0 for
+ * any number; reserved is 0. */
+struct pmo_queue_options {
+    uint64_t slots;
+    uint64_t most;
+    uint32_t one_producer;
+    uint32_t reserved;
+};
+
+/** A queue in a shared object. */
+typedef struct pmo_queue pmo_queue;
+
+/** Opens the queue that begins at an address, a multiple of 64, of a shared object; it is made if there is none. It needs 512 bytes, 8 for each slot, and a multiple of 64 for each message.
+ * PMO_ERR_ROOT_TYPE: there is one of other options, or something else. */
+pmo_queue *pmo_queue_open(void *at, const struct pmo_queue_options *options);
+
+/** Ends the use of a queue, which stays. While it is open, the object's memory stays as well. */
+int pmo_queue_close(pmo_queue *queue);
+
+/** Puts a message of len bytes in, once there is room, within so many nanoseconds; negative: however long that takes. Returns 1 if it did, 0 if the queue stayed full. A process that dies in
+ * here leaves no message, or a whole one. */
+int pmo_send(pmo_queue *queue, const void *message, size_t len, int64_t nanoseconds);
+
+/** Takes the next message out, once there is one, within so many nanoseconds; negative: however long that takes. Returns its length, or PMO_TIMED_OUT. There is room for the longest
+ * message of the queue. PMO_ERR_HELD: another process takes messages out, which one does at a time, from its first call until it closes the queue, or ends. */
+int64_t pmo_receive(pmo_queue *queue, void *into, size_t len, int64_t nanoseconds);
 
 /* ---- the paper's names ---- */
 

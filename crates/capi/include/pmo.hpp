@@ -528,6 +528,13 @@ public:
         caller.rethrow();
         return collected;
     }
+    // Repairs the damaged words of an object with check words, that nobody has attached (pmo_scrub).
+    struct ::pmo_scrubbed scrub(const char *name, std::string_view key = {})
+    {
+        struct ::pmo_scrubbed scrubbed;
+        detail::check(pmo_scrub(handle_, name, key.data(), key.size(), nullptr, nullptr, &scrubbed));
+        return scrubbed;
+    }
     // Makes the pool so many bytes long, beside all who have it open.
     void grow(std::uint64_t length)
     {

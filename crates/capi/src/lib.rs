@@ -30,8 +30,10 @@ mod psync;
 mod remedies;
 mod retention;
 mod roots;
+mod scrub;
 mod seal_keys;
 mod sealed;
+mod shared;
 mod transactions;
 mod transfer;
 mod types;
@@ -65,6 +67,10 @@ pub use retention::{Converter, Reset, RootOptions};
 #[doc(hidden)]
 pub use roots::Root;
 #[doc(hidden)]
+pub use scrub::Scrubbed;
+#[doc(hidden)]
 pub use seal_keys::{AnchorOptions, KeySlot};
+#[doc(hidden)]
+pub use shared::{QueueOf, WordOf};
 #[doc(hidden)]
 pub use types::{Field, Type};

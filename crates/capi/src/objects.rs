@@ -24,9 +24,10 @@ pub(crate) const VOLATILE: c_uint = 128;
 const GONE: c_uint = 256;
 const SEALED: c_uint = 512;
 const POSITION_INDEPENDENT: c_uint = 1024;
-const BY_CONTENT: c_uint = 2048;
+const ECC: c_uint = 2048;
+const BY_CONTENT: c_uint = 4096;
 /// Those that a new object may be given.
-pub(crate) const OF_NEW: c_uint = READ_ONLY | SPARSE | VOLATILE | POSITION_INDEPENDENT;
+pub(crate) const OF_NEW: c_uint = READ_ONLY | SPARSE | VOLATILE | POSITION_INDEPENDENT | ECC;
 
 /// `struct pmo_stat`.
 #[repr(C)]
@@ -60,6 +61,7 @@ impl Stat {
             (GONE, stat.gone),
             (SEALED, stat.sealed),
             (POSITION_INDEPENDENT, stat.position_independent),
+            (ECC, stat.ecc),
             (BY_CONTENT, stat.by_content),
         ];
         Stat {
@@ -120,7 +122,7 @@ impl CreateOptions {
         let write_key = unsafe { bytes(self.write_key, self.write_key_len, "write key") }?;
         let with = indelible::CreateOptions::new(self.size).reach(self.reach);
         let with = with.read_key(read_key).write_key(write_key);
-        let with = with.position_independent(has(POSITION_INDEPENDENT)).class(durability);
+        let with = with.position_independent(has(POSITION_INDEPENDENT)).class(durability).ecc(has(ECC));
         Ok(with.read_only(has(READ_ONLY)).sparse(has(SPARSE)).volatile(has(VOLATILE)))
     }
 }

@@ -1,6 +1,6 @@
 //! Views: the objects that a program has in memory, each from its first use on.
 
-use crate::args::text;
+use crate::args::{fill, text};
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
 use indelible::{AttachedView, Pool, Resumed, Rights, View};
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn pmo_view_start(resumed: *mut c_int) -> c_int {
             };
             if !resumed.is_null() {
                 // SAFETY: the caller's promise.
-                unsafe { *resumed = how.is_some().into() };
+                unsafe { fill(resumed, how.is_some().into()) }?;
             }
             let (pool, name) = (view.pool().clone(), view.name().to_owned());
             views.attached.insert((pool.id(), name.clone()), view);

@@ -24,7 +24,7 @@ pub fn derive_plain(input: TokenStream) -> TokenStream {
 }
 
 /// Makes a struct extendible: fields that later versions of a program add lie in blocks of their own, so that values of all versions are used
-/// by programs of all versions (docs/decisions/0037-extensions.md).
+/// by programs of all versions.
 ///
 /// It comes before `#[derive(Persist)]`. The struct has one parameter, the lifetime of the heap. Fields of version 1 come first; those
 /// that were added in the next release are `#[extension(1)]`, in the one after that `#[extension(2)]`, and so on, and stay as they were

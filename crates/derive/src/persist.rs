@@ -51,7 +51,7 @@ pub(crate) fn generics(input: &DeriveInput) -> Result<(Lifetime, Generics)> {
 fn refuse(ty: &Type) -> Result<()> {
     let why = match ty {
         Type::Reference(_) => "a reference cannot live in an object: what it borrows is gone in the next run",
-        Type::BareFn(_) => "a function pointer cannot live in an object: code is elsewhere in the next run",
+        Type::FnPtr(_) => "a function pointer cannot live in an object: code is elsewhere in the next run",
         Type::TraitObject(_) => {
             "a trait object cannot live in an object: its methods are elsewhere in the next run"
         }

@@ -1,4 +1,4 @@
-//! The guard: it has commits on demand become durable when the power fails, and when the process that made them dies (docs/decisions/0058-guard.md).
+//! The guard: it has commits on demand become durable when the power fails, and when the process that made them dies.
 //!
 //! Objects on demand ([`indelible::Class::OnDemand`]) are committed to memory that outlives the process, and become durable now and then. A process that has some registers with
 //! the guard by itself. The guard

@@ -8,6 +8,8 @@ mod heap;
 mod key_source;
 mod kind;
 mod kinds;
+mod log;
+mod shared;
 mod system;
 mod transaction;
 mod view;
@@ -18,6 +20,8 @@ pub(crate) use far::FarError;
 pub(crate) use heap::{HeapError, Limit};
 pub(crate) use key_source::{CREDENTIALS, KeySourceError};
 pub use kind::ErrorKind;
+pub(crate) use log::LogError;
+pub(crate) use shared::SharedError;
 pub(crate) use transaction::TransactionError;
 pub(crate) use view::ViewError;
 
@@ -82,6 +86,10 @@ pub(crate) enum Cause {
     View(#[from] ViewError),
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    #[error(transparent)]
+    Shared(#[from] SharedError),
+    #[error(transparent)]
+    Log(#[from] LogError),
 }
 
 impl From<&Cause> for Limit {
@@ -171,6 +179,8 @@ impl Error {
             Cause::Far(error) => error.kind(),
             Cause::View(error) => error.kind(),
             Cause::Memory(error) => memory_kind(error),
+            Cause::Shared(error) => error.kind(),
+            Cause::Log(error) => error.kind(),
             Cause::KeySource(KeySourceError::File { .. }) => ErrorKind::Io,
             Cause::KeySource(_) => ErrorKind::Sealed,
         }
@@ -203,6 +213,8 @@ impl Error {
             Cause::Memory(error) if kinds::memory_remedy(error).is_some() => {
                 return kinds::memory_remedy(error).unwrap_or_default();
             }
+            Cause::Log(error) => return error.remedy(),
+            Cause::Shared(error) if error.remedy().is_some() => return error.remedy().unwrap_or_default(),
             Cause::Replaced => return "detach this one, and attach the other",
             Cause::Store(StoreError::TieTarget) => return "tie it to the object that the snapshot is of",
             Cause::Store(StoreError::BadLabel { .. }) => return "give a shorter label",

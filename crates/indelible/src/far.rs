@@ -1,4 +1,4 @@
-//! Pointers from object to object (paper 002, S2.9 to S2.12).
+//! Pointers from object to object.
 //!
 //! A far pointer has 64 bits: the number of an entry in the table of the object that holds it, and an offset in the object that the entry
 //! names. It means the same wherever either object lies, in whatever pool, so that objects which hold no other pointers travel as they are.
@@ -133,7 +133,7 @@ unsafe impl<T> Plain for Far<T> {
     const SHARED: bool = false;
 }
 
-/// Rights that pointers through an entry ask for (S2.10). They are requests: the object's keys and locks decide.
+/// Rights that pointers through an entry ask for. They are requests: the object's keys and locks decide.
 ///
 /// ```
 /// use indelible::Rights;
@@ -194,7 +194,7 @@ impl fmt::Display for Rights {
 pub enum FarTarget {
     /// The object with this ID, whatever it is called and wherever it is.
     Object([u8; 16]),
-    /// The object that `resolver` finds for `name`, when a pointer is followed for the first time (S2.11).
+    /// The object that `resolver` finds for `name`, when a pointer is followed for the first time.
     Name {
         /// Name of the resolver, 1 to 255 bytes: `name`, `latest`, or one that the program adds to its [`Space`](crate::Space).
         resolver: String,

@@ -55,6 +55,7 @@ mod events;
 mod far;
 mod fault;
 pub mod heap;
+mod log;
 mod maintenance;
 mod mapping;
 mod media;
@@ -71,6 +72,7 @@ pub mod raw;
 mod relative;
 pub mod retention;
 mod shadow;
+mod shared;
 mod space;
 mod sys;
 mod transaction;
@@ -86,9 +88,10 @@ pub use heap::stray::{Audit, Outside, StrayPointer};
 pub use heap::{Compacted, FarPointer, Heap, HeapOptions, ReadHeap, Root, Ticket, TypeInfo};
 pub use indelible_derive::{Composite, Persist, Plain, StableHash};
 pub use indelible_store::seal::{Cost, SlotInfo};
-#[cfg(feature = "engines")]
+#[cfg(feature = "__engines")]
 #[doc(hidden)]
 pub use indelible_store::seal::{Engine, choose as choose_engine};
+pub use log::{Log, LogReader, LogRecord};
 #[doc(hidden)]
 pub use maintenance::{Alone, alone, superblocks};
 pub use maintenance::{
@@ -105,10 +108,16 @@ pub use pool::{
     PoolInfo, PoolOptions, SealKey, SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey, guard_sockets,
 };
 pub use relative::Relative;
+pub use shared::{
+    Consumer, Event, Life, Producer, Queue, QueueKind, QueueOptions, SharedObject, StreamReader,
+    StreamWriter, Word, wait_any,
+};
 #[doc(hidden)]
 pub use space::FarPlace;
 pub use space::{At, Dangling, FarMap, FarVec, Reachable, Resolver, Space};
 #[doc(hidden)]
 pub use sys::supervise::{Ended, Supervisor};
-pub use transaction::{Pending, Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, transaction};
+pub use transaction::{
+    Pending, Repairs, Scrubbed, Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, transaction,
+};
 pub use view::{AttachedView, Left, Resumed, SlotMemory, SlotState, View, ViewSlot, resume};

@@ -187,7 +187,7 @@ fn a_limit_that_is_too_low_is_refused() {
     assert!(error.to_string().contains("1048576") && error.to_string().contains("65536"), "{error}");
 }
 
-#[cfg(feature = "mutants")]
+#[cfg(feature = "__mutants")]
 mod mutants {
     use indelible_store::{Mutant, with_mutant};
     use std::panic::{AssertUnwindSafe, catch_unwind};

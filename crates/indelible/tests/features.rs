@@ -1,14 +1,16 @@
 //! Optional features: values that serde writes and reads, events of `tracing`, containers of other libraries in a heap.
 
 use indelible::collections::{
-    HeapRef, InHeap, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PHashSet, POption, PString, PVec,
-    PVecDeque,
+    HeapRef, InHeap, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PDuration, PHashMap, PHashSet, PIpAddr,
+    POption, PString, PVec, PVecDeque,
 };
 use indelible::{ErrorKind, Heap, HeapOptions, Outside, Pool};
 use serde::de::DeserializeSeed;
 use serde_json::{Deserializer, Value, json};
+use std::net::Ipv4Addr;
 use std::sync::{Mutex, Once};
 use std::thread::{ThreadId, current};
+use std::time::Duration;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -59,6 +61,18 @@ fn each_container_is_written_as_that_of_std() {
         )* };
     }
     sequence!(PVec<u8>: "vec", PVecDeque<u16>: "deque", PBinaryHeap<u32>: "heap", PHashSet<u64>: "set", PBTreeSet<i8>: "ordered");
+}
+
+#[test]
+fn times_and_addresses_are_written_as_those_of_std() {
+    let (_dir, pool) = pool();
+    let mut heap = pool.heap("o", 1 << 20).unwrap();
+    let (all, place) = heap.root_and_heap::<PHashMap<PIpAddr, PDuration>>("all").unwrap();
+    let text = json!({ "127.0.0.1": { "secs": 3, "nanos": 5 }, "::1": { "secs": 0, "nanos": 0 } });
+    let seed = InHeap::<PHashMap<PIpAddr, PDuration>>::new(place);
+    *all = seed.deserialize(&mut Deserializer::from_str(&text.to_string())).unwrap();
+    assert_eq!(serde_json::to_value(&*all).unwrap(), text);
+    assert_eq!(all.get(&Ipv4Addr::LOCALHOST), Some(&Duration::new(3, 5).into()));
 }
 
 #[test]
@@ -136,9 +150,35 @@ fn attaches_psyncs_growth_and_failures_are_events() {
         "grown: DEBUG object bytes",
         "failed: DEBUG error",
     ];
-    let messages = MESSAGES.lock().unwrap();
-    let own = messages.iter().filter(|(thread, _)| *thread == current().id());
-    assert_eq!(own.map(|(_, text)| text.as_str()).collect::<Vec<_>>(), expected);
+    assert_eq!(own_messages(), expected);
+}
+
+/// Those of this thread, which it has made since it last asked.
+fn own_messages() -> Vec<String> {
+    let mut messages = MESSAGES.lock().unwrap();
+    let (own, others) = messages.drain(..).partition(|(thread, _)| *thread == current().id());
+    *messages = others;
+    let own: Vec<(ThreadId, String)> = own;
+    own.into_iter().map(|(_, text)| text).collect()
+}
+
+#[test]
+fn a_recovery_is_an_event() {
+    let (dir, pool) = pool();
+    let mut object = pool.create_attached("o", 1 << 20).unwrap();
+    object.as_mut_slice()[70_000] = 1;
+    object.psync().unwrap();
+    object.as_mut_slice()[70_000] = 2;
+    object.psync().unwrap();
+    // The file as a writer leaves it that dies now.
+    let died = dir.path().join("died");
+    std::fs::copy(dir.path().join("p"), &died).unwrap();
+    drop((object, pool));
+    own_messages();
+    let pool = Pool::open(&died).unwrap();
+    let object = pool.attach("o").unwrap();
+    assert_eq!(object.as_slice()[70_000], 2);
+    assert_eq!(own_messages(), ["attached and recovered: INFO object bytes recovered_bytes"]);
 }
 
 #[test]

@@ -282,7 +282,7 @@ fn figures_of_pending_commits_are_those_of_each_object() {
 }
 
 /// The mutants are those of a test's thread, and of threads that the library starts for it.
-#[cfg(feature = "mutants")]
+#[cfg(feature = "__mutants")]
 mod mutants {
     use indelible_store::{Mutant, with_mutant};
     use std::panic::{AssertUnwindSafe, catch_unwind};

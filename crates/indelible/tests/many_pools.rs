@@ -1,6 +1,6 @@
 //! Many pools in one process: their objects must not claim the same addresses.
 
-use indelible::Pool;
+use indelible::{CreateOptions, Pool};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const POOLS: usize = 1000;
@@ -41,5 +41,30 @@ fn a_thousand_pools_are_attached_in_one_process() {
     }
     for (n, (_, object)) in open.iter().enumerate() {
         assert_eq!(*object.root::<u64>().unwrap(), n as u64);
+    }
+}
+
+/// The case in which windows once met: few pools, each with an object that takes most of one.
+#[test]
+fn forty_pools_with_objects_of_16_gib_are_attached_in_one_process() {
+    const POOLS: u64 = 40;
+    const SIZE: u64 = 16 << 30;
+    let folder = tempfile::tempdir().unwrap();
+    let mut open = Vec::new();
+    for n in 0..POOLS {
+        let pool = Pool::format(folder.path().join(format!("{n}.pmo")), SIZE + (1 << 30)).unwrap();
+        pool.create_with("object", &CreateOptions::new(SIZE).sparse(true)).unwrap();
+        let mut object = pool.attach("object").unwrap();
+        let words = object.as_mut_slice();
+        let end = words.len() - 8;
+        words[end..].copy_from_slice(&n.to_le_bytes());
+        object.psync().unwrap();
+        open.push((pool, object));
+    }
+    let mut ranges: Vec<_> = open.iter().map(|(_, object)| object.as_slice().as_ptr_range()).collect();
+    ranges.sort_by_key(|range| range.start);
+    assert!(ranges.windows(2).all(|pair| pair[0].end <= pair[1].start));
+    for (n, (_, object)) in (0_u64..).zip(&open) {
+        assert_eq!(object.as_slice()[SIZE as usize - 8..], n.to_le_bytes());
     }
 }

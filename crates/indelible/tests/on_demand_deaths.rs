@@ -575,7 +575,7 @@ fn s1_09_a_damaged_log_is_refused() {
     judge(&pool);
 }
 
-#[cfg(feature = "mutants")]
+#[cfg(feature = "__mutants")]
 mod mutants {
     use indelible_store::{Mutant, with_mutant};
     use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -136,7 +136,7 @@ fn s1_03_histories_of_many_threads_are_serial_and_opaque() {
             let all: Vec<Try> = std::thread::scope(|scope| {
                 let run = |thread: u64| {
                     let objects = &objects;
-                    move || tries(objects, thread, &mut Seeded::new(seed + thread), 300)
+                    move || tries(objects, thread, &mut Seeded::new(seed + thread), 100)
                 };
                 let running: Vec<_> = (0..threads).map(|thread| scope.spawn(run(thread))).collect();
                 running.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()

@@ -132,7 +132,7 @@ fn s1_16_a_stray_pointer_into_the_object_is_a_sigsegv() {
         let (signal, said) = stray_signal(&world, kind, inside, None);
         assert_eq!(signal, Some(rustix::process::Signal::SEGV.as_raw()), "{kind}, inside {inside}: {said}");
         assert!(said.contains("attached") && !said.contains("alive"), "{said}");
-        #[cfg(feature = "mutants")]
+        #[cfg(feature = "__mutants")]
         {
             let (signal, said) = stray_signal(&world, kind, inside, Some("AddressOpen"));
             assert!(signal.is_none() && said.contains("alive"), "an open address goes unnoticed: {said}");
@@ -141,7 +141,10 @@ fn s1_16_a_stray_pointer_into_the_object_is_a_sigsegv() {
     let pool = world.open();
     let a = attach(&pool, "a");
     let found = a.transaction(|tx| Ok::<_, Error>([tx.read(&a[0])?, tx.read(&a[1])?])).unwrap();
-    assert!(found == [0, 0] || cfg!(feature = "mutants"), "a transaction whose process died left {found:?}");
+    assert!(
+        found == [0, 0] || cfg!(feature = "__mutants"),
+        "a transaction whose process died left {found:?}"
+    );
 }
 
 /// A child that is forked in the middle of a transaction has nothing of it; the parent goes on.

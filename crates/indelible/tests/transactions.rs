@@ -484,7 +484,7 @@ fn snapshots_are_made_beside_transactions() {
     });
 }
 
-#[cfg(feature = "mutants")]
+#[cfg(feature = "__mutants")]
 mod mutants {
     use crate::transactional_heap as heap;
     use indelible_store::{Mutant, with_mutant};

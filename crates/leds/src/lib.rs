@@ -1,4 +1,4 @@
-//! Lowering of extendible structs of C and C++ (docs/decisions/0038-leds-in-c.md): a source with
+//! Lowering of extendible structs of C and C++: a source with
 //!
 //! ```c
 //! extendible struct item {

@@ -54,6 +54,8 @@ mod leaked;
 mod lock_word;
 #[path = "../../indelible/src/heap/rounds.rs"]
 mod rounds;
+#[path = "../../indelible/src/shared/slots.rs"]
+mod slots;
 #[path = "../../indelible/src/heap/span.rs"]
 mod span;
 
@@ -143,6 +145,7 @@ mod dirty;
 mod durable;
 mod holds;
 mod locks;
+mod queues;
 mod shared;
 mod tickets;
 mod total;
@@ -245,6 +248,13 @@ pub const MODELS: &[Model] = &[
     bounded(4, "numbers are in the order of what was read", transactions::numbers_follow_reads),
     bounded(4, "a thread that is alone meets no transaction", transactions::alone_is_alone),
     bounded(4, "an epoch has whole commits", transactions::an_epoch_has_whole_commits),
+    bounded(
+        2,
+        "messages of two producers come once, and sleepers are woken",
+        queues::messages_come_once_and_sleepers_are_woken,
+    ),
+    bounded(3, "a slot of a dead producer is left out", queues::a_slot_of_a_dead_producer_is_left_out),
+    whole("messages of one producer come in order", queues::messages_of_one_producer_come_in_order),
     bounded(5, "a lane given up while another takes one", commits::a_lane_given_up_while_another_takes_one),
 ];
 

@@ -1,7 +1,7 @@
 //! Transactions of two threads: stripes, clock, gate and the steps of a commit.
 
 use crate::word_stm::error::Conflict;
-use crate::word_stm::memory::Memory;
+use crate::word_stm::memory::{Damaged, Memory};
 use crate::word_stm::sink::Volatile;
 use crate::word_stm::stm::Stm;
 use crate::word_stm::thread::Thread;
@@ -15,8 +15,8 @@ struct Words([AtomicU64; 2]);
 // SAFETY: relaxed loads and stores of a word for each address.
 #[allow(unsafe_code)]
 unsafe impl Memory for Words {
-    unsafe fn load(&self, address: usize) -> u64 {
-        self.0[address / 64].load(Relaxed)
+    unsafe fn load(&self, address: usize) -> Result<u64, Damaged> {
+        Ok(self.0[address / 64].load(Relaxed))
     }
 
     unsafe fn store(&self, address: usize, value: u64, bits: u64) {

@@ -9,6 +9,8 @@ import re
 import shutil
 import signal
 import subprocess
+from collections import OrderedDict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -371,6 +373,50 @@ def test_the_best_and_the_last_checkpoints_are_kept(tmp_path: Path) -> None:
         saved.load("step 0")
     saved.save("step 4", {"step": 44})
     assert saved.load() == {"step": 44}
+
+
+def test_a_checkpoint_is_loaded_as_the_state_of_a_model(tmp_path: Path) -> None:
+    """A model that takes its state as torch's do: strictly by its keys, and by copies into parameters that it keeps."""
+
+    class Model:
+        def __init__(self, seed: int) -> None:
+            random = np.random.default_rng(seed)
+            self.parameters = OrderedDict(
+                (f"layers.{n}.{part}", random.random(shape, "f4"))
+                for n in range(3)
+                for part, shape in [("weight", (20, 10)), ("bias", (20,))]
+            )
+            self.parameters["steps"] = np.array(seed)
+
+        def state_dict(self) -> OrderedDict[str, Any]:
+            return OrderedDict(self.parameters)
+
+        def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
+            assert not strict or set(state) == set(self.parameters)
+            for name, parameter in self.parameters.items():
+                given = state[name]
+                assert (given.shape, given.dtype) == (parameter.shape, parameter.dtype), name
+                parameter[...] = given
+
+    path = tmp_path / "p.pmo"
+    trained, other = Model(1), Model(2)
+    with indelible.open(path, 64 * MIB) as pool:
+        saved = pool.checkpoints("run", last=2)
+        saved.save("step 1", trained.state_dict())
+        saved.save("step 2", {"model": other.state_dict(), "epoch": 2})
+        trained.parameters["layers.0.bias"][:] = 0
+    del pool, saved
+    gc.collect()
+    saved = indelible.open(path).checkpoints("run", last=2)
+    fresh, nested = Model(3), Model(4)
+    fresh.load_state_dict(saved.load("step 1"))
+    nested.load_state_dict(saved.load("step 2")["model"])
+    for loaded, original in [(fresh, Model(1)), (nested, Model(2))]:
+        for name, parameter in original.parameters.items():
+            assert np.array_equal(loaded.parameters[name], parameter), name
+    # The loaded state is the model's own: a step of training does not change the checkpoint.
+    fresh.parameters["layers.0.weight"] += 1
+    assert np.array_equal(saved.load("step 1")["layers.0.weight"], Model(1).parameters["layers.0.weight"])
 
 
 def test_objects_get_other_addresses(tmp_path: Path) -> None:

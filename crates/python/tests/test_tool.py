@@ -5,11 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import indelible
 import numpy as np
+import pytest
 
 
 def tool(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
@@ -68,3 +70,30 @@ def test_the_tool_is_interrupted(tmp_path: Path) -> None:
         assert held.stdout is not None and held.stdout.readline().startswith(b"attached")
         held.send_signal(signal.SIGINT)
         assert held.wait(60) == -signal.SIGINT
+
+
+def test_a_pool_that_the_tool_formatted_anew_is_gone_for_its_handle(tmp_path: Path) -> None:
+    path = tmp_path / "p.pmo"
+    idle = indelible.open(path, 16 << 20)
+    idle.create("a", 4096)
+    old = idle.id
+    done = tool("format", path, "--size", "16M", "--force")
+    assert (done.returncode, done.stderr) == (0, "")
+    calls: list[Callable[[], object]] = [
+        lambda: idle.create("b", 4096),
+        lambda: idle.attach("a"),
+        lambda: idle.array("w", 10),
+        lambda: idle.dict("run"),
+        lambda: idle.stat("a"),
+    ]
+    for call in calls:
+        with pytest.raises(indelible.Gone, match="formatted anew while in use.*open the pool again"):
+            call()
+    again = indelible.open(path)
+    assert again.id != old and "a" not in again
+    array = again.array("w", 10)
+    array[:] = 2
+    array.psync()
+    with pytest.raises(indelible.Gone):
+        idle.array("w", 10)
+    assert (again.array("w") == 2).all()

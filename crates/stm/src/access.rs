@@ -5,15 +5,18 @@
 //! transaction ever sees two states of memory at once (opacity). A line that is changed is owned from then on, and the change waits
 //! in the write set.
 //!
+//! A word that is damaged is stored by the transaction as it was before, so that its commit repairs it. If nobody can tell what it was, the
+//! transaction is doomed.
+//!
 //! # Invariants
 //!
 //! 1. The caller of an unsafe function here promises of the bytes what [`Memory`] asks of words: they are there until the transaction
 //!    has ended, together with the rest of their words.
-//! 2. A line in the write set has only bytes that the caller stored to.
+//! 2. A line in the write set has only bytes that the caller stored to, and words with check words whole.
 
 use super::descriptor::Descriptor;
 use super::error::Conflict;
-use super::memory::Memory;
+use super::memory::{Damaged, Memory};
 use super::sink::Sink;
 use super::stripes::{LINE, State};
 use super::sync::{Ordering, fence};
@@ -41,17 +44,21 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
             let seen = self.stm.stripes.look(stripe);
             if self.covers(seen) {
                 // SAFETY: the caller's promise (1).
-                let value = unsafe { self.stm.memory.load(address) };
+                let loaded = unsafe { self.stm.memory.load(address) };
                 fence(Ordering::Acquire);
                 if !self.stm.stripes.is_still(stripe, seen) {
                     continue;
                 }
+                let Ok(value) = loaded else {
+                    // SAFETY: the caller's promise (1).
+                    return unsafe { self.mend(address) };
+                };
                 self.note_read(stripe, seen);
                 return Ok(value);
             }
             if seen.is_owner(self.number) {
                 // SAFETY: the caller's promise (1).
-                return Ok(unsafe { self.load_owned(address, seen.line()) });
+                return unsafe { self.load_owned(address, seen.line()) };
             }
             if seen.is_owned() { self.wait_for(stripe)? } else { self.extend()? }
         }
@@ -66,12 +73,11 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
     #[inline]
     pub(crate) unsafe fn peek_word(&self, address: usize) -> u64 {
         let seen = self.stm.stripes.look(self.stm.stripes.of(address));
-        if seen.is_owner(self.number) {
-            // SAFETY: the caller's promise (1).
-            return unsafe { self.load_owned(address, seen.line()) };
-        }
+        let newest = if seen.is_owner(self.number) { seen.line() } else { NONE };
+        let (own, changed) = self.own(address, newest);
         // SAFETY: the caller's promise (1).
-        unsafe { self.stm.memory.load(address) }
+        let below = unsafe { self.stm.memory.load(address) }.unwrap_or_default();
+        below & !bits(changed) | own
     }
 
     /// Remembers that a stripe was read, but for one that was read just before.
@@ -83,21 +89,52 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
     }
 
+    /// The bytes of a word that the transaction has changed, and which these are; `newest` as for [`WriteSet::find`](super::write_set::WriteSet::find).
+    #[inline]
+    fn own(&self, address: usize, newest: u32) -> (u64, u8) {
+        let line = self.writes.find(newest, address & !(LINE - 1)).map(|at| &self.writes.lines[at]);
+        let word = address % LINE / WORD;
+        line.map_or((0, 0), |line| (line.words[word], line.changed(word)))
+    }
+
     /// A word on a stripe that the transaction owns.
     ///
     /// # Safety
     ///
     /// Invariant 1.
-    unsafe fn load_owned(&self, address: usize, newest: u32) -> u64 {
-        let line = self.writes.find(newest, address & !(LINE - 1)).map(|at| &self.writes.lines[at]);
-        let word = address % LINE / WORD;
-        let (own, changed) = line.map_or((0, 0), |line| (line.words[word], line.changed(word)));
+    unsafe fn load_owned(&mut self, address: usize, newest: u32) -> Result<u64, Conflict> {
+        let (own, changed) = self.own(address, newest);
         if changed == u8::MAX {
-            return own;
+            return Ok(own);
         }
         // SAFETY: the caller's promise (1).
-        let below = unsafe { self.stm.memory.load(address) };
-        below & !bits(changed) | own
+        match unsafe { self.stm.memory.load(address) } {
+            Ok(below) => Ok(below & !bits(changed) | own),
+            // SAFETY: the caller's promise (1).
+            Err(Damaged) => unsafe { self.mend(address) },
+        }
+    }
+
+    /// Stores a damaged word, of which nothing is changed, as it was before.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 1, and the word may be stored to.
+    #[cold]
+    unsafe fn mend(&mut self, address: usize) -> Result<u64, Conflict> {
+        let line = self.line(address & !(LINE - 1))?;
+        // From here on nobody else stores to it.
+        // SAFETY: the caller's promise (1).
+        if let Ok(word) = unsafe { self.stm.memory.load(address) } {
+            return Ok(word);
+        }
+        // SAFETY: the caller's promise (1).
+        let Some(word) = (unsafe { self.stm.memory.repaired(address) }) else {
+            self.lost = Some(address);
+            return Err(self.doom());
+        };
+        self.writes.lines[line].set(address % LINE / WORD, word, u8::MAX);
+        Ok(word)
     }
 
     /// Changes the bytes `mask` of the word at this address, a multiple of 8.
@@ -108,6 +145,13 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
     #[inline]
     pub(crate) unsafe fn store_word(&mut self, address: usize, value: u64, mask: u8) -> Result<(), Conflict> {
         let line = self.line(address & !(LINE - 1))?;
+        let (value, mask) = if mask != u8::MAX && self.stm.memory.is_checked(address) {
+            // SAFETY: the caller's promise (1); the line is owned.
+            let before = unsafe { self.load_owned(address, line as u32) }?;
+            (before & !bits(mask) | value & bits(mask), u8::MAX)
+        } else {
+            (value, mask)
+        };
         self.writes.lines[line].set(address % LINE / WORD, value, mask);
         Ok(())
     }

@@ -47,6 +47,8 @@ pub(crate) struct Descriptor<M: Memory, S: Sink> {
     pub(crate) writes: WriteSet,
     pub(crate) phase: Phase,
     pub(crate) alone: bool,
+    /// A word that it read and that is lost: it is damaged, and nobody can tell what it was.
+    pub(crate) lost: Option<usize>,
     pub(crate) actions: Actions,
     pub(crate) contention: Contention,
     pub(crate) own: S::Own,
@@ -66,6 +68,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
             writes: WriteSet::default(),
             phase: Phase::Idle,
             alone: false,
+            lost: None,
             actions: Actions::default(),
             contention: Contention::new(u64::from(number) + 1),
             own: S::Own::default(),
@@ -88,6 +91,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         // Those of a transaction whose sink panicked.
         self.actions.forget();
         self.take_snapshot(self.stm.clock.now());
+        self.lost = None;
         self.phase = Phase::Running;
         Ok(())
     }

@@ -69,6 +69,9 @@ pub enum Error<E, R> {
     /// It is committed in memory; whether it is durable nobody knows.
     #[error("the transaction is committed in memory, and may not be durable")]
     Unacknowledged(#[source] R),
+    /// It read a word that is damaged, and nobody can tell what it was.
+    #[error("the word at {0:#x} is damaged beyond repair, and nothing of the transaction is left")]
+    Lost(usize),
     /// The process was forked while the transaction ran: it is aborted in the child.
     #[error("this process was forked in the middle of a transaction, which goes on in its parent alone")]
     Forked,

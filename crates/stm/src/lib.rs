@@ -52,8 +52,8 @@ mod word;
 mod write_set;
 
 pub use error::{Abort, BeginError, CommitError, Conflict, Error};
-pub use memory::{Direct, Memory};
-#[cfg(feature = "mutants")]
+pub use memory::{Damaged, Direct, Memory};
+#[cfg(feature = "__mutants")]
 pub use mutant::Mutant;
 pub use sink::{Receipt, Sink, Volatile};
 pub use stm::Stm;

@@ -11,26 +11,53 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// A word in memory is not what was last stored to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a word in memory is not what was last stored to it")]
+pub struct Damaged;
+
 /// Gives access to words by their addresses: as they are ([`Direct`]), or at another place, such as a second mapping.
 ///
 /// # Safety
 ///
 /// `load` and `store` are relaxed atomic operations on one word for each address, which nothing else shares; a
-/// word has what was last stored to it. Neither panics.
+/// word has what was last stored to it, or a load says that it does not. Neither panics.
 pub unsafe trait Memory: Send + Sync {
     /// The word at this address, a multiple of 8.
+    ///
+    /// # Errors
+    ///
+    /// [`Damaged`], also if somebody stores to a word with a check word meanwhile.
     ///
     /// # Safety
     ///
     /// The word is there, and nobody accesses it meanwhile but by transactions of the same [`Stm`](crate::Stm).
-    unsafe fn load(&self, address: usize) -> u64;
+    unsafe fn load(&self, address: usize) -> Result<u64, Damaged>;
 
-    /// Stores the bits of `value` that are set in `bits`. Nobody else stores to the word meanwhile.
+    /// Stores the bits of `value` that are set in `bits`; all of them, if the word has a check word. Nobody else stores to the word meanwhile.
     ///
     /// # Safety
     ///
     /// As for `load`; and the word may be stored to.
     unsafe fn store(&self, address: usize, value: u64, bits: u64);
+
+    /// Whether the word at this address has a [check word](crate::ecc), so that damage is noticed. It is stored whole alone: bytes of a
+    /// damaged word beside new ones would get a check word that says that they are right.
+    #[inline]
+    fn is_checked(&self, address: usize) -> bool {
+        let _ = address;
+        false
+    }
+
+    /// The value that a damaged word had, if its check word tells. Nobody stores to it meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// As for `load`.
+    unsafe fn repaired(&self, address: usize) -> Option<u64> {
+        let _ = address;
+        None
+    }
 }
 
 /// The memory of the process: each word is where its address says.
@@ -51,9 +78,9 @@ impl Direct {
 // SAFETY: relaxed loads and stores of the word itself; the owner of its stripe alone stores.
 unsafe impl Memory for Direct {
     #[inline]
-    unsafe fn load(&self, address: usize) -> u64 {
+    unsafe fn load(&self, address: usize) -> Result<u64, Damaged> {
         // SAFETY: the caller's promise.
-        unsafe { Direct::word(address) }.load(Ordering::Relaxed)
+        Ok(unsafe { Direct::word(address) }.load(Ordering::Relaxed))
     }
 
     #[inline]

@@ -1,4 +1,4 @@
-//! Rules broken on request, to prove that the tests see them. Without the feature `mutants`, which nothing but tests uses,
+//! Rules broken on request, to prove that the tests see them. Without the feature `__mutants`, which nothing but tests uses,
 //! none is ever on and the compiler drops the places that ask.
 
 /// One rule, broken.
@@ -16,7 +16,7 @@ pub enum Mutant {
     FirstCandidate,
 }
 
-#[cfg(feature = "mutants")]
+#[cfg(feature = "__mutants")]
 impl Mutant {
     /// All of them.
     #[must_use]
@@ -33,14 +33,14 @@ impl Mutant {
 
 /// The rule that an [`Stm`](crate::Stm) breaks.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Broken(#[cfg(feature = "mutants")] pub(crate) Option<Mutant>);
+pub(crate) struct Broken(#[cfg(feature = "__mutants")] pub(crate) Option<Mutant>);
 
 impl Broken {
     #[inline]
     pub(crate) fn is(self, mutant: Mutant) -> bool {
-        #[cfg(feature = "mutants")]
+        #[cfg(feature = "__mutants")]
         return self.0 == Some(mutant);
-        #[cfg(not(feature = "mutants"))]
+        #[cfg(not(feature = "__mutants"))]
         {
             let _ = mutant;
             false

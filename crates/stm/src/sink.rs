@@ -30,7 +30,7 @@ impl Receipt {
     }
 }
 
-/// Is told of each commit before others see its changes (S1.5, S1.6).
+/// Is told of each commit before others see its changes.
 ///
 /// Each sequence number from 1 on is told once: by `commit`, which `stored` follows if it agreed, or by `skipped`; or it was taken
 /// by [`Alone::sequence`](crate::Alone::sequence), whose caller knows. Several threads call at once, so that numbers do not come in order; but of

@@ -43,7 +43,7 @@ impl<M: Memory, S: Sink> Stm<M, S> {
     }
 
     /// One that breaks a rule.
-    #[cfg(feature = "mutants")]
+    #[cfg(feature = "__mutants")]
     pub fn with_mutant(bits: u32, memory: M, sink: S, mutant: Option<super::mutant::Mutant>) -> Arc<Self> {
         Arc::new(Self::build(bits, memory, sink, Broken(mutant)))
     }

@@ -50,7 +50,7 @@ impl<M: Memory, S: Sink> Thread<M, S> {
             self.descriptor.begin()?;
             let running = Running(&mut self.descriptor);
             let result = body(&mut Transaction::new(&mut *running.0));
-            let doomed = running.0.phase == Phase::Doomed;
+            let (doomed, lost) = (running.0.phase == Phase::Doomed, running.0.lost);
             let failure = match result {
                 Ok(value) => match running.0.commit() {
                     Ok(receipt) => return Ok((value, receipt)),
@@ -65,6 +65,9 @@ impl<M: Memory, S: Sink> Thread<M, S> {
                 Err(Abort::Cancel(_) | Abort::Conflict(_)) => CommitError::Conflict(super::error::Conflict),
             };
             drop(running);
+            if let Some(lost) = lost {
+                return Err(self.failed(Error::Lost(lost)));
+            }
             match failure {
                 CommitError::Conflict(_) => self.descriptor.contention.back_off(),
                 CommitError::Refused(error) => return Err(self.failed(Error::Refused(error))),

@@ -179,6 +179,13 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         }
     }
 
+    /// The address of a word that it read, which is damaged, and of which nobody can tell what it was. The transaction is doomed: it would meet the
+    /// word again.
+    #[must_use]
+    pub fn lost(&self) -> Option<usize> {
+        self.descriptor.lost
+    }
+
     /// The last commit that it may have seen.
     #[must_use]
     pub fn snapshot(&self) -> u64 {

@@ -168,7 +168,7 @@ fn set<S: Sink>(thread: &mut Thread<Direct, S>, word: &TxWord, value: u64) {
 /// The word without a transaction.
 fn word_now(word: &TxWord) -> u64 {
     // SAFETY: the word is there; it is read as transactions do.
-    unsafe { indelible_stm::Memory::load(&Direct, (&raw const *word).expose_provenance()) }
+    unsafe { indelible_stm::Memory::load(&Direct, (&raw const *word).expose_provenance()) }.unwrap()
 }
 
 #[test]

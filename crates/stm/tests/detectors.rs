@@ -2,7 +2,9 @@
 //! the promise was broken; `mutants.rs` has each of them see a broken rule.
 
 use crate::support::{Apart, Remembering, Rule, stm};
-use indelible_stm::{Abort, Direct, Error, Memory, Sink, Stm, Transaction, TxWord, Volatile, WriteSet};
+use indelible_stm::{
+    Abort, Damaged, Direct, Error, Memory, Sink, Stm, Transaction, TxWord, Volatile, WriteSet,
+};
 use std::sync::{Arc, OnceLock};
 
 /// Less for Miri, which needs a second for what otherwise takes a millisecond.
@@ -165,7 +167,7 @@ struct Watching {
 
 // SAFETY: as `Direct`, which it uses.
 unsafe impl Memory for Watched {
-    unsafe fn load(&self, address: usize) -> u64 {
+    unsafe fn load(&self, address: usize) -> Result<u64, Damaged> {
         // SAFETY: the caller's promise.
         unsafe { Direct.load(address) }
     }
@@ -216,7 +218,7 @@ fn the_sink_is_told_before_memory_changes() {
         fn commit(&self, (): &mut (), sequence: u64, _: &WriteSet) -> Result<(), ()> {
             // SAFETY: the word is there; it is read as transactions do.
             let value = unsafe { Direct.load((&raw const *self.0).expose_provenance()) };
-            assert_eq!(value, sequence - 1);
+            assert_eq!(value, Ok(sequence - 1));
             Ok(())
         }
     }

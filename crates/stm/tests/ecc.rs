@@ -12,9 +12,9 @@ fn of_fourteen() -> &'static [u128] {
 }
 
 fn repaired(word: u64, check: u64, rule: Rule) -> Result<Repaired, Beyond> {
-    #[cfg(feature = "mutants")]
+    #[cfg(feature = "__mutants")]
     return indelible_stm::ecc::repair_broken(word, check, rule);
-    #[cfg(not(feature = "mutants"))]
+    #[cfg(not(feature = "__mutants"))]
     {
         assert!(rule.is_none());
         repair(word, check)

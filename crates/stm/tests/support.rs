@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-#[cfg(feature = "mutants")]
+#[cfg(feature = "__mutants")]
 pub type Rule = Option<indelible_stm::Mutant>;
-#[cfg(not(feature = "mutants"))]
+#[cfg(not(feature = "__mutants"))]
 pub type Rule = Option<std::convert::Infallible>;
 
 /// A transactional memory that breaks `rule`.
 pub fn stm<M: Memory, S: Sink>(bits: u32, memory: M, sink: S, rule: Rule) -> Arc<Stm<M, S>> {
-    #[cfg(feature = "mutants")]
+    #[cfg(feature = "__mutants")]
     return Stm::with_mutant(bits, memory, sink, rule);
-    #[cfg(not(feature = "mutants"))]
+    #[cfg(not(feature = "__mutants"))]
     {
         assert!(rule.is_none());
         Stm::with_stripes(bits, memory, sink)

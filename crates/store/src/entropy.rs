@@ -1,6 +1,6 @@
 //! System inputs other than the medium: random identities and the time.
 //!
-//! With the feature `replay`, which nothing but tests uses, a thread can be given both from a seed, so
+//! With the feature `__replay`, which nothing but tests uses, a thread can be given both from a seed, so
 //! that a run can be repeated to the last byte.
 
 use crate::error::Result;
@@ -20,7 +20,7 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
 
 /// Fills `bytes`, a multiple of eight, with random ones.
 pub(crate) fn fill(bytes: &mut [u8]) -> Result<()> {
-    #[cfg(feature = "replay")]
+    #[cfg(feature = "__replay")]
     if replay::fill(bytes) {
         return Ok(());
     }
@@ -31,14 +31,14 @@ pub(crate) fn fill(bytes: &mut [u8]) -> Result<()> {
 
 /// Seconds since 1970.
 pub(crate) fn now() -> u64 {
-    #[cfg(feature = "replay")]
+    #[cfg(feature = "__replay")]
     if replay::is_on() {
         return 1 << 30;
     }
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-#[cfg(feature = "replay")]
+#[cfg(feature = "__replay")]
 mod replay {
     use std::cell::Cell;
 
@@ -75,5 +75,5 @@ mod replay {
     }
 }
 
-#[cfg(feature = "replay")]
+#[cfg(feature = "__replay")]
 pub use replay::with_seed;

@@ -6,9 +6,9 @@
 //! store.
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "replay")]
+#[cfg(feature = "__replay")]
 pub use entropy::with_seed;
-#[cfg(feature = "mutants")]
+#[cfg(feature = "__mutants")]
 pub use mutant::with_mutant;
 #[doc(hidden)]
 pub use mutant::{Mutant, Selected};

@@ -1,4 +1,4 @@
-//! Protocol faults on request, to prove that the tests see them. Without the feature `mutants`, which
+//! Protocol faults on request, to prove that the tests see them. Without the feature `__mutants`, which
 //! nothing but tests uses, none is ever on and the compiler drops the places that ask.
 //!
 //! A new one takes a line here and `Mutant::Name.is_on()` where the rule is kept.
@@ -12,7 +12,7 @@ macro_rules! mutants {
             $($($(#[doc = $rule])+ $name,)+)+
         }
 
-        #[cfg(feature = "mutants")]
+        #[cfg(feature = "__mutants")]
         impl Mutant {
             $($(#[doc = $what])+ pub const $group: &[Mutant] = &[$(Mutant::$name,)+];)+
 
@@ -289,6 +289,16 @@ mutants! {
         FreedTwice,
     }
 
+    /// Of words with check words, in the mapped half: `crates/indelible/tests/ecc` looks for them.
+    ECC {
+        /// A word in the second half of a line is loaded whatever its check word says.
+        HalfUnchecked,
+        /// A commit tells the words that it changes without their check words.
+        CheckWordApart,
+        /// A store of some bytes of a word takes the others as they are in memory, damaged or not.
+        DamageCertified,
+    }
+
     /// Of objects on demand: `crates/indelible/tests/on_demand.rs`, `on_demand_deaths.rs` and `guarded.rs` look for them.
     ON_DEMAND {
         /// A commit on demand changes memory without a valid log.
@@ -313,6 +323,16 @@ mutants! {
         AcknowledgedUnflushed,
         /// A commit that the guard's bound has no room for returns before it is durable.
         BudgetIgnored,
+    }
+
+    /// Of objects that processes share, in the mapped half: `crates/indelible/tests/shared` looks for them.
+    SHARED {
+        /// A consumer waits for a message whose producer is dead.
+        DeadProducerKept,
+        /// A message is put into a queue, and a consumer that sleeps is not woken.
+        WakeLost,
+        /// Messages are acknowledged before the log that has them is psynced.
+        AcknowledgedEarly,
     }
 
     /// Of the memory of objects, in the mapped half: `crates/indelible/tests/evicted.rs` looks for them.
@@ -379,18 +399,18 @@ mutants! {
 }
 
 // The models compile this file as well.
-#[cfg(feature = "mutants")]
+#[cfg(feature = "__mutants")]
 #[path = "mutant/selected.rs"]
 mod selected;
 
-#[cfg(feature = "mutants")]
+#[cfg(feature = "__mutants")]
 pub use selected::with_mutant;
 
 /// The rule that is broken on a thread, for the threads that it starts.
 #[derive(Clone, Copy, Debug)]
-pub struct Selected(#[cfg(feature = "mutants")] Option<Mutant>);
+pub struct Selected(#[cfg(feature = "__mutants")] Option<Mutant>);
 
-#[cfg(feature = "mutants")]
+#[cfg(feature = "__mutants")]
 impl Selected {
     /// As on this thread.
     #[must_use]
@@ -404,7 +424,7 @@ impl Selected {
     }
 }
 
-#[cfg(not(feature = "mutants"))]
+#[cfg(not(feature = "__mutants"))]
 impl Selected {
     /// As on this thread.
     #[must_use]
@@ -418,7 +438,7 @@ impl Selected {
     }
 }
 
-#[cfg(not(feature = "mutants"))]
+#[cfg(not(feature = "__mutants"))]
 impl Mutant {
     /// Whether this rule is broken now: no rule is.
     #[must_use]

@@ -22,7 +22,7 @@ mod latent;
 mod length;
 mod media_errors;
 mod mutants;
-#[cfg(feature = "mutants")]
+#[cfg(feature = "__mutants")]
 mod mutants_recovery;
 mod regressions;
 mod seal_keys;

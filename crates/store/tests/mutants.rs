@@ -1,4 +1,4 @@
-//! Scenarios made for single rules of the protocol pass; with the feature `mutants`, each notices the rules that it
+//! Scenarios made for single rules of the protocol pass; with the feature `__mutants`, each notices the rules that it
 //! watches broken. Every mutant against every layer of evidence is `pmo-evidence mutants`.
 
 use indelible_testing::rules::{RULE_TESTS, RuleTest};
@@ -11,7 +11,7 @@ fn the(name: &str) -> RuleTest {
 fn check(name: &str) {
     let test = the(name);
     (test.run)().unwrap_or_else(|error| panic!("nothing is broken: {error}"));
-    #[cfg(feature = "mutants")]
+    #[cfg(feature = "__mutants")]
     for mutant in test.watches {
         let broken = || std::panic::catch_unwind(test.run);
         match indelible_store::with_mutant(*mutant, broken) {

@@ -308,7 +308,7 @@ fn sizes_change_nothing_that_is_on_the_medium() {
     assert!(found[0] == found[1] && found[0]["a"].2 == expected);
 }
 
-#[cfg(feature = "mutants")]
+#[cfg(feature = "__mutants")]
 mod mutants {
     use super::*;
     use indelible_store::{Mutant, with_mutant};

@@ -1,7 +1,7 @@
 //! The words of the process, of which each byte may be shared with code that runs no block: only the bytes that a block changed are stored.
 
 use crate::objects;
-use indelible_stm::{Direct, Memory, Receipt, Sink, Stm, WriteSet};
+use indelible_stm::{Damaged, Direct, Memory, Receipt, Sink, Stm, WriteSet};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,7 +42,7 @@ impl Sink for Told {
 // SAFETY: loads as `Direct`; stores by atomics of those bytes alone.
 unsafe impl Memory for Words {
     #[inline]
-    unsafe fn load(&self, address: usize) -> u64 {
+    unsafe fn load(&self, address: usize) -> Result<u64, Damaged> {
         let address = objects::view(address).unwrap_or(address);
         // SAFETY: the caller's promise; or the same word of an object that is attached.
         unsafe { Direct.load(address) }

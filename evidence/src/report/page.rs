@@ -14,7 +14,7 @@ const OTHERS: [&str; 4] = ["disks", "faults", "kills", "rig"];
 const RECORDED: [(&str, &str); 2] = [("disks", "disks"), ("rig", "power-cut")];
 
 /// The campaigns there are, and what they do.
-const LAYERS: [(&str, &str); 16] = [
+const LAYERS: [(&str, &str); 17] = [
     ("crashes", "power cuts of a simulated medium: every image of short programs, samples of long ones"),
     ("mutants", "deliberate protocol faults, and which detectors notice them (x; .: they do not)"),
     ("kills", "real processes that share a pool die of SIGKILL"),
@@ -24,6 +24,7 @@ const LAYERS: [(&str, &str); 16] = [
     ),
     ("disks", "power cuts and failures of a disk below ext4, xfs and btrfs"),
     ("stores", "objects are stored to in every way there is, on every tracking rung, under SIGKILL"),
+    ("messages", "those that send messages, and those that keep them in a log, die of SIGKILL"),
     (
         "retention",
         "programs of several versions convert, migrate, extend and reset the same data, under SIGKILL",

@@ -82,9 +82,9 @@ const MAPPED: &[&[&str]] = &[
     &["pool"],
     &["object"],
     &["heap"],
-    &["transaction"],
+    &["transaction", "shared"],
     &["collections", "raw", "doctor", "maintenance"],
-    &["retention", "space", "view"],
+    &["retention", "space", "view", "log"],
 ];
 
 /// The transactional memory, whose modules name each other by `super`, so that the models can have them.

@@ -1,8 +1,9 @@
-//! Rules that can be enforced, enforced: layers, circles, unsafe code, commits, sizes of files, words.
+//! Rules that can be enforced, enforced: layers, circles, unsafe code, commits, sizes of files, words, documentation of packages.
 
 mod circles;
 mod code;
 mod layers;
+mod published;
 mod sources;
 mod tests;
 mod words;

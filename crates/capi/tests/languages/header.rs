@@ -3,8 +3,8 @@
 use super::ground::{C, CPP, Compiler, folder, have, installed, source, succeed};
 use pmo::{
     AnchorOptions, CODES, Collected, Converter, CreateOptions, Difference, Extension, Extensions, Field,
-    HeapStats, KeySlot, ObjectInfo, PoolInfo, PoolWith, Reset, Root, RootOptions, SnapshotOf, Stat,
-    StrayPointer, Tie, Type,
+    HeapStats, KeySlot, ObjectInfo, PoolInfo, PoolWith, QueueOf, Reset, Root, RootOptions, Scrubbed,
+    SnapshotOf, Stat, StrayPointer, Tie, Type, WordOf,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
@@ -126,9 +126,14 @@ fn rust(c: &str) -> String {
         "struct pmo_root_options" => "RootOptions",
         "struct pmo_snapshot" => "SnapshotOf",
         "struct pmo_collected" => "Collected",
+        "struct pmo_scrubbed" => "Scrubbed",
         "struct pmo_difference" => "Difference",
         "struct pmo_tie" => "Tie",
         "struct pmo_tm_runtime" => "Runtime",
+        "struct pmo_word" => "WordOf",
+        "struct pmo_queue_options" => "QueueOf",
+        "pmo_queue" => "pmo_queue",
+        "uint32_t" => "u32",
         "int" => "c_int",
         other => panic!("no word for {other:?} *"),
     };
@@ -231,12 +236,16 @@ fn structs_have_the_same_layout_on_both_sides() {
             "writable" writable, "tracking" tracking, "name" name }
         "pmo_snapshot" SnapshotOf { "name" name, "snapshot" snapshot }
         "pmo_difference" Difference { "pages" pages, "older_size" older_size, "newer_size" newer_size }
+        "pmo_word" WordOf { "word" word, "expected" expected, "reserved" reserved }
+        "pmo_queue_options" QueueOf { "slots" slots, "most" most, "one_producer" one_producer,
+            "reserved" reserved }
         "pmo_tie" Tie { "name" name, "id" id, "deleted" deleted, "reserved" reserved }
         "pmo_key_slot" KeySlot { "slot" slot, "kind" kind, "created" created, "expires" expires,
             "damaged" damaged, "reserved" reserved, "label" label }
         "pmo_anchor" AnchorOptions { "file" file, "command" command, "tpm" tpm, "tpm_index" tpm_index,
             "reserved" reserved, "timeout" timeout, "interval" interval }
         "pmo_collected" Collected { "removed" removed, "copied" copied }
+        "pmo_scrubbed" Scrubbed { "words" words, "repaired" repaired, "lost" lost, "first_lost" first_lost }
         "pmo_heap_stats" HeapStats { "bytes" bytes, "blocks" blocks, "block_bytes" block_bytes,
             "free_bytes" free_bytes, "largest_free" largest_free, "class_bytes" class_bytes,
             "overhead" overhead, "roots" roots }

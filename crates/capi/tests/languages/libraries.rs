@@ -110,3 +110,16 @@ fn containers_of_boost() {
     example.says(&["show"], "bee 2\ntree 2\ntree\nbee\ntree\nbee\n");
     example.is_whole("words");
 }
+
+#[test]
+fn maps_of_tsl() {
+    const HEADERS: &str = "tsl/hopscotch_map.h>\n#include <tsl/ordered_map.h";
+    const PACKAGES: &str = "libtsl-hopscotch-map-dev and libtsl-ordered-map-dev";
+    let Some(example) = Example::build("tsl", HEADERS, PACKAGES, None) else { return };
+    for (last, expected) in [("0", "0 0\n"), ("1", "1 1\n"), ("500", "500 500\n"), ("20000", "20000 20000\n")]
+    {
+        example.says(&["count", last], expected);
+    }
+    example.says(&["show"], "20000 20000\n");
+    example.is_whole("maps");
+}

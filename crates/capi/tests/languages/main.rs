@@ -14,5 +14,6 @@ mod kill;
 mod leds;
 mod libraries;
 mod rebase;
+mod shared;
 mod showpieces;
 mod views;

@@ -249,6 +249,31 @@ static void pools(pmo_pool *pool, const char *path)
     CHECK(pmo_detach(both[0]) == 0 && pmo_detach(both[1]) == 0 && pmo_close(other) == 0);
 }
 
+/* A pool that is formatted anew while this program has it open, with nothing attached. */
+static void formatted_anew(const char *path)
+{
+    char third[4096];
+    CHECK(snprintf(third, sizeof third, "%s.third", path) < (int)sizeof third);
+    pmo_pool *idle = pmo_open_or_format(third, 8 << 20, 0);
+    CHECK(idle && pmo_create(idle, "a", 4096) == 0);
+    struct pmo_pool_options with = {.flags = PMO_FORCE};
+    pmo_pool *other = pmo_format_with(third, 8 << 20, &with);
+    CHECK(other && pmo_close(other) == 0);
+    struct pmo_stat stat;
+    FAILS(pmo_create(idle, "b", 4096) == -1, PMO_ERR_GONE, "formatted anew while in use");
+    FAILS(!pmo_attach(idle, "a", PMO_WRITE, NULL, 0), PMO_ERR_GONE, "open the pool again");
+    FAILS(pmo_stat(idle, "a", &stat) == -1, PMO_ERR_GONE, "open the pool again");
+    pmo_pool *again = pmo_open(third, 0);
+    CHECK(again && pmo_create(again, "b", 4096) == 0);
+    FAILS(pmo_stat(again, "a", &stat) == -1, PMO_ERR_NOT_FOUND, "\"a\"");
+    char *b = pmo_attach(again, "b", PMO_WRITE, NULL, 0);
+    CHECK(b);
+    *b = 1;
+    CHECK(pmo_psync(b) == 0 && pmo_detach(b) == 0);
+    FAILS(pmo_stat(idle, "b", &stat) == -1, PMO_ERR_GONE, "");
+    CHECK(pmo_close(idle) == 0 && pmo_stat(again, "b", &stat) == 0 && pmo_close(again) == 0);
+}
+
 int main(int argc, char **argv)
 {
     pmo_pool *pool = pmo_open_or_format(argv[1], 64 << 20, 0);
@@ -261,6 +286,7 @@ int main(int argc, char **argv)
     objects(pool);
     address(pool);
     pools(pool, argv[1]);
+    formatted_anew(argv[1]);
     heap(pool);
     CHECK(pmo_close(pool) == 0);
     FAILS(pmo_close(pool) == -1, PMO_ERR_ARGUMENT, "not open");

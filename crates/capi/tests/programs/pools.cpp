@@ -1,4 +1,4 @@
-// Keys, sizes, names, lists, tracking, media, cuts, snapshots and copies in C++: pools POOL.
+// Keys, sizes, names, lists, tracking, media, cuts, snapshots, copies and reverts in C++: pools POOL.
 #include "check.hpp"
 
 #include <algorithm>
@@ -195,6 +195,39 @@ static void backs(pmo::pool &pool)
     CHECK(!pool.contains("two") && two.size() == 1 << 20 && code([&] { pool.delete_object("two"); }) == PMO_ERR_NOT_FOUND);
 }
 
+// To the last psync, with containers, the object's length and what failed since; the heap goes on.
+static void reverts(pmo::pool &pool)
+{
+    pmo::heap heap = pool.heap("reverted", 1 << 20, PMO_HEAP_GROW);
+    auto &words = heap.root<pmo::vector<pmo::string>>("words");
+    words.emplace_back("a text that is so long that it has a block of its own");
+    heap.psync();
+    std::uint64_t blocks = heap.stats().blocks;
+    words[0] = "another text that is so long that it has a block of its own";
+    for (int i = 0; i < 1000; i++)
+        words.emplace_back("a text of a step that fails, and is given up altogether");
+    heap.root<long>("new") = 1;
+    CHECK(code([&] { heap.root<long>("words"); }) == PMO_ERR_ROOT_TYPE);
+    heap.revert();
+    CHECK(heap.find<long>("new") == nullptr && heap.stats().blocks == blocks && heap.check().empty());
+    auto &again = heap.root<pmo::vector<pmo::string>>("words");
+    CHECK(again.size() == 1 && again[0] == "a text that is so long that it has a block of its own");
+    again.emplace_back("two");
+    heap.psync();
+    heap.revert();
+    heap.detach();
+    CHECK(pool.heap_read("reverted").find<pmo::vector<pmo::string>>("words")->size() == 2);
+    pmo::object bytes = pool.attach("two");
+    auto *first = static_cast<char *>(bytes.data());
+    char before = first[1000];
+    first[1000] = static_cast<char>(before + 1);
+    bytes.revert();
+    CHECK(first[1000] == before);
+    bytes.detach();
+    CHECK(code([&] { bytes.revert(); }) == PMO_ERR_NOT_ATTACHED);
+    pool.destroy("reverted");
+}
+
 struct handler {
     int number;
     int (*call)(int);
@@ -249,6 +282,7 @@ int main(int, char **argv)
     keys(pool);
     cuts(pool);
     copies(pool);
+    reverts(pool);
     backs(pool);
     audits(pool);
     chosen(path + ".chosen");

@@ -277,6 +277,45 @@ static void large(pmo_pool *pool)
     CHECK(pmo_detach(object) == 0);
 }
 
+static void told_of(uint64_t done, uint64_t all, void *context)
+{
+    CHECK(done <= all && all == 4096);
+    *(uint64_t *)context = done;
+}
+
+/* An object with check words: used as any other, and scrubbed. */
+static void with_check_words(pmo_pool *pool)
+{
+    struct pmo_create_options options = {.size = 100, .flags = PMO_STAT_ECC};
+    CHECK(pmo_create_with(pool, "checked", &options) == 0);
+    struct pmo_stat stat;
+    CHECK(pmo_stat(pool, "checked", &stat) == 0);
+    CHECK(stat.size == 4096 && stat.flags == PMO_STAT_ECC && stat.durability == PMO_DURABILITY_TRANSACTIONAL);
+    struct bank *checked = pmo_attach_transactional(pool, "checked", NULL, 0);
+    CHECK((uint64_t)checked == stat.address);
+    int result;
+    PMO_TX (tx, result, checked) {
+        PMO_TX_STORE(tx, &checked->accounts[3], 7);
+        PMO_TX_STORE(tx, &checked->nodes[1].small, 0xABCD);
+        PMO_TX_STORE(tx, &checked->nodes[1].byte, PMO_TX_LOAD(tx, &checked->nodes[1].small) & 0xFF);
+    }
+    CHECK(result == PMO_TX_COMMITTED && pmo_detach(checked) == 0);
+    struct pmo_scrubbed scrubbed;
+    uint64_t done = 0;
+    CHECK(pmo_scrub(pool, "checked", NULL, 0, told_of, &done, &scrubbed) == 0 && done == 4096);
+    CHECK(scrubbed.words == 512 && scrubbed.repaired == 0 && scrubbed.lost == 0 && scrubbed.first_lost == 0);
+    CHECK(pmo_scrub(pool, "checked", NULL, 0, NULL, NULL, NULL) == 0);
+    const struct bank *read = pmo_attach(pool, "checked", PMO_READ, NULL, 0);
+    CHECK(read && read->accounts[3] == 7 && read->nodes[1].small == 0xABCD && read->nodes[1].byte == 0xCD);
+    CHECK(pmo_detach((void *)read) == 0);
+    FAILS(pmo_scrub(pool, "checked", NULL, 0, NULL, NULL, (struct pmo_scrubbed *)1) == -1, PMO_ERR_ARGUMENT, "misaligned");
+    FAILS(pmo_scrub(pool, "absent", NULL, 0, NULL, NULL, NULL) == -1, PMO_ERR_NOT_FOUND, "absent");
+    FAILS(pmo_attach(pool, "checked", PMO_WRITE, NULL, 0) == NULL, PMO_ERR_CLASS_MISMATCH, "transactional");
+    FAILS(pmo_set_durability(pool, "checked", NULL, 0, PMO_DURABILITY_PSYNC) == -1, PMO_ERR_CLASS_MISMATCH, "check words");
+    CHECK(pmo_detach(bank) == 0);
+    FAILS(pmo_scrub(pool, "bank", NULL, 0, NULL, NULL, NULL) == -1, PMO_ERR_CLASS_MISMATCH, "no check words");
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc >= 2);
@@ -326,6 +365,7 @@ int main(int argc, char **argv)
     bank = attached(pool, "bank", 4096), branch = attached(pool, "branch", 4096);
     CHECK(whole() == done && pmo_psync(bank) == 0);
     large(pool);
+    with_check_words(pool);
     puts("done");
     return 0;
 }

@@ -56,7 +56,14 @@ pub struct Cat {
 pub fn run(context: &Context, args: &Cat) -> Result {
     let key = args.key.read()?;
     let pool = context.open_to_read(&args.pool)?;
-    if let Some(sealed) = attach_read(&pool, &args.name, &key, &args.seal)? {
+    // Its bytes are not in the pool as programs see them.
+    let decoded = match attach_read(&pool, &args.name, &key, &args.seal)? {
+        None if pool.stat(&args.name).is_ok_and(|stat| stat.ecc) => {
+            Some(pool.attach_read_with_key(&args.name, &key)?)
+        }
+        sealed => sealed,
+    };
+    if let Some(sealed) = decoded {
         let (from, len) = range(args, sealed.as_slice().len() as u64)?;
         let mut out = Out::new();
         for at in (from..from + len).step_by(PIECE) {

@@ -26,6 +26,8 @@ Examples:
   pmo create data.pmo logs/2025 10G --sparse
   pmo create data.pmo accounts 1M --class transactional
   pmo create data.pmo sessions 1M --class on-demand
+  pmo create data.pmo ledger 1M --ecc
+  pmo create data.pmo jobs 1M --class shared
   PMO_KEY=secret pmo create data.pmo ledger 1M
   pmo create data.pmo shared 1M --read-key-file r.key --write-key-file w.key
 
@@ -55,9 +57,13 @@ pub struct Create {
     #[arg(long)]
     sparse: bool,
 
-    /// Its durability class: psync, transactional or on-demand
-    #[arg(long, value_name = "CLASS", value_parser = class(), default_value = "psync")]
+    /// Its durability class: psync, transactional, on-demand or shared
+    #[arg(long, value_name = "CLASS", value_parser = class(), default_value = "psync", default_value_if("ecc", "true", "transactional"))]
     class: Class,
+
+    /// Give each word a check word, by which transactions and pmo scrub notice and repair damage: twice the space; class transactional
+    #[arg(long)]
+    ecc: bool,
 
     /// For what is worth nothing once the machine was started anew: nobody can attach it then, and its name is free
     #[arg(long)]
@@ -112,6 +118,7 @@ pub fn run(context: &Context, args: &Create) -> Result {
         .read_key(&read_key)
         .write_key(&write_key)
         .sparse(args.sparse)
+        .ecc(args.ecc)
         .class(args.class)
         .volatile(args.volatile)
         .position_independent(args.position_independent)

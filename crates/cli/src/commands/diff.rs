@@ -36,7 +36,7 @@ Examples:
 
 JSON: {\"older_size\":9000,\"newer_size\":9000,\"pages\":1,\"bytes\":4096,\"ranges\":[{\"offset\":4096,\"length\":4096}],
    \"roots\":[{\"name\":\"list\",\"change\":\"changed\",\"type\":\"PVec<u64>\"}]}
-  change is added, removed, retyped (with the older type in \"was\"), changed, or unknown; roots is null if the two are sealed, or no heaps
+  change is added, removed, retyped (with the older type in \"was\"), changed, or unknown; roots is null if the two are sealed, have check words, or are no heaps
   all of it in bytes, but for pages, which are those that differ; bytes behind the end of an object count as zeros")]
 pub struct Diff {
     /// The pool
@@ -77,9 +77,9 @@ pub fn run(context: &Context, args: &Diff) -> Result {
         let missing = [&args.older, &args.newer].into_iter().find(|name| pool.stat(name).is_err());
         alike::explain(&pool, missing.unwrap_or(&args.newer), error)
     })?;
-    // The seal key alone tells what a sealed object holds.
-    let sealed = pool.stat(&args.newer).is_ok_and(|stat| stat.sealed);
-    let roots = match sealed {
+    // The seal key alone tells what a sealed object holds; with check words, the pool has other bytes than programs see.
+    let not_looked_at = pool.stat(&args.newer).is_ok_and(|stat| stat.sealed || stat.ecc);
+    let roots = match not_looked_at {
         true => None,
         false => roots::changed(&pool, (&args.older, &args.newer), &key, &found)?,
     };

@@ -19,6 +19,7 @@ mod guard;
 mod heap;
 mod key;
 mod leds;
+mod log;
 mod ls;
 mod man;
 mod metrics;
@@ -34,6 +35,7 @@ mod rm;
 mod rollback;
 mod rotate;
 mod run;
+mod scrub;
 mod set;
 mod signer;
 mod snapshot;
@@ -81,12 +83,14 @@ pub enum Command {
     AttachCheck(attach_check::AttachCheck),
     Check(check::Check),
     Repair(repair::Repair),
+    Scrub(scrub::Scrub),
     Dump(dump::Dump),
     Upgrade(upgrade::Upgrade),
     Heap(heap::Heap),
     Types(types::Types),
     Migrate(migrate::Migrate),
     Leds(leds::Leds),
+    Log(log::Log),
     Key(key::Key),
     Guard(guard::Guard),
     Recover(recover::Recover),
@@ -135,7 +139,9 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Types(args) => types::run(context, args),
         Command::Migrate(args) => migrate::run(context, args),
         Command::Leds(args) => leds::run(context, args),
+        Command::Log(args) => log::run(context, args),
         Command::Repair(args) => repair::run(context, args),
+        Command::Scrub(args) => scrub::run(context, args),
         Command::Upgrade(args) => upgrade::run(context, args),
         Command::Dump(args) => dump::run(context, args),
         Command::Doctor(args) => doctor::run(context, args),

@@ -26,8 +26,10 @@ Examples:
   pmo cp data.pmo samples trial --rebase     both can be attached by one process
 
 Classes: psync, plain stores that become durable at psync; transactional, stores in transactions alone, each of which is durable \
-when it is committed; on-demand, transactions that outlive the process when they are committed, and become durable later. \
-The bytes stay. An object that is sealed or sparse is of class psync. In a pool in memory (tmpfs), of which a power cut \
+when it is committed; on-demand, transactions that outlive the process when they are committed, and become durable later; \
+shared, memory that any number of processes have at once, for waiting and queues, of which nothing becomes durable. \
+The bytes stay; of a shared object nothing is in the pool. An object that is sealed or sparse is neither transactional nor \
+on-demand, and only a volatile one is shared. In a pool in memory (tmpfs), of which a power cut \
 leaves nothing, on-demand makes little difference.
 
 JSON: the object, as `pmo stat` has it")]
@@ -40,7 +42,7 @@ pub struct Set {
     /// Name of the object
     name: String,
 
-    /// Its durability class: psync, transactional or on-demand
+    /// Its durability class: psync, transactional, on-demand or shared
     #[arg(long, value_name = "CLASS", value_parser = class())]
     class: Option<Class>,
 

@@ -64,16 +64,16 @@ pub(super) fn check_private(path: &Path, stat: &Stat) -> Result<(), BackingError
     }
 }
 
-/// Whether nobody else has the file: it is this process's from now on, until it is unlocked or the process dies. A child that
+/// Whether nobody else has the file, or those that have it let others in: it is this process's from now on, until it is unlocked or the process dies. A child that
 /// another thread of the last owner was just starting has the descriptor for a moment longer.
-pub(super) fn lock(file: &File, path: &Path) -> Result<bool, BackingError> {
+pub(super) fn lock(file: &File, path: &Path, mode: LockMode) -> Result<bool, BackingError> {
     for pause in PAUSES {
-        if try_lock(file, path)? {
+        if try_lock(file, path, (OWNER, mode))? {
             return Ok(true);
         }
         std::thread::sleep(Duration::from_millis(pause));
     }
-    try_lock(file, path)
+    try_lock(file, path, (OWNER, mode))
 }
 
 /// Gives the file to whoever comes next, though a child that is being started may still have the descriptor.
@@ -81,13 +81,28 @@ pub(super) fn unlock(file: impl AsFd) {
     ofd::unlock(file.as_fd(), OWNER);
 }
 
-fn try_lock(file: &File, path: &Path) -> Result<bool, BackingError> {
-    ofd::try_lock(file.as_fd(), OWNER, LockMode::Exclusive).map_err(|error| {
-        failed("lock", path)(match error {
+/// Takes the lock on a byte without waiting.
+pub(super) fn try_lock(
+    file: impl AsFd,
+    path: &Path,
+    (byte, mode): (u64, LockMode),
+) -> Result<bool, BackingError> {
+    ofd::try_lock(file.as_fd(), byte, mode).map_err(system("lock", path))
+}
+
+/// Whether another open file has a byte locked.
+pub(super) fn is_locked(file: impl AsFd, path: &Path, byte: u64) -> Result<bool, BackingError> {
+    let mode = ofd::probe(file.as_fd(), byte).map_err(system("look at the locks of", path))?;
+    Ok(mode.is_some())
+}
+
+fn system<'a>(what: &'static str, path: &'a Path) -> impl Fn(MediumError) -> BackingError + 'a {
+    move |error| {
+        failed(what, path)(match error {
             MediumError::Io(error) => error,
             other => io::Error::other(other),
         })
-    })
+    }
 }
 
 /// A process that has the file, in words.

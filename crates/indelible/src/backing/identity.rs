@@ -19,6 +19,11 @@ impl Identity {
         self.boot != [0; 16]
     }
 
+    /// The file in a folder.
+    pub(super) fn path_in(&self, folder: &std::path::Path) -> std::path::PathBuf {
+        folder.join(self.name())
+    }
+
     pub(super) fn name(&self) -> String {
         let hex = |id: [u8; 16]| format!("{:032x}", u128::from_be_bytes(id));
         let Identity { pool, object, binding, boot } = *self;

@@ -12,6 +12,7 @@
 //! Duties of the layer above: it has the object's lock, so that nobody else makes or asks for this file, and has asked with
 //! [`Backing::find`] before it makes one. It drops mappings before their [`Backing`], which gives the file up.
 
+mod common;
 mod error;
 mod file;
 mod header;
@@ -29,6 +30,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
+pub(crate) use common::Common;
 pub(crate) use error::BackingError;
 use file::failed;
 use header::Wrong;
@@ -38,6 +40,7 @@ use crate::mapping::Mapping;
 use crate::sys::PAGE;
 use crate::sys::fork::ForkFd;
 use crate::sys::mmap::Protection;
+use indelible_store::medium::LockMode;
 
 /// The folder in memory that every Linux has.
 pub(crate) const MEMORY: &str = "/dev/shm";
@@ -173,13 +176,23 @@ pub(crate) fn peek(
     true
 }
 
-/// Opens, judges and locks the file of this identity in a folder.
+/// Opens, judges and locks the file of this identity in a folder, for this process alone.
 fn find_in(folder: &Path, identity: &Identity, len: usize) -> Result<Option<Backing>, BackingError> {
+    find_locked(folder, identity, len, LockMode::Exclusive)
+}
+
+/// Opens, judges and locks the file of this identity in a folder.
+fn find_locked(
+    folder: &Path,
+    identity: &Identity,
+    len: usize,
+    mode: LockMode,
+) -> Result<Option<Backing>, BackingError> {
     let path = folder.join(identity.name());
     let own = rustix::process::geteuid().as_raw();
     let Some((file, stat)) = file::open(&path, |user| user == own)? else { return Ok(None) };
     file::check_private(&path, &stat)?;
-    if !file::lock(&file, &path)? {
+    if !file::lock(&file, &path, mode)? {
         return Err(BackingError::InUse { path, holder: file::holder(&file) });
     }
     let fd = ForkFd::new(file.into()).map_err(failed("keep", &path))?;
@@ -193,8 +206,18 @@ fn find_in(folder: &Path, identity: &Identity, len: usize) -> Result<Option<Back
     Ok(Some(found))
 }
 
-/// Makes the file of this identity in a folder. Until it has its name, a death leaves nothing.
+/// Makes the file of this identity in a folder, for this process alone.
 fn make(folder: &Path, identity: &Identity, len: usize, origin: &Path) -> Result<Backing, BackingError> {
+    make_locked(folder, identity, (len, origin), LockMode::Exclusive)
+}
+
+/// Makes the file of this identity in a folder, of so many bytes for the pool at that path. Until it has its name, a death leaves nothing.
+fn make_locked(
+    folder: &Path,
+    identity: &Identity,
+    (len, origin): (usize, &Path),
+    lock: LockMode,
+) -> Result<Backing, BackingError> {
     let path = folder.join(identity.name());
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
@@ -203,7 +226,7 @@ fn make(folder: &Path, identity: &Identity, len: usize, origin: &Path) -> Result
     rustix::fs::fchmod(&file, mode).map_err(failed("make", &path))?;
     reserve(&file, (PAGE + len) as u64).map_err(failed("reserve", &path))?;
     file.write_all_at(&header::encode(identity, len, origin), 0).map_err(failed("write", &path))?;
-    if !file::lock(&file, &path)? {
+    if !file::lock(&file, &path, lock)? {
         return Err(BackingError::InUse { path, holder: file::holder(&file) });
     }
     let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());

@@ -7,6 +7,7 @@ use super::file;
 use super::header;
 use super::identity::Identity;
 use crate::sys::PAGE;
+use indelible_store::medium::LockMode;
 use std::os::unix::fs::FileExt;
 
 /// Why a file stays.
@@ -87,12 +88,12 @@ fn stated_origin(path: &Path) -> Option<PathBuf> {
 }
 
 /// Removes a file that nobody has; root also one of another user's.
-fn remove(path: &Path) -> Result<Option<Kept>, BackingError> {
+pub(super) fn remove(path: &Path) -> Result<Option<Kept>, BackingError> {
     let own = rustix::process::geteuid();
     let Some((file, _)) = file::open(path, |user| own.is_root() || user == own.as_raw())? else {
         return Ok(None);
     };
-    if !file::lock(&file, path)? {
+    if !file::lock(&file, path, LockMode::Exclusive)? {
         return Ok(Some(Kept::InUse));
     }
     let done = file::unlink(&file, path);

@@ -1,8 +1,8 @@
 //! Descriptions of the types of programs say what the compiler does.
 
 use super::{
-    Extensions, Layout, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PHashMap, PHashSet, PMutex, POption, PRc,
-    PRwLock, PString, PVec, PVecDeque, Persist,
+    Extensions, Layout, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PDuration, PHashMap, PHashSet, PIpAddr,
+    PMutex, POption, PRc, PRwLock, PString, PVec, PVecDeque, Persist,
 };
 use crate::relative::Relative;
 use crate::types::Description;
@@ -96,6 +96,8 @@ fn types_are_measured_as_the_compiler_lays_them_out() {
     measured::<PVecDeque<'static, Kind<'static>>>();
     measured::<PRc<'static, Aligned>>();
     measured::<Option<PRc<'static, Account<'static>>>>();
+    measured::<PDuration>();
+    measured::<POption<PIpAddr>>();
     measured::<*const u64>();
     measured::<AtomicPtr<Aligned>>();
     measured::<Option<std::ptr::NonNull<[u8; 4]>>>();

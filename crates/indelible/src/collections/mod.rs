@@ -85,6 +85,9 @@
 
 mod binary_heap;
 mod boxed;
+#[cfg(test)]
+mod bulk;
+mod duration;
 mod extension;
 mod extensions;
 mod fields;
@@ -99,6 +102,7 @@ mod hash_map;
 mod hash_scan;
 mod hash_set;
 mod into_persist;
+mod ip_addr;
 mod key;
 mod layout;
 mod lock_word;
@@ -143,6 +147,7 @@ mod verify;
 
 pub use binary_heap::PBinaryHeap;
 pub use boxed::PBox;
+pub use duration::PDuration;
 #[doc(hidden)]
 pub use extension::{Extendible, Extension, ExtensionType, Identity, expect, initial};
 pub use extensions::Extensions;
@@ -154,6 +159,7 @@ pub use hash_iter::{HashDrain, HashIntoIter, HashIter, HashIterMut, HashKeys, Ha
 pub use hash_map::PHashMap;
 pub use hash_set::PHashSet;
 pub use into_persist::IntoPersist;
+pub use ip_addr::PIpAddr;
 pub use key::{Compare, KeyHash, Lookup, StableHash};
 pub use layout::Layout;
 pub use mutex::{PMutex, PMutexGuard, PReadGuard, PRwLock, PWriteGuard};

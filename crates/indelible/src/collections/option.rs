@@ -5,13 +5,16 @@
 #![allow(unsafe_code)]
 
 use super::fields::{Field, fields};
+use super::into_persist::IntoPersist;
 use super::layout::Layout;
 use super::persist::{Bounds, Persist};
+use super::place::HeapRef;
 use super::points_to::PointsTo;
+use crate::error::Result;
 use std::fmt;
 use std::mem::MaybeUninit;
 
-/// A value or none: std's `Option`, but for its layout. Convert with `from` and [`take`](POption::take).
+/// A value or none: std's `Option`, but for its layout. Any container that has it takes an `Option`; convert with `from` and [`take`](POption::take).
 #[repr(C)]
 pub struct POption<T> {
     some: u8,
@@ -104,6 +107,13 @@ impl<T> Default for POption<T> {
 impl<T> From<Option<T>> for POption<T> {
     fn from(value: Option<T>) -> Self {
         value.map_or(POption::NONE, POption::some)
+    }
+}
+
+impl<'h, T: Persist<'h>, V: IntoPersist<'h, T>> IntoPersist<'h, POption<T>> for Option<V> {
+    #[inline]
+    fn into_persist(self, heap: HeapRef<'h>) -> Result<POption<T>> {
+        self.map(|value| value.into_persist(heap)).transpose().map(Into::into)
     }
 }
 

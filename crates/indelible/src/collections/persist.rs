@@ -126,7 +126,7 @@ use std::sync::atomic;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in an object",
     label = "not `Persist`",
-    note = "use PString for String, PVec for Vec, PVecDeque for VecDeque, PBox for Box, PRc for Rc, PHashMap for HashMap, PBTreeMap for BTreeMap, POption for Option, PMutex for Mutex",
+    note = "use PString for String, PVec for Vec, PVecDeque for VecDeque, PBox for Box, PRc for Rc, PHashMap for HashMap, PBTreeMap for BTreeMap, POption for Option, PDuration for Duration, PIpAddr for IpAddr, PMutex for Mutex",
     note = "references, Rc, Arc, file handles and functions mean nothing in another process; derive Persist for your own #[repr(C)] structs"
 )]
 pub unsafe trait Persist<'h>: Sized + 'h {

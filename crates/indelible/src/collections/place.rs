@@ -108,6 +108,8 @@ impl<'h> HeapRef<'h> {
 
     #[inline]
     pub(super) fn bytes(self, bytes: usize, align: usize) -> Result<NonNull<u8>> {
+        #[cfg(test)]
+        super::bulk::count_block();
         let heap = self.heap()?;
         if align <= 16 { heap.block(bytes) } else { heap.aligned_block(align, bytes) }
     }
@@ -211,6 +213,8 @@ pub(super) fn range<T>(at: *const T, count: usize) -> Range<usize> {
 /// As for [`HeapRef::of`].
 #[inline]
 pub(super) unsafe fn stored<T>(at: *const T, count: usize) {
+    #[cfg(test)]
+    super::bulk::count_mark();
     if heap::any_explicit() {
         // SAFETY: the caller's promise.
         unsafe { name_stored(&[range(at, count)]) };

@@ -3,7 +3,9 @@
 //! A value that allocates needs a heap while it is read, so that it is no `Deserialize` but has a seed, [`InHeap`].
 
 use super::boxed::PBox;
+use super::duration::PDuration;
 use super::into_persist::IntoPersist;
+use super::ip_addr::PIpAddr;
 use super::key::StableHash;
 use super::option::POption;
 use super::persist::Persist;
@@ -84,6 +86,30 @@ macro_rules! plain {
 }
 
 plain!(u8 u16 u32 u64 u128 i8 i16 i32 i64 i128 f32 f64 bool char);
+
+macro_rules! as_std {
+    ($($ty:ident: $std:ty;)*) => { $(
+        impl Serialize for $ty {
+            fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+                <$std>::from(*self).serialize(serializer)
+            }
+        }
+
+        impl<'h> DeserializeIn<'h> for $ty {
+            fn deserialize_in<'de, D: Deserializer<'de>>(
+                deserializer: D,
+                _: HeapRef<'h>,
+            ) -> std::result::Result<Self, D::Error> {
+                <$std as serde::Deserialize>::deserialize(deserializer).map(Into::into)
+            }
+        }
+    )* };
+}
+
+as_std! {
+    PDuration: std::time::Duration;
+    PIpAddr: std::net::IpAddr;
+}
 
 /// Reads a container; values are put into it one by one.
 struct Into<'h, C, F> {

@@ -105,17 +105,22 @@ pub(super) fn memory_kind(error: &MemoryError) -> ErrorKind {
         MemoryError::Store(error) => store_kind(error),
         MemoryError::Lost { .. } => ErrorKind::Gone,
         MemoryError::Damaged { .. } => ErrorKind::Damaged,
-        MemoryError::Backing(error) => match error {
-            BackingError::NoBoot => ErrorKind::Unsupported,
-            BackingError::InUse { .. } => ErrorKind::Held,
-            BackingError::Exists { .. } | BackingError::Foreign { .. } | BackingError::Io { .. } => {
-                ErrorKind::Io
-            }
-            BackingError::Damaged { .. } => ErrorKind::Damaged,
-            BackingError::Version { .. } => ErrorKind::Version,
-            BackingError::NoRoom { .. } => ErrorKind::NoSpace,
-            BackingError::Mapping(error) => mapping_kind(error),
-        },
+        MemoryError::Backing(error) => backing_kind(error),
+    }
+}
+
+pub(super) fn backing_kind(error: &BackingError) -> ErrorKind {
+    match error {
+        BackingError::NoBoot => ErrorKind::Unsupported,
+        BackingError::InUse { .. } => ErrorKind::Held,
+        BackingError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+            ErrorKind::NoSpace
+        }
+        BackingError::Exists { .. } | BackingError::Foreign { .. } | BackingError::Io { .. } => ErrorKind::Io,
+        BackingError::Damaged { .. } => ErrorKind::Damaged,
+        BackingError::Version { .. } => ErrorKind::Version,
+        BackingError::NoRoom { .. } => ErrorKind::NoSpace,
+        BackingError::Mapping(error) => mapping_kind(error),
     }
 }
 
@@ -162,6 +167,7 @@ pub(super) fn shadow_kind(error: &ShadowError) -> ErrorKind {
         error => match (error.store(), error.medium()) {
             (Some(error), _) => store_kind(error),
             (None, Some(error)) => medium_kind(error),
+            (None, None) if error.is_of_lost_word() => ErrorKind::Damaged,
             (None, None) => ErrorKind::Io,
         },
     }
@@ -178,10 +184,14 @@ fn seal_kind(error: &SealError) -> ErrorKind {
     }
 }
 
-/// Advice if a seal is the cause: a repair, which has no key, mends none.
+/// Advice on a word that is damaged beyond repair.
+pub(super) const LOST_WORD: &str = "store the whole word anew in a transaction, or restore the object from a backup; `pmo scrub` lists all such words";
+
+/// Advice if a seal, or a word beyond repair, is the cause: a repair, which has no key, mends none.
 pub(super) fn seal_remedy(cause: &Cause) -> Option<&'static str> {
     let error = match cause {
         Cause::Store(error) => Some(error),
+        Cause::Shadow(error) if error.is_of_lost_word() => return Some(LOST_WORD),
         Cause::Shadow(error) => error.store(),
         _ => None,
     };

@@ -22,6 +22,7 @@ impl Cause {
             Cause::Shadow(ShadowError::Serve(source) | ShadowError::Protect(source)) => Some(source),
             Cause::Shadow(error @ ShadowError::Page(_)) => error.medium().and_then(of_medium),
             Cause::KeySource(error) => error.system(),
+            Cause::Shared(error) => error.system(),
             _ => None,
         }
     }

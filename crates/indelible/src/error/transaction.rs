@@ -1,6 +1,7 @@
 //! Errors of transactions.
 
 use super::ErrorKind;
+use super::kinds::LOST_WORD;
 
 /// Why a step of a transaction did not happen.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +26,14 @@ pub(crate) enum TransactionError {
     Classes,
     #[error("a transaction on objects on demand may be run again")]
     AloneOnDemand,
+    #[error(
+        "more bits of the word at offset {offset:#x} are wrong, with those of its check word, than can be repaired"
+    )]
+    Lost { offset: u64 },
+    #[error("its words have check words, so that {0}")]
+    Checked(&'static str),
+    #[error("its words have no check words")]
+    Unchecked,
 }
 
 impl TransactionError {
@@ -33,7 +42,11 @@ impl TransactionError {
             TransactionError::Conflict => ErrorKind::Conflict,
             TransactionError::Inside => ErrorKind::InTransaction,
             TransactionError::OtherUsers => ErrorKind::Held,
-            TransactionError::Classes | TransactionError::AloneOnDemand => ErrorKind::ClassMismatch,
+            TransactionError::Lost { .. } => ErrorKind::Damaged,
+            TransactionError::Classes
+            | TransactionError::AloneOnDemand
+            | TransactionError::Checked(_)
+            | TransactionError::Unchecked => ErrorKind::ClassMismatch,
             TransactionError::Elsewhere
             | TransactionError::NoObject
             | TransactionError::NoHeap
@@ -62,6 +75,11 @@ impl TransactionError {
             }
             TransactionError::AloneOnDemand => {
                 "do what cannot be repeated after the transaction, or give the object the class transactional (`pmo set --class`)"
+            }
+            TransactionError::Lost { .. } => LOST_WORD,
+            TransactionError::Checked(_) => "copy its data to an object without check words",
+            TransactionError::Unchecked => {
+                "`pmo check` looks at what the pool says of the object; `pmo create --ecc` makes one with check words"
             }
             TransactionError::NoObject => "name the objects that it uses",
             TransactionError::OtherUsers => {

@@ -45,7 +45,9 @@ pub(crate) use prediction::PredictionParams;
 pub use prediction::PredictionStats;
 use range::Range;
 use service::Service;
-pub(crate) use source::{Layered, Live, OnSlowMedium, PageError, PageSource, Primary, SLOW, Sealed};
+pub(crate) use source::{
+    Decoded, Layered, Live, LostWord, OnSlowMedium, PageError, PageSource, Primary, SLOW, Sealed,
+};
 
 /// Pages filled at once, at most.
 const BATCH: usize = 64;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use indelible_stm::ecc::{is_whole, repair};
 use indelible_store::medium::Device;
 use indelible_store::store::{LivePages, SealedPages};
 use indelible_store::table::SharedLayers;
@@ -98,6 +99,45 @@ pub(crate) struct Sealed(pub(crate) Arc<SealedPages>);
 impl PageSource for Sealed {
     fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError> {
         each_if_not_all(first, bytes, |page, bytes| self.0.read_all(page as u64, bytes))
+    }
+}
+
+/// The words of an object that has them with check words, as they were stored: those that are damaged are repaired in what is read.
+pub(crate) struct Decoded(pub(crate) Arc<dyn PageSource>);
+
+/// A word of which nobody can tell what it was.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "more bits of the word at offset {offset:#x} are wrong, with those of its check word, than can be repaired"
+)]
+pub(crate) struct LostWord {
+    offset: usize,
+}
+
+impl PageSource for Decoded {
+    fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError> {
+        let mut pairs = [0; 2 * PAGE];
+        for (page, into) in (first..).zip(bytes.chunks_exact_mut(PAGE)) {
+            self.0.read(2 * page, &mut pairs).map_err(|error| PageError { page, source: error.source })?;
+            let words = into.as_chunks_mut::<8>().0.iter_mut();
+            for (nth, (into, [word, check])) in
+                words.zip(pairs.as_chunks::<8>().0.as_chunks::<2>().0).enumerate()
+            {
+                let (word, check) = (u64::from_le_bytes(*word), u64::from_le_bytes(*check));
+                let found = if is_whole(word, check) {
+                    Ok(word)
+                } else {
+                    repair(word, check).map(|found| found.word)
+                };
+                let lost = |_| PageError { page, source: LostWord { offset: page * PAGE + 8 * nth }.into() };
+                *into = found.map_err(lost)?.to_le_bytes();
+            }
+        }
+        Ok(())
+    }
+
+    fn is_slow(&self) -> bool {
+        self.0.is_slow()
     }
 }
 

@@ -85,7 +85,7 @@ pub struct RootIndex {
     pub slots: [RootSlot; PAGE_ROOTS],
 }
 
-/// The page of the table of other objects (S2.10): where its entries are.
+/// The page of the table of other objects: where its entries are.
 #[repr(C)]
 pub struct FarTable {
     pub magic: AtomicU32,

@@ -350,7 +350,7 @@ impl RawHeap {
         self.others.index(&self.allocator.shared, entry)
     }
 
-    /// Has the entry with this number lead elsewhere, with all pointers through it (S2.10).
+    /// Has the entry with this number lead elsewhere, with all pointers through it.
     pub(crate) fn retarget(&self, index: u32, entry: &FarEntry) -> Result<()> {
         self.others.retarget(&self.allocator.shared, index, entry)
     }

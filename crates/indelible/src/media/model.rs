@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Speed of a medium that this machine may not have (S3.7). For measurements; not part of the stable interface.
+/// Speed of a medium that this machine may not have. For measurements; not part of the stable interface.
 ///
 /// Every call takes at least as long as the model says; a medium beneath that is slower stays as slow as it is. Nothing of what is durable when changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

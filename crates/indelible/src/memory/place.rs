@@ -15,7 +15,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(super) fn folders(&self) -> Folders<'_> {
+    pub(crate) fn folders(&self) -> Folders<'_> {
         let memory = Path::new(MEMORY);
         Folders { memory, beside: self.beside.as_deref().unwrap_or(memory), origin: &self.path }
     }
@@ -23,6 +23,11 @@ impl Place {
     /// The memory of an object, by its ID.
     pub(super) fn object(&self, number: u64, object: [u8; 16]) -> Identity {
         Identity { pool: self.pool, object, binding: number, boot: self.boot }
+    }
+
+    /// The memory that processes share of an object, which has this number in its entry.
+    pub(crate) fn shared(&self, object: [u8; 16], binding: u64) -> Identity {
+        self.object(binding, object)
     }
 
     /// A log, from 1 on; 0: the head. No object has such an ID.

@@ -11,9 +11,10 @@ use crate::backing::sweep::{Kept, sweep, sweep_origin};
 use crate::backing::{Backing, BackingError, Identity, MEMORY};
 use crate::sys::PAGE;
 use indelible_store::Mutant;
+use indelible_store::error::StoreError;
 use indelible_store::format::LINE;
 use indelible_store::store::{ChangedLine, Commits, LivePages, Store};
-use indelible_store::table::Located;
+use indelible_store::table::{Class, Located};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -78,7 +79,9 @@ pub(crate) fn remove_leftovers(store: &Store, place: &Place) -> Result<u64, Memo
     let mut removed = 0;
     let wanted = |identity: &Identity| {
         let known = identity.pool == place.pool;
-        !known || store.objects_in(identity.binding).map_or(true, |objects| !objects.is_empty())
+        !known
+            || store.objects_in(identity.binding).map_or(true, |objects| !objects.is_empty())
+            || is_shared(store, identity)
     };
     let beside = Some(folders.beside).filter(|beside| *beside != folders.memory);
     for folder in [folders.memory].into_iter().chain(beside) {
@@ -92,6 +95,18 @@ pub(crate) fn remove_leftovers(store: &Store, place: &Place) -> Result<u64, Memo
         }
     }
     Ok(removed)
+}
+
+/// Whether the file is the memory of an object that processes share.
+fn is_shared(store: &Store, identity: &Identity) -> bool {
+    match store.find_id(&identity.object) {
+        Ok(found) => {
+            found.entry.binding.get() == identity.binding && Class::of(&found.entry) == Some(Class::Shared)
+        }
+        Err(StoreError::NotFound) => false,
+        // It is not known whether there is one.
+        Err(_) => true,
+    }
 }
 
 /// Removes files of memory that state the pool at `origin`, which was deleted: all but those of the pool `there`, which took its place, and those that a process has. Returns how many

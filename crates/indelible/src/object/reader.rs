@@ -3,12 +3,13 @@
 #![allow(unsafe_code)]
 
 use super::beside::{Addresses, Follows};
-use crate::error::{Cause, Error, Result};
+use crate::error::{Cause, Error, Result, TransactionError};
 use crate::fault::PredictionStats;
 use crate::plain::{Plain, frozen};
 use crate::pool::{Inner as PoolInner, Place, Stat};
 use crate::shadow::Shadow;
 use indelible_store::error::{SealError, StoreError};
+use indelible_store::format::entry::FLAG_ECC;
 use indelible_store::medium::LockKey;
 use indelible_store::store::Reader;
 use indelible_store::table::Key;
@@ -98,6 +99,9 @@ impl ReadCore {
         match (object.is_sealed(), &follows.opener) {
             (true, None) => return Err(StoreError::from(SealError::KeyNeeded).into()),
             (false, Some(_)) => return Err(StoreError::from(SealError::NotSealed).into()),
+            _ if object.entry.has(FLAG_ECC) => {
+                return Err(TransactionError::Checked("it is not read beside its writer").into());
+            }
             _ => {}
         }
         // Readers that died have left their bases.
@@ -153,7 +157,10 @@ impl ReadCore {
         if self.shadow.is_none() {
             return 0;
         }
-        self.reader.as_ref().map_or(0, |reader| reader.object().entry.size.get() as usize)
+        self.reader.as_ref().map_or(0, |reader| {
+            let entry = &reader.object().entry;
+            entry.usable(entry.size.get()) as usize
+        })
     }
 
     /// Brings pages into memory: see [`Shadow::prefault`].

@@ -26,11 +26,16 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `ClassMismatch`: an object that is sealed or sparse has no other class. `Held`, `NotFound`, `WrongKey`; `ObjectReadOnly` for a
+    /// `ClassMismatch`: an object that is sealed or sparse has no other class, and one that is not volatile is not shared. `Held`, `NotFound`, `WrongKey`; `ObjectReadOnly` for a
     /// snapshot. Nothing happened.
     pub fn set_class(&self, name: &str, key: &[u8], class: Class) -> Result<()> {
         let inner = &self.inner;
-        let set = || Ok(inner.store.set_class(name, Key(key), class)?);
+        let set = || {
+            let before = inner.store.find(name)?;
+            inner.store.set_class(name, Key(key), class)?;
+            inner.remove_shared_memory(&before);
+            Ok(())
+        };
         let result = inner.alive().and_then(|()| inner.patiently(set));
         self.about("set the class of", name, result)
     }

@@ -1,8 +1,9 @@
 //! Copies and snapshots that take no time.
 
 use super::{CreateOptions, Pool};
-use crate::error::{Cause, Error, Result};
+use crate::error::{Cause, Error, Result, TransactionError};
 use indelible_store::error::StoreError;
+use indelible_store::format::entry::FLAG_ECC;
 pub use indelible_store::store::Difference;
 use indelible_store::store::SnapshotOf;
 use indelible_store::table::Key;
@@ -159,12 +160,19 @@ impl Pool {
     /// that is opened for reading, `Held` if a process writes one of them.
     pub fn diff(&self, older: &str, newer: &str, key: &[u8]) -> Result<Difference> {
         let inner = &self.inner;
-        for name in [older, newer] {
+        let with_check_words = |name: &str| {
             let found = inner.alive().and_then(|()| Ok(inner.store.find(name)?));
-            self.about("compare", name, found)?;
-        }
-        let compared = inner.patiently(|| Ok(inner.store.diff(older, newer, Key(key))?));
-        self.about("compare", newer, compared)
+            Ok(self.about("compare", name, found)?.entry.has(FLAG_ECC))
+        };
+        let [before, after] = [with_check_words(older)?, with_check_words(newer)?];
+        let compared = match before == after {
+            true => inner.patiently(|| Ok(inner.store.diff(older, newer, Key(key))?)),
+            false => {
+                Err(TransactionError::Checked("it is compared with objects that have them alone").into())
+            }
+        };
+        let found = self.about("compare", if before { older } else { newer }, compared)?;
+        Ok(if after { of_words(&found) } else { found })
     }
 
     /// Merges what objects rest on and nothing else needs, and removes deleted objects that nobody has any more, volatile ones whose contents
@@ -205,4 +213,17 @@ pub struct Collected {
     pub removed: u64,
     /// Bytes copied.
     pub copied: u64,
+}
+
+/// The difference of the words of two objects, given that of the words with their check words.
+fn of_words(found: &Difference) -> Difference {
+    let mut words: Vec<std::ops::Range<u64>> = Vec::new();
+    for pages in &found.pages {
+        let (start, end) = (pages.start / 2, pages.end.div_ceil(2));
+        match words.last_mut() {
+            Some(last) if last.end >= start => last.end = last.end.max(end),
+            _ => words.push(start..end),
+        }
+    }
+    Difference { pages: words, older_size: found.older_size / 2, newer_size: found.newer_size / 2 }
 }

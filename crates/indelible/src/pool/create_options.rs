@@ -2,6 +2,7 @@
 
 use super::{Class, SealKey};
 use crate::sys::boot;
+use indelible_store::format::ecc::with_check_words;
 use indelible_store::seal;
 use indelible_store::table::{self, Key};
 
@@ -16,6 +17,7 @@ pub struct CreateOptions {
     volatile: bool,
     position_independent: bool,
     class: Class,
+    ecc: bool,
     reach: u64,
     /// Keys that open it, with labels; none: it is not sealed.
     seals: Vec<(SealKey, String)>,
@@ -64,10 +66,25 @@ impl CreateOptions {
 
     /// Durability class: how its stores become durable. By default plain stores do, at psync.
     ///
-    /// An object that is [sealed](Self::sealed) or [sparse](Self::sparse) has no other class. A copy of an object has the class of that one.
+    /// An object that is [sealed](Self::sealed) or [sparse](Self::sparse) is not transactional, nor on demand. One that is shared is [volatile](Self::volatile). A copy of an object has the class of that
+    /// one.
     #[must_use]
     pub fn class(mut self, class: Class) -> Self {
         self.class = class;
+        self
+    }
+
+    /// Gives each word of 8 bytes of a transactional object, which this makes it, a check word of 8 bytes (S1.12). The size becomes whole pages, and the object takes
+    /// twice as much of the pool. A
+    /// transaction notices damage of up to 13 of these 128 bits, in memory and in the pool alike, whenever it loads the word. It repairs up to 6 wrong bits, and
+    /// nearly all damages of 7; of any other it has an error ([`Damaged`](crate::ErrorKind::Damaged)), and never a wrong value, unless 8 bits and more happen to look like fewer
+    /// wrong ones of another word. [`Pool::scrub`](crate::Pool::scrub) goes through all words. See docs/decisions/0059-ecc.md.
+    #[must_use]
+    pub fn ecc(mut self, ecc: bool) -> Self {
+        self.ecc = ecc;
+        if ecc && self.class == Class::Psync {
+            self.class = Class::Transactional;
+        }
         self
     }
 
@@ -120,14 +137,17 @@ impl CreateOptions {
 
     pub(crate) fn as_store(&self) -> table::CreateOptions<'_> {
         table::CreateOptions {
-            size: self.size,
+            // Too large a size stays too large.
+            size: if self.ecc { with_check_words(self.size).unwrap_or(u64::MAX) } else { self.size },
             read_key: Key(&self.read_key),
             write_key: Key(&self.write_key),
             read_only: self.read_only,
-            sparse: self.sparse,
+            // A shared object has no bytes in the pool, and nothing of it outlives the boot.
+            sparse: self.sparse || self.class == Class::Shared,
             position_independent: self.position_independent,
             class: self.class,
-            volatile: self.volatile.then(boot::boot_id),
+            ecc: self.ecc,
+            volatile: (self.volatile || self.class == Class::Shared).then(boot::boot_id),
             reach: self.reach,
             window: 0,
         }

@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::sys::{boot, process};
 use indelible_store::error::Holder;
 use indelible_store::format::entry::{
-    Entry, FLAG_BASE, FLAG_CONTENT, FLAG_DELETED, FLAG_OVERLAY, FLAG_POSITION_INDEPENDENT, FLAG_READ_ONLY,
-    FLAG_SEALED, FLAG_SPARSE, FLAG_VOLATILE,
+    Entry, FLAG_BASE, FLAG_CONTENT, FLAG_DELETED, FLAG_ECC, FLAG_OVERLAY, FLAG_POSITION_INDEPENDENT,
+    FLAG_READ_ONLY, FLAG_SEALED, FLAG_SPARSE, FLAG_VOLATILE,
 };
 use indelible_store::medium::Process;
 pub use indelible_store::store::{LaneUse, Logged};
@@ -98,6 +98,8 @@ pub struct Stat {
     pub deleted: bool,
     /// Whether it is encrypted in the pool.
     pub sealed: bool,
+    /// Whether its words have check words ([`CreateOptions::ecc`](crate::CreateOptions::ecc)), which are in `extent` and not in `size`.
+    pub ecc: bool,
     /// Whether its contents hold only until the machine is started anew.
     pub volatile: bool,
     /// Whether that has happened: nobody can attach it.
@@ -141,7 +143,7 @@ impl Stat {
         Stat {
             name: entry.name(),
             id: entry.id,
-            size: entry.size.get(),
+            size: entry.usable(entry.size.get()),
             extent: entry.extent_len(),
             offset: entry.primary_offset(),
             address: entry.address.get(),
@@ -167,6 +169,7 @@ impl Stat {
             sparse: entry.flags & FLAG_SPARSE != 0,
             deleted: entry.has(FLAG_DELETED),
             sealed: entry.has(FLAG_SEALED),
+            ecc: entry.has(FLAG_ECC),
             volatile: entry.has(FLAG_VOLATILE),
             gone: entry.has(FLAG_VOLATILE) && entry.is_gone(&boot::boot_id()),
             snapshot: entry.has(FLAG_BASE),

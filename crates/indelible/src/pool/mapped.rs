@@ -3,12 +3,12 @@
 use super::Inner;
 use crate::dirty::Advice;
 use crate::error::Cause;
-use crate::fault::{self, Layered, Live, OnSlowMedium, PageSource, Primary, SLOW, Sealed};
+use crate::fault::{self, Decoded, Layered, Live, OnSlowMedium, PageSource, Primary, SLOW, Sealed};
 use crate::media::MediaKind;
 use crate::shadow::{Params, Shadow, Source};
 use crate::sys::PAGE;
 use crate::sys::uffd::Reach;
-use indelible_store::format::entry::{Entry, FLAG_OVERLAY, FLAG_SEALED, FLAG_SPARSE};
+use indelible_store::format::entry::{Entry, FLAG_ECC, FLAG_OVERLAY, FLAG_SEALED, FLAG_SPARSE};
 use indelible_store::store::{LivePages, SealedPages, Writer};
 use indelible_store::table::SharedLayers;
 use std::ops::Range;
@@ -91,7 +91,9 @@ impl Inner {
         let offset = entry.primary_offset();
         // In a read-only pool nothing keeps writers away: an attached object has to be a copy.
         let copied = self.store.is_read_only();
-        let mapped = !self.settings.fills() && !copied && !self.avoids_holes(entry);
+        // A reader sees words without their check words; transactions use both.
+        let decoded = entry.has(FLAG_ECC) && !writable;
+        let mapped = !self.settings.fills() && !copied && !decoded && !self.avoids_holes(entry);
         let device = self.media.device().clone();
         let secret = matches!(place, Place::Sealed(_));
         let source = match (place, self.media.mappable()) {
@@ -102,7 +104,8 @@ impl Inner {
                 Source::Pages(self.on_medium(Arc::new(Live(pages))))
             }
             (Place::Layers(layers), fd) => {
-                let patched = !writable && !copied && self.inherits_reads() && !self.settings.fills();
+                let patched =
+                    !writable && !copied && !decoded && self.inherits_reads() && !self.settings.fills();
                 let over =
                     fd.filter(|_| patched).and_then(|fd| Some((fd, self.over_lowest(&layers, entry)?)));
                 let pages = self.on_medium(Arc::new(Layered { device, layers }));
@@ -113,10 +116,16 @@ impl Inner {
             }
             _ => Source::Pages(self.on_medium(Arc::new(Primary { device, offset }))),
         };
+        let (source, len) = match source {
+            Source::Pages(pages) if decoded => {
+                (Source::Pages(Arc::new(Decoded(pages))), entry.usable(entry.content_len()))
+            }
+            source => (source, entry.content_len()),
+        };
         Params {
             name: entry.name(),
             addr: Some(entry.address.get() as usize),
-            len: entry.content_len() as usize,
+            len: len as usize,
             source,
             writable,
             rung: self.settings.rung,

@@ -1,13 +1,13 @@
 //! Objects on demand, as far as the pool is concerned: where their memory is, when it is published, and what a process left there.
 
-use super::{Inner, Pool};
-use crate::backing::BackingError;
+use super::{Class, Inner, Pool};
+use crate::backing::{BackingError, Common, MEMORY};
 use crate::error::{Cause, Result};
 use crate::media::MediaKind;
 use crate::memory::{self, MemoryError, Place};
 use crate::sys::boot;
 use indelible_store::format::LINE;
-use indelible_store::table::Key;
+use indelible_store::table::{Key, Located};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -121,6 +121,14 @@ impl Inner {
         let place = self.memory_place();
         // Without it no file is one of this boot, and there are none.
         if place.boot == [0; 16] { Ok(0) } else { Ok(memory::remove_leftovers(&self.store, &place)?) }
+    }
+
+    /// Removes the memory that processes shared of an object which is shared no more; if that fails, [`Pool::collect`] does.
+    pub(super) fn remove_shared_memory(&self, before: &Located) {
+        if Class::of(&before.entry) == Some(Class::Shared) {
+            let identity = self.memory_place().shared(before.entry.id, before.entry.binding.get());
+            let _ = Common::remove(Path::new(MEMORY), &identity);
+        }
     }
 
     /// Brings to the pool what a process left in the memory of this number.

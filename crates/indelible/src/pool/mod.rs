@@ -199,8 +199,13 @@ impl Pool {
     /// As for [`destroy`](Pool::destroy).
     pub fn destroy_with_key(&self, name: &str, key: &[u8]) -> Result<()> {
         let inner = &self.inner;
-        let result =
-            inner.alive().and_then(|()| inner.patiently(|| Ok(inner.store.destroy(name, Key(key))?)));
+        let destroy = || {
+            let before = inner.store.find(name)?;
+            inner.store.destroy(name, Key(key))?;
+            inner.remove_shared_memory(&before);
+            Ok(())
+        };
+        let result = inner.alive().and_then(|()| inner.patiently(destroy));
         self.about("destroy", name, result)
     }
 
@@ -211,8 +216,12 @@ impl Pool {
     /// `NotFound`, `Held`, `WrongKey`, `BadSize`, `NoRoom`, `NoSpace`, `NoAddresses`: nothing changed.
     pub fn resize(&self, name: &str, size: u64, key: &[u8]) -> Result<()> {
         let inner = &self.inner;
-        let result =
-            inner.alive().and_then(|()| inner.patiently(|| Ok(inner.store.resize(name, Key(key), size)?)));
+        let resized = || {
+            let too_large = StoreError::BadSize { size, why: "the address range ends at 64 TiB" };
+            let occupied = inner.store.find(name)?.entry.occupied(size).ok_or(too_large)?;
+            Ok(inner.store.resize(name, Key(key), occupied)?)
+        };
+        let result = inner.alive().and_then(|()| inner.patiently(resized));
         self.about("resize", name, result.map(drop))
     }
 

@@ -99,8 +99,8 @@ fn reach(home: &Attachment, entry: &FarEntry) -> Result<NonNull<u8>> {
     Err(missing())
 }
 
-/// A far pointer, for the object that has the address `home`, to the address `target` in the same object or another one that is attached: through an entry that is found or added
-/// (S2.12). The next psync of `home`'s object makes the entry durable together with the pointer.
+/// A far pointer, for the object that has the address `home`, to the address `target` in the same object or another one that is attached: through an entry that is found or added.
+/// The next psync of `home`'s object makes the entry durable together with the pointer.
 ///
 /// # Errors
 /// `NotAttached`: one of them is in no object. `NotAHeap`, `HeapFull`, `ReadOnly`, `Damaged`: of `home`'s. `Dangling`: nothing can be pointed at that is the first byte of an object.

@@ -13,6 +13,7 @@ mod place;
 mod psync;
 mod registry;
 mod retention;
+pub mod shared;
 mod stray;
 pub mod transactions;
 

@@ -11,7 +11,7 @@
 
 #![allow(unsafe_code)]
 
-use super::{Audit, Permission, transactions};
+use super::{Audit, Permission, shared, transactions};
 use crate::error::{Cause, Error, Limit, Result, ViewError};
 use crate::heap::{Extent, Growable, RawHeap};
 use crate::object::{Addresses, Core, Follows, Opener, ReadCore, attach_core, attach_reader, prefault};
@@ -362,7 +362,7 @@ pub(super) fn detach_as(address: *const u8, by_view: bool) -> Result<()> {
         None => {
             drop(all);
             let missing = || Err(Error::new("detach", Cause::NotAttached(key)));
-            return transactions::detach(key).unwrap_or_else(missing);
+            return transactions::detach(key).or_else(|| shared::detach(key)).unwrap_or_else(missing);
         }
     }
     let Some(Slot { attachment, .. }) = all.remove(&key) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Data that survive a change of their types (docs/decisions/0035-retention.md).
+//! Data that survive a change of their types.
 //!
 //! A root keeps the description of its type. A program whose types have changed since gets an error that names the first
 //! difference, until it says what is to become of the data, root by root: [`Heap::root_from`](crate::Heap::root_from) opens a

@@ -7,7 +7,7 @@ use indelible_store::error::StoreError;
 use indelible_store::medium::MediumError;
 
 use crate::dirty::DirtyError;
-use crate::fault::PageError;
+use crate::fault::{LostWord, PageError};
 use crate::mapping::MappingError;
 
 /// Why an object could not be attached, tracked or grown.
@@ -43,6 +43,11 @@ impl ShadowError {
             ShadowError::Page(error) => error.source.downcast_ref(),
             _ => None,
         }
+    }
+
+    /// Whether a word that is damaged beyond repair kept a page from being read.
+    pub(crate) fn is_of_lost_word(&self) -> bool {
+        matches!(self, ShadowError::Page(error) if error.source.is::<LostWord>())
     }
 
     /// The medium's error, if it is what kept a page from being read.

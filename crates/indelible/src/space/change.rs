@@ -14,7 +14,7 @@ use indelible_store::Mutant;
 const STORE: &str = "store by a far pointer to";
 
 impl Space {
-    /// A pointer for the object `home` to what `pointer` leads to in the object `target`: itself, or through an entry of `home` that is found or added (S2.12). The
+    /// A pointer for the object `home` to what `pointer` leads to in the object `target`: itself, or through an entry of `home` that is found or added. The
     /// next psync of `home` makes the entry durable together with pointers through it. `target` need not be in the space.
     ///
     /// # Errors

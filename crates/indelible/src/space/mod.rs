@@ -231,7 +231,7 @@ impl Space {
         Err(Error::new("attach", FarError::NoObject { target: shown(id), pools: self.pools.len() }))
     }
 
-    /// Looks up again what every entry names, when it is next used: names, and which pool has an object (S2.11).
+    /// Looks up again what every entry names, when it is next used: names, and which pool has an object.
     pub fn resolve_again(&mut self) {
         self.forget();
     }

@@ -4,11 +4,13 @@
 //! rustix; `libc` is used nowhere else.
 
 pub(crate) mod boot;
+pub(crate) mod bus;
 pub(crate) mod extents;
 mod facilities;
 pub(crate) mod faults;
 pub(crate) mod flush;
 pub(crate) mod fork;
+pub(crate) mod futex;
 pub(crate) mod link;
 pub(crate) mod lock_table;
 pub(crate) mod loops;

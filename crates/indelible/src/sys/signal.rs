@@ -182,13 +182,19 @@ extern "C" fn on_segv(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
-    pass_on(signal, code, info, context);
+    // SAFETY: filled before the handler ran and never freed (1).
+    let previous = unsafe { &*PREVIOUS.load(Ordering::Relaxed) };
+    pass_on(previous, signal, code, info, context);
 }
 
-fn pass_on(signal: libc::c_int, code: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    let previous = PREVIOUS.load(Ordering::Relaxed);
-    // SAFETY: filled before the handler ran and never freed (1).
-    let previous = unsafe { &*previous };
+/// Has the earlier handler of a signal act upon it. Async-signal-safe, as far as that handler is.
+pub(super) fn pass_on(
+    previous: &libc::sigaction,
+    signal: libc::c_int,
+    code: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
     match previous.sa_sigaction {
         libc::SIG_IGN if code <= 0 => {}
         // The kernel does not let a fault be ignored either.
@@ -203,14 +209,14 @@ fn pass_on(signal: libc::c_int, code: libc::c_int, info: *mut libc::siginfo_t, c
             }
         }
         handler if previous.sa_flags & libc::SA_SIGINFO != 0 => {
-            restore_mask(previous, context);
+            restore_mask(previous, signal, context);
             type Full = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
             // SAFETY: SA_SIGINFO says that the handler has this signature.
             let handler: Full = unsafe { std::mem::transmute::<usize, Full>(handler) };
             handler(signal, info, context);
         }
         handler => {
-            restore_mask(previous, context);
+            restore_mask(previous, signal, context);
             type Short = extern "C" fn(libc::c_int);
             // SAFETY: without SA_SIGINFO the handler has this signature.
             let handler: Short = unsafe { std::mem::transmute::<usize, Short>(handler) };
@@ -220,14 +226,14 @@ fn pass_on(signal: libc::c_int, code: libc::c_int, info: *mut libc::siginfo_t, c
 }
 
 /// Blocks the signals that the kernel would have blocked for this action, and unblocks the others.
-fn restore_mask(action: &libc::sigaction, context: *mut libc::c_void) {
+fn restore_mask(action: &libc::sigaction, raised: libc::c_int, context: *mut libc::c_void) {
     let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: functions on sets of ours and of the kernel's context; of the latter they read what the kernel wrote.
     unsafe {
         libc::sigemptyset(mask.as_mut_ptr());
         let interrupted = &raw const (*context.cast::<libc::ucontext_t>()).uc_sigmask;
         for signal in 1..=64 {
-            let own = signal == libc::SIGSEGV && action.sa_flags & libc::SA_NODEFER == 0;
+            let own = signal == raised && action.sa_flags & libc::SA_NODEFER == 0;
             if own
                 || libc::sigismember(interrupted, signal) == 1
                 || libc::sigismember(&raw const action.sa_mask, signal) == 1

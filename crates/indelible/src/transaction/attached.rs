@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use super::checked::Pairs;
 use super::space::{Space, Users};
 use super::view::View;
 use crate::dirty::Rung;
@@ -12,7 +13,7 @@ use crate::pool::{Class, Inner, Place, inside_transaction};
 use crate::shadow::{Params, Shadow};
 use crate::sys::mmap::Protection;
 use indelible_store::Mutant;
-use indelible_store::format::entry::Entry;
+use indelible_store::format::entry::{Entry, FLAG_ECC};
 use indelible_store::store::Writer;
 use indelible_store::table::Key;
 use std::ops::Range;
@@ -23,8 +24,12 @@ pub struct Attached {
     pub(super) space: Arc<Space>,
     /// `None` once it is detached.
     memory: Option<Memory>,
+    /// Where transactions name it.
     base: *const u8,
+    /// Bytes that programs see.
     len: usize,
+    /// Where its words are, with check words; `None`: at `base`, without.
+    pairs: Option<Pairs>,
     /// The object's own, which its pointers have.
     address: usize,
     slot: u64,
@@ -34,7 +39,7 @@ pub struct Attached {
     name: String,
 }
 
-// SAFETY: `base` is that of `memory`, and is given to nobody but as references to a `T` (`TxObject`).
+// SAFETY: `base` is that of `memory`, or the object's own address, and is given to nobody but as references to a `T` (`TxObject`).
 unsafe impl Send for Attached {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Attached {}
@@ -93,6 +98,10 @@ impl Attached {
     ) -> Result<Attached, Cause> {
         let writer = pool.store.attach_transactional_writer(name, key)?;
         let entry = writer.object().entry;
+        let checked = entry.has(FLAG_ECC);
+        if checked && users == Users::Blocks {
+            return Err(TransactionError::Checked("compiled blocks do not have it").into());
+        }
         let _closed = closed(&entry, needed)?;
         let params = pool.mapping_of(&entry, Place::of(&writer), true);
         // Lines that change are told, so that nothing has to be found; and nobody drops pages whose address nobody knows.
@@ -103,9 +112,21 @@ impl Attached {
         space.claim(users)?;
         let object = writer.object().offset;
         space.commits().join(writer)?;
-        space.add(View { base: base.expose_provenance(), len, object, marks: None });
         let memory = Memory { view: Kind::Own(view), _closed };
-        Ok(Attached::of(pool, space, memory, (base, object), &entry))
+        let mut attached = Attached::of(pool, space, memory, (base, object), &entry);
+        if checked {
+            attached.put_behind(base.expose_provenance(), len);
+        }
+        let (base, pairs) = (attached.base.expose_provenance(), attached.pairs);
+        let len = if checked { len / 2 } else { len };
+        attached.space.add(View { base, len, object, marks: None, pairs });
+        Ok(attached)
+    }
+
+    /// Has the words of the object, which begin at `base`, at its own address, where nothing but a transaction loads or stores them.
+    fn put_behind(&mut self, base: usize, len: usize) {
+        self.base = std::ptr::with_exposed_provenance(self.address);
+        self.pairs = Some(Pairs { own: self.address, len: len / 2, base });
     }
 
     pub(super) fn of(
@@ -115,12 +136,18 @@ impl Attached {
         (base, slot): (*const u8, u64),
         entry: &Entry,
     ) -> Attached {
-        let (len, name) = (entry.size.get() as usize, entry.name());
+        let (len, name) = (entry.usable(entry.size.get()) as usize, entry.name());
         let (address, class) = (entry.address.get() as usize, Class::of(entry).unwrap_or_default());
-        Attached { space, memory: Some(memory), base, len, address, slot, class, pool: pool.clone(), name }
+        let (memory, pairs) = (Some(memory), None);
+        Attached { space, memory, base, len, pairs, address, slot, class, pool: pool.clone(), name }
     }
 
-    /// First byte, in the mapping that is for transactions.
+    /// Where its words are, if they have check words.
+    pub(super) fn pairs(&self) -> Option<&Pairs> {
+        self.pairs.as_ref()
+    }
+
+    /// First byte, as transactions name it: in the mapping that is for them, or at the own address of an object with check words, where nobody touches anything.
     pub(super) fn base(&self) -> *const u8 {
         self.base
     }
@@ -202,7 +229,7 @@ impl Attached {
 
 /// Pages at the object's own address that nobody may touch, if it has room for what is to be in it.
 pub(super) fn closed(entry: &Entry, needed: usize) -> Result<Mapping, Cause> {
-    let size = entry.size.get() as usize;
+    let size = entry.usable(entry.size.get()) as usize;
     if size < needed {
         return Err(Cause::RootTooLarge { needed, size });
     }

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::attached::Attached;
+use super::checked::Copy;
 use super::home::{Home, Transactional, placed_in_block, private};
 use super::pointer::TxPtr;
 use super::run::{Tx, alone, transaction};
@@ -120,10 +121,13 @@ impl TxHeap {
         operation: &'static str,
         look: impl FnOnce(&RawHeap) -> Result<R, Cause>,
     ) -> Result<R> {
-        let base = NonNull::new(self.home.attached.base().cast_mut()).unwrap_or(NonNull::dangling());
-        let extent = Extent { base, len: self.size(), writable: false, marks: None, reach: 0 };
-        let looked = alone(&self.home.attached, || {
-            // SAFETY: mapped as long as it is borrowed (2), and no transaction runs, so that nobody stores to it (1).
+        let attached = &self.home.attached;
+        let looked = alone(attached, || {
+            let copy = attached.pairs().map(Copy::of).transpose()?;
+            let base = copy.as_ref().map_or(attached.base(), Copy::base);
+            let base = NonNull::new(base.cast_mut()).unwrap_or(NonNull::dangling());
+            let extent = Extent { base, len: self.size(), writable: false, marks: None, reach: 0 };
+            // SAFETY: mapped as long as it is borrowed (2), or a copy, and no transaction runs, so that nobody stores to it (1).
             let raw = unsafe { RawHeap::open(&extent, HeapOptions::new()) }?;
             look(&raw)
         });

@@ -8,13 +8,13 @@ use super::marks::Marks;
 use super::space::Space;
 use super::view::View;
 use crate::backing::BackingError;
-use crate::error::Cause;
+use crate::error::{Cause, TransactionError};
 use crate::mapping::Mapping;
 use crate::memory::{Area, MemoryError};
 use crate::pool::{Class, Inner};
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
-use indelible_store::format::entry::Entry;
+use indelible_store::format::entry::{Entry, FLAG_ECC};
 use indelible_store::store::Writer;
 use indelible_store::table::Key;
 use std::sync::Arc;
@@ -30,6 +30,9 @@ impl Attached {
         needed: usize,
     ) -> Result<Attached, Cause> {
         let found = pool.store.find(name)?.entry;
+        if found.has(FLAG_ECC) {
+            return Err(TransactionError::Checked("it is not used together with objects on demand").into());
+        }
         let space = Space::of(pool, Class::OnDemand)?;
         space.check()?;
         let Some(demand) = space.demand() else { return Err(StoreError::Poisoned.into()) };
@@ -57,7 +60,7 @@ impl Attached {
         };
         let (base, len) = (area.words().base(), area.len());
         let marks = Some(Arc::new(Marks::new(len, area.pending().ok())));
-        space.add(View { base: base.expose_provenance(), len, object, marks });
+        space.add(View { base: base.expose_provenance(), len, object, marks, pairs: None });
         let memory = Memory { view: Kind::Kept(area), _closed };
         Ok(Attached::of(pool, space, memory, (base, object), &entry))
     }

@@ -16,10 +16,13 @@
 //! 3. References to what lies in the view of a `TxObject` are of one type, its `T`, and to atomics there are none. Those into the view of a `TxHeap` are to cells alone, which have whole words:
 //!    whatever a block is used for next, they are values, and no byte is accessed but by transactions.
 //! 4. A thread that reads the memory of views for an epoch has the lock `turn` of the objects on demand, under which views are removed.
+//! 5. The cells of an object with check words are named by the object's own address, where pages are closed to everybody; [`checked`] leads transactions to the words. References to
+//!    them are to cells alone, so that no code loads anything there.
 
 mod attached;
 mod blocks;
 mod cell;
+mod checked;
 mod demand;
 mod epochs;
 mod guarded;
@@ -32,6 +35,7 @@ mod open;
 mod own;
 mod pointer;
 mod run;
+mod scrub;
 mod space;
 mod view;
 mod words;
@@ -39,10 +43,12 @@ mod words;
 pub(crate) use attached::Attached;
 pub(crate) use blocks::{BlockLine, shortage as shortage_of, tell as tell_of};
 pub use cell::TxCell;
+pub use checked::Repairs;
 pub use heap::TxHeap;
 pub use home::Transactional;
 pub use object::{Pending, TxObject};
 pub(crate) use open::OpenTx;
 pub use pointer::TxPtr;
 pub use run::{Tx, transaction};
+pub use scrub::Scrubbed;
 pub(crate) use space::Users;

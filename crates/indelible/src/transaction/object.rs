@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::attached::Attached;
+use super::checked::Repairs;
 use super::home::{Transactional, private};
 use super::run::{Tx, transaction};
 use crate::error::{Cause, Error, Result, TransactionError};
@@ -53,8 +54,8 @@ use std::ops::Deref;
 /// # Ok(()) }
 /// ```
 ///
-/// At the object's own address, where pointers of other programs lead, nothing can be loaded or stored meanwhile: an access there is a SIGSEGV
-/// (S1.16). While a transaction uses the object it cannot be detached:
+/// At the object's own address, where pointers of other programs lead, nothing can be loaded or stored meanwhile: an access there is a SIGSEGV, so that
+/// nothing but transactions stores. While a transaction uses the object it cannot be detached:
 ///
 /// ```compile_fail
 /// # fn example(bank: indelible::TxObject<indelible::TxCell<u64>>) -> indelible::Result<()> {
@@ -145,7 +146,15 @@ impl Pool {
         };
         let inner = self.inner();
         let how = (size_of::<T>(), with_on_demand);
-        let result = inner.alive().and_then(|()| Attached::new(inner, name, key, how));
+        let attach = || {
+            let attached = Attached::new(inner, name, key, how)?;
+            if attached.pairs().is_some() && !T::CELLS {
+                let why = "a value in it consists of TxCells alone: wrap each of its fields in one";
+                return Err(TransactionError::Checked(why).into());
+            }
+            Ok(attached)
+        };
+        let result = inner.alive().and_then(|()| attach());
         Ok(TxObject { attached: self.about("attach", name, result)?, root: PhantomData })
     }
 }
@@ -155,7 +164,7 @@ impl<T: Plain> TxObject<T> {
     #[must_use]
     pub fn root(&self) -> &T {
         // SAFETY: large enough, aligned to a page, any bit pattern is a T, and mapped as long as `self` is; no atomics, and transactions
-        // alone change its cells (1, 3).
+        // alone change its cells (1, 3). With check words it has cells alone, and is at an address where nobody touches anything (5).
         unsafe { &*self.attached.base().cast::<T>() }
     }
 
@@ -209,6 +218,13 @@ impl<T: Plain> TxObject<T> {
             transactions: space.stm.now().saturating_sub(demand.durable()),
             bytes: demand.pending() * LINE,
         })
+    }
+
+    /// Words that transactions of this process found damaged, in all objects with [check words](crate::CreateOptions::ecc) of the pool, since the first of its transactional objects was
+    /// attached.
+    #[must_use]
+    pub fn repairs(&self) -> Repairs {
+        self.attached.space.repairs()
     }
 
     /// Its durability class.

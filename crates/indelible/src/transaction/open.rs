@@ -169,6 +169,9 @@ impl OpenTx {
         if self.conflicted || self.inside.is_none() {
             return Ok(false);
         }
+        if let Some(lost) = self.lost() {
+            return Err(lost);
+        }
         let (first, Some(thread)) = (&self.objects[0], &mut self.member.thread) else { return Ok(false) };
         let shortage = thread.running().map_or(0, |mut running| first.space.shortage(&mut running));
         if shortage > 0 {
@@ -204,13 +207,24 @@ impl OpenTx {
         };
         let done = running.map_or(Err(None), |mut running| act(&mut running).map_err(Some));
         done.map_err(|_| {
-            self.conflicted = true;
-            refused(TransactionError::Conflict)
+            self.lost().unwrap_or_else(|| {
+                self.conflicted = true;
+                refused(TransactionError::Conflict)
+            })
         })
+    }
+
+    /// Why the transaction cannot go on, if it met a word that is damaged beyond repair.
+    #[cold]
+    fn lost(&mut self) -> Option<Error> {
+        let address = self.member.thread.as_mut()?.running()?.lost()?;
+        let offset = |object: &Attached| address.wrapping_sub(object.range().start);
+        let object = self.objects.iter().find(|object| offset(object) < object.size())?;
+        Some(object.error("read", TransactionError::Lost { offset: offset(object) as u64 }))
     }
 }
 
-type Running<'r> = indelible_stm::Transaction<'r, 'static, indelible_stm::Direct, super::space::Durable>;
+type Running<'r> = indelible_stm::Transaction<'r, 'static, super::checked::Words, super::space::Durable>;
 
 /// A number of an object, whose address is known as such.
 fn at<T: Number>(address: usize) -> *mut T {

@@ -4,13 +4,14 @@
 
 use super::attached::Attached;
 use super::cell::TxCell;
+use super::checked::Words;
 use super::home::Transactional;
 use super::space::{Durable, Space};
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::plain::Plain;
 use crate::pool::{self, Class, Inside};
 use crate::sys::fork;
-use indelible_stm::{BeginError, CommitError, Conflict, Direct, Transaction};
+use indelible_stm::{BeginError, CommitError, Conflict, Transaction};
 use indelible_store::error::StoreError;
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
@@ -18,13 +19,13 @@ use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 /// The part that a thread takes in the transactions of a pool.
-type Thread = indelible_stm::Thread<Direct, Durable>;
+type Thread = indelible_stm::Thread<Words, Durable>;
 
 /// A running transaction: see [`transaction`].
 ///
 /// It shows all cells as of one moment, with its own changes, and nobody else sees these before it commits.
 pub struct Tx<'t> {
-    pub(super) running: Transaction<'t, 'static, Direct, Durable>,
+    pub(super) running: Transaction<'t, 'static, Words, Durable>,
     pub(super) objects: &'t [&'t dyn Transactional],
     /// Of the object that was used last.
     range: Range<usize>,
@@ -175,7 +176,7 @@ fn attempt<R, E: From<Error>>(
         Ok(value) => value,
         Err(error) => return Attempt::Failed(error),
     };
-    if let Some(error) = tx.failed.take() {
+    if let Some(error) = tx.lost().or(tx.failed.take()) {
         return Attempt::Failed(error.into());
     }
     let (lines, alone) = (tx.running.writes().len() as u64, tx.running.is_alone());
@@ -385,9 +386,31 @@ impl Tx<'_> {
     #[inline]
     fn step<T>(&mut self, done: Result<T, Conflict>) -> Result<T> {
         done.map_err(|Conflict { .. }| {
-            self.conflicted = true;
-            refused(TransactionError::Conflict)
+            self.lost().unwrap_or_else(|| {
+                self.conflicted = true;
+                refused(TransactionError::Conflict)
+            })
         })
+    }
+
+    /// Why the transaction cannot go on, if it met a word that is damaged beyond repair.
+    #[cold]
+    fn lost(&self) -> Option<Error> {
+        let (object, offset) = self.lost_word()?;
+        Some(object.error("read", TransactionError::Lost { offset: offset as u64 }))
+    }
+
+    /// The object with that word, and its offset.
+    fn lost_word(&self) -> Option<(&Attached, usize)> {
+        let address = self.running.lost()?;
+        let mut objects = self.objects.iter().map(|object| object.attached());
+        let object = objects.find(|object| object.range().contains(&address))?;
+        Some((object, address - object.range().start))
+    }
+
+    /// The offset of that word.
+    pub(super) fn lost_offset(&self) -> Option<usize> {
+        self.lost_word().map(|(_, offset)| offset)
     }
 }
 

@@ -3,13 +3,14 @@
 
 #![allow(unsafe_code)]
 
+use super::checked::{self, Repairs, Words, word};
 use super::demand::Demand;
 use super::own::Own;
 use super::view::View;
 use crate::error::{Cause, TransactionError};
 use crate::memory::{Group, MemoryError};
 use crate::pool::{Class, Inner};
-use indelible_stm::{BeginError, Direct, Line, Receipt, Sink, Stm, Transaction, WriteSet};
+use indelible_stm::{BeginError, Line, Receipt, Sink, Stm, Transaction, WriteSet};
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
 use indelible_store::format::LINE;
@@ -25,7 +26,7 @@ pub(super) struct Space {
     users: OnceLock<Users>,
     /// The last number of a block's commit.
     numbers: AtomicU64,
-    pub(super) stm: Arc<Stm<Direct, Durable>>,
+    pub(super) stm: Arc<Stm<Words, Durable>>,
     class: Class,
 }
 
@@ -57,7 +58,7 @@ impl Space {
         let space = Arc::new(Space {
             users: OnceLock::new(),
             numbers: AtomicU64::new(0),
-            stm: Stm::new(Direct, sink),
+            stm: Stm::new(Words::default(), sink),
             class,
         });
         let _ = space.stm.sink().space.set(Arc::downgrade(&space));
@@ -107,11 +108,35 @@ impl Space {
 
     /// Takes the view of an object in, which is as long as the caller has it.
     pub(super) fn add(&self, view: View) {
+        if let Some(pairs) = view.pairs {
+            self.stm.memory().add(pairs);
+        }
         self.change_views(|views| views.push(view));
+        self.forget_lists();
     }
 
     pub(super) fn remove(&self, object: u64) {
-        self.change_views(|views| views.retain(|view| view.object != object));
+        let of_object = |view: &View| view.object == object;
+        let pairs = self.views().into_iter().find(of_object).and_then(|view| view.pairs);
+        self.change_views(|views| views.retain(|view| !of_object(view)));
+        if let Some(pairs) = pairs {
+            self.stm.memory().remove(pairs.own);
+        }
+    }
+
+    /// Frees what attaches and detaches have left, once in a while.
+    fn forget_lists(&self) {
+        if self.stm.memory().has_many()
+            && let Ok(_alone) = self.stm.thread().alone()
+        {
+            // SAFETY: this thread is alone.
+            unsafe { self.stm.memory().forget() };
+        }
+    }
+
+    /// Words that were found damaged.
+    pub(super) fn repairs(&self) -> Repairs {
+        self.stm.memory().repairs()
     }
 
     fn change_views(&self, change: impl FnOnce(&mut Vec<View>)) {
@@ -145,7 +170,7 @@ impl Space {
 
     /// The part of a transaction's changes that there is no room for, for [`make_room`](Self::make_room); 0: it has room.
     #[inline]
-    pub(super) fn shortage(&self, running: &mut Transaction<'_, 'static, Direct, Durable>) -> u64 {
+    pub(super) fn shortage(&self, running: &mut Transaction<'_, 'static, Words, Durable>) -> u64 {
         let (sink, lines) = (self.stm.sink(), running.writes().len());
         if sink.demand.is_some() {
             let fits =
@@ -153,11 +178,13 @@ impl Space {
             return if fits { 0 } else { lines as u64 };
         }
         let writes = running.writes();
-        sink.commits.shortage(lines, || {
+        let places = || {
             let views = sink.views.read().unwrap_or_else(PoisonError::into_inner);
-            let places: Vec<_> = writes.lines().filter_map(|line| place_of(&views, &line)).collect();
-            places.into_iter()
-        })
+            let of = |line| view_of(&views, &line).map(|(view, _)| view.changed(&line));
+            writes.lines().filter_map(of).flatten().collect::<Vec<_>>()
+        };
+        let lines = if self.stm.memory().is_plain() { lines } else { places().len() };
+        sink.commits.shortage(lines, || places().into_iter())
     }
 
     /// Makes room for a transaction that was short of it, by bytes of lane, or, on demand, by lines.
@@ -274,19 +301,10 @@ fn refused(error: BeginError) -> Cause {
     }
 }
 
-/// The word at an address.
-///
-/// # Safety
-/// One of a view, whose object is attached; others are told of it as an atomic alone (1).
-unsafe fn word(address: usize) -> u64 {
-    // SAFETY: the caller's promise.
-    unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(address)) }.load(Ordering::Relaxed)
-}
-
-/// The object in which a line lies, and where.
-fn place_of(views: &[View], line: &Line<'_>) -> Option<(u64, u64)> {
+/// The view in which a line lies, and where.
+fn view_of<'v>(views: &'v [View], line: &Line<'_>) -> Option<(&'v View, u64)> {
     let view = views.iter().find(|view| line.address().wrapping_sub(view.base) < view.len)?;
-    Some((view.object, (line.address() - view.base) as u64))
+    Some((view, (line.address() - view.base) as u64))
 }
 
 /// Tells the store of commits: of each, or, on demand, of epochs.
@@ -328,8 +346,16 @@ impl Durable {
     /// The lines as they are after the commit. Nobody changes them meanwhile, and what other transactions have not committed is not in memory.
     fn lines(&self, writes: &WriteSet) -> Option<Vec<ChangedLine>> {
         let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
-        let whole = |line: Line<'_>| {
-            let (object, offset) = place_of(&views, &line)?;
+        let mut told = Vec::with_capacity(writes.len());
+        for line in writes.lines() {
+            let (view, offset) = view_of(&views, &line)?;
+            let object = view.object;
+            if let Some(pairs) = &view.pairs {
+                let tell = |offset, bytes| told.push(ChangedLine { object, offset, bytes });
+                // SAFETY: of a view that the transaction has borrowed (2), and whose line it owns.
+                unsafe { checked::told(&line, pairs, offset, tell) };
+                continue;
+            }
             let mut bytes = [0; LINE as usize];
             for (nth, (new, into)) in line.words().iter().zip(bytes.as_chunks_mut::<8>().0).enumerate() {
                 let bits = if Mutant::CommitLineBefore.is_on() { 0 } else { line.word_bits(nth) };
@@ -337,9 +363,9 @@ impl Durable {
                 let before = unsafe { word(line.address() + 8 * nth) };
                 *into = (before & !bits | new & bits).to_le_bytes();
             }
-            Some(ChangedLine { object, offset, bytes })
-        };
-        writes.lines().map(whole).collect()
+            told.push(ChangedLine { object, offset, bytes });
+        }
+        Some(told)
     }
 }
 

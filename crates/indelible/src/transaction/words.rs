@@ -25,7 +25,7 @@ pub(super) struct ObjectWords<'a, 't> {
 
 impl<'a, 't> ObjectWords<'a, 't> {
     /// Those of an object of the transaction.
-    fn of(tx: &'a mut Tx<'t>, attached: &Attached) -> Result<Self, Cause> {
+    pub(super) fn of(tx: &'a mut Tx<'t>, attached: &Attached) -> Result<Self, Cause> {
         if fork::is_stale(tx.generation) {
             return Err(Cause::Forked);
         }
@@ -44,6 +44,10 @@ impl<'a, 't> ObjectWords<'a, 't> {
 
     fn step<T>(&mut self, done: Result<T, Conflict>) -> Result<T, Cause> {
         done.map_err(|Conflict { .. }| {
+            if let Some(address) = self.tx.running.lost() {
+                let offset = address.wrapping_sub(self.range.start) as u64;
+                return TransactionError::Lost { offset }.into();
+            }
             self.tx.conflicted = true;
             TransactionError::Conflict.into()
         })

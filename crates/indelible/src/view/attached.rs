@@ -12,7 +12,7 @@ use crate::sys::fork;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// A view in this process: its objects are in memory at their addresses, each from its first use on (S2.7, S2.8).
+/// A view in this process: its objects are in memory at their addresses, each from its first use on.
 ///
 /// Attaching one looks its objects up and reserves their addresses; no object is locked, and none changes. The first touch of an object's address by any thread, in any language,
 /// attaches that object: for stores if its slot asks for them and the object allows them, else for loads. The thread waits meanwhile. If the object cannot be had, or the access is one that is

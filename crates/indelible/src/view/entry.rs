@@ -1,6 +1,5 @@
 //! An object of an attached view: reserved addresses first, and the object's memory from its first use on.
 
-use super::attached::Inner;
 use super::layout::ViewSlot;
 use super::name_of;
 use crate::error::{Cause, Error, ErrorKind, Result, ViewError};
@@ -47,7 +46,7 @@ impl Entry {
         want: ViewSlot,
         found: Result<Located, Cause>,
         pool: &Pool,
-        owner: Weak<Inner>,
+        owner: Weak<dyn Owner>,
     ) -> Entry {
         let mut entry = Entry {
             want,
@@ -60,8 +59,8 @@ impl Entry {
         match found {
             Ok(object) => {
                 entry.name = object.entry.name();
-                (entry.address, entry.len) =
-                    (object.entry.address.get() as usize, object.entry.content_len() as usize);
+                let len = object.entry.usable(object.entry.content_len());
+                (entry.address, entry.len) = (object.entry.address.get() as usize, len as usize);
                 if let Err(cause) = entry.reserve_addresses(owner) {
                     entry.refuse(pool, cause);
                 }
@@ -71,9 +70,8 @@ impl Entry {
         entry
     }
 
-    fn reserve_addresses(&mut self, owner: Weak<Inner>) -> Result<(), Cause> {
+    fn reserve_addresses(&mut self, owner: Weak<dyn Owner>) -> Result<(), Cause> {
         let mapping = Mapping::anonymous(self.address, self.len, Protection::None)?;
-        let owner: Weak<dyn Owner> = owner;
         let touches = Reserved::new(self.address..self.address + self.len, owner, self.want.slot);
         let touches = touches.map_err(ViewError::Reserve)?;
         self.memory = Memory::Reserved { mapping: Some(mapping), touches };
@@ -177,7 +175,7 @@ impl Entry {
     }
 }
 
-/// Whether the object could be had for reading, as far as the error tells (S2.15).
+/// Whether the object could be had for reading, as far as the error tells.
 pub(super) fn is_for_lack_of_rights(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::ObjectReadOnly | ErrorKind::WrongKey)
 }

@@ -26,7 +26,7 @@ pub struct ViewSlot {
     pub slot: usize,
     /// ID of the object in it.
     pub target: [u8; 16],
-    /// The rights that are asked for; the object's own decide (S2.15).
+    /// The rights that are asked for; the object's own decide.
     pub rights: Rights,
     /// Whether the object is attached together with the view, rather than when it is first touched.
     pub at_once: bool,
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_view_is_read_again() {
         let set = [
             ViewSlot { slot: 0, target: [7; 16], rights: Rights::READ, at_once: false },
             ViewSlot { slot: 9, target: [1; 16], rights: Rights::READ | Rights::WRITE, at_once: true },

@@ -21,7 +21,7 @@ use crate::pool::Pool;
 use indelible_store::table::id_name;
 use layout::{MOST_BYTES, MOST_SLOTS, is_possible};
 
-/// A view, opened to be changed: slots, each with the ID of an object of the same pool and the rights that are asked for (S2.6).
+/// A view, opened to be changed: slots, each with the ID of an object of the same pool and the rights that are asked for.
 ///
 /// It is an ordinary object, and changes as such: a [`psync`](View::psync) makes all changes since the last one durable as one step, and processes that have
 /// the view [attached](AttachedView) see them from then on. An object has the same address in every view, its own, so that pointers in it hold; the number of a slot is

@@ -1,5 +1,5 @@
-//! With the feature `mutants`, each rule of far pointers is broken once, and the tests that are named beside it fail.
-#![cfg(feature = "mutants")]
+//! With the feature `__mutants`, each rule of far pointers is broken once, and the tests that are named beside it fail.
+#![cfg(feature = "__mutants")]
 
 use crate::{closure, crash, entries, graph, names, spaces};
 use indelible_store::{Mutant, with_mutant};

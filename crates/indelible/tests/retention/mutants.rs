@@ -1,5 +1,5 @@
-//! With the feature `mutants`, each rule of data retention is broken once, and the tests that are named beside it fail.
-#![cfg(feature = "mutants")]
+//! With the feature `__mutants`, each rule of data retention is broken once, and the tests that are named beside it fail.
+#![cfg(feature = "__mutants")]
 
 use crate::{
     convert, differences, extensions, extensions_by_address, extensions_gate, extensions_histories,

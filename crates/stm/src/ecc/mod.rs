@@ -1,4 +1,4 @@
-//! Words of memory that tell when they are damaged, and are repaired (S1.12, S1.13, S1.14).
+//! Words of memory that tell when they are damaged, and are repaired.
 //!
 //! A word of 64 bits has a check word of 64 bits. Every damage of up to 13 of the 128 bits is noticed. Damage of up to 6
 //! bits is repaired; of 7 bits as well, but for 1,149,720 of the 94,525,795,200 ways to damage 7 bits: for these there
@@ -74,7 +74,7 @@ pub fn repair(word: u64, check: u64) -> Result<Repaired, Beyond> {
 }
 
 /// As [`repair`], with a rule broken.
-#[cfg(feature = "mutants")]
+#[cfg(feature = "__mutants")]
 pub fn repair_broken(word: u64, check: u64, rule: Option<Mutant>) -> Result<Repaired, Beyond> {
     judge(word, check, Broken(rule))
 }

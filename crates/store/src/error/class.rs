@@ -12,6 +12,11 @@ pub enum ClassError {
         /// Class that it should have.
         needed: &'static str,
     },
+    /// It is shared, and the call is for the bytes that the pool has of an object.
+    #[error(
+        "it is shared: its bytes are in the memory of the processes that have it, and the pool has none of them"
+    )]
+    NoBytes,
     /// It cannot be of that class.
     #[error("it cannot be {class}: {why}")]
     Refused {

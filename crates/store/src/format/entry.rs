@@ -56,6 +56,8 @@ pub const FLAG_VOLATILE: u32 = 256;
 pub const FLAG_TIED: u32 = 512;
 /// The object's pages are encrypted, and its extent has what authenticates them.
 pub const FLAG_SEALED: u32 = 1024;
+/// Each word of the object has a check word behind it, which transactions keep: `size` and `pages` count both.
+pub const FLAG_ECC: u32 = 2048;
 /// The object is in the list of another one, or was.
 pub const FLAG_TARGET: u32 = 0x1_0000;
 /// Nothing in the object depends on its addresses, says somebody who has its key: it may get others as it is.
@@ -68,6 +70,8 @@ pub const CLASS_PSYNC: u8 = 0;
 pub const CLASS_TRANSACTIONAL: u8 = 1;
 /// Class: stores in transactions alone, which outlive the process at each commit, and become durable now and then.
 pub const CLASS_ON_DEMAND: u8 = 2;
+/// Class: plain stores of any number of processes at once to memory outside the pool, which nothing makes durable.
+pub const CLASS_SHARED: u8 = 3;
 /// Objects that one can be tied to.
 pub const TIES_MAX: u64 = 4096;
 /// Every flag that is defined; check warns of others.
@@ -82,6 +86,7 @@ pub const FLAGS: u32 = FLAG_READ_ONLY
     | FLAG_VOLATILE
     | FLAG_TIED
     | FLAG_SEALED
+    | FLAG_ECC
     | FLAG_TARGET
     | FLAG_POSITION_INDEPENDENT
     | FLAG_CONTENT;
@@ -96,7 +101,7 @@ pub struct Entry {
     pub magic: U32,
     /// D, R or W.
     pub state: u8,
-    /// Durability class: [`CLASS_PSYNC`], [`CLASS_TRANSACTIONAL`], [`CLASS_ON_DEMAND`].
+    /// Durability class: [`CLASS_PSYNC`], [`CLASS_TRANSACTIONAL`], [`CLASS_ON_DEMAND`], [`CLASS_SHARED`].
     pub class: u8,
     /// Retention model: 0, none stated.
     pub retention: u8,
@@ -175,8 +180,6 @@ pub struct Entry {
     pub name: [u8; 512],
 }
 
-const _: () = assert!(size_of::<Entry>() as u64 == PROGRESS);
-
 /// The last two lines of a slot: the only ones that psync itself changes.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -197,8 +200,6 @@ pub struct Progress {
     pub reserved: [u8; 80],
 }
 
-const _: () = assert!(size_of::<Progress>() as u64 == SIZE - PROGRESS);
-
 impl Default for Progress {
     fn default() -> Self {
         Progress::new_zeroed()
@@ -215,7 +216,7 @@ pub struct Slot {
     pub progress: Progress,
 }
 
-const _: () = assert!(size_of::<Slot>() as u64 == SIZE);
+const _: () = assert!(size_of::<Entry>() as u64 == PROGRESS && size_of::<Slot>() as u64 == SIZE);
 
 /// A statement of an entry that this code does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -255,6 +256,7 @@ impl Entry {
             && pages > 0
             && self.size.get() <= pages.saturating_mul(PAGE)
             && (!self.has(FLAG_SEALED) || self.has_pages_for_size())
+            && self.has_whole_pairs()
             && primary.checked_add(pages).is_some_and(|end| end <= pool_len / PAGE)
             && pages.saturating_mul(PAGE) <= self.reserved.get()
             && self.address.get().is_multiple_of(PAGE)
@@ -303,7 +305,7 @@ impl Entry {
     #[must_use]
     pub fn unknown(&self) -> Option<Unknown> {
         let flags = self.flags.get() & !(FLAGS | OPTIONAL_FLAGS);
-        if self.class > CLASS_ON_DEMAND {
+        if self.class > CLASS_SHARED || self.has(FLAG_ECC) && self.class != CLASS_TRANSACTIONAL {
             Some(Unknown::Class(self.class))
         } else if self.retention != 0 {
             Some(Unknown::Retention(self.retention))
@@ -338,8 +340,7 @@ impl Entry {
     /// A free slot at `offset`, followed by `next` in the list of them.
     #[must_use]
     pub fn free(offset: u64, next: u64) -> Self {
-        let mut slot = Entry::new_zeroed();
-        slot.magic = U32::new(FREE_MAGIC);
+        let mut slot = Entry { magic: U32::new(FREE_MAGIC), ..Entry::new_zeroed() };
         (slot.own_offset, slot.next_free) = (U64::new(offset), U64::new(next));
         slot
     }
@@ -444,7 +445,6 @@ impl Progress {
             return Some(if self.id == *id { *self } else { Progress::default() });
         }
         let wrong: u32 = self.id.iter().zip(id).map(|(a, b)| (a ^ b).count_ones()).sum();
-        let is_own = wrong <= NEAR || sum(*id) == self.checksum.get();
-        (!is_own).then(Progress::default)
+        (wrong > NEAR && sum(*id) != self.checksum.get()).then(Progress::default)
     }
 }

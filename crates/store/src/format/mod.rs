@@ -6,6 +6,7 @@
 //! functions beside each struct hand out values the rest of the crate may act on.
 
 pub mod batch;
+pub mod ecc;
 pub mod entry;
 pub mod lane;
 pub mod node;

@@ -12,9 +12,9 @@ pub(super) type Tag = [u8; 16];
 
 /// Encrypts the bytes in place; returns the tag of them and of those that are associated.
 pub(super) fn encrypt(key: &[u8; 32], nonce: &Nonce, associated: &[u8], bytes: &mut [u8]) -> Tag {
-    #[cfg(feature = "engines")]
+    #[cfg(feature = "__engines")]
     let tag = choice::encrypt(choice::chosen(), key, nonce, associated, bytes);
-    #[cfg(not(feature = "engines"))]
+    #[cfg(not(feature = "__engines"))]
     let tag = engine::encrypt(key, nonce, associated, bytes);
     scrub_stack();
     // It fails for texts that are too long alone.
@@ -23,9 +23,9 @@ pub(super) fn encrypt(key: &[u8; 32], nonce: &Nonce, associated: &[u8], bytes: &
 
 /// Decrypts the bytes in place; `false`: they do not match the tag, and what they are then is of no account.
 pub(super) fn decrypt(key: &[u8; 32], nonce: &Nonce, associated: &[u8], bytes: &mut [u8], tag: &Tag) -> bool {
-    #[cfg(feature = "engines")]
+    #[cfg(feature = "__engines")]
     let is_it = choice::decrypt(choice::chosen(), key, nonce, associated, bytes, tag);
-    #[cfg(not(feature = "engines"))]
+    #[cfg(not(feature = "__engines"))]
     let is_it = engine::decrypt(key, nonce, associated, bytes, tag);
     scrub_stack();
     is_it
@@ -74,7 +74,7 @@ mod ring_engine {
     }
 }
 
-#[cfg(any(test, miri, feature = "engines", not(target_arch = "x86_64")))]
+#[cfg(any(test, miri, feature = "__engines", not(target_arch = "x86_64")))]
 mod rust_engine {
     use super::{Nonce, Tag};
     use chacha20poly1305::aead::{AeadInPlace, KeyInit};
@@ -101,8 +101,8 @@ mod rust_engine {
     }
 }
 
-/// Engines that benchmarks compare (S3.8). Nothing else has the feature, and an object that one of them sealed is no object of another.
-#[cfg(feature = "engines")]
+/// Engines that benchmarks compare. Nothing else has the feature, and an object that one of them sealed is no object of another.
+#[cfg(feature = "__engines")]
 pub mod choice {
     use super::{Nonce, Tag, engine, rust_engine};
     use chacha20::XChaCha20;
@@ -221,7 +221,7 @@ mod tests {
     }
 
     /// Not the engine of the process, which other tests rely on.
-    #[cfg(feature = "engines")]
+    #[cfg(feature = "__engines")]
     #[test]
     fn other_engines_are_for_benchmarks() {
         use super::choice::{self, Engine, chosen};

@@ -1,7 +1,7 @@
 //! Sealing: authenticated encryption of an object's pages, the tree that says which of them are the newest, and key slots.
 //!
 //! No medium is known here: the caller reads pages, and writes what comes of it as ordinary lines of the object's batches. So redo,
-//! checkpoint, check and repair see ciphertext, and need no key (docs/decisions/0042-sealing.md).
+//! checkpoint, check and repair see ciphertext, and need no key.
 //!
 //! Invariants:
 //! 1. Each seal has a nonce of its own, from the system's random numbers. No nonce is derived from anything that a crash, a copy or a restore
@@ -30,7 +30,7 @@ mod tree;
 
 pub use anchor::{AnchorRecord, Count};
 pub use change::Change;
-#[cfg(feature = "engines")]
+#[cfg(feature = "__engines")]
 pub use cipher::choice::{Engine, choose};
 pub use device::{SECRET, SecretDevice};
 pub use differences::Outline;

@@ -18,7 +18,7 @@
 //!
 //! A store that is opened read-only takes no lock at all, so that a reader without write permission is never in
 //! a writer's way: it reads the table as it is, and once more if it changed meanwhile (access.rs); its readers
-//! copy their object and look whether it is still the same (attachment/attach.rs; docs/decisions/0025).
+//! copy their object and look whether it is still the same (attachment/attach.rs).
 
 mod access;
 mod attachment;
@@ -32,8 +32,8 @@ mod transactions;
 mod upgrade;
 
 pub use attachment::{
-    Changes, Followed, Lines, LivePages, Pending, Primary, Psync, Reader, SealedPages, Staged, StillObject,
-    Unlocked, Writer, psync_all, stage,
+    Changes, Followed, Lines, LivePages, Pending, Primary, Psync, Reader, SealedPages, Sharer, Staged,
+    StillObject, Unlocked, Writer, psync_all, stage,
 };
 pub use check::{Finding, Report, Severity};
 pub use lanes::{LaneUse, PageImage};

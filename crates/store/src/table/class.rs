@@ -2,8 +2,8 @@
 
 use crate::error::{ClassError, Result};
 use crate::format::entry::{
-    CLASS_ON_DEMAND, CLASS_PSYNC, CLASS_TRANSACTIONAL, Entry, FLAG_OVERLAY, FLAG_SEALED, FLAG_SPARSE,
-    FLAG_TYPED,
+    CLASS_ON_DEMAND, CLASS_PSYNC, CLASS_SHARED, CLASS_TRANSACTIONAL, Entry, FLAG_ECC, FLAG_OVERLAY,
+    FLAG_SEALED, FLAG_SPARSE, FLAG_TYPED, FLAG_VOLATILE,
 };
 use std::fmt;
 use zerocopy::little_endian::U64;
@@ -15,15 +15,18 @@ pub enum Class {
     /// Plain stores, which are durable at psync.
     #[default]
     Psync,
-    /// Stores in transactions alone, each of which is durable when it is committed (S1.16).
+    /// Stores in transactions alone, each of which is durable when it is committed.
     Transactional,
-    /// Stores in transactions alone, each of which outlives the process when it is committed, and becomes durable later, on demand (S1.6, S1.9).
+    /// Stores in transactions alone, each of which outlives the process when it is committed, and becomes durable later, on demand.
     OnDemand,
+    /// Plain stores of any number of processes at once, to memory that they share and that nothing makes durable: for waiting, queues and messages (S2.6, S2.19). Such an
+    /// object is volatile.
+    Shared,
 }
 
 impl Class {
     /// All of them.
-    pub const ALL: [Class; 3] = [Class::Psync, Class::Transactional, Class::OnDemand];
+    pub const ALL: [Class; 4] = [Class::Psync, Class::Transactional, Class::OnDemand, Class::Shared];
 
     /// As the entry has it.
     #[must_use]
@@ -32,6 +35,7 @@ impl Class {
             Class::Psync => CLASS_PSYNC,
             Class::Transactional => CLASS_TRANSACTIONAL,
             Class::OnDemand => CLASS_ON_DEMAND,
+            Class::Shared => CLASS_SHARED,
         }
     }
 
@@ -48,6 +52,7 @@ impl Class {
             Class::Psync => "psync",
             Class::Transactional => "transactional",
             Class::OnDemand => "on-demand",
+            Class::Shared => "shared",
         }
     }
 
@@ -57,8 +62,16 @@ impl Class {
     /// `Refused`.
     pub(crate) fn give(self, entry: &mut Entry) -> Result<()> {
         let refused = match self {
+            Class::Psync | Class::OnDemand | Class::Shared if entry.has(FLAG_ECC) => {
+                Some("its words have check words, which commits of transactional objects alone keep")
+            }
             Class::Psync => None,
             _ if entry.has(FLAG_SEALED) => Some("it is sealed"),
+            Class::Shared if !entry.has(FLAG_VOLATILE) => {
+                Some("it is not volatile, and nothing makes durable what processes share")
+            }
+            Class::Shared if entry.has(FLAG_OVERLAY) => Some("it shares pages with a snapshot or a copy"),
+            Class::Shared => None,
             _ if entry.has(FLAG_SPARSE) && !entry.has(FLAG_OVERLAY) => {
                 Some("it is sparse, and a commit must not fail for want of space")
             }
@@ -88,6 +101,14 @@ impl Class {
             // An unknown one was refused when the object was found.
             _ => Ok(()),
         }
+    }
+
+    /// Refuses an object of which the pool has no bytes.
+    ///
+    /// # Errors
+    /// `NoBytes`.
+    pub(crate) fn expect_bytes(entry: &Entry) -> Result<()> {
+        if entry.class == CLASS_SHARED { Err(ClassError::NoBytes.into()) } else { Ok(()) }
     }
 }
 

@@ -3,6 +3,7 @@
 mod bases;
 mod bitmap;
 mod class;
+mod create_options;
 mod hidden;
 mod lanes;
 mod layers;
@@ -15,9 +16,10 @@ mod ties;
 
 pub(crate) use bitmap::{Bitmap, Writes};
 pub use class::Class;
+pub use create_options::{CreateOptions, Key};
 pub use lanes::{directory, directory_slot, put_directory};
 pub use layers::{Layers, Lowest, SharedLayers, read_pages};
 pub use names::{check_name, id_name};
-pub use objects::{CreateOptions, Key, Located, Page, entry_hash, id_key, name_hash};
+pub use objects::{Located, Page, entry_hash, id_key, name_hash};
 pub use slots::{SlotFound, slot_at};
 pub use ties::{Tie, tied_to};

@@ -4,7 +4,7 @@
 //! 1. A used slot is in both the name tree and the ID tree; a free slot is in the free list.
 //! 2. Its extent and its address range belong to it alone.
 
-use super::class::Class;
+use super::create_options::{CreateOptions, Key};
 use super::names::{check_name, parse_id};
 use crate::error::{Part, Result, StoreError};
 use crate::format::entry::{self, Entry, FLAG_FOREIGN, FLAG_HIDDEN, PROGRESS, Progress};
@@ -14,7 +14,6 @@ use crate::format::{LINE, PAGE, checksum, pages_for};
 use crate::medium::read_struct;
 use crate::mutant::Mutant;
 use crate::space::{ADDRESSES, PAGES, TableTransaction, next_key};
-use sha2::{Digest, Sha256};
 use zerocopy::FromZeros;
 use zerocopy::little_endian::{U32, U64};
 
@@ -32,46 +31,13 @@ pub struct Located {
     pub line: Progress,
 }
 
-/// A key as given by a user; empty means none.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Key<'a>(pub &'a [u8]);
-
-impl Key<'_> {
-    /// The verifier of a key that the table keeps: enough to recognise the key.
-    fn verifier(self, id: &[u8; 16], role: &str) -> [u8; 16] {
-        if self.0.is_empty() {
-            return [0; 16];
-        }
-        let digest = Sha256::new().chain_update(id).chain_update(role).chain_update(self.0).finalize();
-        let mut out = [0; 16];
-        out.copy_from_slice(&digest[..16]);
-        out
-    }
-}
-
-/// How to create an object.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CreateOptions<'a> {
-    /// Size in bytes.
-    pub size: u64,
-    /// Key needed to attach for reading.
-    pub read_key: Key<'a>,
-    /// Key needed to attach for writing and to destroy.
-    pub write_key: Key<'a>,
-    /// Refuse write attaches.
-    pub read_only: bool,
-    /// Claim space when it is first written.
-    pub sparse: bool,
-    /// Nothing in it will depend on its addresses.
-    pub position_independent: bool,
-    /// Its durability class.
-    pub class: Class,
-    /// The boot of the machine in which the contents hold; `None`: they outlast it.
-    pub volatile: Option<[u8; 16]>,
-    /// Address space to keep for growth, in bytes; 0: as much as the pool has, while addresses are plenty.
-    pub reach: u64,
-    /// Bytes of addresses that the pool has in all, by which it is known whether they are plenty; 0: they are not.
-    pub window: u64,
+/// A piece of a listing.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// The objects.
+    pub objects: Vec<Located>,
+    /// The argument for the next page, `None` at the end.
+    pub next: Option<(u64, u64)>,
 }
 
 impl<'a> CreateOptions<'a> {
@@ -87,31 +53,6 @@ impl<'a> CreateOptions<'a> {
             ..*self
         }
     }
-
-    /// Refuses a boot that is not known.
-    pub(super) fn check_boot(&self) -> Result<()> {
-        if self.volatile == Some([0; 16]) { Err(StoreError::BootUnknown) } else { Ok(()) }
-    }
-
-    /// Sets the verifiers of the keys in an entry that has its ID.
-    pub(super) fn keep_keys(&self, entry: &mut Entry) {
-        [entry.read_key, entry.write_key] = self.verifiers(&entry.id);
-    }
-
-    /// The verifiers of the keys, for reading and for writing, of an object with this ID.
-    #[must_use]
-    pub fn verifiers(&self, id: &[u8; 16]) -> [[u8; 16]; 2] {
-        [self.read_key.verifier(id, "read"), self.write_key.verifier(id, "write")]
-    }
-}
-
-/// A piece of a listing.
-#[derive(Debug, Default)]
-pub struct Page {
-    /// The objects.
-    pub objects: Vec<Located>,
-    /// The argument for the next page, `None` at the end.
-    pub next: Option<(u64, u64)>,
 }
 
 impl TableTransaction<'_> {
@@ -257,8 +198,9 @@ impl TableTransaction<'_> {
         entry.set(entry::FLAG_POSITION_INDEPENDENT, how.position_independent);
         entry.set(entry::FLAG_HIDDEN, hidden);
         entry.set(entry::FLAG_SEALED, sealed.is_some());
-        how.class.give(&mut entry)?;
+        entry.set(entry::FLAG_ECC, how.ecc);
         entry.hold_in(how.volatile);
+        how.class.give(&mut entry)?;
         entry.id = id;
         entry.size = U64::new(how.size);
         entry.pages = U64::new(pages);

@@ -244,7 +244,7 @@ fn a_damaged_batch_is_never_shown_as_a_psync() {
     assert!(seen[0] > 10 && seen[1] > 5, "{seen:?}");
 }
 
-#[cfg(feature = "mutants")]
+#[cfg(feature = "__mutants")]
 mod mutants {
     use indelible_store::{Mutant, with_mutant};
 

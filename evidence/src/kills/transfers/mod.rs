@@ -133,7 +133,9 @@ impl Transfers {
         if self.class == Class::OnDemand {
             command.arg("--on-demand");
         }
-        done.iter().for_each(|done| drop(command.args(["--done", &done.to_string()])));
+        for done in done {
+            command.args(["--done", &done.to_string()]);
+        }
         command.args(extra);
         command
     }

@@ -16,7 +16,7 @@ use std::collections::HashSet;
 const PAGES: usize = 4;
 
 impl Heap {
-    /// Number of the entry in this object's table of other objects, which is added if there is none (S2.12). Pointers through it are
+    /// Number of the entry in this object's table of other objects, which is added if there is none. Pointers through it are
     /// [`Far::new(number, offset)`](crate::Far::new); the next psync makes the entry durable together with them.
     ///
     /// ```
@@ -60,7 +60,7 @@ impl Heap {
         self.done("list the entries for other objects of", result)
     }
 
-    /// Has an entry lead elsewhere, and with it all pointers through it (S2.10).
+    /// Has an entry lead elsewhere, and with it all pointers through it.
     ///
     /// # Errors
     /// `Dangling`: there is no such entry. `BadName`, `HeapFull`, `Damaged`: it is as it was.

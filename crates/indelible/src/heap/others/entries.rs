@@ -71,7 +71,7 @@ impl OtherObjects {
         Ok(index)
     }
 
-    /// Has the entry with this number lead elsewhere, with all pointers through it (S2.10).
+    /// Has the entry with this number lead elsewhere, with all pointers through it.
     pub(in super::super) fn retarget(&self, shared: &Shared, index: u32, entry: &FarEntry) -> Result<()> {
         expect_names(entry)?;
         expect_writable(shared)?;

@@ -8,11 +8,11 @@ mod pointers;
 
 use super::error::HeapError;
 use super::layout::MAGIC;
-use crate::error::{Cause, Error, Result};
+use crate::error::{Cause, Error, Result, TransactionError};
 use crate::pool::Pool;
 use image::Image;
 use indelible_store::format::PAGE;
-use indelible_store::format::entry::FLAG_POSITION_INDEPENDENT;
+use indelible_store::format::entry::{FLAG_ECC, FLAG_POSITION_INDEPENDENT};
 use indelible_store::store::{Attributes, Revived};
 
 /// First bytes of an array of the package for Python (crates/python/FORMAT.md), whose elements are never addresses; behind them is its version.
@@ -85,6 +85,10 @@ impl Pool {
         let distance = revived.address().wrapping_sub(kept.address);
         if end == 0 || distance == 0 || kept.flags & FLAG_POSITION_INDEPENDENT != 0 {
             return Ok(());
+        }
+        if kept.flags & FLAG_ECC != 0 {
+            let cause = TransactionError::Checked("pointers in it are not changed");
+            return Err(Error::new("rebase", cause).object(&kept.name));
         }
         shift(kept, revived, end, distance).map_err(|cause| Error::new("rebase", cause).object(&kept.name))
     }

@@ -127,6 +127,7 @@ impl Store {
         key: Key<'_>,
     ) -> Result<(Located, Option<ObjectLock>)> {
         let object = self.usable(table, name)?;
+        Class::expect_bytes(&object.entry)?;
         if !object.opens_for_reading(key) {
             return Err(StoreError::WrongKey);
         }
@@ -265,6 +266,7 @@ impl Store {
         memory: Memory,
         search: &mut LaneSearch,
     ) -> Result<Unbound> {
+        Class::expect_bytes(&object.entry)?;
         let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
         if !matches!(memory, Memory::Left(_)) {
             self.expect_no_memory(&object)?;

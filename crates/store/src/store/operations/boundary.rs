@@ -14,7 +14,7 @@ use crate::space::TableTransaction;
 use crate::store::attachment::undefined;
 use crate::store::locks::{ApplyLock, ObjectLock, lock};
 use crate::store::pool::Store;
-use crate::table::{Key, Located, directory, directory_slot};
+use crate::table::{Class, Key, Located, directory, directory_slot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
@@ -128,6 +128,7 @@ impl Store {
             let (mut found, mut locks, mut recovered) = (Vec::new(), Vec::new(), Vec::new());
             for (name, key) in objects {
                 let mut object = self.usable(table, name)?;
+                Class::expect_bytes(&object.entry)?;
                 if !right.allows(&object, *key) {
                     return Err(StoreError::WrongKey);
                 }

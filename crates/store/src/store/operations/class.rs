@@ -13,8 +13,7 @@ impl Store {
     /// `Refused`; `Held`, `WrongKey`, `ObjectReadOnly` for a snapshot: nothing happened.
     pub fn set_class(self: &Arc<Self>, name: &str, key: Key<'_>, class: Class) -> Result<()> {
         class.give(&mut self.find(name)?.entry)?;
-        let (object, object_lock) =
-            self.unless_held_still(|| self.take_recovered(name, Right::Write, key))?;
+        let (object, object_lock) = self.unless_held_still(|| self.take_any(name, Right::Write, key))?;
         self.update(|table| {
             let mut object = table.entry(object.offset)?;
             class.give(&mut object.entry)?;

@@ -8,7 +8,7 @@ use crate::medium::LockMode;
 use crate::store::attachment::renumber;
 use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
-use crate::table::{Key, Located};
+use crate::table::{Class, Key, Located};
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
 
@@ -34,8 +34,19 @@ impl Store {
         Ok(object)
     }
 
-    /// Takes an object nobody has attached, recovered.
+    /// Takes an object nobody has attached, recovered, whose bytes are in the pool.
     pub(super) fn take_recovered(
+        self: &Arc<Self>,
+        name: &str,
+        right: Right,
+        key: Key<'_>,
+    ) -> Result<(Located, ObjectLock)> {
+        Class::expect_bytes(&self.find(name)?.entry)?;
+        self.take_any(name, right, key)
+    }
+
+    /// Takes an object nobody has attached, recovered. It gets another number, so that memory which processes shared is that of no object any more.
+    pub(super) fn take_any(
         self: &Arc<Self>,
         name: &str,
         right: Right,

@@ -1,0 +1,85 @@
+//! Memory that many processes have at once: the same file, whose owner is each of them.
+//!
+//! It lies in memory, and nowhere else: two processes that find different folders to have room would not find each other. Bytes of the file beyond its end
+//! serve as locks, by which processes know whether another one is still there: the kernel gives them up with whoever has them.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use super::file::{self, failed};
+use super::{Backing, BackingError, Folders, Identity, find_locked, make_locked};
+use crate::mapping::Mapping;
+use crate::sys::PAGE;
+use crate::sys::mmap::Protection;
+use indelible_store::medium::LockMode;
+
+/// The first byte whose lock is a [claim](Common::claim): beyond any file.
+const CLAIMS: u64 = 1 << 48;
+
+/// See the module. Dropping it leaves the file to the others, and to whoever comes later in this boot.
+#[derive(Debug)]
+pub(crate) struct Common(Backing);
+
+impl Common {
+    /// The memory of this identity, if it is there.
+    pub(crate) fn find(
+        folder: &Path,
+        identity: &Identity,
+        len: usize,
+    ) -> Result<Option<Common>, BackingError> {
+        if !identity.has_boot() {
+            return Err(BackingError::NoBoot);
+        }
+        Ok(find_locked(folder, identity, len, LockMode::Shared)?.map(Common))
+    }
+
+    /// Makes it, `len` zeros, a multiple of the page size. Nobody else does so at the same time.
+    pub(crate) fn create(
+        folders: Folders<'_>,
+        identity: &Identity,
+        len: usize,
+    ) -> Result<Common, BackingError> {
+        if !identity.has_boot() {
+            return Err(BackingError::NoBoot);
+        }
+        make_locked(folders.memory, identity, (len, folders.origin), LockMode::Shared).map(Common)
+    }
+
+    /// Maps `len` bytes of it from `from` on, whole pages, at a fixed address or where the kernel likes.
+    pub(crate) fn map(&self, addr: Option<usize>, from: usize, len: usize) -> Result<Mapping, BackingError> {
+        let offset = (PAGE + from) as u64;
+        Ok(Mapping::shared(addr, len, self.0.fd.as_fd(), offset, Protection::ReadWrite)?)
+    }
+
+    /// The file, for people.
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Whether the file is as long as it was made: nobody has cut it.
+    pub(crate) fn is_whole(&self) -> Result<bool, BackingError> {
+        let stat = rustix::fs::fstat(&self.0.fd).map_err(failed("examine", self.path()))?;
+        Ok(stat.st_size as u64 >= (PAGE + self.0.len) as u64)
+    }
+
+    /// Takes claim number `claim`, unless another process has it. A claim ends with the process, however that ends. Claims of one process do not exclude each other: the caller sees to
+    /// that.
+    pub(crate) fn claim(&self, claim: u64) -> Result<bool, BackingError> {
+        file::try_lock(&self.0.fd, self.path(), (CLAIMS + claim, LockMode::Exclusive))
+    }
+
+    /// Gives a claim up.
+    pub(crate) fn give_up(&self, claim: u64) {
+        crate::sys::ofd::unlock(self.0.fd.as_fd(), CLAIMS + claim);
+    }
+
+    /// Whether another process has the claim.
+    pub(crate) fn is_claimed(&self, claim: u64) -> Result<bool, BackingError> {
+        file::is_locked(&self.0.fd, self.path(), CLAIMS + claim)
+    }
+
+    /// Removes the file of this identity, if nobody has it.
+    pub(crate) fn remove(folder: &Path, identity: &Identity) -> Result<(), BackingError> {
+        super::sweep::remove(&identity.path_in(folder)).map(drop)
+    }
+}

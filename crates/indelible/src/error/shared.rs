@@ -1,0 +1,93 @@
+//! Errors of objects that processes share, and of the queues in them.
+
+use super::ErrorKind;
+use crate::backing::BackingError;
+use std::path::PathBuf;
+
+/// Why nothing came of a use of shared memory.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SharedError {
+    #[error(transparent)]
+    Backing(#[from] BackingError),
+    #[error(
+        "processes that have it see another {}: its memory is not there",
+        folder.display()
+    )]
+    Elsewhere { folder: PathBuf },
+    #[error("somebody has cut {}, in which its memory is", .0.display())]
+    Cut(PathBuf),
+    #[error("its memory cannot be watched: {0}")]
+    Watch(std::io::Error),
+    #[error("the system does not wait: {0}")]
+    Wait(std::io::Error),
+    #[error("offset {offset} is no place for a word of 4 bytes: the object has {size}")]
+    NoWord { offset: usize, size: usize },
+    #[error("{words} words are waited for, and it takes from 1 to {most}")]
+    Words { words: usize, most: usize },
+    #[error("no queue can be at offset {offset}: {why}")]
+    NoQueue { offset: usize, why: &'static str },
+    #[error("the queue at offset {offset} is of other options: {why}")]
+    OtherQueue { offset: usize, why: String },
+    #[error("the queue at offset {offset} is damaged: {why}")]
+    Damaged { offset: usize, why: &'static str },
+    #[error("somebody else is the {role} of the queue at offset {offset}")]
+    Taken { offset: usize, role: &'static str },
+    #[error("a message of {len} bytes is longer than the {most} that the queue takes")]
+    TooLong { len: usize, most: usize },
+    #[error("a message of {len} bytes is no value of {needed}")]
+    OtherType { len: usize, needed: usize },
+}
+
+impl SharedError {
+    pub(super) fn kind(&self) -> ErrorKind {
+        match self {
+            SharedError::Backing(error) => super::kinds::backing_kind(error),
+            SharedError::Elsewhere { .. } | SharedError::Cut(_) => ErrorKind::Gone,
+            SharedError::Wait(_) | SharedError::Watch(_) => ErrorKind::Io,
+            SharedError::NoWord { .. }
+            | SharedError::Words { .. }
+            | SharedError::NoQueue { .. }
+            | SharedError::TooLong { .. }
+            | SharedError::OtherType { .. } => ErrorKind::BadSize,
+            SharedError::OtherQueue { .. } => ErrorKind::RootType,
+            SharedError::Damaged { .. } => ErrorKind::Damaged,
+            SharedError::Taken { .. } => ErrorKind::Held,
+        }
+    }
+
+    pub(super) fn remedy(&self) -> Option<&'static str> {
+        Some(match self {
+            SharedError::Backing(BackingError::Foreign { .. }) => {
+                "processes of one user share an object: if another user's made it, use one user for all; else see who made it"
+            }
+            SharedError::Backing(BackingError::Damaged { .. }) => {
+                "detach it everywhere, and remove its memory with `pmo gc`, or create the object anew"
+            }
+            SharedError::Backing(BackingError::NoRoom { .. }) => "free memory in /dev/shm",
+            SharedError::Backing(_) => return None,
+            SharedError::Elsewhere { .. } => {
+                "run all processes that share it where they see the same /dev/shm, as containers can be told to"
+            }
+            SharedError::Cut(_) | SharedError::Damaged { .. } => {
+                "what was in it is lost: detach it everywhere, destroy it, and create it anew"
+            }
+            SharedError::Wait(_) | SharedError::Watch(_) => return None,
+            SharedError::NoWord { .. } => "give a multiple of 4 below the object's size",
+            SharedError::Words { .. } => "wait for fewer words at a time",
+            SharedError::NoQueue { .. } => "give a multiple of 64 behind which there is room for it",
+            SharedError::OtherQueue { .. } => "open it with the options that it was made with",
+            SharedError::Taken { .. } => "wait until that one has ended",
+            SharedError::TooLong { .. } => "send it in parts, or make a queue of longer messages",
+            SharedError::OtherType { .. } => "receive messages as the type that they are sent as",
+        })
+    }
+
+    pub(super) fn system(&self) -> Option<&std::io::Error> {
+        match self {
+            SharedError::Wait(error)
+            | SharedError::Watch(error)
+            | SharedError::Backing(BackingError::Io { source: error, .. }) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The bytes of a log.
+
+use crate::error::LogError;
+use indelible_store::format::checksum;
+
+/// First bytes of a log.
+const MAGIC: u64 = u64::from_le_bytes(*b"pmo-log\0");
+const VERSION: u64 = 1;
+/// Bytes of the header.
+pub(super) const HEADER: usize = 64;
+/// Bytes of a record before its own.
+const HEAD: usize = 40;
+
+/// Header of a log: six words of 64 bits, least significant byte first, then zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    /// Offset of the first byte behind the last record.
+    pub(super) end: usize,
+    /// Records.
+    pub(super) records: u64,
+    /// The queue whose messages were appended last; 0: none was.
+    pub(super) queue: u64,
+    /// Number of the first message of that queue that is not in the log.
+    pub(super) next: u64,
+}
+
+impl Header {
+    /// That of an empty log.
+    pub(super) const EMPTY: Header = Header { end: HEADER, records: 0, queue: 0, next: 0 };
+
+    pub(super) fn encode(&self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        let words = [MAGIC, VERSION, self.end as u64, self.records, self.queue, self.next];
+        for (at, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *at = word.to_le_bytes();
+        }
+        bytes
+    }
+
+    /// The header of an object's bytes; `None`: there is nothing in it.
+    pub(super) fn decode(object: &[u8]) -> Result<Option<Header>, LogError> {
+        let bytes = object.get(..HEADER).ok_or(LogError::NotALog("it is smaller than a header"))?;
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Ok(None);
+        }
+        let word = |nth: usize| word(bytes, 8 * nth);
+        if word(0) != MAGIC {
+            return Err(LogError::NotALog("it begins with other bytes"));
+        }
+        if word(1) != VERSION {
+            return Err(LogError::NotALog("it is of a version that this release does not know"));
+        }
+        let end = usize::try_from(word(2)).unwrap_or(usize::MAX);
+        if !(HEADER..=object.len()).contains(&end) || !end.is_multiple_of(8) {
+            return Err(LogError::Damaged { at: 16, why: "its end lies outside the object" });
+        }
+        Ok(Some(Header { end, records: word(3), queue: word(4), next: word(5) }))
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
+/// A record: its number, where its message came from, and its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Record<'a> {
+    pub(super) number: u64,
+    /// The queue, 0 if it was no message.
+    pub(super) queue: u64,
+    pub(super) message: u64,
+    pub(super) bytes: &'a [u8],
+}
+
+/// Bytes of a record with `len` bytes of its own.
+pub(super) fn room(len: usize) -> usize {
+    HEAD + len.next_multiple_of(8)
+}
+
+impl<'a> Record<'a> {
+    /// Fills in `into`, which has [`room`] for it.
+    pub(super) fn encode(&self, into: &mut [u8]) -> Result<(), LogError> {
+        let len = self.bytes.len();
+        let short = u32::try_from(len).map_err(|_| LogError::TooLong { len })?;
+        into.fill(0);
+        let words = [u64::from(short), self.number, self.queue, self.message];
+        for (at, word) in into.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *at = word.to_le_bytes();
+        }
+        let sum = checksum(MAGIC, &[&into[..HEAD - 8], self.bytes]);
+        into[HEAD - 8..HEAD].copy_from_slice(&sum.to_le_bytes());
+        into[HEAD..HEAD + len].copy_from_slice(self.bytes);
+        Ok(())
+    }
+
+    /// The record at offset `at` of a log, which ends behind the last byte of `log`; with the offset of the next one.
+    pub(super) fn decode(log: &'a [u8], at: usize, number: u64) -> Result<(Record<'a>, usize), LogError> {
+        let damaged = |why| LogError::Damaged { at, why };
+        let head = log.get(at..at.saturating_add(HEAD)).ok_or(damaged("a record begins behind the end"))?;
+        let len = word(head, 0);
+        let len = u32::try_from(len).map_err(|_| damaged("a record is longer than one can be"))? as usize;
+        let end = at + room(len);
+        if end > log.len() {
+            return Err(damaged("a record ends behind the log"));
+        }
+        let bytes = &log[at + HEAD..at + HEAD + len];
+        if checksum(MAGIC, &[&head[..HEAD - 8], bytes]) != word(head, HEAD - 8) {
+            return Err(damaged("the checksum of a record is another"));
+        }
+        if word(head, 8) != number {
+            return Err(damaged("a record has the number of another"));
+        }
+        Ok((Record { number, queue: word(head, 16), message: word(head, 24), bytes }, end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_read_back_and_damaged_ones_are_not() {
+        for len in [0, 1, 7, 8, 9, 300] {
+            let bytes = vec![0xa5; len];
+            let record = Record { number: 3, queue: 4, message: 5, bytes: &bytes };
+            let mut log = vec![0xff; HEADER + room(len)];
+            record.encode(&mut log[HEADER..]).unwrap();
+            assert_eq!(Record::decode(&log, HEADER, 3), Ok((record, log.len())));
+            assert!(Record::decode(&log, HEADER, 2).is_err());
+            assert!(Record::decode(&log[..log.len() - 1], HEADER, 3).is_err());
+            // All bits but those behind the record's bytes, which are nobody's.
+            for bit in 8 * HEADER..8 * (HEADER + HEAD + len) {
+                log[bit / 8] ^= 1 << (bit % 8);
+                assert!(Record::decode(&log, HEADER, 3).is_err(), "bit {bit}");
+                log[bit / 8] ^= 1 << (bit % 8);
+            }
+        }
+    }
+
+    #[test]
+    fn headers_are_read_back_and_others_are_not() {
+        let header = Header { end: 128, records: 2, queue: 7, next: 9 };
+        let mut object = header.encode().to_vec();
+        object.resize(4096, 0);
+        assert_eq!(Header::decode(&object), Ok(Some(header)));
+        assert_eq!(Header::decode(&[0; 64]), Ok(None));
+        assert!(Header::decode(&object[..100]).is_err(), "it ends behind the object");
+        assert!(Header::decode(&object[..60]).is_err());
+        for byte in 0..16 {
+            object[byte] ^= 1;
+            assert!(matches!(Header::decode(&object), Err(LogError::NotALog(_))));
+            object[byte] ^= 1;
+        }
+    }
+}

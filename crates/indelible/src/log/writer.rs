@@ -1,0 +1,189 @@
+//! The one who appends to a log.
+
+use super::format::{HEADER, Header, Record, room};
+use crate::error::{Cause, Error, ErrorKind, LogError, Result};
+use crate::object::Object;
+use crate::pool::Pool;
+use crate::shared::Consumer;
+use indelible_store::Mutant;
+use std::time::Duration;
+
+/// Bytes of a new log.
+const FIRST: u64 = 64 << 10;
+/// Bytes that a log grows by at most, beside those that it needs at once.
+const MOST: usize = 64 << 20;
+
+/// A log in an object, attached for appending. What is appended is durable once [`psync`](Log::psync) returns; a power cut or a death before that leaves the records of some psync.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+/// let mut log = pool.open_log("events", b"")?; // created if there is none
+/// log.append(b"started")?;
+/// log.psync()?;
+///
+/// let mut reader = pool.read_log("events", b"")?; // beside it, in any process
+/// assert_eq!(reader.read()?.expect("a record").bytes, b"started");
+/// # Ok(()) }
+/// ```
+pub struct Log {
+    object: Object,
+    /// With records that are not durable yet.
+    header: Header,
+}
+
+impl Pool {
+    /// Attaches the log `name` for appending; it is created if there is no such object, with the key if one is given. It grows as it needs.
+    ///
+    /// # Errors
+    /// `RootType`: the object holds something else. `Damaged`; those of [`attach`](Pool::attach) and [`create`](Pool::create).
+    pub fn open_log(&self, name: &str, key: &[u8]) -> Result<Log> {
+        let options = crate::pool::CreateOptions::new(FIRST).key(key);
+        let object = match self.attach_with_key(name, key) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                match self.create_attached_with(name, &options) {
+                    // Another process was faster.
+                    Err(error) if error.kind() == ErrorKind::Exists => self.attach_with_key(name, key)?,
+                    created => created?,
+                }
+            }
+            attached => attached?,
+        };
+        let header = Header::decode(object.as_slice());
+        let header =
+            header.map_err(|error| Error::new("open the log", error).pool(self.path()).object(name))?;
+        Ok(Log { object, header: header.unwrap_or(Header::EMPTY) })
+    }
+}
+
+impl Log {
+    /// Appends a record, which is durable as of the next psync; returns its number, from 0 on.
+    ///
+    /// # Errors
+    /// Those of growing: nothing was appended.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<u64> {
+        self.append_message(bytes, (0, 0))
+    }
+
+    fn append_message(&mut self, bytes: &[u8], (queue, message): (u64, u64)) -> Result<u64> {
+        let Header { end, records: number, .. } = self.header;
+        let behind = end + room(bytes.len());
+        let len = self.object.len();
+        if behind > len {
+            let more = len.clamp(FIRST as usize, MOST);
+            self.object.grow(behind.max(len + more) as u64)?;
+        }
+        let record = Record { number, queue, message, bytes };
+        let encoded = record.encode(self.object.range_mut(end..behind));
+        encoded.map_err(|error| self.error("append to the log", error))?;
+        (self.header.end, self.header.records) = (behind, number + 1);
+        Ok(number)
+    }
+
+    /// Makes all records durable that were appended.
+    ///
+    /// # Errors
+    /// Those of [`Object::psync`].
+    pub fn psync(&mut self) -> Result<()> {
+        self.object.range_mut(0..HEADER).copy_from_slice(&self.header.encode());
+        self.object.psync()
+    }
+
+    /// Records, those that are not durable yet included.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.header.records
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Waits for a message of a queue for `timeout` at most; `None`: however long it takes. Appends it, and up to `most` messages in all of those that are there, makes them durable by one psync, and takes
+    /// them out of the queue: what a producer finds [taken](crate::Producer::wait_taken) is in the log for good. A message that a collector before this one made durable, and did not
+    /// live to take out, is not appended again. Returns how many there were.
+    ///
+    /// # Errors
+    /// Those of [`Consumer::look`], [`append`](Self::append) and [`psync`](Self::psync): the messages stay in the queue, for the next call, or for whoever attaches the log next.
+    pub fn collect(
+        &mut self,
+        consumer: &mut Consumer,
+        most: usize,
+        timeout: Option<Duration>,
+    ) -> Result<usize> {
+        self.collect_each(consumer, most, timeout, |_| {})
+    }
+
+    /// As [`collect`](Self::collect); `each` is shown each message as it is appended, before it is durable.
+    ///
+    /// # Errors
+    /// As for [`collect`](Self::collect).
+    pub fn collect_each(
+        &mut self,
+        consumer: &mut Consumer,
+        most: usize,
+        timeout: Option<Duration>,
+        each: impl FnMut(&[u8]),
+    ) -> Result<usize> {
+        let collected = self.look_and_append(consumer, most, timeout, each).and_then(|count| {
+            if count == 0 {
+                return Ok(0);
+            }
+            if Mutant::AcknowledgedEarly.is_on() {
+                consumer.release()?;
+            }
+            self.psync()?;
+            consumer.release()?;
+            Ok(count)
+        });
+        if collected.is_err() {
+            // They are looked at again; those that are in the log by then are known by their numbers.
+            consumer.rewind();
+        }
+        collected
+    }
+
+    fn look_and_append(
+        &mut self,
+        consumer: &mut Consumer,
+        most: usize,
+        mut timeout: Option<Duration>,
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<usize> {
+        let (mut bytes, mut count) = (Vec::new(), 0);
+        let queue = consumer.queue().id();
+        while count < most {
+            let Some(message) = consumer.look(&mut bytes, timeout)? else { break };
+            timeout = Some(Duration::ZERO);
+            count += 1;
+            if self.header.queue == queue && message < self.header.next {
+                continue;
+            }
+            self.append_message(&bytes, (queue, message))?;
+            each(&bytes);
+            (self.header.queue, self.header.next) = (queue, message + 1);
+        }
+        Ok(count)
+    }
+
+    /// Detaches. Records that were not psynced are gone.
+    ///
+    /// # Errors
+    /// As for [`Object::detach`].
+    pub fn detach(self) -> Result<()> {
+        self.object.detach()
+    }
+
+    fn error(&self, operation: &'static str, error: LogError) -> Error {
+        Error::new(operation, Cause::from(error)).object(self.object.name())
+    }
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Log").field("object", &self.object.name()).field("records", &self.len()).finish()
+    }
+}

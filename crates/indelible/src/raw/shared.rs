@@ -1,0 +1,81 @@
+//! Shared objects by address: waiting, waking and queues, as a C program has them.
+
+use crate::error::{Cause, Error, Result};
+use crate::pool::Pool;
+use crate::shared::{Queue, QueueOptions, SharedObject, Word};
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+/// By their first byte; each attach is detached once.
+static OBJECTS: RwLock<BTreeMap<usize, Vec<SharedObject>>> = RwLock::new(BTreeMap::new());
+
+/// Attaches an object of the class shared, and returns its first byte.
+///
+/// # Errors
+/// As for [`Pool::attach_shared`].
+pub fn attach(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8>> {
+    let object = pool.attach_shared_with_key(name, key)?;
+    let base = object.as_ptr();
+    let mut objects = OBJECTS.write().unwrap_or_else(PoisonError::into_inner);
+    let attached = objects.entry(base.addr()).or_default();
+    // Those that a parent of this process had are forgotten.
+    attached.retain(|other| other.check().is_ok());
+    attached.push(object);
+    Ok(NonNull::new(base).unwrap_or(NonNull::dangling()))
+}
+
+/// Ends an attach of the object that begins at the address. `None`: no shared one does.
+pub(super) fn detach(address: usize) -> Option<Result<()>> {
+    let mut objects = OBJECTS.write().unwrap_or_else(PoisonError::into_inner);
+    let attached = objects.get_mut(&address)?;
+    let last = attached.pop();
+    if attached.is_empty() {
+        objects.remove(&address);
+    }
+    drop(objects);
+    last.map(SharedObject::detach);
+    Some(Ok(()))
+}
+
+/// The object that has the address, and its offset there.
+fn find(operation: &'static str, address: usize) -> Result<(SharedObject, usize)> {
+    let objects = OBJECTS.read().unwrap_or_else(PoisonError::into_inner);
+    let found = objects.range(..=address).next_back().and_then(|(base, attached)| {
+        let object = attached.last()?;
+        (address - base < object.len()).then(|| (object.clone(), address - base))
+    });
+    found.ok_or_else(|| Error::new(operation, Cause::NotAttached(address)))
+}
+
+/// As [`wait_any`](crate::wait_any()), of words by their addresses.
+///
+/// # Errors
+/// `NotAttached`: one is in no shared object; and those of [`wait_any`](crate::wait_any()).
+pub fn wait_any(words: &[(*const u32, u32)], timeout: Option<Duration>) -> Result<Option<usize>> {
+    let found = words.iter().map(|(word, _)| find("wait for", word.addr())).collect::<Result<Vec<_>>>()?;
+    let expected = found.iter().zip(words).map(|((object, offset), (_, expected))| {
+        let word: Word<'_> = object.word(*offset)?;
+        Ok((word, *expected))
+    });
+    crate::shared::wait_any(&expected.collect::<Result<Vec<_>>>()?, timeout)
+}
+
+/// As [`Word::wake`], of a word by its address.
+///
+/// # Errors
+/// `NotAttached`: it is in no shared object; and those of [`Word::wake`].
+pub fn wake(word: *const u32, most: u32) -> Result<usize> {
+    let (object, offset) = find("wake those who wait for", word.addr())?;
+    object.word(offset)?.wake(most)
+}
+
+/// As [`SharedObject::queue`], at an address.
+///
+/// # Errors
+/// `NotAttached`: it is in no shared object; and those of [`SharedObject::queue`].
+pub fn queue(address: *const u8, options: &QueueOptions) -> Result<Queue> {
+    let (object, offset) = find("open a queue in", address.addr())?;
+    object.queue(offset, options)
+}

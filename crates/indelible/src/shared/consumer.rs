@@ -1,0 +1,206 @@
+//! The side of a queue that takes messages out.
+
+use super::layout::{QueueKind, Role};
+use super::queue::Queue;
+use super::slots::{Front, NO_MESSAGE};
+use super::value::value_of;
+use super::word::error;
+use crate::error::{Cause, Error, Result, SharedError};
+use crate::plain::Plain;
+use crate::sys::sync::Ordering;
+use indelible_store::Mutant;
+use std::hint::spin_loop;
+use std::time::Duration;
+
+/// Looks at a slot that is being written before it is asked whether its producer lives: it takes that a moment.
+const SPINS: usize = 200;
+
+/// The one who takes messages out of a [`Queue`].
+///
+/// [`receive`](Self::receive) takes one out at once. To act upon messages before they are gone, [`look`](Self::look) at as many as you like, and [`release`](Self::release) them: whoever dies in between leaves
+/// them to the next consumer.
+pub struct Consumer {
+    queue: Queue,
+    /// Number of the next message to be taken out.
+    head: u64,
+    /// Number of the next message to be looked at.
+    next: u64,
+    buffer: Vec<u8>,
+}
+
+impl Queue {
+    /// The one who takes messages out, until it is dropped, or its process dies.
+    ///
+    /// # Errors
+    /// `Held`: there is one. `Damaged`, `Gone`, `Forked`.
+    pub fn consumer(&self) -> Result<Consumer> {
+        let made = self.memory.check().and_then(|()| Consumer::new(self));
+        made.map_err(|cause| error(&self.memory, "take messages out of", cause))
+    }
+}
+
+impl Consumer {
+    fn new(queue: &Queue) -> Result<Consumer, Cause> {
+        queue.take_part(Role::Consumer, "consumer")?;
+        let head = queue.slots().head.load(Ordering::Acquire);
+        let mut consumer = Consumer { queue: queue.clone(), head, next: head, buffer: Vec::new() };
+        consumer.go_on()?;
+        Ok(consumer)
+    }
+
+    /// Goes beyond slots that the consumer before had freed when it died.
+    fn go_on(&mut self) -> Result<(), Cause> {
+        if self.queue.layout.kind == QueueKind::OneProducer {
+            return self.queue.memory.check();
+        }
+        let slots = self.queue.slots();
+        let freed = (0..slots.states.len() as u64)
+            .take_while(|ahead| slots.front(self.head.wrapping_add(*ahead)) == Front::Passed)
+            .count();
+        self.queue.memory.check()?;
+        self.head = self.head.wrapping_add(freed as u64);
+        self.next = self.head;
+        slots.head.store(self.head, Ordering::Release);
+        Queue::ring(self.queue.taken());
+        Ok(())
+    }
+
+    /// Takes the next message out, into `message`, once there is one, within `timeout`; `None`: however long that takes. Returns whether there was one.
+    ///
+    /// # Errors
+    /// `Damaged`: somebody has scribbled over the queue. `Gone`: somebody has cut the object's memory. `Forked`.
+    pub fn receive(&mut self, message: &mut Vec<u8>, timeout: Option<Duration>) -> Result<bool> {
+        let found = self.look(message, timeout)?.is_some();
+        if found {
+            self.release()?;
+        }
+        Ok(found)
+    }
+
+    /// As [`receive`](Self::receive), of a message that has the bytes of a value. One that has not is taken out all the same.
+    ///
+    /// # Errors
+    /// As for [`receive`](Self::receive); `BadSize`: it has more bytes, or fewer.
+    pub fn receive_value<T: Plain>(&mut self, timeout: Option<Duration>) -> Result<Option<T>> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let received = self.receive(&mut buffer, timeout);
+        let value = match received? {
+            false => Ok(None),
+            true => value_of(&buffer).map(Some).ok_or_else(|| {
+                self.error(SharedError::OtherType { len: buffer.len(), needed: size_of::<T>() }.into())
+            }),
+        };
+        self.buffer = buffer;
+        value
+    }
+
+    /// Copies the next message that it has not looked at into `message`, once there is one, within `timeout`; `None`: however long that takes. Returns its number. It stays in the queue until it is
+    /// [released](Self::release), so that at most as many can be looked at as the queue holds.
+    ///
+    /// # Errors
+    /// As for [`receive`](Self::receive).
+    pub fn look(&mut self, message: &mut Vec<u8>, timeout: Option<Duration>) -> Result<Option<u64>> {
+        let Consumer { queue, head, next, .. } = self;
+        let found = queue.until(queue.filled(), timeout, || look(queue, (*head, next), message));
+        found.map_err(|cause| self.error(cause))
+    }
+
+    /// Looks at the messages that were not released once more, from the first one on.
+    pub fn rewind(&mut self) {
+        self.next = self.head;
+    }
+
+    /// Takes out all messages that were looked at: their producers know it ([`Producer::wait_taken`](super::Producer::wait_taken)).
+    ///
+    /// # Errors
+    /// As for [`receive`](Self::receive).
+    pub fn release(&mut self) -> Result<()> {
+        let slots = self.queue.slots();
+        if self.queue.layout.kind == QueueKind::ManyProducers {
+            (self.head..self.next).for_each(|number| slots.free(number));
+        }
+        slots.head.store(self.next, Ordering::Release);
+        self.head = self.next;
+        Queue::ring(self.queue.taken());
+        self.queue.memory.check().map_err(|cause| self.error(cause))
+    }
+
+    /// The queue.
+    #[must_use]
+    pub fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    fn error(&self, cause: Cause) -> Error {
+        error(&self.queue.memory, "take a message out of", cause)
+    }
+}
+
+/// The next message, and its number; `None`: there is none as yet.
+fn look(queue: &Queue, (head, next): (u64, &mut u64), message: &mut Vec<u8>) -> Result<Option<u64>, Cause> {
+    let slots = queue.slots();
+    // All that there can be are looked at once, those without a message as well.
+    while next.wrapping_sub(head) < slots.states.len() as u64 {
+        let number = *next;
+        let front = match queue.layout.kind {
+            QueueKind::ManyProducers => written(queue, number)?,
+            QueueKind::OneProducer => slots.next(number),
+        };
+        let len = match front {
+            Front::Ready(len) => len,
+            Front::Empty | Front::Writing(..) => return queue.memory.check().map(|()| None),
+            Front::Passed | Front::Damaged => {
+                queue.memory.check()?;
+                return Err(queue.damaged("the word of a slot, or of the tail, cannot be"));
+            }
+        };
+        if len == NO_MESSAGE && queue.layout.kind == QueueKind::ManyProducers {
+            *next = number.wrapping_add(1);
+            continue;
+        }
+        if len as usize > queue.layout.most {
+            queue.memory.check()?;
+            return Err(queue.damaged("a message is longer than there is room for"));
+        }
+        message.resize(len as usize, 0);
+        queue.memory.load(queue.layout.message(slots.index(number)), message);
+        queue.memory.check()?;
+        *next = number.wrapping_add(1);
+        return Ok(Some(number));
+    }
+    Ok(None)
+}
+
+/// The slot of a message, once it is not being written any more, if that takes a moment only, or its producer is dead.
+fn written(queue: &Queue, number: u64) -> Result<Front, Cause> {
+    let slots = queue.slots();
+    for _ in 0..SPINS {
+        match slots.front(number) {
+            Front::Writing(..) => spin_loop(),
+            found => return Ok(found),
+        }
+    }
+    if let found @ Front::Writing(owner, word) = slots.front(number) {
+        let lives = queue.memory.is_claimed(u64::from(owner))?;
+        if lives || Mutant::DeadProducerKept.is_on() {
+            return Ok(found);
+        }
+        // It may have published the message, and died, just before it was asked.
+        if slots.skip(number, word) {
+            queue.memory.words()[queue.layout.skipped()].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    Ok(slots.front(number))
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        self.queue.give_up_part(Role::Consumer);
+    }
+}
+
+impl std::fmt::Debug for Consumer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Consumer").field("queue", &self.queue).field("head", &self.head).finish()
+    }
+}

@@ -1,0 +1,165 @@
+//! A queue in the bytes of a shared object: where its parts lie. FORMAT.md does not have it, as nothing of it outlives the boot; processes of another version are refused.
+//!
+//! In words of 8 bytes: a line that says what the queue is; a line each for tail, head, and the two bells; from [`STATES`] on a word for each slot; then the messages, each in lines
+//! of its own. Programs read the first line once, and compare it with the object; later scribbles there change nothing for them.
+
+use crate::error::{Error, Result, SharedError};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"pmoqueue");
+const VERSION: u64 = 1;
+/// Words of a line.
+const LINE: usize = 8;
+/// Words before those of the slots.
+const STATES: usize = 8 * LINE;
+/// Messages at most.
+const MOST_SLOTS: usize = 1 << 28;
+/// Bytes of a message at most.
+const MOST_BYTES: usize = 1 << 28;
+
+/// Producers that a queue may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueKind {
+    /// One at a time: the fastest.
+    OneProducer,
+    /// Any number, of any processes.
+    #[default]
+    ManyProducers,
+}
+
+/// How a queue is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueOptions {
+    /// Its producers.
+    pub kind: QueueKind,
+    /// Messages that it holds at most: a power of two.
+    pub slots: usize,
+    /// Bytes of its longest message. Each slot has room for one, in lines of 64.
+    pub most: usize,
+}
+
+impl Default for QueueOptions {
+    /// 1,024 messages of up to 64 bytes, of any number of producers.
+    fn default() -> Self {
+        QueueOptions { kind: QueueKind::default(), slots: 1024, most: 64 }
+    }
+}
+
+impl QueueOptions {
+    /// Bytes of a queue of this kind, for the size of its object.
+    ///
+    /// # Errors
+    /// `BadSize`: there can be no such queue.
+    pub fn bytes(&self) -> Result<usize> {
+        let layout = Layout::new(0, self, usize::MAX);
+        layout.map(|layout| layout.bytes()).map_err(|cause| Error::new("lay out", cause))
+    }
+}
+
+/// A queue and its parts, as indexes of words of the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Of its first word, in bytes.
+    pub(super) offset: usize,
+    pub(super) kind: QueueKind,
+    /// A power of two.
+    pub(super) slots: usize,
+    /// Bytes of the longest message.
+    pub(super) most: usize,
+    first: usize,
+}
+
+impl Layout {
+    /// The place of a queue in an object of `size` bytes.
+    pub(super) fn new(offset: usize, options: &QueueOptions, size: usize) -> Result<Layout, SharedError> {
+        let bad = |why| Err(SharedError::NoQueue { offset, why });
+        let &QueueOptions { kind, slots, most } = options;
+        if !offset.is_multiple_of(64) {
+            return bad("it is no multiple of 64");
+        }
+        if !slots.is_power_of_two() || !(2..=MOST_SLOTS).contains(&slots) {
+            return bad("the number of its messages is no power of two from 2 to 268,435,456");
+        }
+        if !(1..=MOST_BYTES).contains(&most) {
+            return bad("its messages have from 1 byte to 256 MiB");
+        }
+        let layout = Layout { offset, kind, slots, most, first: offset / 8 };
+        let end = offset.checked_add(layout.bytes());
+        if end.is_none_or(|end| end > size) { bad("the object ends before it does") } else { Ok(layout) }
+    }
+
+    /// Bytes from its first to its last.
+    pub(super) fn bytes(&self) -> usize {
+        (self.messages() - self.first + self.slots * self.stride()) * 8
+    }
+
+    /// Words of a slot's message.
+    fn stride(&self) -> usize {
+        self.most.div_ceil(8).next_multiple_of(LINE)
+    }
+
+    /// The words that say what it is, the first one last.
+    pub(super) fn says(&self) -> [(usize, u64); 4] {
+        let kind = match self.kind {
+            QueueKind::OneProducer => 0,
+            QueueKind::ManyProducers => 1,
+        };
+        let said = [(1, VERSION << 8 | kind), (2, self.slots as u64), (3, self.most as u64), (0, MAGIC)];
+        said.map(|(word, value)| (self.first + word, value))
+    }
+
+    /// Word of its identity.
+    pub(super) fn id(&self) -> usize {
+        self.first + 4
+    }
+
+    pub(super) fn tail(&self) -> usize {
+        self.first + LINE
+    }
+
+    pub(super) fn head(&self) -> usize {
+        self.first + 2 * LINE
+    }
+
+    /// Rung when a message is put in. In bytes, as those below.
+    pub(super) fn filled(&self) -> usize {
+        self.offset + 3 * 64
+    }
+
+    /// Rung when messages are taken out.
+    pub(super) fn taken(&self) -> usize {
+        self.offset + 4 * 64
+    }
+
+    /// Word that counts the messages whose producers died.
+    pub(super) fn skipped(&self) -> usize {
+        self.first + 5 * LINE
+    }
+
+    /// First word of the slots.
+    pub(super) fn states(&self) -> usize {
+        self.first + STATES
+    }
+
+    fn messages(&self) -> usize {
+        self.states() + self.slots.next_multiple_of(LINE)
+    }
+
+    /// First word of the message in a slot.
+    pub(super) fn message(&self, slot: usize) -> usize {
+        self.messages() + slot * self.stride()
+    }
+
+    /// Claims of the queue: to format it, to take out of it, to put into it where there is one producer.
+    pub(super) fn claim(&self, role: Role) -> u64 {
+        // Behind those of lives, which have 32 bits.
+        (role as u64 + 1) << 44 | self.offset as u64 / 64
+    }
+}
+
+/// Parts in a queue that one has at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Maker,
+    Consumer,
+    Producer,
+}

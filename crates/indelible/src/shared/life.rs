@@ -1,0 +1,113 @@
+//! Lives: whether a process or a thread is still there, as all who share an object see it (S2.20).
+//!
+//! A life is a lock of the kernel's on a byte of the object's memory, under a number that nobody has had before: the kernel gives it up with the process, and no other process gets
+//! it by having the same process ID.
+
+use super::memory::Memory;
+use super::object::SharedObject;
+use crate::error::{Cause, Result};
+use crate::sys::futex;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// After such a time a wait for the end of a life asks for it.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A life that others can ask for by its [number](Life::number); it ends when this is dropped, or with the process. For a thread, keep it in the thread.
+pub struct Life {
+    memory: Arc<Memory>,
+    number: u32,
+}
+
+impl Life {
+    /// The number that others know it by; not 0.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        if self.memory.check().is_ok() {
+            self.memory.give_up(u64::from(self.number));
+            self.memory.tell_end();
+        }
+    }
+}
+
+impl std::fmt::Debug for Life {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Life").field(&self.number).finish()
+    }
+}
+
+impl SharedObject {
+    /// Begins a life, of a thread say. Store its number to the object, and others know whether it goes on.
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+    /// # use indelible::{Class, CreateOptions};
+    /// # pool.create_with("crew", &CreateOptions::new(4096).class(Class::Shared))?;
+    /// let crew = pool.attach_shared("crew")?;
+    /// let life = crew.begin_life()?;
+    /// let number = life.number();
+    /// assert!(crew.is_alive(number)?);
+    /// std::thread::spawn(move || drop(life)); // or its process dies
+    /// assert!(crew.wait_end(number, None)?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `Gone`: somebody has cut the object's memory. `Forked`, `Io`.
+    pub fn begin_life(&self) -> Result<Life> {
+        self.about("begin a life in", || {
+            self.memory.check()?;
+            Ok(Life { memory: self.memory.clone(), number: self.memory.begin_life()? })
+        })
+    }
+
+    /// The number of the life of this process, which ends when it has detached the object everywhere.
+    #[must_use]
+    pub fn life(&self) -> u32 {
+        self.memory.life()
+    }
+
+    /// Whether the life of this number goes on, in any process.
+    ///
+    /// # Errors
+    /// As for [`begin_life`](Self::begin_life).
+    pub fn is_alive(&self, number: u32) -> Result<bool> {
+        self.about("look for a life in", || is_alive(&self.memory, number))
+    }
+
+    /// Waits until the life of this number has ended, for `timeout` at most; returns whether it has. Its orderly end wakes those that wait, a death is noticed within 10 ms.
+    ///
+    /// # Errors
+    /// As for [`begin_life`](Self::begin_life).
+    pub fn wait_end(&self, number: u32, timeout: Option<Duration>) -> Result<bool> {
+        let begin = Instant::now();
+        self.about("wait for the end of a life in", || {
+            loop {
+                let seen = self.memory.ends().load(Ordering::Acquire);
+                if !is_alive(&self.memory, number)? {
+                    return Ok(true);
+                }
+                let left = timeout.map_or(LOOK, |timeout| timeout.saturating_sub(begin.elapsed()));
+                if left.is_zero() {
+                    return Ok(false);
+                }
+                // An error, of a page that is gone, is one of the next look.
+                let _ = futex::wait(self.memory.ends(), seen, Some(left.min(LOOK)));
+            }
+        })
+    }
+}
+
+fn is_alive(memory: &Memory, number: u32) -> Result<bool, Cause> {
+    memory.check()?;
+    Ok(memory.is_claimed(u64::from(number))?)
+}

@@ -1,0 +1,131 @@
+//! An object that processes share, as programs see it.
+
+use super::memory::Memory;
+use super::word::{Word, error};
+use crate::error::{Cause, Result, SharedError};
+use crate::pool::{Pool, Stat};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// An object of the class [`Shared`](crate::Class::Shared), attached: memory that any number of processes have at once, at the same address, and in which nothing becomes durable. It has
+/// words to wait for, and queues.
+///
+/// What is in it stays as long as the machine runs, also when nobody has it attached, until the object is destroyed or gets another class. Clones are the same attachment.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("example.pmo");
+/// use indelible::{Class, CreateOptions, Pool};
+/// use std::sync::atomic::Ordering;
+///
+/// let pool = Pool::format(&path, 16 << 20)?;
+/// pool.create_with("hits", &CreateOptions::new(4096).class(Class::Shared))?;
+/// let hits = pool.attach_shared("hits")?; // in as many processes as you like
+/// hits.words()[0].fetch_add(1, Ordering::Relaxed);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct SharedObject {
+    pub(super) memory: Arc<Memory>,
+}
+
+impl Pool {
+    /// Attaches an object of the class shared, beside whoever else has it.
+    ///
+    /// # Errors
+    /// `ClassMismatch` for an object of another class; `VolatileGone`: the machine was started anew since it was created; `Gone`: those that have it see another `/dev/shm`, as in
+    /// another container; `NoSpace`: there is no memory for it; `NotFound`, `Held`, `WrongKey`, `ObjectReadOnly`, `AddressTaken`, `ReadOnly`. `Io`: memory of another user is there, since
+    /// processes of one user alone share an object.
+    pub fn attach_shared(&self, name: &str) -> Result<SharedObject> {
+        self.attach_shared_with_key(name, b"")
+    }
+
+    /// As [`attach_shared`](Pool::attach_shared), for an object with a write key.
+    ///
+    /// # Errors
+    /// As for [`attach_shared`](Pool::attach_shared).
+    pub fn attach_shared_with_key(&self, name: &str, key: &[u8]) -> Result<SharedObject> {
+        let inner = self.inner();
+        let result = inner.alive().and_then(|()| Memory::attach(inner, name, key));
+        Ok(SharedObject { memory: self.about("attach", name, result)? })
+    }
+}
+
+impl SharedObject {
+    pub(super) fn about<T>(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce() -> Result<T, Cause>,
+    ) -> Result<T> {
+        work().map_err(|cause| error(&self.memory, operation, cause))
+    }
+
+    /// Name of the object.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.memory.name
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// Never: an object has at least one byte.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// First byte: the object's address, the same in all processes.
+    #[must_use]
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.memory.base()
+    }
+
+    /// The bytes as words that all who share the object may change at any time, those of a last page that is not full included. Somebody who cuts the memory's file makes them zeros:
+    /// [`check`](Self::check) tells.
+    #[must_use]
+    pub fn words(&self) -> &[AtomicU64] {
+        self.memory.words()
+    }
+
+    /// The four bytes at `offset`, to wait for.
+    ///
+    /// # Errors
+    /// `BadSize`: not a multiple of 4, or not in the object.
+    pub fn word(&self, offset: usize) -> Result<Word<'_>> {
+        self.about("wait for", || {
+            let size = self.len();
+            let value = self.memory.half(offset).ok_or(SharedError::NoWord { offset, size })?;
+            Ok(Word { memory: &self.memory, value })
+        })
+    }
+
+    /// Whether the memory is whole: nobody has cut its file. All other calls ask for themselves.
+    ///
+    /// # Errors
+    /// `Gone`, `Forked`.
+    pub fn check(&self) -> Result<()> {
+        self.about("check", || self.memory.check_whole())
+    }
+
+    /// State, size and so on of this object, even if it was deleted or renamed meanwhile.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn stat(&self) -> Result<Stat> {
+        self.memory.stat()
+    }
+
+    /// Detaches, once no clone, queue or life of this process is left: until then the memory stays.
+    pub fn detach(self) {}
+}
+
+impl std::fmt::Debug for SharedObject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedObject").field("name", &self.name()).field("address", &self.as_ptr()).finish()
+    }
+}

@@ -1,0 +1,185 @@
+//! The side of a queue that puts messages in.
+
+use super::layout::{QueueKind, Role};
+use super::queue::Queue;
+use super::slots::{Claim, NO_MESSAGE};
+use super::value::bytes_of;
+use super::word::error;
+use crate::error::{Cause, Result, SharedError};
+use crate::plain::Plain;
+use crate::sys::sync::Ordering;
+use std::time::Duration;
+
+/// One who puts messages into a [`Queue`].
+pub struct Producer {
+    queue: Queue,
+    /// Of one producer: the number of its next message.
+    next: u64,
+    /// Messages that come in parts.
+    scratch: Vec<u8>,
+}
+
+impl Queue {
+    /// One who puts messages in. Where there is one producer, it is that until it is dropped, or its process dies.
+    ///
+    /// # Errors
+    /// `Held`: there is one, and there can be no other. `Damaged`, `Gone`, `Forked`.
+    pub fn producer(&self) -> Result<Producer> {
+        let made = self.memory.check().and_then(|()| Producer::new(self));
+        made.map_err(|cause| error(&self.memory, "put messages into", cause))
+    }
+}
+
+impl Producer {
+    fn new(queue: &Queue) -> Result<Producer, Cause> {
+        if queue.layout.kind == QueueKind::OneProducer {
+            queue.take_part(Role::Producer, "producer")?;
+        }
+        let next = queue.slots().tail.load(Ordering::Acquire);
+        Ok(Producer { queue: queue.clone(), next, scratch: Vec::new() })
+    }
+
+    /// Puts a message in, once there is room, within `timeout`; `None`: however long that takes. Returns the message's number, by which [`wait_taken`](Self::wait_taken) knows it; none if the queue stayed
+    /// full.
+    ///
+    /// # Errors
+    /// `BadSize`: it is longer than the queue has room for. `Damaged`: somebody has scribbled over the queue. `Gone`: somebody has cut the object's memory. `Forked`.
+    pub fn send(&mut self, message: &[u8], timeout: Option<Duration>) -> Result<Option<u64>> {
+        let sent = self.send_filled(message.len(), timeout, |_| Ok(message));
+        sent.map_err(|cause| self.error(cause))
+    }
+
+    /// As [`send`](Self::send), of a message that is put together of parts while its slot is claimed already.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    pub fn send_parts<'p>(
+        &mut self,
+        parts: impl IntoIterator<Item = &'p [u8]>,
+        timeout: Option<Duration>,
+    ) -> Result<Option<u64>> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        let (whole, most) = (&mut scratch, self.queue.layout.most);
+        let sent = self.send_filled(0, timeout, move |_| {
+            for part in parts {
+                whole.extend_from_slice(part);
+                if whole.len() > most {
+                    return Err(SharedError::TooLong { len: whole.len(), most }.into());
+                }
+            }
+            Ok(&*whole)
+        });
+        let sent = sent.map_err(|cause| self.error(cause));
+        self.scratch = scratch;
+        sent
+    }
+
+    /// As [`send`](Self::send), of the bytes of a value.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    pub fn send_value<T: Plain>(&mut self, value: &T, timeout: Option<Duration>) -> Result<Option<u64>> {
+        self.send(bytes_of(value), timeout)
+    }
+
+    /// Waits until the message of this number was taken out, and all before it, for `timeout` at most; returns whether it was. A consumer that makes messages durable takes them out
+    /// after that ([`Consumer::release`](super::Consumer::release)).
+    ///
+    /// # Errors
+    /// `Gone`, `Forked`.
+    pub fn wait_taken(&self, number: u64, timeout: Option<Duration>) -> Result<bool> {
+        let queue = &self.queue;
+        let taken = || {
+            let taken = queue.slots().head.load(Ordering::Acquire) > number;
+            queue.memory.check()?;
+            Ok(taken.then_some(()))
+        };
+        let taken = queue.until(queue.taken(), timeout, taken).map_err(|cause| self.error(cause))?;
+        Ok(taken.is_some())
+    }
+
+    /// The queue.
+    #[must_use]
+    pub fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    fn error(&self, cause: Cause) -> crate::error::Error {
+        error(&self.queue.memory, "put a message into", cause)
+    }
+
+    /// Claims a slot, has `fill` give the message for it, and publishes it.
+    fn send_filled<'m>(
+        &mut self,
+        len: usize,
+        timeout: Option<Duration>,
+        fill: impl FnOnce(u64) -> Result<&'m [u8], Cause>,
+    ) -> Result<Option<u64>, Cause> {
+        let most = self.queue.layout.most;
+        if len > most {
+            return Err(SharedError::TooLong { len, most }.into());
+        }
+        let (queue, next) = (&self.queue, self.next);
+        let Some(number) = queue.until(queue.taken(), timeout, || claim(queue, next))? else {
+            return Ok(None);
+        };
+        let mut claimed = Claimed { queue, number, len: NO_MESSAGE };
+        let message = fill(number)?;
+        queue.memory.store(queue.layout.message(queue.slots().index(number)), message);
+        claimed.len = message.len() as u32;
+        drop(claimed);
+        self.queue.memory.check()?;
+        self.next = number.wrapping_add(1);
+        Ok(Some(number))
+    }
+}
+
+/// Claims a slot; `None`: the queue is full.
+#[inline]
+fn claim(queue: &Queue, next: u64) -> Result<Option<u64>, Cause> {
+    let slots = queue.slots();
+    let found = match queue.layout.kind {
+        QueueKind::ManyProducers => match slots.claim(queue.memory.life()) {
+            Claim::At(number) => Some(Some(number)),
+            Claim::Full => Some(None),
+            Claim::Damaged => None,
+        },
+        QueueKind::OneProducer => slots.has_room(next).map(|has_room| has_room.then_some(next)),
+    };
+    queue.memory.check()?;
+    found.ok_or_else(|| queue.damaged("the word of a slot, or of the tail, cannot be"))
+}
+
+/// A slot that is this process's, until it has a message, or none.
+struct Claimed<'q> {
+    queue: &'q Queue,
+    number: u64,
+    len: u32,
+}
+
+impl Drop for Claimed<'_> {
+    fn drop(&mut self) {
+        match self.queue.layout.kind {
+            QueueKind::ManyProducers => self.queue.slots().publish(self.number, self.len),
+            // A slot that was given up is as free as before.
+            QueueKind::OneProducer if self.len == NO_MESSAGE => return,
+            QueueKind::OneProducer => self.queue.slots().put(self.number, self.len),
+        }
+        Queue::ring(self.queue.filled());
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        if self.queue.layout.kind == QueueKind::OneProducer {
+            self.queue.give_up_part(Role::Producer);
+        }
+    }
+}
+
+impl std::fmt::Debug for Producer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Producer").field("queue", &self.queue).finish()
+    }
+}

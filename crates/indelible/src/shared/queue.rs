@@ -1,0 +1,215 @@
+//! Queues of messages in shared objects (S2.21).
+
+use super::layout::{Layout, QueueOptions, Role};
+use super::memory::Memory;
+use super::object::SharedObject;
+use super::slots::{Bell, Slots};
+use crate::error::{Cause, Result, SharedError};
+use crate::sys::futex;
+use crate::sys::sync::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Time that a queue takes to be made, at most.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// After such a time one who waits for a queue looks at it again, in case that the one who would have woken it died before it did.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A queue in a shared object: messages of up to so many bytes, put in by one or many producers, of any processes, and taken out in their order by one consumer. Both sides may die at any
+/// instruction: what a producer was putting in is left out then, once the consumer gets there, and the next consumer goes on where the last one had got.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+/// use indelible::{Class, CreateOptions, QueueOptions};
+///
+/// let how = QueueOptions::default();
+/// pool.create_with("jobs", &CreateOptions::new(how.bytes()? as u64).class(Class::Shared))?;
+/// let jobs = pool.attach_shared("jobs")?.queue(0, &how)?; // in each process
+/// let mut producer = jobs.producer()?;
+/// producer.send(b"compress", None)?;
+///
+/// let mut consumer = jobs.consumer()?; // in one of them
+/// let mut message = Vec::new();
+/// assert!(consumer.receive(&mut message, None)?);
+/// assert_eq!(message, b"compress");
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Queue {
+    pub(super) memory: Arc<Memory>,
+    pub(super) layout: Layout,
+}
+
+impl SharedObject {
+    /// The queue at `offset`, a multiple of 64, of the object; it is made if there is none.
+    ///
+    /// # Errors
+    /// `BadSize`: it does not fit there. `RootType`: there is one of other options, or something else. `Gone`: somebody has cut the object's memory. `Held`: another process is making it, and does not
+    /// get on.
+    pub fn queue(&self, offset: usize, options: &QueueOptions) -> Result<Queue> {
+        self.about("open a queue in", || {
+            let layout = Layout::new(offset, options, self.len())?;
+            let queue = Queue { memory: self.memory.clone(), layout };
+            queue.make()?;
+            Ok(queue)
+        })
+    }
+}
+
+impl Queue {
+    fn make(&self) -> Result<(), Cause> {
+        let (begin, claim) = (Instant::now(), self.layout.claim(Role::Maker));
+        while !self.is_made()? {
+            if self.memory.claim(claim)? {
+                let made = self.make_claimed();
+                self.memory.give_up(claim);
+                return made;
+            }
+            if begin.elapsed() > PATIENCE {
+                return Err(SharedError::Taken { offset: self.layout.offset, role: "maker" }.into());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    /// Whether it is there; `false`: its first line is all zeros.
+    fn is_made(&self) -> Result<bool, Cause> {
+        let words = self.memory.words();
+        let says = self.layout.says();
+        let found = says.map(|(at, _)| words[at].load(Ordering::Acquire));
+        self.memory.check()?;
+        // The first word is stored last.
+        if found[3] == 0 {
+            return Ok(false);
+        }
+        for ((at, expected), found) in says.into_iter().zip(found) {
+            if found != expected {
+                let (offset, at) = (self.layout.offset, at % 8);
+                let why = format!("word {at} is {found:#x}, and not {expected:#x}");
+                return Err(SharedError::OtherQueue { offset, why }.into());
+            }
+        }
+        Ok(true)
+    }
+
+    fn make_claimed(&self) -> Result<(), Cause> {
+        if self.is_made()? {
+            return Ok(());
+        }
+        let (words, layout) = (self.memory.words(), &self.layout);
+        // Another maker may have died in here, and nobody has used it; or it is memory that the program used for something else.
+        let states = layout.states()..layout.states() + layout.slots;
+        let control =
+            [layout.tail(), layout.head(), layout.skipped(), layout.filled() / 8, layout.taken() / 8];
+        states.chain(control).for_each(|at| words[at].store(0, Ordering::Relaxed));
+        words[layout.id()].store(self.memory.pool.store.memory_number()?, Ordering::Relaxed);
+        for (at, value) in layout.says() {
+            words[at].store(value, Ordering::Release);
+        }
+        self.memory.check()
+    }
+
+    /// A random number that this queue has, and no other one: the numbers of its messages mean something only with it.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.memory.words()[self.layout.id()].load(Ordering::Relaxed)
+    }
+
+    /// How it was made.
+    #[must_use]
+    pub fn options(&self) -> QueueOptions {
+        let Layout { kind, slots, most, .. } = self.layout;
+        QueueOptions { kind, slots, most }
+    }
+
+    /// Messages that were left out because their producers died, as far as consumers have got.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.memory.words()[self.layout.skipped()].load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn slots(&self) -> Slots<'_> {
+        let (words, layout) = (self.memory.words(), &self.layout);
+        Slots {
+            states: &words[layout.states()..layout.states() + layout.slots],
+            tail: &words[layout.tail()],
+            head: &words[layout.head()],
+        }
+    }
+
+    pub(super) fn filled(&self) -> &AtomicU32 {
+        self.word(self.layout.filled())
+    }
+
+    pub(super) fn taken(&self) -> &AtomicU32 {
+        self.word(self.layout.taken())
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU32 {
+        // The layout lies in the object.
+        self.memory.half(offset).unwrap_or_else(|| self.memory.ends())
+    }
+
+    pub(super) fn damaged(&self, why: &'static str) -> Cause {
+        SharedError::Damaged { offset: self.layout.offset, why }.into()
+    }
+
+    /// Takes a part that one has at a time.
+    pub(super) fn take_part(&self, role: Role, name: &'static str) -> Result<(), Cause> {
+        match self.memory.claim(self.layout.claim(role))? {
+            true => Ok(()),
+            false => Err(SharedError::Taken { offset: self.layout.offset, role: name }.into()),
+        }
+    }
+
+    pub(super) fn give_up_part(&self, role: Role) {
+        if self.memory.check().is_ok() {
+            self.memory.give_up(self.layout.claim(role));
+        }
+    }
+
+    /// Makes `attempt` until it gives something, for `timeout` at most, asleep on the bell in between. `None`: the time is over.
+    pub(super) fn until<T>(
+        &self,
+        bell: &AtomicU32,
+        timeout: Option<Duration>,
+        mut attempt: impl FnMut() -> Result<Option<T>, Cause>,
+    ) -> Result<Option<T>, Cause> {
+        if let Some(done) = attempt()? {
+            return Ok(Some(done));
+        }
+        let begin = Instant::now();
+        loop {
+            let left = timeout.map_or(LOOK, |timeout| timeout.saturating_sub(begin.elapsed()));
+            if left.is_zero() {
+                return Ok(None);
+            }
+            Bell(bell).arm();
+            if let Some(done) = attempt()? {
+                return Ok(Some(done));
+            }
+            if let Err(error) = futex::wait(bell, Bell::ARMED, Some(left.min(LOOK))) {
+                self.memory.check_whole()?;
+                return Err(SharedError::Wait(error).into());
+            }
+        }
+    }
+
+    /// Wakes those that sleep on the bell, if there are any.
+    pub(super) fn ring(bell: &AtomicU32) {
+        if Bell(bell).ring() && !indelible_store::Mutant::WakeLost.is_on() {
+            // A page that is gone is found out by the next call.
+            let _ = futex::wake(bell, u32::MAX);
+        }
+    }
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Queue").field(&self.layout).finish()
+    }
+}

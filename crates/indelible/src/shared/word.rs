@@ -1,0 +1,117 @@
+//! Words to wait for (S2.19).
+
+use super::memory::Memory;
+use crate::error::{Cause, Error, Result, SharedError};
+use crate::sys::futex;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// After such a time a wait looks whether the memory is still there.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Four bytes of a shared object, to be changed by any of those that share it, and waited for.
+///
+/// A change wakes nobody by itself: store, then [`wake`](Word::wake).
+#[derive(Clone, Copy)]
+pub struct Word<'a> {
+    pub(super) memory: &'a Memory,
+    pub(super) value: &'a AtomicU32,
+}
+
+impl Deref for Word<'_> {
+    type Target = AtomicU32;
+
+    fn deref(&self) -> &AtomicU32 {
+        self.value
+    }
+}
+
+impl Word<'_> {
+    /// Sleeps until the word is not `expected` any more, for `timeout` at most; `None`: for however long it takes. Returns whether it has changed. It ends, too, if the process that
+    /// would have changed it has died: at its timeout, so give one, or wait for [its end](super::SharedObject::wait_end) as well.
+    ///
+    /// # Errors
+    /// `Gone`: somebody has cut the object's memory. `Forked`.
+    pub fn wait(&self, expected: u32, timeout: Option<Duration>) -> Result<bool> {
+        Ok(wait_any(&[(*self, expected)], timeout)?.is_some())
+    }
+
+    /// Wakes as many as `most` that sleep on the word, in any process; returns how many there were.
+    ///
+    /// # Errors
+    /// As for [`wait`](Word::wait).
+    pub fn wake(&self, most: u32) -> Result<usize> {
+        let woken = self.memory.check().and_then(|()| waited(self.memory, futex::wake(self.value, most)));
+        woken.map_err(|cause| error(self.memory, "wake those who wait for", cause))
+    }
+}
+
+impl std::fmt::Debug for Word<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Word").field(&self.load(Ordering::Relaxed)).finish()
+    }
+}
+
+/// Sleeps until one of the words, of any shared objects, is not what is expected of it any more, for `timeout` at most. Returns which has changed, the first if there are several; `None`: the
+/// time is over. As many as 128 words; before Linux 5.16, which waits for one at a time, they are looked at every 2 ms.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+/// use indelible::{Class, CreateOptions, wait_any};
+/// use std::sync::atomic::Ordering;
+/// use std::time::Duration;
+///
+/// pool.create_with("doors", &CreateOptions::new(4096).class(Class::Shared))?;
+/// let doors = pool.attach_shared("doors")?;
+/// let (front, back) = (doors.word(0)?, doors.word(64)?);
+/// back.store(1, Ordering::Release); // by another process, say
+/// back.wake(1)?;
+/// let opened = wait_any(&[(front, 0), (back, 0)], Some(Duration::from_secs(1)))?;
+/// assert_eq!(opened, Some(1));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// `BadSize`: no words, or too many. `Gone`: somebody has cut the memory of an object. `Forked`.
+pub fn wait_any(words: &[(Word<'_>, u32)], timeout: Option<Duration>) -> Result<Option<usize>> {
+    let Some((first, _)) = words.first().filter(|_| words.len() <= futex::MOST) else {
+        let cause = SharedError::Words { words: words.len(), most: futex::MOST };
+        return Err(Error::new("wait for words", cause));
+    };
+    let wait = || {
+        let begin = Instant::now();
+        let slept: Vec<(&AtomicU32, u32)> =
+            words.iter().map(|(word, expected)| (word.value, *expected)).collect();
+        loop {
+            let changed = words.iter().position(|(word, expected)| word.load(Ordering::Acquire) != *expected);
+            // Asked after the words were read: a page that was gone is known by then.
+            for (word, _) in words {
+                word.memory.check()?;
+            }
+            let left = timeout.map_or(LOOK, |timeout| timeout.saturating_sub(begin.elapsed()));
+            if changed.is_some() || left.is_zero() {
+                return Ok(changed);
+            }
+            waited(first.memory, futex::wait_any(&slept, Some(left.min(LOOK))))?;
+        }
+    };
+    wait().map_err(|cause: Cause| error(first.memory, "wait for", cause))
+}
+
+/// The kernel's error, unless the memory is gone, which explains it.
+fn waited<T>(memory: &Memory, result: std::io::Result<T>) -> Result<T, Cause> {
+    match result {
+        Ok(done) => Ok(done),
+        Err(error) => {
+            memory.check_whole()?;
+            Err(SharedError::Wait(error).into())
+        }
+    }
+}
+
+pub(super) fn error(memory: &Memory, operation: &'static str, cause: impl Into<Cause>) -> Error {
+    Error::new(operation, cause).pool(&memory.pool.path).object(&memory.name)
+}

@@ -1,0 +1,129 @@
+//! Values of std whose layout is not fixed, in forms whose layout is: spans of time, addresses of networks, options.
+
+use crate::support::{Ground, World};
+use indelible::collections::{PBTreeMap, PDuration, PHashMap, PHashSet, PIpAddr, POption, PString, PVec};
+use indelible::{ErrorKind, Heap, Tracking};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+fn world() -> World {
+    World::new(Ground::Memory, Tracking::Auto, false)
+}
+
+fn heap(world: &World) -> Heap {
+    world.format().heap("o", 1 << 20).unwrap()
+}
+
+fn again(world: &World) -> Heap {
+    world.open().heap("o", 1 << 20).unwrap()
+}
+
+#[test]
+fn spans_of_time_come_back_and_are_keys() {
+    let world = world();
+    let spans = [Duration::ZERO, Duration::new(3, 999_999_999), Duration::from_nanos(1), Duration::MAX];
+    let mut first = heap(&world);
+    let (hashed, ordered) = first
+        .roots2::<PHashMap<PDuration, u64>, PBTreeMap<PDuration, PDuration>>("hashed", "ordered")
+        .unwrap();
+    for (number, span) in (0_u64..).zip(spans) {
+        hashed.insert(span, number);
+        ordered.insert(span, span);
+    }
+    first.psync().unwrap();
+    drop(first);
+    let mut second = again(&world);
+    let (hashed, ordered) = second
+        .roots2::<PHashMap<PDuration, u64>, PBTreeMap<PDuration, PDuration>>("hashed", "ordered")
+        .unwrap();
+    for (number, span) in (0_u64..).zip(spans) {
+        assert_eq!((hashed.get(&span), hashed.get(&PDuration::from(span))), (Some(&number), Some(&number)));
+        assert_eq!(ordered.get(&span).map(|value| Duration::from(*value)), Some(span));
+        assert_eq!(format!("{:?}", PDuration::from(span)), format!("{span:?}"));
+    }
+    assert_eq!(hashed.get(&Duration::from_secs(1)), None);
+    let mut sorted = spans;
+    sorted.sort();
+    assert!(ordered.keys().map(|span| Duration::from(*span)).eq(sorted), "the order is that of std");
+    assert_eq!(ordered.range(Duration::from_nanos(1)..Duration::MAX).count(), 2);
+}
+
+#[test]
+fn a_span_of_damaged_bytes_is_the_longest_and_no_panic() {
+    let world = world();
+    let mut heap = heap(&world);
+    let spans = heap.root_or_default::<PVec<PDuration>>("spans").unwrap();
+    spans.push(Duration::MAX);
+    let at = spans.as_ptr().cast_mut().cast::<u8>();
+    // SAFETY: the nanoseconds of the first element, which nothing borrows now.
+    unsafe { at.add(8).cast::<u32>().write(u32::MAX) };
+    let spans = heap.root_mut::<PVec<PDuration>>("spans").unwrap();
+    assert_eq!(Duration::from(spans[0]), Duration::MAX);
+}
+
+#[test]
+fn addresses_of_networks_come_back_and_are_keys() {
+    let world = world();
+    let addresses: [IpAddr; 5] = [
+        Ipv4Addr::LOCALHOST.into(),
+        Ipv4Addr::new(255, 1, 2, 3).into(),
+        Ipv6Addr::LOCALHOST.into(),
+        // The first one, as an address of version 6: another one.
+        Ipv4Addr::LOCALHOST.to_ipv6_mapped().into(),
+        Ipv6Addr::new(0xfe80, 1, 2, 3, 4, 5, 6, 7).into(),
+    ];
+    let mut first = heap(&world);
+    let (hashed, ordered) =
+        first.roots2::<PHashMap<PIpAddr, u64>, PBTreeMap<PIpAddr, u64>>("hashed", "ordered").unwrap();
+    for (number, address) in (0_u64..).zip(addresses) {
+        hashed.insert(address, number);
+        ordered.insert(address, number);
+    }
+    first.psync().unwrap();
+    drop(first);
+    let mut second = again(&world);
+    let (hashed, ordered) =
+        second.roots2::<PHashMap<PIpAddr, u64>, PBTreeMap<PIpAddr, u64>>("hashed", "ordered").unwrap();
+    for (number, address) in (0_u64..).zip(addresses) {
+        assert_eq!(
+            (hashed.get(&address), ordered.get(&address)),
+            (Some(&number), Some(&number)),
+            "{address}"
+        );
+        assert_eq!(hashed.get(&PIpAddr::from(address)), Some(&number));
+        assert_eq!(PIpAddr::from(address).to_string(), address.to_string());
+    }
+    assert_eq!(hashed.get(&Ipv4Addr::LOCALHOST), Some(&0));
+    assert_eq!(hashed.get(&Ipv6Addr::LOCALHOST), Some(&2));
+    assert_eq!(hashed.get(&Ipv6Addr::UNSPECIFIED), None);
+    let mut sorted = addresses;
+    sorted.sort();
+    assert!(ordered.keys().map(|key| IpAddr::from(*key)).eq(sorted), "the order is that of std");
+}
+
+#[test]
+fn an_address_of_no_version_is_damage() {
+    let world = world();
+    let mut heap = heap(&world);
+    let last = heap.root_or_insert_with::<PIpAddr, _>("last", |_| Ipv4Addr::LOCALHOST).unwrap();
+    let at = std::ptr::from_mut(last).cast::<u8>();
+    // SAFETY: the tag of the root, which nothing borrows now.
+    unsafe { at.write(5) };
+    assert_eq!(heap.root_mut::<PIpAddr>("last").unwrap_err().kind(), ErrorKind::Damaged);
+}
+
+#[test]
+fn options_of_std_become_options_of_objects() {
+    let world = world();
+    let mut heap = heap(&world);
+    let list = heap.root_or_default::<PVec<POption<PString>>>("list").unwrap();
+    list.extend([Some("a text"), None]);
+    list.push(Some(String::from("another")));
+    let found: Vec<_> = list.iter().map(|value| value.as_ref().map(|text| text.as_str())).collect();
+    assert_eq!(found, [Some("a text"), None, Some("another")]);
+    let ports = heap.root_or_default::<PHashSet<PIpAddr>>("ports").unwrap();
+    ports.insert(Ipv4Addr::LOCALHOST);
+    assert!(ports.contains(&IpAddr::from([127, 0, 0, 1])));
+    heap.psync().unwrap();
+    assert_eq!((heap.check(), heap.audit().unwrap().leaks), (vec![], vec![]));
+}

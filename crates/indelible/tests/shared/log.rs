@@ -1,0 +1,322 @@
+//! Logs, and messages that are acknowledged once they are in one.
+
+use super::queue::options;
+use super::{Rig, kind};
+use indelible::{ErrorKind, Log, LogReader, Pool, PoolOptions, QueueKind, QueueOptions};
+use indelible_testing::{Choice, Fault, OpKind, Seeded, SimConfig, SimMedium};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+const NOW: Option<Duration> = Some(Duration::ZERO);
+const LONG: Option<Duration> = Some(Duration::from_secs(60));
+
+fn how() -> QueueOptions {
+    options(QueueKind::ManyProducers, 64, 64)
+}
+
+fn all(reader: &mut LogReader) -> Vec<Vec<u8>> {
+    let records = std::iter::from_fn(|| reader.read().unwrap());
+    records.map(|record| record.bytes).collect()
+}
+
+#[test]
+fn s2_21_a_log_has_what_was_psynced_and_grows() {
+    let mut seeded = Seeded::new(8);
+    let rig = Rig::new();
+    let pool = &rig.pool;
+    let mut log = pool.open_log("log", b"").unwrap();
+    drop(pool.open_log("other", b"").unwrap());
+    let mut reader = pool.read_log("other", b"").unwrap();
+    assert_eq!(reader.read().unwrap(), None, "nothing was ever psynced to it");
+    let (mut written, mut psynced) = (Vec::new(), 0);
+    for _ in 0..200 {
+        match seeded.usize(..5) {
+            0 => {
+                log.psync().unwrap();
+                psynced = written.len();
+            }
+            1 => {
+                drop(log);
+                written.truncate(psynced);
+                log = pool.open_log("log", b"").unwrap();
+                assert_eq!(log.len(), psynced as u64);
+            }
+            _ => {
+                let bytes: Vec<u8> = (0..seeded.usize(..5000)).map(|_| seeded.u8(..)).collect();
+                assert_eq!(log.append(&bytes).unwrap(), written.len() as u64);
+                written.push(bytes);
+            }
+        }
+    }
+    log.psync().unwrap();
+    assert!(pool.stat("log").unwrap().size > 64 << 10, "it has grown");
+    log.detach().unwrap();
+    assert_eq!(all(&mut pool.read_log("log", b"").unwrap()), written);
+}
+
+#[test]
+fn a_reader_follows_a_log() {
+    // Readers beside a writer are those of other processes.
+    let rig = Rig::new();
+    drop(rig.pool.open_log("log", b"").unwrap());
+    let mut child = rig.child("log::appends");
+    child.said("PSYNCED").unwrap();
+    let mut reader = rig.pool.read_log("log", b"").unwrap();
+    let mut next = 0_u64;
+    let mut read = |reader: &mut LogReader| {
+        while let Some(record) = reader.read().unwrap() {
+            assert_eq!((record.number, record.message), (next, None));
+            assert_eq!(record.bytes, next.to_le_bytes().repeat(100));
+            next += 1;
+        }
+        next
+    };
+    // It grows on the way, and begins its lane anew.
+    while read(&mut reader) < 3000 {
+        child.said("PSYNCED").unwrap();
+        reader.refresh().unwrap();
+    }
+    child.kill();
+    drop(reader);
+    assert!(read(&mut rig.pool.read_log("log", b"").unwrap()) >= 3000);
+}
+
+#[test]
+#[ignore = "run by the other test as a process of its own"]
+fn appends() {
+    let Some(path) = std::env::var_os("WORK_POOL") else { return };
+    let mut log = Pool::open(path).unwrap().open_log("log", b"").unwrap();
+    for number in 0_u64.. {
+        log.append(&number.to_le_bytes().repeat(100)).unwrap();
+        if number.is_multiple_of(10) {
+            log.psync().unwrap();
+            println!("PSYNCED");
+        }
+    }
+}
+
+#[test]
+fn objects_that_are_no_logs_and_damaged_ones_are_errors() {
+    let rig = Rig::new();
+    let pool = &rig.pool;
+    let mut other = pool.create_attached("other", 4096).unwrap();
+    other.as_mut_slice()[0] = 1;
+    other.psync().unwrap();
+    drop(other);
+    assert_eq!(kind(pool.open_log("other", b"")), ErrorKind::RootType);
+    assert_eq!(kind(pool.read_log("other", b"")), ErrorKind::RootType);
+    assert_eq!(kind(pool.read_log("absent", b"")), ErrorKind::NotFound);
+    pool.create("small", 10).unwrap();
+    assert_eq!(kind(pool.open_log("small", b"")), ErrorKind::RootType);
+    let mut log = pool.open_log("log", b"").unwrap();
+    for number in 0..4_u64 {
+        log.append(&number.to_le_bytes()).unwrap();
+    }
+    log.psync().unwrap();
+    drop(log);
+    let mut object = pool.attach("log").unwrap();
+    object.as_mut_slice()[64 + 2 * 48 + 41] ^= 1;
+    object.psync().unwrap();
+    drop(object);
+    let mut reader = pool.read_log("log", b"").unwrap();
+    assert!(reader.read().unwrap().is_some() && reader.read().unwrap().is_some());
+    let error = reader.read().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Damaged);
+    assert!(error.to_string().contains("byte 160") && error.remedy().contains("backup"), "{error}");
+    drop(reader);
+    let mut seeded = Seeded::new(99);
+    for _ in 0..200 {
+        let mut object = pool.attach("log").unwrap();
+        let at = seeded.usize(..300);
+        object.as_mut_slice()[at] = seeded.u8(..);
+        object.psync().unwrap();
+        drop(object);
+        if let Ok(mut reader) = pool.read_log("log", b"") {
+            while let Ok(Some(record)) = reader.read() {
+                assert!(record.bytes.len() < 300);
+            }
+        }
+    }
+}
+
+/// Sends so many messages, and collects them.
+fn collected(log: &mut Log, rig: &Rig, count: u64) -> Vec<u64> {
+    let queue = rig.queue(&how());
+    let (mut producer, mut consumer) = (queue.producer().unwrap(), queue.consumer().unwrap());
+    let numbers: Vec<u64> = (0..count).map(|n| producer.send_value(&n, NOW).unwrap().unwrap()).collect();
+    assert_eq!(log.collect(&mut consumer, 100, NOW).unwrap() as u64, count);
+    assert!(numbers.iter().all(|number| producer.wait_taken(*number, NOW).unwrap()));
+    numbers
+}
+
+#[test]
+fn s2_27_messages_are_acknowledged_once_they_are_durable() {
+    let rig = Rig::new();
+    let mut log = rig.pool.open_log("log", b"").unwrap();
+    assert_eq!(collected(&mut log, &rig, 10), (0..10).collect::<Vec<_>>());
+    assert_eq!(collected(&mut log, &rig, 5), (10..15).collect::<Vec<_>>());
+    drop(log);
+    let id = rig.queue(&how()).id();
+    let mut reader = rig.pool.read_log("log", b"").unwrap();
+    let messages = std::iter::from_fn(|| reader.read().unwrap()).map(|record| record.message.unwrap());
+    assert_eq!(messages.collect::<Vec<_>>(), (0..15).map(|n| (id, n)).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_collector_that_dies_before_it_acknowledges_leaves_no_record_twice() {
+    let rig = Rig::new();
+    let queue = rig.queue(&how());
+    let mut producer = queue.producer().unwrap();
+    let mut log = rig.pool.open_log("log", b"").unwrap();
+    (0..6_u64).for_each(|n| assert!(producer.send_value(&n, NOW).unwrap().is_some()));
+    // As if it died between the psync and the release, which alone changes the queue: that is as it was.
+    let object = rig.attach();
+    let before: Vec<u64> = object.words().iter().map(|word| word.load(Relaxed)).collect();
+    assert_eq!(log.collect(&mut queue.consumer().unwrap(), 2, NOW).unwrap(), 2);
+    assert!(producer.wait_taken(1, NOW).unwrap());
+    object.words().iter().zip(before).for_each(|(word, before)| word.store(before, Relaxed));
+    assert!(!producer.wait_taken(0, NOW).unwrap());
+    log.detach().unwrap();
+    let mut log = rig.pool.open_log("log", b"").unwrap();
+    assert_eq!(log.len(), 2);
+    let mut consumer = queue.consumer().unwrap();
+    assert_eq!(log.collect(&mut consumer, 100, NOW).unwrap(), 6, "none was acknowledged");
+    assert!(producer.wait_taken(5, NOW).unwrap());
+    log.detach().unwrap();
+    let records = all(&mut rig.pool.read_log("log", b"").unwrap());
+    let numbers = records.into_iter().map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
+    assert_eq!(numbers.collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5], "each once");
+}
+
+/// What is left in the queue after a psync that failed.
+fn left(queue: &indelible::Queue) -> Vec<u64> {
+    let mut consumer = queue.consumer().unwrap();
+    std::iter::from_fn(|| consumer.receive_value::<u64>(NOW).unwrap()).collect()
+}
+
+#[test]
+fn a_psync_that_fails_acknowledges_nothing() {
+    let rig = Rig::new();
+    let queue = rig.queue(&how());
+    let device = Arc::new(SimMedium::new(8 << 20, SimConfig::default()));
+    let pool = PoolOptions::new().on_device(device.clone(), true).unwrap();
+    let mut log = pool.open_log("log", b"").unwrap();
+    let (mut producer, mut consumer) = (queue.producer().unwrap(), queue.consumer().unwrap());
+    (0..3_u64).for_each(|n| assert!(producer.send_value(&n, NOW).unwrap().is_some()));
+    // The disk is gone under it.
+    device.kill();
+    for _ in 0..3 {
+        assert!(log.collect(&mut consumer, 100, NOW).is_err());
+        assert!(!producer.wait_taken(0, NOW).unwrap());
+    }
+    drop(consumer);
+    assert_eq!(left(&queue), [0, 1, 2]);
+}
+
+#[test]
+fn a_psync_that_meets_a_failing_medium_acknowledges_nothing() {
+    for fault in [Fault::Io, Fault::After] {
+        let rig = Rig::new();
+        let queue = rig.queue(&how());
+        let medium = SimMedium::new(8 << 20, SimConfig::default());
+        let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), true).unwrap();
+        let mut log = pool.open_log("log", b"").unwrap();
+        let (mut producer, mut consumer) = (queue.producer().unwrap(), queue.consumer().unwrap());
+        (0..3_u64).for_each(|n| assert!(producer.send_value(&n, NOW).unwrap().is_some()));
+        for kind in [OpKind::WriteDurable, OpKind::Barrier] {
+            medium.fail_from(kind, 0, fault);
+        }
+        for _ in 0..2 {
+            assert!(log.collect(&mut consumer, 100, NOW).is_err());
+            assert!(!producer.wait_taken(0, NOW).unwrap());
+        }
+        medium.clear_faults();
+        drop((log, pool));
+        let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), false).unwrap();
+        let mut log = pool.open_log("log", b"").unwrap();
+        assert_eq!(log.collect(&mut consumer, 100, NOW).unwrap(), 3);
+        assert!(producer.wait_taken(2, NOW).unwrap());
+        log.detach().unwrap();
+        let records = all(&mut pool.read_log("log", b"").unwrap());
+        let once: Vec<_> = (0..3_u64).map(|n| n.to_le_bytes().to_vec()).collect();
+        assert_eq!(records, once, "whether or not that psync happened");
+    }
+}
+
+#[test]
+fn a_log_without_room_acknowledges_nothing_and_goes_on_later() {
+    let rig = Rig::new();
+    let queue = rig.attach().queue(0, &options(QueueKind::ManyProducers, 4, 100_000)).unwrap();
+    let medium = SimMedium::new(8 << 20, SimConfig::default());
+    let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), true).unwrap();
+    let mut log = pool.open_log("log", b"").unwrap();
+    let mut fill = 4 << 20;
+    let mut fillers = 0;
+    while fill >= 4096 {
+        match pool.create(&format!("filler {fillers}"), fill) {
+            Ok(()) => fillers += 1,
+            Err(_) => fill /= 2,
+        }
+    }
+    let (mut producer, mut consumer) = (queue.producer().unwrap(), queue.consumer().unwrap());
+    for first in [1, 2, 3_u8] {
+        producer.send(&vec![first; if first == 1 { 10 } else { 90_000 }], NOW).unwrap().unwrap();
+    }
+    for _ in 0..2 {
+        assert_eq!(kind(log.collect(&mut consumer, 100, NOW)), ErrorKind::NoRoom);
+        assert!(!producer.wait_taken(0, NOW).unwrap());
+    }
+    (0..fillers).for_each(|filler| pool.destroy(&format!("filler {filler}")).unwrap());
+    assert_eq!(log.collect(&mut consumer, 100, NOW).unwrap(), 3);
+    assert!(producer.wait_taken(2, NOW).unwrap());
+    log.detach().unwrap();
+    let records = all(&mut pool.read_log("log", b"").unwrap());
+    assert_eq!(
+        records.iter().map(|bytes| (bytes[0], bytes.len())).collect::<Vec<_>>(),
+        [(1, 10), (2, 90_000), (3, 90_000)]
+    );
+}
+
+#[test]
+fn a_log_that_a_power_cut_meets_has_what_was_acknowledged() {
+    let rig = Rig::new();
+    let queue = rig.queue(&how());
+    let mut seeded = Seeded::new(31);
+    for _ in 0..10 {
+        let medium = SimMedium::new(8 << 20, SimConfig::default());
+        let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), true).unwrap();
+        let mut log = pool.open_log("log", b"").unwrap();
+        let (mut producer, mut consumer) = (queue.producer().unwrap(), queue.consumer().unwrap());
+        let (mut sent, mut acknowledged) = (0_u64, 0);
+        for _ in 0..seeded.usize(1..20) {
+            for _ in 0..seeded.usize(1..10) {
+                producer.send_value(&sent, LONG).unwrap().unwrap();
+                sent += 1;
+            }
+            log.collect(&mut consumer, 100, NOW).unwrap();
+            acknowledged = sent;
+            // Not durable, and not acknowledged.
+            log.append(b"lost").unwrap();
+        }
+        // Nothing is there that need not be.
+        let image = medium.power_cut(Choice::None).medium();
+        drop((log, pool));
+        let pool = PoolOptions::new().on_device(Arc::new(image.handle()), false).unwrap();
+        let records = all(&mut pool.read_log("log", b"").unwrap());
+        let values = records.iter().filter(|bytes| bytes.len() == 8);
+        let values: Vec<u64> =
+            values.map(|bytes| u64::from_le_bytes(bytes[..].try_into().unwrap())).collect();
+        assert_eq!(values, (0..acknowledged).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_key_guards_a_log() {
+    let rig = Rig::new();
+    let pool = &rig.pool;
+    pool.open_log("log", b"k").unwrap().detach().unwrap();
+    assert_eq!(kind(pool.open_log("log", b"")), ErrorKind::WrongKey);
+    assert_eq!(kind(pool.read_log("log", b"no")), ErrorKind::WrongKey);
+    pool.read_log("log", b"k").unwrap();
+}

@@ -1,0 +1,161 @@
+//! Queues of messages in shared memory.
+
+use crate::slots::{Bell, Claim, Front, NO_MESSAGE, Slots};
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use loom::thread;
+
+/// A queue of two messages, each of one word.
+#[derive(Default)]
+struct Queue {
+    states: [AtomicU64; 2],
+    tail: AtomicU64,
+    head: AtomicU64,
+    /// They order nothing: that is for the states.
+    messages: [AtomicU64; 2],
+    filled: AtomicU32,
+    taken: AtomicU32,
+    /// Producers that are dead, by their numbers.
+    dead: [AtomicBool; 3],
+}
+
+/// Sleeps as the kernel has it: as long as the bell is armed.
+fn sleep(bell: &AtomicU32) {
+    while bell.load(Ordering::Acquire) == Bell::ARMED {
+        thread::yield_now();
+    }
+}
+
+impl Queue {
+    fn slots(&self) -> Slots<'_> {
+        Slots { states: &self.states, tail: &self.tail, head: &self.head }
+    }
+
+    /// Claims a slot, asleep while the queue is full.
+    fn claim(&self, owner: u32) -> u64 {
+        let attempt = || match self.slots().claim(owner) {
+            Claim::At(number) => Some(number),
+            Claim::Full => None,
+            Claim::Damaged => panic!("nobody has scribbled"),
+        };
+        loop {
+            if let Some(number) = attempt() {
+                return number;
+            }
+            Bell(&self.taken).arm();
+            if let Some(number) = attempt() {
+                return number;
+            }
+            sleep(&self.taken);
+        }
+    }
+
+    fn send(&self, owner: u32, message: u64) {
+        let number = self.claim(owner);
+        self.messages[self.slots().index(number)].store(message, Ordering::Relaxed);
+        self.slots().publish(number, 8);
+        let _ = Bell(&self.filled).ring();
+    }
+
+    fn take(&self, number: u64) -> u64 {
+        let message = self.messages[self.slots().index(number)].load(Ordering::Relaxed);
+        self.slots().free(number);
+        self.head.store(number + 1, Ordering::Release);
+        let _ = Bell(&self.taken).ring();
+        message
+    }
+
+    /// The message of this number, for which the consumer sleeps.
+    fn receive(&self, number: u64) -> u64 {
+        let attempt = || match self.slots().front(number) {
+            Front::Ready(8) => Some(self.take(number)),
+            Front::Empty | Front::Writing(..) => None,
+            other => panic!("{other:?}"),
+        };
+        loop {
+            if let Some(message) = attempt() {
+                return message;
+            }
+            Bell(&self.filled).arm();
+            if let Some(message) = attempt() {
+                return message;
+            }
+            sleep(&self.filled);
+        }
+    }
+}
+
+/// Two producers, a queue that is full on the way, and a consumer that sleeps: each message comes once, whole, and nobody sleeps for ever.
+pub(crate) fn messages_come_once_and_sleepers_are_woken() {
+    let queue = Arc::new(Queue::default());
+    let producers: Vec<_> = [(1, vec![11]), (2, vec![21, 22])]
+        .into_iter()
+        .map(|(owner, messages)| {
+            let queue = queue.clone();
+            thread::spawn(move || messages.into_iter().for_each(|message| queue.send(owner, message)))
+        })
+        .collect();
+    let mut received: Vec<u64> = (0..3).map(|number| queue.receive(number)).collect();
+    producers.into_iter().for_each(|producer| producer.join().unwrap());
+    assert!(received.iter().position(|m| *m == 21) < received.iter().position(|m| *m == 22));
+    received.sort_unstable();
+    assert_eq!(received, [11, 21, 22]);
+}
+
+/// A producer dies with a claimed slot, at once or before its message is published: the consumer leaves that slot out, and has the message of the other one, once.
+pub(crate) fn a_slot_of_a_dead_producer_is_left_out() {
+    let queue = Arc::new(Queue::default());
+    let (dying, living) = (queue.clone(), queue.clone());
+    let threads = [
+        thread::spawn(move || {
+            dying.claim(1);
+            dying.dead[1].store(true, Ordering::Release);
+        }),
+        thread::spawn(move || living.send(2, 21)),
+    ];
+    let (mut number, mut received, mut left_out) = (0, Vec::new(), 0);
+    while number < 2 {
+        match queue.slots().front(number) {
+            Front::Ready(NO_MESSAGE) => {
+                queue.take(number);
+                (number, left_out) = (number + 1, left_out + 1);
+            }
+            Front::Ready(_) => {
+                received.push(queue.take(number));
+                number += 1;
+            }
+            Front::Writing(owner, word) if queue.dead[owner as usize].load(Ordering::Acquire) => {
+                assert!(queue.slots().skip(number, word), "nobody else touches it");
+            }
+            Front::Empty | Front::Writing(..) => thread::yield_now(),
+            other => panic!("{other:?}"),
+        }
+    }
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!((received, left_out), (vec![21], 1));
+}
+
+/// One producer, which fills the queue, and a consumer: all messages in their order.
+pub(crate) fn messages_of_one_producer_come_in_order() {
+    let queue = Arc::new(Queue::default());
+    let producing = queue.clone();
+    let producer = thread::spawn(move || {
+        for number in 0..3 {
+            while producing.slots().has_room(number) != Some(true) {
+                thread::yield_now();
+            }
+            producing.messages[producing.slots().index(number)].store(10 + number, Ordering::Relaxed);
+            producing.slots().put(number, 8);
+        }
+    });
+    for number in 0..3 {
+        while queue.slots().next(number) == Front::Empty {
+            thread::yield_now();
+        }
+        assert_eq!(queue.slots().next(number), Front::Ready(8));
+        let message = queue.messages[queue.slots().index(number)].load(Ordering::Relaxed);
+        assert_eq!(message, 10 + number);
+        queue.head.store(number + 1, Ordering::Release);
+    }
+    producer.join().unwrap();
+}
