@@ -423,10 +423,9 @@ impl Entry {
 impl Progress {
     /// Fills in the checksum.
     #[must_use]
-    pub fn sealed(mut self, seed: u64) -> Self {
-        self.checksum = U64::new(0);
-        self.checksum = U64::new(checksum(seed, &[self.as_bytes()]));
-        self
+    pub fn sealed(self, seed: u64) -> Self {
+        let whole = Progress { checksum: U64::new(0), ..self };
+        Progress { checksum: U64::new(checksum(seed, &[whole.as_bytes()])), ..whole }
     }
 
     /// Progress of the object `id` according to this line: `None` if the line is damaged, zero if it belongs
