@@ -13,7 +13,7 @@ use crate::partial::Partial;
 use indelible::{ErrorKind, Pool, PoolOptions};
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::{FLAG_BASE, FLAG_FOREIGN, FLAG_POSITION_INDEPENDENT, FLAG_VOLATILE};
-use indelible_store::store::{Attributes, Revived};
+use indelible_store::store::{Attributes, Revived, Unpublished};
 use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
@@ -57,7 +57,7 @@ pub fn restore(
     let chain = Chain::open(&named(backup)?)?;
     let kept = chain.kept();
     beside(pool, how, options, &kept, |new| {
-        let mut target = Target::begin(new, &kept.objects, how.rebase)?;
+        let mut target = Target::begin(new, &kept.objects, (how.rebase, false))?;
         fill(&chain, &mut target, progress)?;
         target.publish(kept.clone())
     })
@@ -86,7 +86,7 @@ pub fn restore_stream(
         });
     }
     beside(pool, how, options, &kept, |new| {
-        let mut target = Target::begin(new, &kept.objects, how.rebase)?;
+        let mut target = Target::begin(new, &kept.objects, (how.rebase, false))?;
         while let Some(chunk) = decoder.chunk()? {
             let object = &kept.objects[chunk.object];
             target.write(object, &chunk, u64::MAX, false)?;
@@ -99,7 +99,7 @@ pub fn restore_stream(
 /// Restores objects of a backup into a pool, which has none of their names, IDs and addresses; with `rebase` they get addresses that are free there.
 ///
 /// # Errors
-/// Those of [`restore`]: the objects before the one that failed may be restored.
+/// Those of [`restore`]: none of the objects is there. A process that dies, or a power failure, leaves all of them or none.
 pub fn restore_objects(
     backup: &Path,
     pool: &Pool,
@@ -119,7 +119,7 @@ pub fn restore_objects(
     // Leftovers of a restore that was killed.
     pool.store().reap()?;
     let chosen = chosen?;
-    let restored = Target::begin(pool, &chosen, rebase).and_then(|mut target| {
+    let restored = Target::begin(pool, &chosen, (rebase, true)).and_then(|mut target| {
         fill(&chain, &mut target, progress)?;
         target.publish(kept.clone())
     });
@@ -143,6 +143,8 @@ fn fill(chain: &Chain, target: &mut Target, progress: Progress<'_>) -> Result<()
 /// Objects that come back.
 pub(crate) struct Target {
     rebase: bool,
+    /// Whether all become visible as one step, in a pool that others have.
+    together: bool,
     objects: HashMap<[u8; 16], Revived>,
     order: Vec<Attributes>,
     written: u64,
@@ -150,7 +152,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    fn begin(pool: &Pool, objects: &[Attributes], rebase: bool) -> Result<Self> {
+    fn begin(pool: &Pool, objects: &[Attributes], (rebase, together): (bool, bool)) -> Result<Self> {
         let (mut revived, mut addresses) = (HashMap::new(), HashMap::new());
         // Objects that own their addresses come first, then copies, of which the first owns them where its original is not there: a snapshot never does.
         let mut order: Vec<&Attributes> = objects.iter().collect();
@@ -164,7 +166,7 @@ impl Target {
             revived.insert(object.id, new.map_err(BackupError::object(&object.name))?);
         }
         let total = objects.iter().map(|object| object.size).fold(0, u64::saturating_add);
-        Ok(Target { rebase, objects: revived, order: objects.to_vec(), written: 0, total })
+        Ok(Target { rebase, together, objects: revived, order: objects.to_vec(), written: 0, total })
     }
 
     /// Of objects of any pools, each by itself: those that may have other addresses get some that are free.
@@ -183,7 +185,7 @@ impl Target {
             revived.insert(object.id, new.map_err(BackupError::object(&object.name))?);
         }
         let total = objects.iter().map(|object| object.size).fold(0, u64::saturating_add);
-        Ok(Target { rebase, objects: revived, order: objects.to_vec(), written: 0, total })
+        Ok(Target { rebase, together: true, objects: revived, order: objects.to_vec(), written: 0, total })
     }
 
     pub(crate) fn tell(&self, progress: Progress<'_>) {
@@ -226,13 +228,28 @@ impl Target {
                 Pool::rebase(object, revived)?;
             }
         }
+        let mut all = Vec::new();
         for object in &self.order {
             if let Some(revived) = self.objects.remove(&object.id) {
-                revived.publish().map_err(BackupError::object(&object.name))?;
+                all.push(revived);
                 names.push(object.name.clone());
             }
         }
+        // A pool that nobody has yet may have more objects than fit in one batch of its table.
+        let most = if self.together { usize::MAX } else { 256 };
+        while !all.is_empty() {
+            let rest = all.split_off(all.len().min(most));
+            Revived::publish_all(all).map_err(unpublished)?;
+            all = rest;
+        }
         Ok(Restored { kept, objects: names, bytes: self.written })
+    }
+}
+
+fn unpublished(why: Unpublished) -> BackupError {
+    match why.object {
+        Some(name) => BackupError::Object { name, cause: why.cause },
+        None => BackupError::Store(why.cause),
     }
 }
 

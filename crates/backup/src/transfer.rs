@@ -84,8 +84,8 @@ pub fn export_file(
 /// changes the pointers in them ([`Pool::copy_rebased`]). The others keep theirs.
 ///
 /// # Errors
-/// Nothing was imported: `Damaged`, `NotABackup`, `Version`; `Object` if one of that name or ID is there, or its addresses are not free; as for [`Pool::copy_rebased`]. A process that dies while they get
-/// their names leaves the first of them.
+/// Nothing was imported: `Damaged`, `NotABackup`, `Version`; `Object` if one of that name or ID is there, or its addresses are not free; as for [`Pool::copy_rebased`]. A process that dies, or a
+/// power failure, leaves all of the objects or none.
 pub fn import_from(
     input: &mut dyn Read,
     name: &Path,

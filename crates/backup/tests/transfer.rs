@@ -4,6 +4,8 @@ use crate::support::{noise, put, unseen};
 use indelible::collections::PVec;
 use indelible::{CreateOptions, Error, ErrorKind, Far, Persist, Plain, Pool, Rights, Space};
 use indelible_backup::{BackupError, export_file, export_to, import_from, verify, verify_stream};
+use indelible_store::error::StoreError;
+use indelible_store::store::{Attributes, Revived};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -164,6 +166,118 @@ fn an_import_over_a_name_or_an_id_that_is_there_changes_nothing() {
     two.rename("more", "list", b"").unwrap();
     let same = export_to(&space(&[&one, &two]), &[id], true, b"", &mut Vec::new(), &mut unseen).unwrap_err();
     assert!(matches!(same, BackupError::SameName(name) if name == "list"));
+}
+
+/// Somebody takes the name of one of the objects while all are on their way: none of them is there, and all come once the name is free.
+#[test]
+fn an_import_that_cannot_end_leaves_nothing() {
+    let dir = TempDir::new().unwrap();
+    let (one, two, into) = (pool(&dir, "1"), pool(&dir, "2"), pool(&dir, "3"));
+    let id = graph(&[&one, &two], 9);
+    let bytes = exported(&[&one, &two], &id, true);
+    for name in ["list", "more", "most"] {
+        let mut taken = |_, _| drop(into.create(name, 100));
+        let import = import_from(&mut &bytes[..], Path::new("stream"), &into, false, &mut taken);
+        let error = import.unwrap_err();
+        assert!(
+            matches!(&error, BackupError::Object { name: has, cause: StoreError::Exists } if has == name),
+            "{error}"
+        );
+        let there: Vec<String> = into.list().map(|found| found.unwrap().name).collect();
+        assert_eq!(there, [name]);
+        into.destroy(name).unwrap();
+    }
+    assert_eq!(import(&bytes, &into, false).unwrap().len(), 3);
+    assert_eq!(walk(&[&into], &id).unwrap().len(), 9);
+}
+
+/// A stream that somebody made by hand may have two objects of one name, or of one ID: neither of them comes.
+#[test]
+fn two_objects_of_one_name_or_id_do_not_come() {
+    let dir = TempDir::new().unwrap();
+    let into = pool(&dir, "1");
+    let kept = |name: &str, id: u8| Attributes {
+        name: name.into(),
+        id: [id; 16],
+        size: 5000,
+        ..Attributes::default()
+    };
+    let store = into.store();
+    let begun =
+        [kept("one", 1), kept("same", 2), kept("same", 3)].map(|object| store.adopt_elsewhere(&object, None));
+    let refused = Revived::publish_all(begun.into_iter().map(Result::unwrap).collect()).unwrap_err();
+    assert_eq!(refused.object.as_deref(), Some("same"));
+    assert!(matches!(refused.cause, StoreError::Exists));
+    assert_eq!(into.list().count(), 0);
+    assert_eq!(store.reap().unwrap(), 3);
+    let first = store.adopt_elsewhere(&kept("one", 1), None).unwrap();
+    assert!(matches!(store.adopt_elsewhere(&kept("two", 1), None), Err(StoreError::Exists)));
+    first.publish().unwrap();
+    assert_eq!(into.list().count(), 1);
+}
+
+/// A process that dies at any step of an import leaves none of its objects, and the next import makes them all. (Deaths while they get their names: the scenarios of `crates/testing/src/rules/arrivals.rs`.)
+#[test]
+fn an_import_whose_process_dies_leaves_nothing() {
+    if let Some(place) = std::env::var_os("INDELIBLE_IMPORT") {
+        // The child, which dies at this step.
+        let last: u64 = std::env::var("INDELIBLE_STEP").unwrap().parse().unwrap();
+        let place = Path::new(&place);
+        let bytes = std::fs::read(place.join("stream")).unwrap();
+        let into = Pool::open(place.join("3")).unwrap();
+        let mut steps = 0;
+        let mut dies = |_, _| {
+            steps += 1;
+            if steps == last {
+                std::process::abort();
+            }
+        };
+        import_from(&mut &bytes[..], Path::new("stream"), &into, false, &mut dies).unwrap();
+        std::process::exit(0);
+    }
+    let dir = TempDir::new().unwrap();
+    let (one, two, into) = (pool(&dir, "1"), pool(&dir, "2"), pool(&dir, "3"));
+    let id = graph(&[&one, &two], 60);
+    std::fs::write(dir.path().join("stream"), exported(&[&one, &two], &id, true)).unwrap();
+    let mut died = 0;
+    for step in 1.. {
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["transfer::an_import_whose_process_dies_leaves_nothing", "--exact"])
+            .env("INDELIBLE_IMPORT", dir.path())
+            .env("INDELIBLE_STEP", step.to_string())
+            .stderr(std::process::Stdio::null())
+            .status()
+            .unwrap();
+        let there = into.list().count();
+        assert_eq!(there, if status.success() { 3 } else { 0 }, "step {step}");
+        if status.success() {
+            break;
+        }
+        died += 1;
+    }
+    assert!(died >= 3, "{died} steps");
+    assert_eq!(walk(&[&into], &id).unwrap().len(), 60);
+    // The leftovers of the dead are gone.
+    assert_eq!(into.store().reap().unwrap(), 0);
+}
+
+/// An object whose ID is the hash of what it holds comes as that, and is one with an object of the same bytes that is there.
+#[test]
+fn s2_01_an_object_by_content_is_the_same_one_elsewhere() {
+    let dir = TempDir::new().unwrap();
+    let (one, two) = (pool(&dir, "1"), pool(&dir, "2"));
+    let content = noise(7, 30_000);
+    let id = one.create_by_content("data", &content).unwrap().id;
+    let stream = exported(&[&one], &id, true);
+    import(&stream, &two, false).unwrap();
+    let stat = two.stat("data").unwrap();
+    assert!(stat.by_content && stat.read_only && stat.id == id);
+    assert_eq!(two.verify_content("data", b"").unwrap(), Some(true));
+    assert!(!two.create_by_content("more", &content).unwrap().made);
+    two.destroy("data").unwrap();
+    // With other addresses on request, which it has in any case.
+    import(&stream, &two, true).unwrap();
+    assert!(two.attach_read("data").unwrap().as_slice() == content);
 }
 
 /// An object with addresses keeps them, if they are free there; otherwise it is given others on request, or refused.

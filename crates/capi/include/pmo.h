@@ -207,7 +207,9 @@ enum {
     /** Nothing in it depends on its addresses, as somebody said: PMO_REBASE gives it others as it is. */
     PMO_STAT_POSITION_INDEPENDENT = 1024,
     /** It has a check word for each word, which transactions and pmo_scrub repair words by. Sizes are those of the words alone. */
-    PMO_STAT_ECC = 2048
+    PMO_STAT_ECC = 2048,
+    /** Its ID is the hash of its bytes: pmo_create_by_content. */
+    PMO_STAT_BY_CONTENT = 4096
 };
 
 /** How stores to an object become durable: plain stores by psync; those of transactions alone, each transaction when it commits; or never, as any number of
@@ -275,6 +277,11 @@ int pmo_create(pmo_pool *pool, const char *name, uint64_t size);
 
 /** Creates an object, with keys and so on. */
 int pmo_create_with(pmo_pool *pool, const char *name, const struct pmo_create_options *options);
+
+/** Creates a read-only object of these bytes, whose ID is their hash: the first 16 bytes of SHA-256, which go to id, unless that is NULL. If the pool has an object with
+ * that ID already, of whatever name, it is that one, once its bytes were compared. Returns 1 if it was made, 0 if it was there, -1 for an error:
+ * PMO_ERR_EXISTS for a name that another object has, PMO_ERR_DAMAGED for an object with other bytes. "id:" and the 32 digits of an ID are a name of the object. */
+int pmo_create_by_content(pmo_pool *pool, const char *name, const void *content, size_t size, uint8_t *id);
 
 /** Destroys an object that nobody has attached: pmo_delete is for those that somebody has. */
 int pmo_destroy(pmo_pool *pool, const char *name, const void *key, size_t key_len);
@@ -787,8 +794,8 @@ struct pmo_field {
 };
 
 /** Kinds of types: a struct of fields; a number; an address, of which the only field, if there is one, is its target; an array, of which the only field is an element; bytes that a library
- * makes sense of, with the types that its name has as parameters; the link to extensions. */
-enum pmo_kind { PMO_STRUCT, PMO_SCALAR, PMO_POINTER, PMO_ARRAY, PMO_OPAQUE, PMO_EXTENSIONS };
+ * makes sense of, with the types that its name has as parameters; the link to extensions; a pmo_ptr, of which the only field, if there is one, is its target. */
+enum pmo_kind { PMO_STRUCT, PMO_SCALAR, PMO_POINTER, PMO_ARRAY, PMO_OPAQUE, PMO_EXTENSIONS, PMO_FAR };
 
 /** A type: what a root is checked against. PMO_TYPE makes one. An alignment of 0 stands for the usual one. */
 struct pmo_type {
@@ -877,7 +884,7 @@ int pmo_type_describe(const struct pmo_type *type, char *text, size_t len, uint6
  * describes struct place as PMO_TYPEOF(place). The types given are compared with those of the fields when
  * that is compiled. PMO_NESTED is for fields that are, or are arrays of, structs described by another
  * PMO_TYPE, which its last argument names. PMO_POINTS_TO is for pointers, and arrays of them, to structs described by a PMO_TYPE,
- * which its last argument names: pmo heap goes on there by type. One that comes later is declared by PMO_DECLARE_TYPE(tag).
+ * which its last argument names: pmo heap goes on there by type; a pmo_ptr, or an array of them, is described by PMO_POINTS_TO, or by PMO_FIELD if its target is not. One that comes later is declared by PMO_DECLARE_TYPE(tag).
  *
  * PMO_TYPE_WAS(item_v1, "struct item", …) describes struct item_v1 as an earlier version of struct item, for pmo_root_from. */
 #define PMO_TYPE(tag, ...) PMO_TYPE_WAS(tag, "struct " #tag, __VA_ARGS__)

@@ -17,13 +17,16 @@
 #include <pmo/allocator.hpp>
 #include <pmo/containers.hpp>
 #include <pmo/error.hpp>
+#include <pmo/far.hpp>
 #include <pmo/retention.hpp>
 #include <pmo/seal_key.hpp>
 #include <pmo/std_types.hpp>
 #include <pmo/transaction.hpp>
 #include <pmo/types.hpp>
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -366,6 +369,10 @@ public:
 
     pmo_pool *handle() const noexcept { return handle_; }
 
+    // Has objects that far pointers lead to be looked for in this pool, behind those that were added before (pmo_space_add).
+    void add_to_space() { detail::check(pmo_space_add(handle_)); }
+    void remove_from_space() { detail::check(pmo_space_remove(handle_)); }
+
     // See pmo_wait.
     void wait(std::uint64_t milliseconds) { detail::check(pmo_wait(handle_, milliseconds)); }
 
@@ -431,6 +438,13 @@ public:
     {
         const unsigned flags = rebase ? PMO_REBASE : 0;
         detail::check(pmo_move_to(handle_, name, key.data(), key.size(), other.handle_, flags, nullptr, nullptr));
+    }
+    // The ID of a read-only object that holds these bytes, which is their hash: made, unless there is one (pmo_create_by_content).
+    std::array<std::uint8_t, 16> create_by_content(const char *name, std::string_view content)
+    {
+        std::array<std::uint8_t, 16> id{};
+        detail::check(pmo_create_by_content(handle_, name, content.data(), content.size(), id.data()) < 0 ? -1 : 0);
+        return id;
     }
     // Says whether nothing in an object depends on its addresses (pmo_set_position_independent).
     void set_position_independent(const char *name, bool is = true, std::string_view key = {})

@@ -2,6 +2,7 @@
 
 use crate::args::{array, borrow, text};
 use crate::guard::{Failure, Result};
+use crate::numbers::number;
 use crate::types::{Field, Kind, Type};
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -10,68 +11,6 @@ use std::fmt::Write;
 const DEEPEST: usize = 90;
 /// Bytes of a description at most, as of roots.
 const MOST: usize = 1 << 20;
-
-/// Names of numbers, and their words. Where a name has several sizes, the one on 64-bit Linux.
-const NUMBERS: [(&str, &str, usize); 58] = [
-    ("bool", "bool", 1),
-    ("_Bool", "bool", 1),
-    ("char", "i8", 1),
-    ("signed char", "i8", 1),
-    ("unsigned char", "u8", 1),
-    ("short", "i16", 2),
-    ("short int", "i16", 2),
-    ("unsigned short", "u16", 2),
-    ("unsigned short int", "u16", 2),
-    ("int", "i32", 4),
-    ("signed", "i32", 4),
-    ("signed int", "i32", 4),
-    ("unsigned", "u32", 4),
-    ("unsigned int", "u32", 4),
-    ("long", "i64", 8),
-    ("long int", "i64", 8),
-    ("unsigned long", "u64", 8),
-    ("unsigned long int", "u64", 8),
-    ("long long", "i64", 8),
-    ("long long int", "i64", 8),
-    ("unsigned long long", "u64", 8),
-    ("unsigned long long int", "u64", 8),
-    ("float", "f32", 4),
-    ("double", "f64", 8),
-    ("int8_t", "i8", 1),
-    ("int16_t", "i16", 2),
-    ("int32_t", "i32", 4),
-    ("int64_t", "i64", 8),
-    ("uint8_t", "u8", 1),
-    ("uint16_t", "u16", 2),
-    ("uint32_t", "u32", 4),
-    ("uint64_t", "u64", 8),
-    ("size_t", "u64", 8),
-    ("ssize_t", "i64", 8),
-    ("ptrdiff_t", "i64", 8),
-    ("time_t", "i64", 8),
-    ("int8", "i8", 1),
-    ("int16", "i16", 2),
-    ("int32", "i32", 4),
-    ("int64", "i64", 8),
-    ("uint8", "u8", 1),
-    ("uint16", "u16", 2),
-    ("uint32", "u32", 4),
-    ("uint64", "u64", 8),
-    ("i8", "i8", 1),
-    ("i16", "i16", 2),
-    ("i32", "i32", 4),
-    ("i64", "i64", 8),
-    ("u8", "u8", 1),
-    ("u16", "u16", 2),
-    ("u32", "u32", 4),
-    ("u64", "u64", 8),
-    ("f32", "f32", 4),
-    ("f64", "f64", 8),
-    ("enum8", "u8", 1),
-    ("enum16", "u16", 2),
-    ("enum32", "u32", 4),
-    ("enum64", "u64", 8),
-];
 
 /// The words of a type.
 ///
@@ -127,6 +66,16 @@ impl Words {
         self.word(target);
     }
 
+    /// A far pointer. Its target is no part of the layout, so that it may be described later.
+    fn far(&mut self, target: Option<extern "C" fn() -> *const Type>) {
+        if let Some(target) = target {
+            self.targets.push_back((self.pointers, target));
+        }
+        self.pointers += 1;
+        self.word("far");
+        self.word("void");
+    }
+
     /// # Safety
     /// As for [`describe`].
     unsafe fn of_type(&mut self, ty: *const Type, depth: usize) -> Result<()> {
@@ -145,6 +94,7 @@ impl Words {
         match this.kind()? {
             Kind::Scalar => self.bytes(name, this.size, alignment(0, this.size, this.align.max(16))),
             Kind::Extensions => self.word("Extensions"),
+            Kind::Far => self.far(fields.first().and_then(|field| field.nested)),
             Kind::Pointer => {
                 if let Some(target) = fields.first().and_then(|field| field.nested) {
                     self.targets.push_back((self.pointers, target));
@@ -240,6 +190,13 @@ impl Words {
         let kind = unsafe { text(field.ty, "type of a field") }?;
         let nested = field.nested.map_or(std::ptr::null(), |nested| nested());
         if nested.is_null() {
+            if let Some(length) = far_pointers(kind, field.size, align) {
+                if let Some(length) = length {
+                    self.word(&format!("[{length}]"));
+                }
+                self.far(field.target);
+                return Ok(());
+            }
             let number = self.pointers;
             self.by_name(kind, field.size, align);
             match field.target {
@@ -313,9 +270,12 @@ impl Words {
     }
 }
 
-/// The word and the size of a number by its name in C.
-fn number(name: &str) -> Option<(&'static str, usize)> {
-    NUMBERS.iter().find(|(known, ..)| *known == name).map(|(_, word, size)| (*word, *size))
+/// Whether a type's name is that of far pointers, which are aligned; the length, if it is that of an array.
+fn far_pointers(kind: &str, size: usize, align: usize) -> Option<Option<usize>> {
+    let (base, dimensions) = kind.find('[').map_or((kind, ""), |at| kind.split_at(at));
+    let base = base.trim().trim_start_matches("const ").trim_start_matches("volatile ").trim();
+    let whole = base == "pmo_ptr" && size > 0 && size.is_multiple_of(8) && align >= 8;
+    whole.then(|| (!dimensions.is_empty()).then_some(size / 8))
 }
 
 #[cfg(test)]
@@ -407,6 +367,27 @@ mod tests {
         assert!(format!("{failure:?}").contains(expected), "{failure:?}");
         let failure = described(endless()).unwrap_err();
         assert!(format!("{failure:?}").contains("more than 1048576 bytes"), "{failure:?}");
+    }
+
+    #[test]
+    fn far_pointers_are_described_with_their_targets() {
+        let fields = [
+            field("any", "pmo_ptr", 0, 8),
+            field("all", "const pmo_ptr[2][2]", 8, 32),
+            Field { target: Some(node), ..field("next", "pmo_ptr", 40, 8) },
+        ];
+        let own = "list:48:8 { any@0:8 far void all@8:32 [4] far void next@40:8 far void } ";
+        let words = self::words("struct list", (48, 8), &fields);
+        // The first pointer, the four of the array, which have one number, and the one with a target.
+        assert!(words.starts_with(&format!("{own}-> 2 node:24:8 {{")), "{words}");
+        // As a type of its own, as C++ has it.
+        let far =
+            leaked("far pointer", 8, 6, vec![Field { nested: Some(node), ..field("target", "", 0, 24) }]);
+        assert!(described(far).unwrap().starts_with("far void -> 0 node:24:8 {"));
+        assert_eq!(described(leaked("far pointer", 8, 6, vec![])).unwrap(), "far void ");
+        let packed = [field("tag", "char", 0, 1), field("next", "pmo_ptr", 1, 8)];
+        let expected = "odd:9:1 { tag@0:1 char~ i8 next@1:8 pmo_ptr:8:1 < > } ";
+        assert_eq!(self::words("struct odd", (9, 1), &packed), expected);
     }
 
     #[test]

@@ -226,7 +226,7 @@ unsafe fn add_links(ty: *const Type, at: usize, depth: usize, all: &mut Vec<usiz
                 }
             }
         }
-        Kind::Scalar | Kind::Pointer | Kind::Opaque => {}
+        Kind::Scalar | Kind::Pointer | Kind::Far | Kind::Opaque => {}
     }
     Ok(())
 }

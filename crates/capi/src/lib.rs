@@ -21,6 +21,7 @@ mod guard;
 mod handles;
 mod heap;
 mod lifetimes;
+mod numbers;
 mod objects;
 mod paper;
 mod pool_options;

@@ -25,6 +25,7 @@ const GONE: c_uint = 256;
 const SEALED: c_uint = 512;
 const POSITION_INDEPENDENT: c_uint = 1024;
 const ECC: c_uint = 2048;
+const BY_CONTENT: c_uint = 4096;
 /// Those that a new object may be given.
 pub(crate) const OF_NEW: c_uint = READ_ONLY | SPARSE | VOLATILE | POSITION_INDEPENDENT | ECC;
 
@@ -61,6 +62,7 @@ impl Stat {
             (SEALED, stat.sealed),
             (POSITION_INDEPENDENT, stat.position_independent),
             (ECC, stat.ecc),
+            (BY_CONTENT, stat.by_content),
         ];
         Stat {
             name: name(&stat.name),
@@ -197,6 +199,28 @@ pub unsafe extern "C" fn pmo_rename(
         let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
         // SAFETY: the caller's promise.
         Ok(pool(handle)?.rename(name, unsafe { text(new_name, "new name") }?, key)?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_create_by_content(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    content: *const c_void,
+    size: usize,
+    id: *mut u8,
+) -> c_int {
+    guarded(-1, || {
+        // SAFETY: the caller's promise.
+        let (name, content) = unsafe { (text(name, "name")?, bytes(content, size, "content")?) };
+        let found = pool(handle)?.create_by_content(name, content)?;
+        if !id.is_null() {
+            // SAFETY: the caller's promise: 16 bytes.
+            unsafe { id.copy_from_nonoverlapping(found.id.as_ptr(), found.id.len()) };
+        }
+        Ok(c_int::from(found.made))
     })
 }
 

@@ -36,6 +36,7 @@ pub(crate) enum Kind {
     Array,
     Opaque,
     Extensions,
+    Far,
 }
 
 impl Type {
@@ -47,6 +48,7 @@ impl Type {
             3 => Kind::Array,
             4 => Kind::Opaque,
             5 => Kind::Extensions,
+            6 => Kind::Far,
             other => return Err(Failure::argument(format!("a type of kind {other}"))),
         })
     }

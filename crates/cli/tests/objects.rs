@@ -21,6 +21,35 @@ fn a_pool_from_format_to_rm() {
     assert!(run.err.starts_with("note: the pool has no objects yet"), "{run:?}");
 }
 
+/// The same bytes are one object, which does not change, and `pmo check` compares them with its ID.
+#[test]
+fn s2_01_the_same_content_is_one_object() {
+    let rig = Rig::new();
+    const ID: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e";
+    let run = rig.feed("put", ["greeting", "--by-content"], b"hello").fine();
+    assert_eq!(run.out, format!("wrote 5 bytes to object \"greeting\", id:{ID}\n"));
+    let run = rig.feed("put", ["other", "--by-content", "--json"], b"hello").fine().json();
+    assert_eq!((&run["name"], &run["id"], &run["made"]), (&"greeting".into(), &ID.into(), &false.into()));
+    rig.feed("put", ["greeting", "--by-content"], b"other").fails(7, "exists");
+    rig.feed("put", ["greeting"], b"other").fails(6, "read-only");
+    rig.feed("put", ["a", "--by-content", "--create"], b"x").fails(2, "cannot be used with");
+    rig.pmo(["resize"], ["greeting", "8K"]).fails(6, "read-only");
+    let stat = rig.pmo(["stat"], ["greeting"]).fine();
+    assert!(stat.out.contains("read-only, position-independent, ID by content"), "{stat:?}");
+    let check = rig.pmo(["check"], ["--json"]).fine().json();
+    assert_eq!((&check["contents"], &check["clean"]), (&1.into(), &true.into()));
+    // Somebody changes it below the pool.
+    let offset = rig.pmo(["stat"], ["greeting", "--json"]).fine().json()["offset"].as_u64().unwrap();
+    let mut bytes = std::fs::read(&rig.pool).unwrap();
+    bytes[offset as usize] = b'j';
+    std::fs::write(&rig.pool, bytes).unwrap();
+    let check = rig.pmo(["check"], [""; 0]);
+    assert_eq!(check.code, Some(3), "{check:?}");
+    assert!(check.out.contains("its content is not the one that its ID is the hash of"), "{check:?}");
+    assert_eq!(rig.pmo(["check"], ["--json"]).json()["changed"], serde_json::json!(["greeting"]));
+    rig.feed("put", ["greeting", "--by-content"], b"hello").fails(3, "content of an object");
+}
+
 /// A snapshot stays as it is, a copy goes its own way, and each goes when it is removed.
 #[test]
 fn s2_02_objects_are_kept_and_copied_at_once() {

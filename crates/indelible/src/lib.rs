@@ -103,16 +103,18 @@ pub use media::{CacheModel, MediumModel, Traffic};
 pub use object::{Beside, Bystanders, Object, PsyncStats, ReadObject, Shared, psync_all};
 pub use plain::Plain;
 pub use pool::{
-    Anchor, BadKeep, BrokenPage, Class, Collected, CommandAnchor, Counter, CreateOptions, Difference,
-    EpochBounds, FileAnchor, Keep, LaneUse, List, Logged, MediumKind, PendingCommits, Pool, PoolInfo,
-    PoolOptions, SealKey, SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey, guard_sockets,
+    Anchor, BadKeep, BrokenPage, ByContent, Class, Collected, CommandAnchor, Counter, CreateOptions,
+    Difference, EpochBounds, FileAnchor, Keep, LaneUse, List, Logged, MediumKind, PendingCommits, Pool,
+    PoolInfo, PoolOptions, SealKey, SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey, guard_sockets,
 };
 pub use relative::Relative;
 pub use shared::{
     Consumer, Event, Life, Producer, Queue, QueueKind, QueueOptions, SharedObject, StreamReader,
     StreamWriter, Word, wait_any,
 };
-pub use space::{At, Dangling, Reachable, Resolver, Space};
+#[doc(hidden)]
+pub use space::FarPlace;
+pub use space::{At, Dangling, FarMap, FarVec, Reachable, Resolver, Space};
 #[doc(hidden)]
 pub use sys::supervise::{Ended, Supervisor};
 pub use transaction::{

@@ -149,6 +149,10 @@ mutants! {
         BaseFreed,
         /// An object comes from another pool, or from a backup, before its bytes are durable.
         RevivedUnproven,
+        /// Objects that come together become visible one after the other.
+        ImportApart,
+        /// Nobody compares bytes with the ID that is their hash.
+        ContentUnchecked,
         /// An object that goes back to a snapshot gives the bitmap that it has up before it has another one.
         BitmapGivenUp,
         /// A deleted object goes while a process has it attached.
@@ -345,6 +349,8 @@ mutants! {
         FarEntryInUseFreed,
         /// A far pointer is followed to wherever its offset is, though the object ends before.
         FarBeyondFollowed,
+        /// Entries that pointers beside described values lead through are taken away.
+        FarBesideForgotten,
         /// A far pointer is followed to the object that its entry named once, though the entry was changed.
         FarCacheKept,
         /// A stream of objects leaves out an object that is reached through others alone.

@@ -90,6 +90,22 @@ fn attach_and_detach() {
     );
 }
 
+// S2.1
+#[test]
+fn by_content() {
+    everywhere(
+        "by content",
+        |_| (),
+        |run| {
+            run.step(|store| store.create_by_content("a", &[3; 5000]).map(drop))?;
+            run.quiet(|store| store.create_by_content("b", &[3; 5000]).map(drop))?;
+            run.step(|store| store.create_by_content("b", &[4; 5000]).map(drop))?;
+            run.step(|store| store.destroy("a", KEY))?;
+            run.step(|store| store.create_by_content("a", &[3; 5000]).map(drop))
+        },
+    );
+}
+
 #[test]
 fn rename() {
     everywhere(

@@ -1,21 +1,78 @@
-//! Far pointers of C, from pool to pool and from run to run.
+//! Far pointers of C and C++, from pool to pool and from run to run.
 
-use super::ground::{C, folder, program, succeed};
+use super::ground::{C, CPP, Compiler, folder, have, program, succeed};
+use indelible::{Pool, ReadHeap, Space};
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use tempfile::TempDir;
+
+/// A list of a language: its pools, its program.
+struct List {
+    folder: TempDir,
+    pools: [PathBuf; 2],
+    binary: PathBuf,
+}
+
+impl List {
+    fn made(compiler: &Compiler, source: &str) -> List {
+        let folder = folder();
+        let pools = ["one.pmo", "two.pmo"].map(|name| folder.path().join(name));
+        let binary = folder.path().join("far");
+        compiler.build(&program(source), &binary);
+        let list = List { folder, pools, binary };
+        for step in ["make", "walk", "wrong", "walk"] {
+            assert_eq!(list.run(&list.pools, step), "done\n");
+        }
+        list
+    }
+
+    fn run(&self, pools: &[impl AsRef<Path>], step: &str) -> String {
+        succeed(Command::new(&self.binary).args(pools.iter().map(AsRef::as_ref)).arg(step))
+    }
+
+    /// Rust finds by descriptions alone: as many pointers as expected in the object with the root, and none that leads nowhere. Then all of it in one pool, at other
+    /// addresses.
+    fn seen_by_rust(&self, root: &str, pointers: usize) {
+        let opened = self.pools.each_ref().map(|path| Pool::open(path).unwrap());
+        let mut space = Space::new();
+        opened.iter().for_each(|pool| space.add(pool));
+        let ids = [0, 1].map(|pool| opened[pool].stat("list").unwrap().id);
+        assert_eq!(space.reachable(&ids[..1], true).unwrap().len(), 2);
+        assert_eq!(space.dangling(&ids[0]).unwrap(), []);
+        drop(space);
+        let heap = ReadHeap::open(opened[0].attach_read("list").unwrap()).unwrap();
+        let found = heap.far_pointers().unwrap();
+        assert_eq!(found.len(), pointers, "{found:?}");
+        assert!(found.iter().any(|pointer| pointer.path.starts_with(root)), "{found:?}");
+        drop(heap);
+        // Without the pool of the other one its entries lead nowhere.
+        let mut space = Space::new();
+        space.add(&opened[0]);
+        assert!(!space.dangling(&ids[0]).unwrap().is_empty());
+        drop(space);
+        let third = self.folder.path().join("three.pmo");
+        let pool = Pool::format(&third, 16 << 20).unwrap();
+        opened[1].rename("list", "rest", b"").unwrap();
+        for (from, name) in opened.iter().zip(["list", "rest"]) {
+            from.move_rebased(name, b"", &pool, &mut |_, _| {}).unwrap();
+        }
+        drop((pool, opened));
+        assert_eq!(self.run(&[third], "walk"), "done\n");
+    }
+}
 
 #[test]
 fn s2_12_a_list_of_c_goes_through_objects_of_two_pools() {
-    let folder = folder();
-    let (binary, pools) =
-        (folder.path().join("far"), ["one.pmo", "two.pmo"].map(|name| folder.path().join(name)));
-    C.build(&program("far.c"), &binary);
-    for step in ["make", "walk", "wrong", "walk"] {
-        assert_eq!(succeed(Command::new(&binary).args(&pools).arg(step)), "done\n");
+    let list = List::made(&C, "far.c");
+    list.seen_by_rust("first.next", 1);
+}
+
+#[test]
+fn s2_12_a_list_of_cpp_goes_through_objects_of_two_pools() {
+    if !have("c++") {
+        return;
     }
-    // As Rust has it.
-    let opened = pools.map(|path| indelible::Pool::open(path).unwrap());
-    let mut space = indelible::Space::new();
-    opened.iter().for_each(|pool| space.add(pool));
-    let id = opened[0].stat("list").unwrap().id;
-    assert_eq!(space.reachable(&[id], true).unwrap().len(), 2);
+    let list = List::made(&CPP, "far.cpp");
+    // The root's four, and the one of the first node, which the root leads to.
+    list.seen_by_rust("list.first", 5);
 }

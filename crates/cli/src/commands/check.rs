@@ -12,7 +12,7 @@ use crate::sealing::SealArgs;
 use crate::text::{count, printable};
 use crate::values::pool;
 use clap::Args;
-use indelible::{BrokenPage, ErrorKind, Severity, Stat};
+use indelible::{BrokenPage, ErrorKind, Pool, Severity, Stat};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -20,7 +20,8 @@ use std::path::PathBuf;
 ///
 /// Reads every structure of the pool and reports damage: the structure, its offset, the object
 /// concerned, and advice. Works on pools that cannot be opened, and beside programs that use the pool. Contents of
-/// objects have no checksums, so they are not judged; those of sealed objects are, with `--seals` and their seal key.
+/// objects have no checksums, so they are not judged; those of sealed objects are, with `--seals` and their seal key, and those of objects whose ID is the hash of
+/// their content (`pmo put --by-content`), unless reading them needs another key than the one that is given.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -38,6 +39,7 @@ JSON:
 writers that died, which the next attach completes. left_off counts findings beyond those listed. \
 With --seals there is \"seals\":[{\"object\":\"ledger\",\"opened\":true,\"pages\":25,\"broken\":[{\"page\":5,\"what\":\"of its contents\"}]}], \
 and clean means that no page is broken, too; opened is false if the seal key is another object's. \
+contents counts the objects whose ID is the hash of their content, changed names those that have another content now. \
 With --references there is \"references\":{\"left_out\":[],\"dangling\":[{\"object\":\"graph\",\"entry\":1, \
 \"target\":\"…32 hex digits…\",\"path\":\"first.next\",\"what\":\"…\"}]}, and clean means that none dangles, too.")]
 pub struct Check {
@@ -93,6 +95,8 @@ pub struct Report {
     seals: Vec<Seals>,
     #[serde(skip_serializing_if = "Option::is_none")]
     references: Option<References>,
+    contents: u64,
+    changed: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -128,6 +132,8 @@ impl Report {
             findings: findings.collect(),
             seals: Vec::new(),
             references: None,
+            contents: report.contents,
+            changed: Vec::new(),
         }
     }
 
@@ -156,12 +162,18 @@ impl Report {
         if let Some(references) = &self.references {
             references.text(out)?;
         }
+        for name in &self.changed {
+            let object = crate::failure::object(name);
+            out.line(&format!("error: {object}: its content is not the one that its ID is the hash of"))?;
+            out.line("  help: destroy it, and put it again: `pmo put --by-content`")?;
+        }
         if self.left_off > 0 {
             out.line(&format!("and {} more", self.left_off))?;
         }
         let wrong =
             self.findings.iter().filter(|finding| finding.severity != "note").count() as u64 + self.left_off;
         let wrong = wrong + self.seals.iter().map(|seals| seals.broken.len() as u64).sum::<u64>();
+        let wrong = wrong + self.changed.len() as u64;
         let wrong = wrong + self.references.as_ref().map_or(0, |references| references.dangling.len() as u64);
         let verdict =
             if self.clean { "clean".to_owned() } else { format!("{} found", count(wrong, "problem")) };
@@ -188,6 +200,12 @@ pub fn run(context: &Context, args: &Check) -> Result {
     if args.seals {
         report.seals = verify(context, args)?;
         report.clean &= report.seals.iter().all(|seals| seals.broken.is_empty());
+    }
+    if report.contents > 0
+        && let Ok(pool) = context.open_to_read(&args.pool)
+    {
+        report.changed = changed(&pool, &args.key.read()?)?;
+        report.clean &= report.changed.is_empty();
     }
     if args.references {
         let found = References::find(context, &args.pool, &args.with)?;
@@ -219,6 +237,19 @@ fn verify(context: &Context, args: &Check) -> Result<Vec<Seals>> {
         all.push(Seals { object: stat.name, opened, pages: stat.size.div_ceil(4096), broken });
     }
     Ok(all)
+}
+
+/// Objects that hold something else than what their ID is the hash of. A pool that cannot be opened, or an object that cannot be listed, is a finding already.
+fn changed(pool: &Pool, key: &[u8]) -> Result<Vec<String>> {
+    let mut changed = Vec::new();
+    for stat in pool.list().flatten().filter(|stat| stat.by_content) {
+        match pool.verify_content(&stat.name, key) {
+            Ok(right) => changed.extend((right == Some(false)).then_some(stat.name)),
+            Err(error) if matches!(error.kind(), ErrorKind::WrongKey | ErrorKind::NotFound) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(changed)
 }
 
 /// Whether the object has a key of the other kind, and none was given.

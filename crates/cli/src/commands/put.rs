@@ -10,9 +10,10 @@ use crate::out::confirm;
 use crate::progress;
 use crate::sealing::{self, SealArgs};
 use crate::terminal::detail;
+use crate::text::hex;
 use crate::values::{pool, size};
 use clap::Args;
-use indelible::{CreateOptions, ErrorKind, Object, Pool};
+use indelible::{ByContent, CreateOptions, ErrorKind, Object, Pool};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::fs::File;
@@ -39,10 +40,13 @@ Examples:
   pmo put data.pmo ledger ledger.bin
   pmo put data.pmo ledger ledger.bin --create      make the object if there is none
   tar c folder | pmo put data.pmo folder.tar - --create
+  pmo put data.pmo model model.bin --by-content    an object whose ID is the hash of these bytes
   echo hello | pmo put data.pmo greeting --offset 64
 
 JSON:
-  {\"name\":\"ledger\",\"offset\":0,\"bytes\":1048576}")]
+  {\"name\":\"ledger\",\"offset\":0,\"bytes\":1048576}
+  With --by-content: {\"name\":\"model\",\"id\":\"…32 hex digits…\",\"bytes\":1048576,\"made\":true}; name is that of the object \
+that has these bytes, and made says whether it is a new one.")]
 pub struct Put {
     /// The pool
     #[arg(value_parser = pool())]
@@ -66,11 +70,24 @@ pub struct Put {
     #[arg(long)]
     create: bool,
 
+    /// Make a read-only object whose ID is the hash of the bytes, unless the pool has it already; all of them are held in memory
+    #[arg(long, conflicts_with_all = ["offset", "zero_rest", "create", "key", "key_file"])]
+    by_content: bool,
+
     #[command(flatten)]
     key: KeyArgs,
 
     #[command(flatten)]
     seal: SealArgs,
+}
+
+/// An object by content.
+#[derive(Serialize)]
+struct Content {
+    name: String,
+    id: String,
+    bytes: u64,
+    made: bool,
 }
 
 #[derive(Serialize)]
@@ -120,6 +137,13 @@ pub fn run(context: &Context, args: &Put) -> Result {
     let key = args.key.read()?;
     let mut input = Input::open(args.file.as_deref())?;
     let pool = context.open_to_fill(&args.pool, &args.name)?;
+    if args.by_content && (args.seal.is_given() || !key.is_empty()) {
+        let help = "leave the keys away: PMO_KEY and the like count, too";
+        return Err(Failure::new(Exit::Usage, "an object by content has no keys".to_owned(), help));
+    }
+    if args.by_content {
+        return by_content(context, &pool, &args.name, &mut input);
+    }
     let missing = || pool.stat(&args.name).is_err_and(|error| error.kind() == ErrorKind::NotFound);
     let bytes = if args.create && !args.seal.is_given() && missing() {
         make(&pool, args, &mut input, &key)?
@@ -128,6 +152,24 @@ pub fn run(context: &Context, args: &Put) -> Result {
     };
     confirm(context.json, &Report { name: args.name.clone(), offset: args.offset, bytes }, |report, out| {
         out.line(&format!("wrote {} to {}", exactly(report.bytes), object(&report.name)))
+    })
+}
+
+/// Makes the object of these bytes, unless there is one.
+fn by_content(context: &Context, pool: &Pool, name: &str, input: &mut Input) -> Result {
+    let mut content = Vec::new();
+    let read = input.from.read_to_end(&mut content);
+    read.map_err(|error| Failure::file("read", &input.path, &error))?;
+    let ByContent { id, made, .. } = pool.create_by_content(name, &content)?;
+    let id = hex(&id);
+    let found = pool.stat(&format!("id:{id}"))?;
+    let report = Content { name: found.name, id, bytes: content.len() as u64, made };
+    confirm(context.json, &report, |report, out| {
+        let object = object(&report.name);
+        out.line(&match report.made {
+            true => format!("wrote {} to {object}, id:{}", exactly(report.bytes), report.id),
+            false => format!("{object} has these bytes already, id:{}", report.id),
+        })
     })
 }
 

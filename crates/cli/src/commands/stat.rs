@@ -31,7 +31,7 @@ JSON of an object:
    \"extent\":4096,\"offset\":589824,\"address\":\"0x6a2b40000000\",\"reach\":65536,\"published\":4096,\"psyncs\":7,
    \"class\":\"psync\",
    \"read_only\":false,\"sparse\":false,\"volatile\":false,\"gone\":false,\"sealed\":false,\"ecc\":false,\"snapshot\":false,
-   \"position_independent\":false,\"shares\":false,
+   \"position_independent\":false,\"by_content\":false,\"shares\":false,
    \"own\":4096,\"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}
   of an object that a process has on demand also
   \"pending\":{\"transactions\":12,\"bytes\":768,\"age_seconds\":0.31,\"at_once\":0}
@@ -96,6 +96,7 @@ pub struct ObjectReport {
     pub ecc: bool,
     pub snapshot: bool,
     pub position_independent: bool,
+    pub by_content: bool,
     pub shares: bool,
     pub own: u64,
     pub read_key: bool,
@@ -216,6 +217,7 @@ impl ObjectReport {
             ecc: stat.ecc,
             snapshot: stat.snapshot,
             position_independent: stat.position_independent,
+            by_content: stat.by_content,
             shares: stat.shares,
             own: stat.own,
             read_key: stat.read_key,
@@ -244,6 +246,7 @@ impl ObjectReport {
             (self.sealed, "sealed"),
             (self.ecc, "check words"),
             (self.position_independent, "position-independent"),
+            (self.by_content, "ID by content"),
             (self.volatile && !self.gone, "volatile"),
             (self.gone, "volatile, of an earlier boot: gone"),
             (self.read_key, "read key"),

@@ -1,12 +1,12 @@
 //! Records: roots by the descriptions of their types alone, for programs that do not have these types, such as interpreters.
 //!
-//! A record's type consists of numbers, arrays and structs: its value owns nothing and points nowhere.
+//! A record's type consists of numbers, arrays, structs and far pointers: its value owns nothing, and has no addresses in it.
 
 use super::place::HeapRef;
 use super::root_value::OldValue;
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::heap::{Heap, HeapError, ReadHeap, Root, TypeInfo};
-use crate::types::{Description, Kind};
+use crate::types::{Description, Kind, Pointer as How};
 
 const USE: &str = "use a record of";
 
@@ -22,12 +22,16 @@ fn layout_of(name: &str, ty: &TypeInfo<'_>) -> Result<(u64, u64), HeapError> {
         return cannot("the fingerprint is not that of its description".to_owned());
     }
     let plain = |kind: &Kind| {
-        matches!(kind, Kind::Scalar { .. } | Kind::Array { .. } | Kind::Struct { .. } | Kind::Alias { .. })
+        use Kind::{Alias, Array, Pointer, Scalar, Struct};
+        let far = matches!(kind, Pointer { how: How::Far, .. });
+        far || matches!(kind, Scalar { .. } | Array { .. } | Struct { .. } | Alias { .. })
     };
     let root = of.get(of.root());
     match of.all().all(|ty| plain(&ty.kind)) {
         true => Ok((root.size, root.align)),
-        false => cannot("its type has something else than numbers, arrays and structs".to_owned()),
+        false => {
+            cannot("its type has something else than numbers, arrays, structs and far pointers".to_owned())
+        }
     }
 }
 

@@ -13,8 +13,10 @@ use super::root::Root;
 use super::walk::Block;
 use super::writer::Heap;
 use crate::error::{self, Cause};
+use crate::types::far::own;
 use crate::types::walk::{Memory, Visitor, Walk, Walked};
 use crate::types::{Description, Path, Ranges, truncate};
+use std::collections::HashMap;
 
 /// Result of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,6 +92,28 @@ impl Index {
     pub(super) fn at(&self, address: u64) -> Option<u64> {
         let index = self.all.binary_search_by_key(&address, |block| block.address as u64).ok()?;
         Some(self.all[index].size as u64)
+    }
+
+    /// Bytes (from, to) of blocks in use that no described value has: around values that only pointers led to, and behind roots. There may be more values there, as in
+    /// an array, or in a program in C.
+    pub(super) fn rest(
+        &self,
+        owned: &HashMap<u64, u64>,
+        followed: &Ranges,
+        roots: &[Root],
+    ) -> Vec<(u64, u64)> {
+        let is_owned = |start: u64| self.bounds(start).is_some_and(|(block, _)| owned.contains_key(&block));
+        let mut rest: Vec<(u64, u64)> = Vec::new();
+        for (start, len) in
+            followed.starts().filter(|start| !is_owned(*start)).filter_map(|at| self.bounds(at))
+        {
+            rest.extend(followed.gaps(start, start + len));
+        }
+        for root in roots {
+            let (start, end) = (root.address as u64, root.address as u64 + root.size);
+            rest.extend(self.bounds(start).map(|(block, len)| (end, block + len)));
+        }
+        rest
     }
 }
 
@@ -189,6 +213,16 @@ impl Words<'_> {
         }
     }
 
+    /// As [`scan`](Words::scan), for words that would be far pointers within the object.
+    fn scan_far(&mut self, address: u64, len: u64) {
+        for word in self.memory.get(address, len).unwrap_or_default().as_chunks::<8>().0 {
+            let target = own(u64::from_le_bytes(*word)).map(|offset| self.memory.base.wrapping_add(offset));
+            if let Some(index) = target.and_then(|target| self.index.around(target)) {
+                self.refer(index);
+            }
+        }
+    }
+
     /// Goes through the bytes around values that only pointers lead to: there may be more of them in a block, or something else.
     fn around(&mut self, values: &Ranges) {
         for start in values.starts() {
@@ -199,6 +233,7 @@ impl Words<'_> {
                     // With the word whose first bytes are such a value's.
                     let from = from & !7;
                     self.scan(from, to - from);
+                    self.scan_far(from, to - from);
                 }
             }
         }

@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::sys::{boot, process};
 use indelible_store::error::Holder;
 use indelible_store::format::entry::{
-    Entry, FLAG_BASE, FLAG_DELETED, FLAG_ECC, FLAG_OVERLAY, FLAG_POSITION_INDEPENDENT, FLAG_READ_ONLY,
-    FLAG_SEALED, FLAG_SPARSE, FLAG_VOLATILE,
+    Entry, FLAG_BASE, FLAG_CONTENT, FLAG_DELETED, FLAG_ECC, FLAG_OVERLAY, FLAG_POSITION_INDEPENDENT,
+    FLAG_READ_ONLY, FLAG_SEALED, FLAG_SPARSE, FLAG_VOLATILE,
 };
 use indelible_store::medium::Process;
 pub use indelible_store::store::{LaneUse, Logged};
@@ -108,6 +108,8 @@ pub struct Stat {
     pub snapshot: bool,
     /// Whether nothing in it depends on its addresses, as somebody said ([`CreateOptions::position_independent`](crate::CreateOptions::position_independent)).
     pub position_independent: bool,
+    /// Whether its ID is the hash of its bytes ([`Pool::create_by_content`](crate::Pool::create_by_content)).
+    pub by_content: bool,
     /// Whether pages that it did not change are those of a base, which it shares with others.
     pub shares: bool,
     /// Bytes of the pages that it has in the pool itself; all others it takes from its base. Of an object that shares nothing, its extent.
@@ -172,6 +174,7 @@ impl Stat {
             gone: entry.has(FLAG_VOLATILE) && entry.is_gone(&boot::boot_id()),
             snapshot: entry.has(FLAG_BASE),
             position_independent: entry.has(FLAG_POSITION_INDEPENDENT),
+            by_content: entry.has(FLAG_CONTENT),
             shares: entry.has(FLAG_OVERLAY),
             own: status.own,
             read_key: entry.read_key != [0; 16],

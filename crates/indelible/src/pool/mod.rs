@@ -4,6 +4,7 @@ mod anchor;
 mod attributes;
 mod class;
 mod command;
+mod content;
 mod copies;
 mod create_options;
 mod dirty;
@@ -28,6 +29,7 @@ mod windows;
 
 pub use anchor::{Anchor, CommandAnchor, Counter, FileAnchor, TpmAnchor};
 pub use class::Class;
+pub use content::ByContent;
 pub use copies::{Collected, Difference};
 pub use create_options::CreateOptions;
 pub(crate) use guard::Guards;

@@ -29,6 +29,29 @@ impl<'s, T> At<'s, T> {
         self.value
     }
 
+    /// Another value of the same object, or a part of this one.
+    pub(super) fn beside<U>(&self, value: &'s U) -> At<'s, U> {
+        At { space: self.space, home: self.home, value }
+    }
+
+    /// A part of this value, such as a field, from which pointers can be followed that lie in it. `None`: it is no part.
+    ///
+    /// ```
+    /// # use indelible::{At, Far};
+    /// # #[derive(indelible::Plain)]
+    /// # #[repr(C)]
+    /// # struct Node { value: u64, next: Far<Node> }
+    /// fn place_of_next(node: At<'_, Node>) -> Option<Far<Far<Node>>> {
+    ///     Some(node.part(&node.value().next)?.here())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn part<U>(&self, part: &'s U) -> Option<At<'s, U>> {
+        let (whole, start) = (std::ptr::from_ref(self.value).addr(), std::ptr::from_ref(part).addr());
+        let inside = start >= whole && start + size_of::<U>() <= whole + size_of::<T>();
+        inside.then(|| self.beside(part))
+    }
+
     /// ID of the object that it lies in.
     #[must_use]
     pub fn object(&self) -> [u8; 16] {
@@ -56,6 +79,18 @@ impl<'s, T> At<'s, T> {
 }
 
 impl<'s, T: Plain> At<'s, T> {
+    /// The values that lie side by side from this one on, `count` of them.
+    ///
+    /// # Errors
+    /// `Dangling`: the object ends before.
+    pub fn slice(&self, count: usize) -> Result<&'s [T]> {
+        let range = self.home.now();
+        let offset = (std::ptr::from_ref(self.value).addr() - range.base()) as u64;
+        // SAFETY: the range of an object of the space, which is shared for 's.
+        let found = unsafe { range.values::<T>(offset, count) };
+        found.map_err(|why| Space::no_values::<T>(self.home, self.home, (offset, count), why))
+    }
+
     #[inline]
     pub(super) fn new(space: &'s Space, home: &'s Attached, pointer: Far<T>) -> Result<Self> {
         let (index, offset) = (pointer.index(), pointer.offset());

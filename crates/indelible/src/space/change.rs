@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use super::attached::{Content, shown};
+use super::attached::{Attached, Content, shown};
 use super::place::Range;
 use super::{FOLLOW, Space};
 use crate::error::{FarError, Result};
@@ -83,20 +83,46 @@ impl Space {
     /// `HeapFull`; `Unsuitable`: safe code stores by far pointers only in position-independent objects, whose roots are described and have no addresses in them;
     /// `NotAttached`, `ReadOnly`.
     pub fn create<T: Plain>(&mut self, home: &[u8; 16], value: T) -> Result<Far<T>> {
-        let attached = self.here_mut(home, STORE)?;
-        let heap = attached.free_heap_mut(STORE)?;
-        let block = heap.aligned_block(align_of::<T>().max(16), size_of::<T>().max(1))?;
-        let offset = (block.addr().get() - heap.attached().as_ptr().addr()) as u64;
-        let stored = block.addr().get()..block.addr().get() + size_of::<T>();
-        heap.stored(&[stored]);
-        let range = attached.now();
-        // SAFETY: a block of an object whose values have no invariants beyond their bits; the space is borrowed exclusively.
-        let at = unsafe { range.value_mut::<T>(offset) };
-        match at {
-            Ok(at) => *at = value,
-            Err(why) => return Err(Space::no_value::<T>(attached, attached, offset, why)),
+        let pointer = self.reserve::<T>(home, 1)?;
+        *self.get_mut(home, pointer)? = value;
+        Ok(pointer)
+    }
+
+    /// As [`create`](Space::create), of values side by side, in one block: text, arrays of any length. There is at least room for one.
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+    /// use indelible::{CreateOptions, Space};
+    ///
+    /// pool.create_with("texts", &CreateOptions::new(1 << 20).position_independent(true))?;
+    /// let mut space = Space::new();
+    /// let id = space.attach(&pool, "texts")?;
+    /// let text = space.create_slice(&id, b"hello")?;
+    /// space.slice_mut(&id, text, 5)?[0] = b'j';
+    /// assert_eq!(space.get(&id, text)?.slice(5)?, b"jello");
+    /// assert!(space.slice_mut(&id, text, 500).is_err(), "the block has fewer");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for `create`.
+    pub fn create_slice<T: Plain + Copy>(&mut self, home: &[u8; 16], values: &[T]) -> Result<Far<T>> {
+        let pointer = self.reserve::<T>(home, values.len())?;
+        if !values.is_empty() {
+            self.slice_mut(home, pointer, values.len())?.copy_from_slice(values);
         }
-        Ok(Far::own(offset).unwrap_or_default())
+        Ok(pointer)
+    }
+
+    /// A block with room for `count` values.
+    pub(super) fn reserve<T: Plain>(&mut self, home: &[u8; 16], count: usize) -> Result<Far<T>> {
+        let heap = self.here_mut(home, STORE)?.free_heap_mut(STORE)?;
+        let size = size_of::<T>().saturating_mul(count.max(1)).max(1);
+        let block = heap.aligned_block(align_of::<T>().max(16), size)?;
+        let offset = block.addr().get() - heap.attached().as_ptr().addr();
+        Ok(Far::own(offset as u64).unwrap_or_default())
     }
 
     /// The value that a pointer leads to which lies in the object `home`, to be stored to.
@@ -105,22 +131,47 @@ impl Space {
     /// As for [`get`](Space::get) and [`create`](Space::create). `ReadOnly`: the entry does not ask for stores, or the object is attached for reading
     /// ([`upgrade`](Space::upgrade)). `NotABlock`, `BadSize`: it does not lie in one block of the heap.
     pub fn get_mut<T: Plain>(&mut self, home: &[u8; 16], pointer: Far<T>) -> Result<&mut T> {
+        let (attached, range, offset) = self.stored(home, pointer, 1)?;
+        // SAFETY: a block of an object whose values have no invariants beyond their bits; the space is borrowed exclusively.
+        let found = unsafe { range.value_mut(offset) };
+        found.map_err(|why| Space::no_value::<T>(attached, attached, offset, why))
+    }
+
+    /// As [`get_mut`](Space::get_mut), of `count` values side by side.
+    ///
+    /// # Errors
+    /// As for `get_mut`.
+    pub fn slice_mut<T: Plain>(
+        &mut self,
+        home: &[u8; 16],
+        pointer: Far<T>,
+        count: usize,
+    ) -> Result<&mut [T]> {
+        let (attached, range, offset) = self.stored(home, pointer, count)?;
+        // SAFETY: as for `get_mut`, all in one block.
+        let found = unsafe { range.values_mut(offset, count) };
+        found.map_err(|why| Space::no_values::<T>(attached, attached, (offset, count), why))
+    }
+
+    /// The object that a pointer leads to, its bytes, and the offset in them, of `count` values that are about to be stored to.
+    fn stored<T: Plain>(
+        &mut self,
+        home: &[u8; 16],
+        pointer: Far<T>,
+        count: usize,
+    ) -> Result<(&Attached, Range, u64)> {
         let (target, offset) = self.target(home, pointer)?;
         let attached = self.here_mut(&target, FOLLOW)?;
-        let range = attached.now();
-        if let Err(why) = beyond::<T>(range, offset) {
-            return Err(Space::no_value::<T>(attached, attached, offset, why));
+        let (range, size) = (attached.now(), size_of::<T>().saturating_mul(count));
+        if !offset.checked_add(size as u64).is_some_and(|end| end <= range.len() as u64) {
+            return Err(Space::no_values::<T>(attached, attached, (offset, count), super::NoValue::Beyond));
         }
         let heap = attached.free_heap_mut(STORE)?;
         let address = range.base() + offset as usize;
-        heap.expect_block(address, size_of::<T>())?;
-        let stored = address..address + size_of::<T>();
+        heap.expect_block(address, size)?;
+        let stored = address..address + size;
         heap.stored(&[stored]);
-        // SAFETY: a block of an object whose values have no invariants beyond their bits; the space is borrowed exclusively.
-        match unsafe { range.value_mut(offset) } {
-            Ok(value) => Ok(value),
-            Err(why) => Err(Space::no_value::<T>(attached, attached, offset, why)),
-        }
+        Ok((attached, range, offset))
     }
 
     /// Frees the block that a pointer leads to which lies in the object `home`. Pointers to it dangle from then on: they lead to whatever comes there.
@@ -131,8 +182,8 @@ impl Space {
         let (target, offset) = self.target(home, pointer)?;
         let attached = self.here_mut(&target, FOLLOW)?;
         let range = attached.now();
-        if let Err(why) = beyond::<T>(range, offset) {
-            return Err(Space::no_value::<T>(attached, attached, offset, why));
+        if offset >= range.len() as u64 {
+            return Err(Space::no_value::<T>(attached, attached, offset, super::NoValue::Beyond));
         }
         let heap = attached.free_heap_mut(STORE)?;
         let address = range.base() + offset as usize;
@@ -142,7 +193,7 @@ impl Space {
     }
 
     /// ID of the object and the offset in it that a pointer leads to, if its entry asks for stores.
-    fn target<T>(&self, home: &[u8; 16], pointer: Far<T>) -> Result<([u8; 16], u64)> {
+    pub(super) fn target<T>(&self, home: &[u8; 16], pointer: Far<T>) -> Result<([u8; 16], u64)> {
         let attached = self.here(home, FOLLOW)?;
         let (index, offset) = (pointer.index(), pointer.offset());
         if offset == 0 {
@@ -212,13 +263,5 @@ impl Space {
             }
         }
         pools.iter_mut().try_for_each(|(_, heaps)| Heap::psync_all(heaps, &mut []))
-    }
-}
-
-/// Whether a value lies within an object.
-fn beyond<T>(range: Range, offset: u64) -> Result<(), super::NoValue> {
-    match offset.checked_add(size_of::<T>() as u64).is_some_and(|end| end <= range.len() as u64) {
-        true => Ok(()),
-        false => Err(super::NoValue::Beyond),
     }
 }

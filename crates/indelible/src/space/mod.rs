@@ -1,20 +1,26 @@
 //! A space of objects: far pointers are followed in it, through any number of objects and pools (S2.9 to S2.12).
 //!
 //! Modules: `place` (bytes in memory), `slots` (what is known, by number), `attached` (an object of the space), `resolve` (the object that an entry names), `at` (values that
-//! were reached), `change` (stores), `closure` (what is
+//! were reached), `change` (stores), `records` (roots by descriptions), `vec` and `map` (collections
+//! without addresses), `closure` (what is
 //! reached, and what is not).
 
 mod at;
 mod attached;
 mod change;
 mod closure;
+mod map;
 mod place;
+mod records;
 mod resolve;
 mod slots;
+mod vec;
 
 pub use at::At;
 pub use closure::{Dangling, Reachable};
+pub use map::{FarMap, FarPlace};
 pub use resolve::Resolver;
+pub use vec::FarVec;
 
 use crate::error::{Error, FarError, Result};
 use crate::far::{Far, Rights};
@@ -290,13 +296,25 @@ impl Space {
     #[cold]
     #[inline(never)]
     fn no_value<T>(home: &Attached, target: &Attached, offset: u64, why: NoValue) -> Error {
+        Space::no_values::<T>(home, target, (offset, 1), why)
+    }
+
+    /// The same of several values.
+    #[cold]
+    #[inline(never)]
+    fn no_values<T>(
+        home: &Attached,
+        target: &Attached,
+        (offset, count): (u64, usize),
+        why: NoValue,
+    ) -> Error {
         home.error(
             FOLLOW,
             match why {
                 NoValue::Beyond => FarError::Beyond {
                     target: shown(&target.id),
                     offset,
-                    needed: size_of::<T>(),
+                    needed: size_of::<T>().saturating_mul(count),
                     len: target.now().len(),
                 },
                 NoValue::Misaligned => FarError::Misaligned { offset, align: align_of::<T>() },

@@ -50,9 +50,10 @@ impl Range {
     }
 
     #[inline]
-    fn find<T>(self, offset: u64) -> Result<NonNull<T>, NoValue> {
+    fn find<T>(self, offset: u64, count: usize) -> Result<NonNull<T>, NoValue> {
         let len = if Mutant::FarBeyondFollowed.is_on() { self.len.next_multiple_of(4096) } else { self.len };
-        if offset >= len as u64 || len - (offset as usize) < size_of::<T>() {
+        let fits = |size| offset < len as u64 && len - (offset as usize) >= size;
+        if !size_of::<T>().checked_mul(count).is_some_and(fits) {
             return Err(NoValue::Beyond);
         }
         if !offset.is_multiple_of(align_of::<T>() as u64) {
@@ -69,7 +70,7 @@ impl Range {
     #[inline]
     pub(super) unsafe fn value<'s, T: Plain>(self, offset: u64) -> Result<&'s T, NoValue> {
         const { frozen::<T>() };
-        let at = self.find::<T>(offset)?;
+        let at = self.find::<T>(offset, 1)?;
         // SAFETY: mapped (1), aligned as the object's first byte is, any bits are a `T`, and nobody stores to it (2).
         Ok(unsafe { at.as_ref() })
     }
@@ -80,8 +81,34 @@ impl Range {
     /// The space is borrowed exclusively for `'s`; the value lies in a block as (3) has it, of an object that is attached for writing.
     pub(super) unsafe fn value_mut<'s, T: Plain>(self, offset: u64) -> Result<&'s mut T, NoValue> {
         const { frozen::<T>() };
-        let mut at = self.find::<T>(offset)?;
+        let mut at = self.find::<T>(offset, 1)?;
         // SAFETY: as for `value`; the only reference (2).
         Ok(unsafe { at.as_mut() })
+    }
+
+    /// As [`value`](Range::value), of `count` values side by side.
+    ///
+    /// # Safety
+    /// As for `value`.
+    pub(super) unsafe fn values<'s, T: Plain>(self, offset: u64, count: usize) -> Result<&'s [T], NoValue> {
+        const { frozen::<T>() };
+        let at = self.find::<T>(offset, count)?;
+        // SAFETY: as for `value`, of all of them.
+        Ok(unsafe { NonNull::slice_from_raw_parts(at, count).as_ref() })
+    }
+
+    /// As [`value_mut`](Range::value_mut), of `count` values side by side.
+    ///
+    /// # Safety
+    /// As for `value_mut`, of all of them.
+    pub(super) unsafe fn values_mut<'s, T: Plain>(
+        self,
+        offset: u64,
+        count: usize,
+    ) -> Result<&'s mut [T], NoValue> {
+        const { frozen::<T>() };
+        let at = self.find::<T>(offset, count)?;
+        // SAFETY: as for `value_mut`, of all of them.
+        Ok(unsafe { NonNull::slice_from_raw_parts(at, count).as_mut() })
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::graph::{Node, free, made};
 use crate::support::{Ground, World, everywhere, psynced_whole};
-use indelible::{ErrorKind, Far, FarEntry, FarTarget, Heap, HeapOptions, Pool, ReadHeap, Rights, Tracking};
+use indelible::{
+    ErrorKind, Far, FarEntry, FarTarget, Heap, HeapOptions, Pool, ReadHeap, Rights, Tracking, TypeInfo,
+};
 use indelible_testing::Seeded;
 
 pub fn by_id(number: u32) -> FarEntry {
@@ -217,6 +219,51 @@ pub fn compact_takes_the_entries_that_no_pointer_needs() {
         );
         space.psync_all().unwrap();
     });
+}
+
+/// Pointers lead to the first of several values in a block: the others have entries, too, and blocks that only they lead to are no leaks.
+#[test]
+pub fn compact_keeps_the_entries_of_arrays() {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    let pool = world.format();
+    let (mut space, ids) = made(&[&pool], &["a", "b", "c"]);
+    let there = space.create(&ids[1], Node::new(7, Far::null())).unwrap();
+    let there = space.far(&ids[0], &ids[1], there, Rights::READ).unwrap();
+    let array: Vec<Node> =
+        (0..5).map(|at| Node::new(at, if at == 3 { there } else { Far::null() })).collect();
+    let array = space.create_slice(&ids[0], &array).unwrap();
+    space.root_or_insert(&ids[0], "first", Node::new(0, array)).unwrap();
+    space.far(&ids[0], &ids[2], array, Rights::READ).unwrap();
+    let done = space.compact(&ids[0]).unwrap();
+    assert_eq!((done.kept, done.removed), (1, 1));
+    let fourth = space.get(&ids[0], array).unwrap().slice(5).unwrap()[3].next;
+    assert_eq!(space.get(&ids[0], fourth).unwrap().value, 7);
+    // A block that the fifth leads to.
+    let last = space.create(&ids[0], Node::new(9, Far::null())).unwrap();
+    space.slice_mut(&ids[0], array, 5).unwrap()[4].next = last;
+    let mut heap = space.remove(&ids[0]).unwrap();
+    assert_eq!(heap.audit().unwrap().leaks, []);
+}
+
+/// A root whose block is larger than its type.
+#[test]
+pub fn compact_keeps_entries_behind_a_root() {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    let pool = world.format();
+    let heap = heap(&pool, "o", 1 << 20);
+    let number = heap.far_index(&by_id(1)).unwrap();
+    heap.far_index(&by_id(2)).unwrap();
+    let block = heap.calloc(2, 16).unwrap();
+    let word = Far::<u64>::new(number, 8).unwrap().word();
+    // SAFETY: a block of 32 bytes of this test's, the second half of which has a pointer.
+    unsafe {
+        block.as_ptr().cast::<u64>().add(2).write(word);
+        heap.create_root("pair", block.as_ptr(), 16, &TypeInfo::described("Pair", "[2] u64 ")).unwrap();
+    }
+    let mut heap = heap;
+    let done = heap.compact_far().unwrap();
+    assert_eq!((done.kept, done.removed), (1, 1));
+    assert_eq!(heap.far_entry(number).unwrap(), by_id(1));
 }
 
 /// Entries that were added since the last psync are undone with it, and not believed to be there.

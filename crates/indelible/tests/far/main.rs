@@ -6,6 +6,7 @@ mod rounds;
 mod support;
 
 mod closure;
+mod collections;
 mod crash;
 mod entries;
 mod graph;

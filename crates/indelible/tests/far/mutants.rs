@@ -22,6 +22,8 @@ watches! {
         crash::a_power_cut_finds_each_pointer_with_its_entry;
     FarBeyondFollowed: spaces::pointers_that_lead_nowhere_are_errors_that_say_why,
         spaces::a_pointer_beyond_a_shorter_object_is_an_error;
+    FarBesideForgotten: entries::compact_keeps_the_entries_of_arrays,
+        entries::compact_keeps_entries_behind_a_root;
     FarCacheKept: graph::s2_10_one_entry_retargets_all_pointers_through_it,
         names::s2_10_an_entry_with_a_name_gets_an_id_and_back;
     FarClosureShort: closure::objects_are_reached_through_any_number_of_others,

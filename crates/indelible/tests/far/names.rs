@@ -122,3 +122,30 @@ pub fn s2_10_an_entry_with_a_name_gets_an_id_and_back() {
     let missing = space.retarget(&ids[0], 9, &two).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::Dangling);
 }
+
+/// A resolver that answers with another object each time, with the object that asks, and with one of another type: what it said first counts until somebody asks again.
+#[test]
+fn s2_11_a_resolver_that_changes_its_mind_is_asked_once() {
+    let world = world();
+    let pool = world.format();
+    let (mut space, ids) = made(&[&pool], &["home"]);
+    let node = object(&mut Space::new(), &pool, "one", 1);
+    object(&mut Space::new(), &pool, "two", 2);
+    pool.create("bytes", node.offset()).unwrap();
+    let answers = ["one", "two", "home", "bytes"].map(|name| pool.stat(name).unwrap().id);
+    let calls = AtomicUsize::new(0);
+    space.add_resolver("any", move |_: &[Pool], _: &str| {
+        Ok(Some(FarTarget::Object(answers[calls.fetch_add(1, Ordering::Relaxed) % 4])))
+    });
+    let pointer = space.far_by(&ids[0], &named("any", "x"), node).unwrap();
+    let found = |space: &Space| {
+        let found: Vec<_> = (0..3).map(|_| space.get(&ids[0], pointer).map(|found| found.object())).collect();
+        found.into_iter().map(|found| found.map_err(|error| error.kind())).collect::<Vec<_>>()
+    };
+    for answer in &answers[..3] {
+        assert_eq!(found(&space), [Ok(*answer); 3]);
+        space.resolve_again();
+    }
+    // It ends where the pointer leads to.
+    assert_eq!(found(&space), [Err(ErrorKind::Dangling); 3]);
+}

@@ -244,3 +244,85 @@ pub fn a_pointer_beyond_a_shorter_object_is_an_error() {
     pool.resize("target", 8000, b"").unwrap();
     assert_eq!(*space.get(&ids[0], pointer).unwrap(), 0);
 }
+
+/// The target is another object than it was, of another type, shorter, longer, or the object itself: values of whatever bytes are there, or errors.
+#[test]
+fn a_target_of_another_type_or_size_gives_its_bytes_or_an_error() {
+    everywhere(|world| {
+        let pool = world.format();
+        let (mut space, ids) = made(&[&pool], &["a", "b"]);
+        let node = space.create(&ids[1], Node::new(7, Far::null())).unwrap();
+        let pointer = space.far(&ids[0], &ids[1], node, Rights::READ | Rights::WRITE).unwrap();
+        let retarget = |space: &mut Space, target: [u8; 16]| {
+            let entry = FarEntry { target: FarTarget::Object(target), rights: Rights::READ };
+            space.retarget(&ids[0], pointer.index(), &entry).unwrap();
+        };
+        // An object without a heap, as long as the pointer needs, and a byte shorter.
+        let end = node.offset() + size_of::<Node>() as u64;
+        for (name, size) in [("whole", end), ("short", end - 1), ("byte", 1), ("large", 8 << 20)] {
+            pool.create(name, size).unwrap();
+            retarget(&mut space, pool.stat(name).unwrap().id);
+            match space.get(&ids[0], pointer) {
+                Ok(found) => assert!(size >= end && found.value == 0 && found.next.is_null(), "{name}"),
+                Err(error) => assert!(size < end && error.kind() == ErrorKind::Dangling, "{name}: {error}"),
+            }
+            let stored = space.get_mut(&ids[0], pointer).err().unwrap();
+            assert_eq!(stored.kind(), ErrorKind::ReadOnly, "{name}");
+        }
+        // Any bytes are a value of the type that the pointer says.
+        retarget(&mut space, ids[1]);
+        assert_eq!(space.get(&ids[0], pointer.cast::<[u8; 8]>()).unwrap()[0], 7);
+        assert_eq!(
+            space.get(&ids[0], pointer.cast::<[u64; 1 << 17]>()).err().unwrap().kind(),
+            ErrorKind::Dangling
+        );
+        for count in [1, 5] {
+            assert_eq!(space.get(&ids[0], pointer.cast::<u64>()).unwrap().slice(count).unwrap().len(), count);
+        }
+        for count in [1 << 18, usize::MAX, usize::MAX / 8] {
+            let error = space.get(&ids[0], pointer.cast::<u64>()).unwrap().slice(count).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Dangling, "{count}: {error}");
+            let error = space.slice_mut(&ids[1], node.cast::<u64>(), count).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Dangling, "{count}: {error}");
+        }
+        // The object that has the pointer.
+        retarget(&mut space, ids[0]);
+        assert!(space.get(&ids[0], pointer).is_ok_and(|found| found.object() == ids[0]));
+        // The largest number of an entry, and the largest offset.
+        let most = Far::<u64>::new((1 << 24) - 1, 8).unwrap();
+        let error = space.get(&ids[0], most).err().unwrap();
+        assert!(error.to_string().contains("no entry 16777215"), "{error}");
+        let far = Far::<u64>::new(pointer.index(), (1 << 40) - 8).unwrap();
+        assert_eq!(space.get(&ids[0], far).err().unwrap().kind(), ErrorKind::Dangling);
+    });
+}
+
+/// Pointers to themselves, and to the objects that they come from: everything that goes along them ends.
+#[test]
+fn rings_of_pointers_end() {
+    let world = world();
+    let pool = world.format();
+    let (mut space, ids) = made(&[&pool], &["a", "b"]);
+    let there = space.create(&ids[1], Node::new(2, Far::null())).unwrap();
+    let here = space.create(&ids[0], Node::new(1, Far::null())).unwrap();
+    let (to, back) = (
+        space.far(&ids[0], &ids[1], there, Rights::READ).unwrap(),
+        space.far(&ids[1], &ids[0], here, Rights::READ).unwrap(),
+    );
+    space.get_mut(&ids[1], there).unwrap().next = back;
+    *space.get_mut(&ids[0], here).unwrap() = Node { value: 1, next: to, other: [here, to, here] };
+    space.root_or_insert(&ids[0], "first", Node { value: 0, next: here, other: [here; 3] }).unwrap();
+    let root = space.root::<Node>(&ids[0], "first").unwrap().here();
+    space.root_mut::<Node>(&ids[0], "first").unwrap().other = [root; 3];
+    let mut at = space.root::<Node>(&ids[0], "first").unwrap();
+    for step in 0..1000 {
+        let expected = if step == 0 { 0 } else { 2 - step % 2 };
+        assert_eq!(at.value, expected);
+        at = at.follow(at.next).unwrap().unwrap();
+    }
+    assert_eq!(space.reachable(&ids[..1], true).unwrap().len(), 2);
+    assert_eq!(space.dangling(&ids[0]).unwrap(), []);
+    assert_eq!(space.compact(&ids[0]).unwrap().removed, 0);
+    let mut heap = space.remove(&ids[0]).unwrap();
+    assert_eq!((heap.audit().unwrap().leaks, heap.check()), (vec![], vec![]));
+}

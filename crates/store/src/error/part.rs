@@ -24,6 +24,8 @@ pub enum Part {
     Ties,
     /// The free space structures contradict themselves.
     FreeSpace,
+    /// The bytes of an object whose ID is their hash.
+    Content,
 }
 
 impl std::fmt::Display for Part {
@@ -39,6 +41,7 @@ impl std::fmt::Display for Part {
             Part::Record => "lane record",
             Part::Ties => "list of ties",
             Part::FreeSpace => "free space",
+            Part::Content => "content of an object",
         })
     }
 }

@@ -61,6 +61,8 @@ pub const FLAG_ECC: u32 = 2048;
 pub const FLAG_TARGET: u32 = 0x1_0000;
 /// Nothing in the object depends on its addresses, says somebody who has its key: it may get others as it is.
 pub const FLAG_POSITION_INDEPENDENT: u32 = 0x2_0000;
+/// The ID is the hash of the object's bytes, which never change.
+pub const FLAG_CONTENT: u32 = 0x8_0000;
 /// Class: plain stores, durable at psync.
 pub const CLASS_PSYNC: u8 = 0;
 /// Class: stores in transactions alone, durable at each commit.
@@ -85,7 +87,8 @@ pub const FLAGS: u32 = FLAG_READ_ONLY
     | FLAG_SEALED
     | FLAG_ECC
     | FLAG_TARGET
-    | FLAG_POSITION_INDEPENDENT;
+    | FLAG_POSITION_INDEPENDENT
+    | FLAG_CONTENT;
 /// Flags that software may use the object without knowing; an object with another unknown one is refused.
 pub const OPTIONAL_FLAGS: u32 = 0xffff_0000;
 
@@ -330,17 +333,14 @@ impl Entry {
 
     /// Sets or clears a flag.
     pub fn set(&mut self, flag: u32, on: bool) {
-        let others = self.flags.get() & !flag;
-        self.flags = U32::new(if on { others | flag } else { others });
+        self.flags = U32::new(if on { self.flags.get() | flag } else { self.flags.get() & !flag });
     }
 
     /// A free slot at `offset`, followed by `next` in the list of them.
     #[must_use]
     pub fn free(offset: u64, next: u64) -> Self {
-        let mut slot = Entry::new_zeroed();
-        slot.magic = U32::new(FREE_MAGIC);
-        slot.own_offset = U64::new(offset);
-        slot.next_free = U64::new(next);
+        let mut slot = Entry { magic: U32::new(FREE_MAGIC), ..Entry::new_zeroed() };
+        (slot.own_offset, slot.next_free) = (U64::new(offset), U64::new(next));
         slot
     }
 
@@ -422,10 +422,9 @@ impl Entry {
 impl Progress {
     /// Fills in the checksum.
     #[must_use]
-    pub fn sealed(mut self, seed: u64) -> Self {
-        self.checksum = U64::new(0);
-        self.checksum = U64::new(checksum(seed, &[self.as_bytes()]));
-        self
+    pub fn sealed(self, seed: u64) -> Self {
+        let whole = Progress { checksum: U64::new(0), ..self };
+        Progress { checksum: U64::new(checksum(seed, &[whole.as_bytes()])), ..whole }
     }
 
     /// Progress of the object `id` according to this line: `None` if the line is damaged, zero if it belongs
@@ -444,7 +443,6 @@ impl Progress {
             return Some(if self.id == *id { *self } else { Progress::default() });
         }
         let wrong: u32 = self.id.iter().zip(id).map(|(a, b)| (a ^ b).count_ones()).sum();
-        let is_own = wrong <= NEAR || sum(*id) == self.checksum.get();
-        (!is_own).then(Progress::default)
+        (wrong > NEAR && sum(*id) != self.checksum.get()).then(Progress::default)
     }
 }

@@ -39,7 +39,7 @@ pub use check::{Finding, Report, Severity};
 pub use lanes::{LaneUse, PageImage};
 pub use operations::{
     Attributes, BatchDump, Difference, FormatOptions, LaneDump, Leaving, Life, Listing, Logged, Revived,
-    SnapshotOf, Status, StoreInfo, Window, likely_use,
+    SnapshotOf, Status, StoreInfo, Unpublished, Window, content_id, likely_use,
 };
 pub use pool::{Identity, Store, SuperblockSlot};
 pub use repair::{RepairAction, RepairOptions};

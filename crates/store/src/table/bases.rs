@@ -8,7 +8,8 @@ use super::{CreateOptions, Located};
 use crate::error::Result;
 use crate::format::PAGE;
 use crate::format::entry::{
-    FLAG_BASE, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SPARSE, NO_LANE, STATE_D,
+    FLAG_BASE, FLAG_CONTENT, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, FLAG_SPARSE, NO_LANE,
+    STATE_D,
 };
 use crate::mutant::Mutant;
 use crate::space::TableTransaction;
@@ -37,6 +38,8 @@ impl TableTransaction<'_> {
         for flag in [FLAG_BASE, FLAG_READ_ONLY, FLAG_FOREIGN] {
             entry.set(flag, true);
         }
+        // It has an ID of its own.
+        entry.set(FLAG_CONTENT, false);
         entry.set(FLAG_HIDDEN, name.is_none());
         entry.hold_in(None);
         entry.forget_ties();

@@ -5,8 +5,8 @@ use super::{CreateOptions, Located, check_name};
 use crate::error::{Result, StoreError};
 use crate::format::entry::Progress;
 use crate::format::entry::{
-    Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY, MAGIC, NO_LANE,
-    STATE_D,
+    Entry, FLAG_BASE, FLAG_CONTENT, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_READ_ONLY,
+    MAGIC, NO_LANE, STATE_D,
 };
 use crate::format::root::TreeId;
 use crate::format::{PAGE, pages_for};
@@ -51,6 +51,9 @@ impl TableTransaction<'_> {
             return Err(taken);
         }
         entry.magic = U32::new(MAGIC);
+        if entry.has(FLAG_CONTENT) {
+            entry.set(FLAG_READ_ONLY, true);
+        }
         entry.set(FLAG_HIDDEN, true);
         entry.set(FLAG_OVERLAY, false);
         entry.set(FLAG_DELETED, false);

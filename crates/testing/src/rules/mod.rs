@@ -5,6 +5,7 @@
 //! watches, as the column `tests`. A new one is a function and a line in the list below.
 
 mod anchors;
+mod arrivals;
 mod bases;
 mod beside;
 mod blocks;
@@ -142,6 +143,11 @@ rule_tests! {
     bases::whoever_rolls_back_may_die => BitmapGivenUp;
     moved::an_object_that_has_come_is_whole_after_a_power_cut => RevivedUnproven;
     moved::an_object_is_in_one_of_two_pools_wherever_the_move_ends => RevivedUnproven;
+    arrivals::objects_that_come_together_are_there_together_after_a_power_cut => ImportApart;
+    arrivals::objects_that_come_together_are_there_together_wherever_it_ends => ImportApart;
+    arrivals::too_many_objects_at_once_are_refused_as_a_whole => ImportApart;
+    arrivals::bytes_of_another_content_do_not_come => ContentUnchecked;
+    arrivals::a_content_that_changed_is_found => ContentUnchecked;
     beside::a_writer_goes_on_beside_a_snapshot => BaseBehind | RevisionKept;
     beside::several_objects_are_kept_as_of_one_moment => BaseBehind | RevisionKept;
     beside::a_writer_that_dies_after_a_snapshot_is_recovered => RevisionKept;

@@ -11,6 +11,8 @@ use super::super::walk::Block;
 use crate::far::Far;
 use crate::types::walk::{Memory, Visitor, Walk, Walked};
 use crate::types::{Description, Path};
+use indelible_store::Mutant;
+use std::collections::HashSet;
 
 /// A far pointer of a described value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +66,8 @@ impl Visitor for Seen {
 pub(super) struct Pointers {
     pub(super) all: Vec<FarPointer>,
     pub(super) unseen: Option<String>,
+    /// Numbers of entries that words would lead through which lie beside described values in their blocks: of an array the first value is described.
+    pub(super) beside: HashSet<u32>,
 }
 
 /// The far pointers in all that the roots lead to. `blocks` in use, in the order of addresses.
@@ -98,8 +102,16 @@ pub(super) fn pointers(
         )),
         (None, None) => seen.opaque,
     };
+    let words = index.rest(&owned, &followed, roots).into_iter().flat_map(|(from, to)| {
+        let from = from.next_multiple_of(8);
+        memory.get(from, to.saturating_sub(from)).unwrap_or_default().as_chunks::<8>().0
+    });
+    let beside = match Mutant::FarBesideForgotten.is_on() {
+        true => HashSet::new(),
+        false => words.map(|word| Far::<()>::from_word(u64::from_le_bytes(*word)).index()).collect(),
+    };
     let mut all = seen.pointers;
     all.sort_by_key(|pointer| pointer.offset);
     all.dedup_by_key(|pointer| pointer.offset);
-    Ok(Pointers { all, unseen })
+    Ok(Pointers { all, unseen, beside })
 }

@@ -77,18 +77,19 @@ impl Heap {
         Ok(self.all_pointers()?.all)
     }
 
-    /// Takes entries away that no pointer in the heap needs, so that their numbers can be used again.
+    /// Takes entries away that no pointer in the heap needs, so that their numbers can be used again. Of values side by side, as in an array that a pointer leads to, the first is
+    /// described; a word of the others keeps the entry that it would lead through.
     ///
     /// # Errors
     /// `Unsuitable`: there may be pointers which nobody sees, since a root has no description, or no described value of this object leads to some block, as where only
     /// other objects have pointers to it. `Damaged`. Nothing changed.
     pub fn compact_far(&mut self) -> Result<Compacted> {
         const COMPACT: &str = "compact the entries for other objects of";
-        let Pointers { all, unseen } = self.all_pointers()?;
+        let Pointers { all, unseen, beside } = self.all_pointers()?;
         if let Some(why) = unseen {
             return Err(self.error(COMPACT, HeapError::Pinned { why }));
         }
-        let needed: HashSet<u32> = all.iter().map(|pointer| pointer.to.index()).collect();
+        let needed: HashSet<u32> = all.iter().map(|pointer| pointer.to.index()).chain(beside).collect();
         let removed = self
             .raw()
             .remove_entries(&|index| needed.contains(&index) && !Mutant::FarEntryInUseFreed.is_on());

@@ -118,17 +118,7 @@ fn links(memory: Memory<'_>, roots: &[Root], index: &Index) -> Result<Vec<u64>, 
         ));
     }
     // Bytes of the same blocks behind and between values: of a program in C there may be more values.
-    let is_owned = |start: u64| index.bounds(start).is_some_and(|(block, _)| owned.contains_key(&block));
-    let mut rest: Vec<(u64, u64)> = Vec::new();
-    for (start, len) in followed.starts().filter(|start| !is_owned(*start)).filter_map(|at| index.bounds(at))
-    {
-        rest.extend(followed.gaps(start, start + len));
-    }
-    for root in roots {
-        let (start, end) = (root.address as u64, root.address as u64 + root.size);
-        rest.extend(index.bounds(start).map(|(block, len)| (end, block + len)));
-    }
-    for (from, to) in rest {
+    for (from, to) in index.rest(&owned, &followed, roots) {
         if let Some(word) = address_in(memory, from, to.saturating_sub(from)) {
             let offset = from - memory.base;
             return pinned(format!(

@@ -97,6 +97,8 @@ pub struct Report {
     pub left_off: u64,
     /// Objects whose entries are intact.
     pub objects: u64,
+    /// Objects among them whose ID is the hash of what they hold, which [`Store::verify_content`](crate::store::Store::verify_content) compares.
+    pub contents: u64,
     /// Lanes that have space.
     pub lanes: u32,
     /// Batches of writers that are gone, waiting to be recovered.

@@ -4,8 +4,8 @@ use super::space::{Claim, Owner};
 use super::{Cure, Found, Meter, Severity, Survey};
 use crate::error::{Part, StoreError};
 use crate::format::entry::{
-    CLASS_PSYNC, Entry, FLAG_BASE, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY, FLAG_TIED,
-    FLAG_VOLATILE, FLAGS, NO_LANE, PROGRESS, Progress, SIZE, STATE_W,
+    CLASS_PSYNC, Entry, FLAG_BASE, FLAG_CONTENT, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY,
+    FLAG_READ_ONLY, FLAG_TIED, FLAG_VOLATILE, FLAGS, NO_LANE, PROGRESS, Progress, SIZE, STATE_W,
 };
 use crate::format::root::TreeId;
 use crate::format::{DATA, PAGE, TABLE_ROOT};
@@ -207,6 +207,7 @@ impl Survey {
         if Progress::read_from_prefix(rest).is_ok_and(|(line, _)| is_damaged(&line, &entry, seed)) {
             self.progress.push(offset);
         }
+        self.report.contents += u64::from(entry.has(FLAG_CONTENT) && !object.hidden);
         self.claims.extend(object.claims());
         self.objects.push(object);
     }
@@ -226,6 +227,8 @@ impl Survey {
             Some("it has a shadow, keys, types, memory, or parts of a base or of ties, which are not defined")
         } else if entry.has(FLAG_VOLATILE) != (entry.volatile_boot != [0; 16]) {
             Some("it is volatile and names no boot, or the other way round")
+        } else if entry.has(FLAG_CONTENT) && !entry.has(FLAG_READ_ONLY) {
+            Some("its ID is that of its content, which can be changed")
         } else if object.deleted && !object.hidden {
             Some("it is deleted, and its name still leads to it")
         } else if !object.hidden && check_name(&name).is_err() {

@@ -2,7 +2,7 @@
 
 use super::boundary::Right;
 use crate::error::{Result, SealError, StoreError};
-use crate::format::entry::{FLAG_BASE, FLAG_OVERLAY, NO_LANE, STATE_D};
+use crate::format::entry::{FLAG_BASE, FLAG_CONTENT, FLAG_OVERLAY, NO_LANE, STATE_D};
 use crate::format::{PAGE, pages_for};
 use crate::medium::LockMode;
 use crate::store::attachment::renumber;
@@ -15,8 +15,12 @@ use zerocopy::little_endian::U32;
 impl Store {
     /// Gives an object nobody has attached another size. Shrinking cuts off its end.
     pub fn resize(self: &Arc<Self>, name: &str, key: Key<'_>, size: u64) -> Result<Located> {
-        if self.find(name)?.is_sealed() {
+        let found = self.find(name)?;
+        if found.is_sealed() {
             return Err(SealError::KeyNeeded.into());
+        }
+        if found.entry.has(FLAG_CONTENT) {
+            return Err(StoreError::ObjectReadOnly);
         }
         self.reap()?;
         let (mut object, object_lock) =

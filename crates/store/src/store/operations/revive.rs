@@ -2,10 +2,11 @@
 //!
 //! One that a crash leaves is hidden, and removed as what a resize left is ([`Store::reap`]).
 
+use super::hash::hash_pieces;
 use super::window::{ANY, Window};
 use crate::entropy::{now, random_id};
-use crate::error::{Result, SealError, StoreError};
-use crate::format::entry::{Entry, FLAG_BASE, FLAG_FOREIGN, FLAG_SEALED, FLAG_VOLATILE};
+use crate::error::{Part, Result, SealError, StoreError};
+use crate::format::entry::{Entry, FLAG_BASE, FLAG_CONTENT, FLAG_FOREIGN, FLAG_SEALED, FLAG_VOLATILE};
 use crate::format::seal::Shape;
 use crate::format::{PAGE, pages_for};
 use crate::medium::{LockMode, Medium};
@@ -59,6 +60,7 @@ impl Attributes {
         (self.id, self.created) = (random_id()?, now());
         let keys = CreateOptions { read_key: read, write_key: write, ..CreateOptions::default() };
         self.keys = keys.verifiers(&self.id);
+        self.flags &= !FLAG_CONTENT;
         Ok(self)
     }
 
@@ -124,7 +126,7 @@ impl Attributes {
 pub struct Revived {
     store: Arc<Store>,
     object: Located,
-    object_lock: ObjectLock,
+    _object_lock: ObjectLock,
 }
 
 impl Store {
@@ -224,7 +226,7 @@ impl Store {
             let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
             Ok((object, object_lock))
         })?;
-        Ok(Revived { store: self.clone(), object, object_lock })
+        Ok(Revived { store: self.clone(), object, _object_lock: object_lock })
     }
 }
 
@@ -265,17 +267,71 @@ impl Revived {
     /// # Errors
     /// `Exists`, or the medium's.
     pub fn publish(self) -> Result<Located> {
-        let Revived { store, object, object_lock } = self;
-        let medium = store.latch.enter();
-        if !Mutant::RevivedUnproven.is_on() {
-            medium.barrier()?;
-        }
-        store.update_then(
-            |table| table.reveal(&object),
-            |object| {
-                drop(object_lock);
-                object
-            },
-        )
+        let published = Revived::publish_all(vec![self]).map_err(|unpublished| unpublished.cause)?;
+        published.into_iter().next().ok_or(StoreError::NotFound)
     }
+
+    /// As [`publish`](Revived::publish), of several objects of one pool, which become visible by one batch of the table: all, or none of them if a process dies or the power
+    /// fails. About 2,000 fit in one.
+    ///
+    /// # Errors
+    /// As for `publish`; `Damaged`: the ID of one is not the hash of its bytes, as it says; `NoRoom` as well if the batch of the table would be larger than its lane. All stay hidden, for [`reap`](Store::reap).
+    pub fn publish_all(all: Vec<Revived>) -> Result<Vec<Located>, Unpublished> {
+        let Some(store) = all.first().map(|first| first.store.clone()) else { return Ok(Vec::new()) };
+        if Mutant::ImportApart.is_on() {
+            let apart = all.into_iter().map(|one| reveal(&store, vec![one]));
+            return apart.collect::<Result<Vec<_>, _>>().map(|all| all.concat());
+        }
+        reveal(&store, all)
+    }
+}
+
+impl Revived {
+    /// An ID that is a hash has to be that of the bytes.
+    fn expect_content(&self) -> Result<()> {
+        let entry = &self.object.entry;
+        if !entry.has(FLAG_CONTENT) || Mutant::ContentUnchecked.is_on() {
+            return Ok(());
+        }
+        let id = hash_pieces(entry.size.get(), &mut |at, bytes| self.read(at, bytes))?;
+        let damaged = StoreError::Damaged { part: Part::Content, offset: entry.primary_offset() };
+        if id == entry.id { Ok(()) } else { Err(damaged) }
+    }
+}
+
+/// Objects that came back and could not be published.
+#[derive(Debug)]
+pub struct Unpublished {
+    /// The name of the one that is in the way of all, if it was one of them.
+    pub object: Option<String>,
+    /// Why.
+    pub cause: StoreError,
+}
+
+fn reveal(store: &Arc<Store>, all: Vec<Revived>) -> Result<Vec<Located>, Unpublished> {
+    let medium = store.latch.enter();
+    if !Mutant::RevivedUnproven.is_on() {
+        medium.barrier().map_err(|cause| Unpublished { object: None, cause: cause.into() })?;
+    }
+    if let Some((one, cause)) = all.iter().find_map(|one| Some((one, one.expect_content().err()?))) {
+        return Err(Unpublished { object: Some(one.object.entry.name()), cause });
+    }
+    let mut object = None;
+    let in_the_way = &mut object;
+    let done = store.update_then(
+        move |table| {
+            let mut revealed = Vec::with_capacity(all.len());
+            for one in &all {
+                let name = || one.object.entry.name();
+                revealed.push(table.reveal(&one.object).inspect_err(|_| *in_the_way = Some(name()))?);
+            }
+            Ok((revealed, all))
+        },
+        |(revealed, all)| {
+            // Their locks.
+            drop(all);
+            revealed
+        },
+    );
+    done.map_err(|cause| Unpublished { object, cause })
 }
