@@ -10,6 +10,7 @@
 
 mod args;
 mod audit;
+mod block_heaps;
 mod blocks;
 mod codes;
 mod copies;
@@ -31,14 +32,13 @@ mod retention;
 mod roots;
 mod seal_keys;
 mod sealed;
+mod tm_interface;
 mod transactions;
 mod transfer;
 mod types;
 
 #[doc(hidden)]
 pub use audit::StrayPointer;
-#[doc(hidden)]
-pub use blocks::Runtime;
 pub use codes::CODES;
 #[doc(hidden)]
 pub use copies::{Collected, Difference, SnapshotOf};
@@ -64,5 +64,7 @@ pub use retention::{Converter, Reset, RootOptions};
 pub use roots::Root;
 #[doc(hidden)]
 pub use seal_keys::{AnchorOptions, KeySlot};
+#[doc(hidden)]
+pub use tm_interface::Runtime;
 #[doc(hidden)]
 pub use types::{Field, Type};

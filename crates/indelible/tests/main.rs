@@ -55,6 +55,7 @@ mod stray;
 mod support;
 mod tickets;
 mod transactional_collections;
+mod transactional_growth;
 mod transactional_heap;
 mod transactional_heap_crash;
 mod transactions;

@@ -75,6 +75,14 @@ fn killed_transfers_are_whole(binary: &Path, pool: &Path) {
     assert_eq!(killed, 15);
 }
 
+#[test]
+fn s1_03_blocks_of_memory_in_transactions_of_c_are_whole_and_their_heap_grows() {
+    let folder = folder();
+    let binary = folder.path().join("transactional-heap");
+    C.build(&program("transactional-heap.c"), &binary);
+    assert_eq!(succeed(&mut run(&binary, &folder.path().join("pool.pmo"))), "done\n");
+}
+
 /// GCC with libpmo-tm.
 const BLOCKS: Compiler = Compiler {
     command: "gcc",
@@ -122,6 +130,40 @@ fn s1_03_blocks_that_gcc_compiles_survive_sigkill() {
         let binary = folder.path().join("blocks");
         BLOCKS.build(&program("blocks.c"), &binary);
         killed_transfers_are_whole(&binary, &folder.path().join("pool.pmo"));
+    }
+}
+
+const BLOCKS_OF_CPP: Compiler = Compiler { command: "g++", ..BLOCKS };
+
+/// Eight threads, each against a model, and what all of them share; a heap that grows.
+#[test]
+fn s1_03_containers_in_blocks_of_cpp_agree_with_models() {
+    let folder = folder();
+    if compiles_blocks(folder.path()) && have("g++") {
+        let binary = folder.path().join("tm-containers");
+        BLOCKS_OF_CPP.build(&program("tm-containers.cpp"), &binary);
+        assert_eq!(succeed(&mut run(&binary, &folder.path().join("pool.pmo"))), "done\n");
+    }
+}
+
+/// Every step that was said is there, and no block of memory besides those that containers have.
+#[test]
+fn s1_03_containers_in_blocks_of_cpp_survive_sigkill() {
+    let folder = disk();
+    if !compiles_blocks(folder.path()) || !have("g++") {
+        return;
+    }
+    let (binary, pool) = (folder.path().join("tm-containers"), folder.path().join("pool.pmo"));
+    BLOCKS_OF_CPP.build(&program("tm-containers.cpp"), &binary);
+    let mut rng = Seeded::new(fastrand::u64(..));
+    println!("INDELIBLE_SEED={}", rng.seed());
+    let mut before = 0;
+    for _ in 0..10 {
+        let (said, _) = kill(run(&binary, &pool).arg("die"), rng.usize(1..200), rng.u32(0..20_000));
+        let there: usize = succeed(run(&binary, &pool).arg("look")).trim().parse().unwrap();
+        // Each of the four threads may have one more.
+        assert!((0..=4).contains(&(there - before - said.len())), "{before}, {}, {there}", said.len());
+        before = there;
     }
 }
 

@@ -117,6 +117,7 @@ impl Inner {
             name: entry.name(),
             addr: Some(entry.address.get() as usize),
             len: entry.content_len() as usize,
+            room: 0,
             source,
             writable,
             rung: self.settings.rung,

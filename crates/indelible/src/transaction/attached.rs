@@ -16,15 +16,17 @@ use indelible_store::format::entry::Entry;
 use indelible_store::store::Writer;
 use indelible_store::table::Key;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// An attached object, whatever lies in it.
 pub struct Attached {
     pub(super) space: Arc<Space>,
     /// `None` once it is detached.
-    memory: Option<Memory>,
+    pub(super) memory: Mutex<Option<Memory>>,
     base: *const u8,
-    len: usize,
+    /// It grows while no transaction runs, or in one that is alone.
+    pub(super) len: AtomicUsize,
     /// The object's own, which its pointers have.
     address: usize,
     slot: u64,
@@ -50,8 +52,13 @@ pub(super) enum Kind {
 pub(super) struct Memory {
     pub(super) view: Kind,
     /// The object's own address.
-    pub(super) _closed: Mapping,
+    pub(super) closed: Mapping,
+    /// Where the extent lies that a view of a file is mapped from; `None`: there is no such view, or the object has left that extent.
+    pub(super) shown: Option<u64>,
 }
+
+/// Addresses that a view is to have at most to grow into, unless the object is larger than a quarter of it.
+const ROOM: usize = 256 << 30;
 
 impl Attached {
     /// An object that functions use, of either class. `with_on_demand`: in one memory with objects on demand, whatever its class is.
@@ -93,18 +100,20 @@ impl Attached {
     ) -> Result<Attached, Cause> {
         let writer = pool.store.attach_transactional_writer(name, key)?;
         let entry = writer.object().entry;
-        let _closed = closed(&entry, needed)?;
+        let closed = closed(&entry, needed)?;
         let params = pool.mapping_of(&entry, Place::of(&writer), true);
         // Lines that change are told, so that nothing has to be found; and nobody drops pages whose address nobody knows.
-        let view =
-            Shadow::attach(Params { addr: None, rung: Some(Rung::Explicit), pending: false, ..params })?;
+        let room = (entry.reserved.get() as usize).min(ROOM.max(params.len.saturating_mul(4)));
+        let rung = Some(Rung::Explicit);
+        let view = Shadow::attach(Params { addr: None, room, rung, pending: false, ..params })?;
         let (base, len) = (view.base().as_ptr().cast_const(), entry.content_len() as usize);
         let space = Space::of(pool, Class::Transactional)?;
         space.claim(users)?;
         let object = writer.object().offset;
         space.commits().join(writer)?;
         space.add(View { base: base.expose_provenance(), len, object, marks: None });
-        let memory = Memory { view: Kind::Own(view), _closed };
+        let shown = view.is_file().then(|| entry.primary_offset());
+        let memory = Memory { view: Kind::Own(view), closed, shown };
         Ok(Attached::of(pool, space, memory, (base, object), &entry))
     }
 
@@ -117,7 +126,8 @@ impl Attached {
     ) -> Attached {
         let (len, name) = (entry.size.get() as usize, entry.name());
         let (address, class) = (entry.address.get() as usize, Class::of(entry).unwrap_or_default());
-        Attached { space, memory: Some(memory), base, len, address, slot, class, pool: pool.clone(), name }
+        let (memory, len, pool) = (Mutex::new(Some(memory)), AtomicUsize::new(len), pool.clone());
+        Attached { space, memory, base, len, address, slot, class, pool, name }
     }
 
     /// First byte, in the mapping that is for transactions.
@@ -130,8 +140,9 @@ impl Attached {
     }
 
     /// In bytes.
+    #[inline]
     pub(crate) fn size(&self) -> usize {
-        self.len
+        self.len.load(Ordering::Acquire)
     }
 
     /// Offset of the object's entry.
@@ -148,12 +159,12 @@ impl Attached {
     #[inline]
     pub(crate) fn place(&self, address: usize, len: usize) -> Option<usize> {
         let offset = address.wrapping_sub(self.address);
-        let inside = offset < self.len && len <= self.len - offset;
+        let inside = offset < self.size() && len <= self.size() - offset;
         inside.then(|| self.base.expose_provenance() + offset)
     }
 
     pub(super) fn range(&self) -> Range<usize> {
-        self.base.addr()..self.base.addr() + self.len
+        self.base.addr()..self.base.addr() + self.size()
     }
 
     pub(crate) fn error(&self, operation: &'static str, cause: impl Into<Cause>) -> Error {
@@ -175,7 +186,8 @@ impl Attached {
 
     /// Detaches.
     pub(crate) fn end(&mut self) -> Result<(), Cause> {
-        let Some(memory) = self.memory.take() else { return Ok(()) };
+        let memory = self.memory.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(memory) = memory else { return Ok(()) };
         if let Err(forked) = self.pool.alive() {
             // Locks in there may be those of threads that the child does not have.
             std::mem::forget(self.space.clone());
