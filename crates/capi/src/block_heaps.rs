@@ -36,7 +36,7 @@ const fn answer(outcome: u32, value: usize) -> Answer {
     Answer { outcome, reserved: 0, value }
 }
 
-/// What came of a step, whose words are those of the block.
+/// The outcome of a step, whose words are those of the block.
 fn step(
     words: *const Words,
     body: impl FnOnce(&mut OfBlock<'_>) -> Result<indelible::Result<Step>>,

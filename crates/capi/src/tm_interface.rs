@@ -30,7 +30,7 @@ pub struct Words {
     pub peek: extern "C" fn(usize) -> u64,
 }
 
-/// What came of a step in the heap of an object.
+/// The outcome of a step in the heap of an object.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Answer {

@@ -6,7 +6,7 @@ use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
 use crate::types::Type;
 use indelible::Class;
-use indelible::raw::transactions as running;
+use indelible::raw::{self, transactions as running};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null_mut, without_provenance_mut};
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn pmo_tx_begin(objects: *const *mut c_void, count: usize)
         // SAFETY: the caller's promise.
         let objects = unsafe { array(objects, count, "list of objects") }?;
         let objects: Vec<*const u8> = objects.iter().map(|object| object.cast_const().cast()).collect();
-        running::begin(&objects)?;
+        raw::begin_transaction(&objects)?;
         let handle = next_handle();
         CURRENT.set(handle);
         Ok(without_provenance_mut(handle))

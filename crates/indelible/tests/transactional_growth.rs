@@ -200,7 +200,7 @@ fn pushes(heap: &TxHeap, sim: &SimMedium, rounds: u64) -> (u64, Option<Error>) {
     (done, first)
 }
 
-/// What is left is what some prefix of the transactions left, with all that returned, and no block besides.
+/// A prefix of the transactions is left, with all that returned, and no block besides.
 fn judge(pool: &Pool, returned: u64) -> Result<(), String> {
     let heap = pool.transactional_heap("h", SMALL).map_err(|error| error.to_string())?;
     let top = heap.root_or_default::<Top>("top").map_err(|error| error.to_string())?;

@@ -10,6 +10,7 @@ use crate::entry::{self, Beginning};
 use crate::exceptions::Exceptions;
 use crate::fork;
 use crate::log::Log;
+use crate::mutant::Mutant;
 use crate::objects;
 use crate::words::{self, Told, Words};
 use indelible_stm::{Checkpoint, CommitError, Receipt, Transaction};
@@ -141,7 +142,8 @@ impl Thread {
         // SAFETY: as for `with`.
         let thread = unsafe { current().as_mut() }?;
         let here = entry::stack();
-        let own = address.wrapping_sub(here) < thread.stack.wrapping_sub(here);
+        let own = address.wrapping_sub(here) < thread.stack.wrapping_sub(here)
+            && !Mutant::DeadFramesWritten.is_on();
         let transacts = thread.transacts || objects::view(address).is_some() && !thread.levels.is_empty();
         (transacts && !own).then_some(thread)
     }
@@ -318,7 +320,8 @@ impl Thread {
         let Some(Level { beginning, marks, checkpoint: Some(checkpoint), .. }) = thread.levels.pop() else {
             fatal("an inner block is cancelled that said it would not be");
         };
-        if let Some(mut running) = thread.transaction.running() {
+        if let Some(mut running) = thread.transaction.running().filter(|_| !Mutant::CheckpointIgnored.is_on())
+        {
             running.restore(&checkpoint);
         }
         drop(checkpoint);

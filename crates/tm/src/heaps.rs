@@ -1,4 +1,4 @@
-//! What blocks allocate in persistent objects: libpmo has the heaps, and reads and changes their words by the functions that it gets here, as a part of the block. So what a block allocated
+//! Memory that blocks allocate in persistent objects: libpmo has the heaps, and reads and changes their words by the functions that it gets here, as a part of the block. So what a block allocated
 //! is there if, and as soon as, it has committed; one that is undone leaves nothing.
 //!
 //! `_ITM_malloc` and the like, which GCC calls for malloc in a block, give memory of the process: a program says by name which object memory is to lie in.

@@ -28,6 +28,7 @@ mod fork;
 mod heaps;
 mod interface;
 mod log;
+mod mutant;
 mod objects;
 mod registers;
 mod tm_interface;

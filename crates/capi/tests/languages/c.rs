@@ -83,6 +83,36 @@ fn s1_03_blocks_of_memory_in_transactions_of_c_are_whole_and_their_heap_grows() 
     assert_eq!(succeed(&mut run(&binary, &folder.path().join("pool.pmo"))), "done\n");
 }
 
+/// Variables of programs: threads of a process, and processes, that race give them their initial value once.
+#[test]
+fn s1_02_statics_of_c_are_found_again_and_made_once() {
+    let folder = folder();
+    let binary = folder.path().join("statics");
+    C.build(&program("statics.c"), &binary);
+    let pool = folder.path().join("pool.pmo");
+    assert_eq!(succeed(&mut run(&binary, &pool)), "1180 8\n");
+    for (nth, name) in ["one.pmo", "two.pmo"].into_iter().enumerate() {
+        let pool = folder.path().join(name);
+        let from = if nth == 0 { Some(&pool) } else { None };
+        if nth == 1 {
+            // Named by the environment; it has to be there.
+            succeed(Command::new(&binary).arg(&pool));
+        }
+        let start = |_| {
+            let mut command = Command::new(&binary);
+            command.args(from).env("PMO_POOL", &pool).stdout(std::process::Stdio::piped());
+            command.spawn().expect("it runs")
+        };
+        let running: Vec<_> = (0..3).map(start).collect();
+        let ended: Vec<_> = running.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+        assert!(ended.iter().all(|output| output.status.success()));
+        let mut said: Vec<_> = ended.iter().map(|output| text(&output.stdout)).collect();
+        said.sort();
+        let expected = |n: usize| format!("{} {}\n", 1000 + 180 * (n + nth), 7 + n + nth);
+        assert_eq!(said, [1, 2, 3].map(expected));
+    }
+}
+
 /// GCC with libpmo-tm.
 const BLOCKS: Compiler = Compiler {
     command: "gcc",

@@ -15,6 +15,8 @@ pub(crate) enum TransactionError {
     NoObject,
     #[error("compiled blocks, or functions, have objects of the pool, and both cannot")]
     OtherUsers,
+    #[error("it is attached for plain stores and psync, and cannot join a transaction")]
+    PsyncObject,
     #[error("no transaction runs on this thread")]
     None,
     #[error("it lies in no heap of the transaction")]
@@ -33,7 +35,9 @@ impl TransactionError {
             TransactionError::Conflict => ErrorKind::Conflict,
             TransactionError::Inside => ErrorKind::InTransaction,
             TransactionError::OtherUsers => ErrorKind::Held,
-            TransactionError::Classes | TransactionError::AloneOnDemand => ErrorKind::ClassMismatch,
+            TransactionError::Classes | TransactionError::AloneOnDemand | TransactionError::PsyncObject => {
+                ErrorKind::ClassMismatch
+            }
             TransactionError::Elsewhere
             | TransactionError::NoObject
             | TransactionError::NoHeap
@@ -62,6 +66,9 @@ impl TransactionError {
             }
             TransactionError::AloneOnDemand => {
                 "do what cannot be repeated after the transaction, or give the object the class transactional (`pmo set --class`)"
+            }
+            TransactionError::PsyncObject => {
+                "give it the class transactional while nobody has it attached (`pmo set --class`, `pmo_set_durability`), and attach it as such"
             }
             TransactionError::NoObject => "name the objects that it uses",
             TransactionError::OtherUsers => {

@@ -103,7 +103,7 @@ pub trait BlockWords {
     fn peek(&self, address: usize) -> u64;
 }
 
-/// What came of a step in a heap.
+/// The outcome of a step in a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// It is done: an address.

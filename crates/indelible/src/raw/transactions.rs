@@ -68,10 +68,7 @@ pub(super) fn find(address: usize) -> Option<Arc<Home>> {
 }
 
 /// Begins a transaction of this thread on these objects of one pool, given by any address in each.
-///
-/// # Errors
-/// `NotAttached`, and those of [`transaction`](crate::transaction()).
-pub fn begin(objects: &[*const u8]) -> Result<()> {
+pub(super) fn begin(objects: &[*const u8]) -> Result<()> {
     let here = |address: &*const u8| {
         let missing = || Error::new("begin a transaction on", Cause::NotAttached(address.addr()));
         find(address.addr()).ok_or_else(missing)
@@ -88,7 +85,7 @@ pub fn begin(objects: &[*const u8]) -> Result<()> {
     Ok(())
 }
 
-/// Whether this thread has a transaction that [`begin`] began, which runs or is to be run again.
+/// Whether this thread has a transaction that [`begin_transaction`](super::begin_transaction) began, which runs or is to be run again.
 #[must_use]
 pub fn is_open() -> bool {
     RUNNING.with_borrow(Option::is_some)
@@ -97,7 +94,7 @@ pub fn is_open() -> bool {
 /// Takes back what the thread's transaction did, and begins it again.
 ///
 /// # Errors
-/// As for [`begin`]: the transaction is over.
+/// As for [`begin_transaction`](super::begin_transaction): the transaction is over.
 pub fn again() -> Result<()> {
     let begun = running(OpenTx::again);
     if begun.is_err() {

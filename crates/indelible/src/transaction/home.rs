@@ -65,7 +65,7 @@ impl Full {
     }
 }
 
-/// What follows a step of a transaction in a heap.
+/// The continuation of a step of a transaction in a heap.
 pub(super) enum After<R> {
     Done(Result<R, Cause>),
     /// The heap has grown: the step is to be made again.
@@ -75,7 +75,7 @@ pub(super) enum After<R> {
 }
 
 impl Home {
-    /// What follows a step that came to `done`. `limit`: that which the heap has met in this step.
+    /// The continuation of a step that came to `done`. `limit`: that which the heap has met in this step.
     pub(super) fn after<R>(
         &self,
         done: Result<R, Cause>,
