@@ -1,6 +1,8 @@
 //! Memory that blocks allocate in persistent objects: libpmo has the heaps, and reads and changes their words by the functions that it gets here, as a part of the block. So what a block allocated
 //! is there if, and as soon as, it has committed; one that is undone leaves nothing.
 //!
+//! Each function has a clone by the name that GCC gives it, which compiled code calls in a block: of functions that it is told to be pure, GCC drops a block that does nothing else.
+//!
 //! `_ITM_malloc` and the like, which GCC calls for malloc in a block, give memory of the process: a program says by name which object memory is to lie in.
 
 use crate::blocks::{Thread, fatal};
@@ -85,4 +87,26 @@ pub extern "C" fn pmo_tm_free(block: *mut c_void) -> c_int {
 pub extern "C" fn pmo_tm_root(beside: *const c_void, name: *const c_char, ty: *const c_void) -> *mut c_void {
     let (beside, ty) = (beside.addr(), ty.expose_provenance());
     pointer(step(beside, |functions, words| (functions.root)(words, beside, name, ty)))
+}
+
+/// `pmo_tm_alloc` in a block.
+#[unsafe(export_name = "_ZGTt12pmo_tm_alloc")]
+pub extern "C" fn alloc_in_block(beside: *const c_void, size: usize) -> *mut c_void {
+    pmo_tm_alloc(beside, size)
+}
+
+/// `pmo_tm_free` in a block.
+#[unsafe(export_name = "_ZGTt11pmo_tm_free")]
+pub extern "C" fn free_in_block(block: *mut c_void) -> c_int {
+    pmo_tm_free(block)
+}
+
+/// `pmo_tm_root` in a block.
+#[unsafe(export_name = "_ZGTt11pmo_tm_root")]
+pub extern "C" fn root_in_block(
+    beside: *const c_void,
+    name: *const c_char,
+    ty: *const c_void,
+) -> *mut c_void {
+    pmo_tm_root(beside, name, ty)
 }

@@ -17,18 +17,22 @@ PMO_TYPE_WAS(changed, "static hits", PMO_FIELD(double, value), PMO_FIELD(uint64_
 
 static void *statics;
 
+static int hit(int aborts)
+{
+    int result;
+    PMO_TX (tx, result, statics) {
+        uint64_t *at = hits(tx, statics);
+        PMO_TX_STORE(tx, at, PMO_TX_LOAD(tx, at) + 1);
+        if (aborts)
+            PMO_TX_ABORT(tx);
+    }
+    return result;
+}
+
 static void *work(void *context)
 {
-    for (int i = 0; i < EACH; i++) {
-        int result;
-        PMO_TX (tx, result, statics) {
-            uint64_t *at = hits(tx, statics);
-            PMO_TX_STORE(tx, at, PMO_TX_LOAD(tx, at) + 1);
-            if (i % 10 == 9)
-                PMO_TX_ABORT(tx);
-        }
-        CHECK(result == (i % 10 == 9 ? PMO_TX_ABORTED : PMO_TX_COMMITTED));
-    }
+    for (int i = 0; i < EACH; i++)
+        CHECK(hit(i % 10 == 9) == (i % 10 == 9 ? PMO_TX_ABORTED : PMO_TX_COMMITTED));
     return context;
 }
 

@@ -222,7 +222,7 @@ void nothing_is_lost(pmo_pool *pool, shelves *in)
     }
     __transaction_atomic { in->inserted = in->erased = 0; }
     CHECK(pmo_detach(heap) == 0);
-    pmo_heap_stats stats;
+    struct pmo_heap_stats stats;
     void *object = pmo_attach(pool, "heap", PMO_READ, nullptr, 0);
     CHECK(object != nullptr && pmo_heap_check(object, nullptr, nullptr) == 0 && pmo_heap_stats(object, &stats) == 0);
     CHECK(stats.blocks == 1);

@@ -58,27 +58,30 @@ static struct stacks *root(struct pmo_block *tx)
 }
 
 /* Pushes, with a large block that the heap has to grow for, and pops a part. */
+static int one(uintptr_t own, int round)
+{
+    int result;
+    PMO_TX (tx, result, heap) {
+        struct stacks *stacks = root(tx);
+        for (int i = 0; i < BATCH; i++)
+            push(tx, &stacks->first[own], (uint64_t)(round * BATCH + i));
+        void *large = pmo_block_alloc(tx, heap, 60000);
+        CHECK(large);
+        for (int i = 0; i < BATCH / 2; i++)
+            pop(tx, &stacks->first[own]);
+        if (round % 3 != 0)
+            pmo_block_free(tx, large);
+        PMO_TX_STORE(tx, &stacks->pushed, PMO_TX_LOAD(tx, &stacks->pushed) + BATCH / 2);
+        if (round % 10 == 9)
+            PMO_TX_ABORT(tx);
+    }
+    return result;
+}
+
 static void *work(void *context)
 {
-    uintptr_t own = (uintptr_t)context;
-    for (int round = 0; round < ROUNDS; round++) {
-        int result;
-        PMO_TX (tx, result, heap) {
-            struct stacks *stacks = root(tx);
-            for (int i = 0; i < BATCH; i++)
-                push(tx, &stacks->first[own], (uint64_t)(round * BATCH + i));
-            void *large = pmo_block_alloc(tx, heap, 60000);
-            CHECK(large);
-            for (int i = 0; i < BATCH / 2; i++)
-                pop(tx, &stacks->first[own]);
-            if (round % 3 != 0)
-                pmo_block_free(tx, large);
-            PMO_TX_STORE(tx, &stacks->pushed, PMO_TX_LOAD(tx, &stacks->pushed) + BATCH / 2);
-            if (round % 10 == 9)
-                PMO_TX_ABORT(tx);
-        }
-        CHECK(result == (round % 10 == 9 ? PMO_TX_ABORTED : PMO_TX_COMMITTED));
-    }
+    for (int round = 0; round < ROUNDS; round++)
+        CHECK(one((uintptr_t)context, round) == (round % 10 == 9 ? PMO_TX_ABORTED : PMO_TX_COMMITTED));
     return NULL;
 }
 
@@ -89,6 +92,21 @@ static uint64_t blocks(pmo_pool *pool, const char *name)
     CHECK(object && pmo_heap_check(object, NULL, NULL) == 0 && pmo_heap_stats(object, &stats) == 0);
     CHECK(pmo_detach(object) == 0);
     return stats.blocks;
+}
+
+/* It cannot grow: the block goes on without. */
+static int fill(void *full)
+{
+    int result;
+    volatile int got = 0;
+    PMO_TX (tx, result, full) {
+        got = 0;
+        while (pmo_block_alloc(tx, full, 8192) != NULL)
+            got = got + 1;
+        CHECK(pmo_errno() == PMO_ERR_HEAP_FULL && strstr(pmo_error_message(), "its address range ends there"));
+    }
+    CHECK(result == PMO_TX_COMMITTED && got > 3);
+    return got;
 }
 
 static void errors(pmo_pool *pool)
@@ -114,16 +132,7 @@ static void errors(pmo_pool *pool)
     FAILS(!pmo_tx_root(tx, heap, "stacks", PMO_TYPEOF(other)), PMO_ERR_ROOT_TYPE, "stacks");
     FAILS(!pmo_tx_root(tx, heap, NULL, PMO_TYPEOF(other)), PMO_ERR_ARGUMENT, "NULL");
     CHECK(pmo_tx_abort(tx) == 0);
-    /* It cannot grow: the block goes on without. */
-    int result;
-    volatile int got = 0;
-    PMO_TX (tx, result, full) {
-        got = 0;
-        while (pmo_block_alloc(tx, full, 8192) != NULL)
-            got = got + 1;
-        CHECK(pmo_errno() == PMO_ERR_HEAP_FULL && strstr(pmo_error_message(), "its address range ends there"));
-    }
-    CHECK(result == PMO_TX_COMMITTED && got > 3);
+    int got = fill(full);
     CHECK(pmo_detach(data) == 0 && pmo_detach(full) == 0);
     CHECK(blocks(pool, "full") == (uint64_t)got);
 }
