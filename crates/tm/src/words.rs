@@ -52,9 +52,10 @@ unsafe impl Memory for Words {
     #[inline]
     unsafe fn store(&self, address: usize, value: u64, bits: u64) {
         let address = objects::view(address).unwrap_or(address);
-        if bits == u64::MAX || Mutant::WholeWordsStored.is_on() {
+        let whole = bits == u64::MAX || Mutant::WholeWordsStored.is_on();
+        if whole {
             // SAFETY: the caller's promise.
-            return unsafe { Direct.store(address, value, bits) };
+            return unsafe { Direct.store(address, value, u64::MAX) };
         }
         let bytes = bits & 0x0101_0101_0101_0101;
         let mut at = 0;

@@ -1,11 +1,13 @@
-/* Rules of the library, one by one: says which are broken. */
-#include <pthread.h>
+/* Rules of the library, one by one: says which are broken. rules.c retry: of blocks that are run again. */
 #include <stdio.h>
 #include <string.h>
 
+void _ITM_abortTransaction(int reason) __attribute__((transaction_pure));
 void _ITM_addUserUndoAction(void (*function)(void *), void *argument) __attribute__((transaction_pure));
 
-static int always = 1, undone, broken;
+/* Visible outside, so that the compiler does not know it. */
+int always = 1;
+static int undone, broken;
 static long shared;
 
 static struct {
@@ -82,44 +84,59 @@ static void frames(void)
     rule("frames", got == (char)(3 + 511));
 }
 
+__attribute__((transaction_safe, noinline)) static void put(long *at, long value)
+{
+    *at = value;
+}
+
+__attribute__((transaction_safe, noinline)) static long get(const long *at)
+{
+    return *at;
+}
+
 static void inner(void)
 {
     long seen = 0;
     __transaction_atomic
     {
-        shared = 10;
+        put(&shared, 10);
         __transaction_atomic
         {
-            shared = 20;
+            put(&shared, 20);
             if (always)
                 __transaction_cancel;
         }
-        seen = shared;
-        shared = 0;
+        seen = get(&shared);
+        put(&shared, 0);
     }
     rule("inner blocks", seen == 10);
 }
 
-__attribute__((transaction_pure, noinline)) static void look(int *at)
+/* Its frame is made in the outer block, so that stores to it are made in place. */
+__attribute__((transaction_safe, noinline)) static long placed(void)
 {
-    __asm__ volatile("" : : "r"(at) : "memory");
+    long own[2] = {1, 2};
+    put(own, 3);
+    __transaction_atomic
+    {
+        put(own, 50);
+        put(own + 1, 60);
+        if (always)
+            __transaction_cancel;
+    }
+    return 10 * get(own) + get(own + 1);
 }
 
 static void in_place(void)
 {
-    int own[4] = {1, 2, 3, 4};
-    look(own);
+    long got = 0;
     __transaction_atomic
     {
-        shared++;
-        own[1] = 20;
-        own[3] = 40;
-        look(own);
-        if (always)
-            __transaction_cancel;
+        put(&shared, 1);
+        got = placed();
+        put(&shared, 0);
     }
-    look(own);
-    rule("stores in place", own[1] == 2 && own[3] == 4);
+    rule("stores in place", got == 32);
 }
 
 /* Code that runs no block, beside one. */
@@ -138,9 +155,42 @@ static void bytes(void)
     rule("neighbours", neighbours.own == 7 && neighbours.others == 9);
 }
 
-int main(void)
+/* Whether this is the first run of a block. */
+__attribute__((transaction_pure, noinline)) static int first(void)
+{
+    static int runs;
+    return runs++ % 2 == 0;
+}
+
+__attribute__((noinline)) static void retried(void)
+{
+    __transaction_atomic
+    {
+        shared++;
+        if (first())
+            _ITM_abortTransaction(2);
+    }
+}
+
+/* A sum in registers, while blocks are run again. */
+__attribute__((noinline)) static long sum(volatile long *numbers)
+{
+    long a = numbers[0], b = numbers[1], c = numbers[2], d = numbers[3], all = 0;
+    for (long i = 0; i < 10; i++) {
+        retried();
+        all += a + 10 * b + 100 * c + 1000 * d + i;
+    }
+    return all;
+}
+
+int main(int count, char **arguments)
 {
     volatile long numbers[] = {1, 2, 3, 4, 5, 6};
+    if (count > 1 && !strcmp(arguments[1], "retry")) {
+        long all = sum(numbers);
+        printf("sum %ld, %ld blocks\n", all, shared);
+        return 0;
+    }
     undo_actions();
     registers(numbers);
     frames();
