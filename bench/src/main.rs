@@ -20,6 +20,7 @@ mod personalities;
 mod plot;
 mod render;
 mod retention;
+mod stamp;
 mod stats;
 mod traffic;
 

@@ -40,6 +40,8 @@ enum Layer {
     KillsChild(kills::Child),
     #[command(hide = true)]
     KillsBeside(kills::BesideChild),
+    #[command(hide = true)]
+    KillsTransfers(kills::TransfersChild),
     /// Cuts the power of, and fails, disks below real file systems
     Disks(disks::Disks),
     #[command(hide = true)]
@@ -81,6 +83,7 @@ fn main() -> ExitCode {
         Layer::Kills(kills) => kills.run(),
         Layer::KillsChild(child) => child.run(),
         Layer::KillsBeside(child) => child.run(),
+        Layer::KillsTransfers(child) => child.run(),
         Layer::Disks(disks) => disks.run(),
         Layer::DisksChild(child) => child.run(),
         Layer::Ecc(ecc) => ecc.run(),

@@ -27,6 +27,7 @@ pub(crate) fn run(prefix: &Path, profile: &str) -> Result {
         &CMAKE_VERSION.replace("@VERSION@", VERSION).replace("@MAJOR@", major()),
     )?;
     write(&folder(prefix, "share/pmo")?.join("leds.mk"), LEDS_MAKE)?;
+    install_services(prefix)?;
     let header = read(&source.join("include/pmo.h"))?;
     let pages = folder(prefix, "share/man/man3")?;
     for (name, page) in man::pages(&header, VERSION)? {
@@ -34,6 +35,37 @@ pub(crate) fn run(prefix: &Path, profile: &str) -> Result {
     }
     println!("installed below {}", prefix.display());
     Ok(())
+}
+
+/// Units of systemd for the guard: of the machine, and of a user.
+fn install_services(prefix: &Path) -> Result {
+    let bin = prefix.join("bin/pmo");
+    for (folder_name, unit) in [("system", guard_unit(&bin, true)), ("user", guard_unit(&bin, false))] {
+        write(&folder(prefix, &format!("lib/systemd/{folder_name}"))?.join("pmo-guard.service"), &unit)?;
+    }
+    Ok(())
+}
+
+/// That of the machine's guard may kill processes and act for their users; it writes no file but its socket, as recoveries are processes of the pools' users, whose pools may be anywhere.
+fn guard_unit(pmo: &Path, machine: bool) -> String {
+    let (of, more, target) = match machine {
+        true => (
+            "the machine",
+            "RuntimeDirectory=pmo\nCapabilityBoundingSet=CAP_KILL CAP_SETUID CAP_SETGID CAP_DAC_OVERRIDE\n\
+             ProtectKernelTunables=yes\nProtectKernelModules=yes\nProtectControlGroups=yes\n",
+            "multi-user.target",
+        ),
+        false => ("a user", "", "default.target"),
+    };
+    format!(
+        "# What tells of a power failure, and how long the machine goes on then: `pmo help guard run`.\n[Unit]\n\
+         Description=Guard of commits on demand of {of}\nDocumentation=man:pmo-guard(1)\n\n[Service]\nType=notify\n\
+         Environment=PMO_GUARD_OPTIONS=--signal\nEnvironmentFile=-/etc/default/pmo-guard\n\
+         ExecStart={} guard run $PMO_GUARD_OPTIONS\nRestart=always\nOOMScoreAdjust=-900\n{more}\
+         NoNewPrivileges=yes\nRestrictAddressFamilies=AF_UNIX AF_INET AF_INET6\nLockPersonality=yes\n\
+         MemoryDenyWriteExecute=yes\nRestrictRealtime=yes\nSystemCallArchitectures=native\n\n[Install]\nWantedBy={target}\n",
+        pmo.display()
+    )
 }
 
 /// libpmo-tm, for programs that are compiled with `-fgnu-tm`.

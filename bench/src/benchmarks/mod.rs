@@ -20,6 +20,7 @@ mod snapshots;
 mod threads;
 mod tickets;
 mod transactions;
+mod views;
 
 use crate::Result;
 use crate::environment::Environment;
@@ -106,6 +107,11 @@ pub const ALL: &[Benchmark] = &[
         name: "pointers",
         about: "far pointers followed and stored, beside plain ones",
         run: pointers::run,
+    },
+    Benchmark {
+        name: "views",
+        about: "attaching a view of 100 objects, beside attaches one by one",
+        run: views::run,
     },
     Benchmark { name: "threads", about: "threads that psync different objects", run: threads::run },
     Benchmark {

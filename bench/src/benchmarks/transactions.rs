@@ -1,8 +1,14 @@
 //! Transactions: the volatile transactional memory beside GCC's libitm; words with check words.
 
+mod access;
+mod applications;
+mod durable;
 mod libitm;
+mod lists;
 mod loads;
+mod objects;
 mod on_demand;
+mod runtime;
 mod words;
 
 use crate::Result;
@@ -66,7 +72,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     }
     bar.finish_and_clear();
     section.tables.push(table);
-    section.notes.push(match libitm {
+    section.notes.push(match &libitm {
         Some(_) => format!(
             "The same program in C, with `__transaction_atomic`, and in Rust; libitm's method is {METHOD}. Its commits also wait until no transaction \
              runs that began before them, so that memory may be taken out of use without transactions; those of indelible do so \
@@ -74,7 +80,12 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
         ),
         None => format!("libitm: not measured. {MISSING}"),
     });
+    runtime::run(environment, libitm.as_ref(), section)?;
     on_demand::run(environment, section)?;
+    access::run(environment, section)?;
+    lists::run(environment, section)?;
+    durable::run(environment, section)?;
+    applications::run(environment, section)?;
     words::run(environment, section)
 }
 

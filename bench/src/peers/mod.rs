@@ -9,6 +9,7 @@ mod lmdb;
 pub mod maps;
 mod own;
 pub mod pmem;
+pub mod pmem_ring;
 mod pmemobj;
 mod redb;
 mod rocksdb;

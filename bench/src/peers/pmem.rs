@@ -57,6 +57,7 @@ pub struct Pmem {
     id: u64,
     base: *mut u8,
     root: *mut u8,
+    direct: Direct,
     persist: Persist,
     begin: Begin,
     add_range: AddRange,
@@ -105,7 +106,8 @@ impl Pmem {
                 return Err(format!("libpmemobj: {}", CStr::from_ptr(message()).to_string_lossy()).into());
             }
             let oid = function::<Root>(&library, "pmemobj_root")?(pool, root);
-            let root = function::<Direct>(&library, "pmemobj_direct")?(oid);
+            let direct = function::<Direct>(&library, "pmemobj_direct")?;
+            let root = direct(oid);
             if root.is_null() {
                 return Err("libpmemobj: no room for the root object".into());
             }
@@ -114,6 +116,7 @@ impl Pmem {
                 id: oid.pool,
                 base: root.sub(usize::try_from(oid.offset)?),
                 root,
+                direct,
                 persist: function(&library, "pmemobj_persist")?,
                 begin: function(&library, "pmemobj_tx_begin")?,
                 add_range: function(&library, "pmemobj_tx_add_range_direct")?,
@@ -140,6 +143,18 @@ impl Pmem {
     #[inline]
     pub fn at<T>(&self, offset: u64) -> *mut T {
         self.base.wrapping_add(offset as usize).cast()
+    }
+
+    /// Offset of an address in the pool.
+    pub fn offset(&self, at: *mut u8) -> u64 {
+        (at.addr() - self.base.addr()) as u64
+    }
+
+    /// Address of an offset in the pool, as the library follows one of its pointers.
+    #[inline]
+    pub fn follow<T>(&self, offset: u64) -> *mut T {
+        // SAFETY: (1).
+        unsafe { (self.direct)(ObjectId { pool: self.id, offset }) }.cast()
     }
 
     /// Makes bytes of the pool durable.

@@ -944,6 +944,44 @@ void *pmo_lea(const void *home, pmo_ptr pointer, size_t size);
  * pointer. 0 if it fails: PMO_ERR_DANGLING for the first byte of an object. */
 pmo_ptr pmo_store(const void *home, const void *target, unsigned rights);
 
+/* ---- views ---- */
+
+/* A view is an object with slots, each of which has an object of the same pool. A program that attaches a view has each of these objects at its own address from its first use on:
+ * the first load or store by any code attaches it, for stores if the slot asks for them. From then on the object is known by its address as any other, but pmo_detach refuses it. If it cannot be had, or the access is not
+ * allowed, the program gets SIGSEGV; pmo_view_at says why. To system calls the address of an object that was not used before is EFAULT. Where a view is NULL below, it is the one of pmo_view_start. */
+
+/** Makes a view with so many slots, up to 65536, all empty. */
+int pmo_view_create(pmo_pool *pool, const char *name, size_t slots);
+
+/** Puts an object into a slot, durably, with PMO_RIGHT_READ alone or PMO_RIGHT_WRITE as well. PMO_ERR_ADDRESS_TAKEN: another slot has the object. Processes that have the view attached find it
+ * at their next use of an object that is new to them. */
+int pmo_view_set(pmo_pool *pool, const char *view, size_t slot, const char *object, unsigned rights);
+
+/** Empties a slot, durably. Processes that have the view attached keep the object until pmo_view_adopt. */
+int pmo_view_clear(pmo_pool *pool, const char *view, size_t slot);
+
+/** Attaches a view, whoever changes it. No object is attached yet. */
+int pmo_view_attach(pmo_pool *pool, const char *view);
+
+/** The address of the object in a slot, which is attached if it is not yet. NULL if it cannot be had. */
+void *pmo_view_at(pmo_pool *pool, const char *view, size_t slot);
+
+/** Makes the stores to all objects of the view durable as one step, as pmo_psync does for one. */
+int pmo_view_psync(pmo_pool *pool, const char *view);
+
+/** Takes over all changes that others made to the view. Objects whose slots were emptied, or have other objects or rights, are detached: no other thread uses them meanwhile. */
+int pmo_view_adopt(pmo_pool *pool, const char *view);
+
+/** Detaches a view and its objects. */
+int pmo_view_detach(pmo_pool *pool, const char *view);
+
+/** Attaches the view that `pmo run` named in the environment. resumed, if not NULL, gets 1 where an earlier process that ran in the view died, else 0. The header pmo/resume.h calls a
+ * function of the program then. */
+int pmo_view_start(int *resumed);
+
+/** Whether the process that died had the object in a slot of that view for stores, so that those after its last psync are lost, or the object is a volatile one that is gone: 1 or 0; -1 if it fails. */
+int pmo_view_lost(size_t slot);
+
 /* ---- structs that later versions extend ---- */
 
 /* A later version of a program may add fields to a struct whose last field is a link to blocks with them. */

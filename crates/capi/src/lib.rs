@@ -36,6 +36,7 @@ mod tm_interface;
 mod transactions;
 mod transfer;
 mod types;
+mod views;
 
 #[doc(hidden)]
 pub use audit::StrayPointer;

@@ -1,7 +1,8 @@
 //! Advice at the end of errors, which names functions of Rust, in the words of C.
 
 /// Words of advice, and the words in C. Those for errors that C cannot have are not among them.
-const WORDS: [(&str, &str); 13] = [
+const WORDS: [(&str, &str); 14] = [
+    ("`View::create`", "pmo_view_create"),
     ("`Space::add`", "pmo_space_add"),
     (", or change the entry (`Heap::retarget`)", ""),
     ("Pool::format", "pmo_format"),

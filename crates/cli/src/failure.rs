@@ -18,6 +18,8 @@ pub type Result<T = ()> = std::result::Result<T, Failure>;
 pub enum Failure {
     /// The failure was reported already.
     Quiet(Exit),
+    /// A program that the command ran has this status, and has said why.
+    Program(u8),
     /// A failure that is still to be reported.
     Said(Box<Report>),
 }
@@ -86,7 +88,16 @@ impl Failure {
     pub fn exit(&self) -> Exit {
         match self {
             Failure::Quiet(exit) => *exit,
+            Failure::Program(_) => Exit::Failed,
             Failure::Said(report) => report.code,
+        }
+    }
+
+    /// Exit status of the tool.
+    pub fn status(&self) -> u8 {
+        match self {
+            Failure::Program(status) => *status,
+            other => other.exit() as u8,
         }
     }
 

@@ -67,7 +67,7 @@ fn words<T: Copy + Send + Sync + 'static>(
 }
 
 /// Reads a number of seconds.
-fn seconds(text: &str) -> Result<Duration, String> {
+pub fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(number).map_err(|_| "not a time to wait".to_owned())
 }

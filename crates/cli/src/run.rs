@@ -13,7 +13,7 @@ use clap::{CommandFactory, Error, Parser};
 use std::ffi::OsString;
 
 /// Commands that take another path than that of a pool that exists.
-const NO_POOL: [&str; 6] = ["format", "doctor", "leds", "completions", "man", "help"];
+const NO_POOL: [&str; 7] = ["format", "doctor", "guard", "leds", "completions", "man", "help"];
 
 /// Runs `pmo` with these arguments, of which the first is its own name, and returns its exit code.
 pub fn pmo(arguments: impl IntoIterator<Item = OsString>) -> u8 {
@@ -78,5 +78,5 @@ fn finish<P>(
     };
     let Err(failure) = result else { return Exit::Fine as u8 };
     failure.report();
-    failure.exit() as u8
+    failure.status()
 }

@@ -39,13 +39,13 @@ fn s1_16_a_class_is_shown_and_changed() {
 #[test]
 fn s1_06_an_object_is_on_demand() {
     let rig = Rig::new();
-    rig.pmo(["create"], ["a", "4K", "--class", "on-demand"]).fine();
+    rig.pmo(["create", "--quiet"], ["a", "4K", "--class", "on-demand"]).fine();
     assert_eq!(rig.pmo(["stat"], ["a", "--json"]).fine().json()["class"], "on-demand");
     rig.feed("put", ["a"], b"x").fails(2, "it is on-demand");
     let run = rig.pmo(["set"], ["a", "--give-memory-up"]).fine();
     assert_eq!(run.out, "object \"a\" is whole: nothing was to be given up\n");
     rig.pmo(["set"], ["a", "--class", "psync"]).fine();
     rig.feed("put", ["a"], b"x").fine();
-    rig.pmo(["set"], ["a", "--class", "on-demand"]).fine();
+    rig.pmo(["set", "--quiet"], ["a", "--class", "on-demand"]).fine();
     assert_eq!(rig.pmo(["check"], [""; 0]).code, Some(0));
 }

@@ -147,7 +147,10 @@ fn names_that_look_the_same_are_told() {
 fn input_of_unknown_length_makes_an_object_of_its_size() {
     let rig = Rig::new();
     let bytes: Vec<u8> = (0..3_000_000_u32).map(|i| ((i * 7) >> 3) as u8).collect();
-    rig.feed("put", ["big", "--create"], &bytes).fine();
+    let run = rig.feed("put", ["big", "--create", "-v"], &bytes).fine();
+    let phases = ["opened ", "created object", "psyncing", "renamed it to object"];
+    let at: Vec<_> = phases.iter().map(|phase| run.err.find(phase)).collect();
+    assert!(at.is_sorted() && at.iter().all(Option::is_some), "{run:?}");
     assert!(rig.pmo(["cat"], ["big"]).fine().raw == bytes);
     assert_eq!(rig.pmo(["stat", "--json"], ["big"]).fine().json()["size"], 3_000_000);
     rig.feed("put", ["empty", "--create"], b"").fine();

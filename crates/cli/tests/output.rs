@@ -49,6 +49,8 @@ fn help_teaches() {
         "clone",
         "export",
         "import",
+        "view",
+        "run",
         "cp",
         "attach-check",
         "check",
@@ -59,6 +61,8 @@ fn help_teaches() {
         "repair",
         "dump",
         "doctor",
+        "guard",
+        "recover",
         "completions",
         "man",
     ] {
@@ -124,6 +128,10 @@ fn doctor_examines() {
     assert_eq!(std::fs::read_dir(rig.dir.path()).expect("the folder").count(), 0);
     let run = pmo(["doctor", "/nowhere/x.pmo"]);
     assert!(run.code == Some(9) && run.out.contains("No such file"), "{run:?}");
+    assert!(run.out.contains("make the folder first"), "{run:?}");
+    std::fs::write(rig.path("empty.pmo"), b"").expect("written");
+    let run = pmo(["doctor".as_ref(), rig.path("empty.pmo").as_os_str()]);
+    assert!(run.out.contains("`pmo format --force` makes a pool of it"), "{run:?}");
     let run = pmo(["doctor", "/dev/null"]);
     assert_eq!(run.code, Some(9));
     assert!(run.out.contains("character device"), "{run:?}");

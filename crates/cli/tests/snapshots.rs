@@ -212,6 +212,18 @@ fn s2_04_objects_are_copied_and_moved_between_pools() {
     let now = rig.pmo(["cat"], ["a"]).fine().raw;
     assert_eq!(common::pmo(["cat", to, "b"]).fine().raw, now);
     rig.pmo(["cp"], ["a", "b", "--to", to]).fails(7, "cannot create object \"b\"");
+    // As scp has it.
+    let from = rig.pool.to_str().unwrap();
+    let (object, pool) = (format!("{from}:a"), format!("{to}:"));
+    common::pmo(["cp", &object, &format!("{to}:c")]).fine();
+    common::pmo(["cp", &object, &pool]).fine();
+    for name in ["a", "c"] {
+        assert_eq!(common::pmo(["cat", to, name]).fine().raw, now);
+    }
+    common::pmo(["rm", to, "a", "c"]).fine();
+    common::pmo(["cp", from, "a", &pool]).fails(2, "looks like the pool that is to get it");
+    common::pmo(["cp", "absent:a", &pool]).fails(2, "absent:a does not begin with the path of a pool");
+    common::pmo(["cp", from, "a", "--to", to]).fails(2, "the name of the copy is missing");
     rig.pmo(["mv"], ["then", "--to", to]).fails(6, "read-only");
     rig.pmo(["mv"], ["a", "--to", rig.pool.to_str().unwrap()]).fails(2, "that it is in");
     rig.pmo(["mv"], ["a", "b", "--to", to]).fails(2, "cannot be used with");
@@ -256,10 +268,14 @@ fn top_counts_psyncs_and_names_holders() {
     pool.create("idle", 8192).unwrap();
     let text = rig.pmo(["top"], ["--once", "--interval", "0.01"]).fine().out;
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-    let headings =
-        ["STATE", "PSYNCS/S", "BYTES/S", "DIRTY", "LAG", "PSYNCS", "OWN", "SIZE", "NAME", "HOLDER"];
+    let headings = [
+        "STATE", "PSYNCS/S", "BYTES/S", "DIRTY", "LAG", "PENDING", "PSYNCS", "OWN", "SIZE", "NAME", "HOLDER",
+    ];
     assert_eq!(lines[0], headings);
-    assert_eq!(lines[2], ["D", "0.0", "0", "B", "-", "0", "B", "0", "8", "KiB", "8", "KiB", "idle", "-"]);
+    assert_eq!(
+        lines[2],
+        ["D", "0.0", "0", "B", "-", "0", "B", "-", "0", "8", "KiB", "8", "KiB", "idle", "-"]
+    );
     let mut command = rig.command(["top"]);
     command.args(["--json", "--interval", "0.05"]).stdout(Stdio::piped());
     let mut top = command.spawn().unwrap();

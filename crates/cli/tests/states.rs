@@ -46,6 +46,14 @@ fn a_copy_of_a_pool_in_use_is_noted_and_the_pool_itself_is_not() {
         noted.out.contains("may be a copy of a pool in use") && noted.out.contains("`pmo backup`"),
         "{noted:?}"
     );
+    assert!(!noted.out.contains("is gone"), "{noted:?}");
+    let run =
+        |words: &[&str]| Run::of(Command::new(PMO).args([words[0]]).arg(&copy).args(&words[1..]), b"").fine();
+    assert!(run(&["stat", "a"]).out.contains("this may be a copy of a pool in use"));
+    assert_eq!(run(&["stat", "a", "--json"]).json()["living_writer"], writer.pid());
+    assert!(run(&["attach-check", "a"]).err.contains("if it is a copy of a pool in use"));
+    let writing = rig.pmo(["stat"], ["a"]).fine();
+    assert!(!writing.out.contains("copy of a pool"), "{writing:?}");
     let original = check(&rig.pool);
     assert!(!original.out.contains("may be a copy"), "{original:?}");
     drop(writer);

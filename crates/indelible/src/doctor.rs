@@ -217,7 +217,19 @@ fn examine(path: &Path, facilities: &mut Vec<Facility>) -> Option<MediumKind> {
                 name: "medium",
                 available: Some(false),
                 found: error.to_string(),
-                advice: "choose a regular file on a local file system, a block device or a DAX device".into(),
+                advice: match &error {
+                    media::MediaError::Empty { .. } => {
+                        "`pmo format --force` makes a pool of it, if you say how large it is to be"
+                    }
+                    _ if path
+                        .parent()
+                        .is_some_and(|folder| !folder.as_os_str().is_empty() && !folder.exists()) =>
+                    {
+                        "make the folder first, or check the path"
+                    }
+                    _ => "choose a regular file on a local file system, a block device or a DAX device",
+                }
+                .into(),
             });
             None
         }

@@ -10,6 +10,7 @@ mod kind;
 mod kinds;
 mod system;
 mod transaction;
+mod view;
 
 pub(crate) use anchor::AnchorError;
 pub(crate) use command::CommandError;
@@ -18,6 +19,7 @@ pub(crate) use heap::{HeapError, Limit};
 pub(crate) use key_source::{CREDENTIALS, KeySourceError};
 pub use kind::ErrorKind;
 pub(crate) use transaction::TransactionError;
+pub(crate) use view::ViewError;
 
 use crate::dirty::DirtyError;
 use crate::mapping::MappingError;
@@ -76,6 +78,8 @@ pub(crate) enum Cause {
     Transaction(#[from] TransactionError),
     #[error(transparent)]
     Far(#[from] FarError),
+    #[error(transparent)]
+    View(#[from] ViewError),
     #[error(transparent)]
     Memory(#[from] MemoryError),
 }
@@ -165,6 +169,7 @@ impl Error {
             Cause::Heap(error) => error.kind(),
             Cause::Transaction(error) => error.kind(),
             Cause::Far(error) => error.kind(),
+            Cause::View(error) => error.kind(),
             Cause::Memory(error) => memory_kind(error),
             Cause::KeySource(KeySourceError::File { .. }) => ErrorKind::Io,
             Cause::KeySource(_) => ErrorKind::Sealed,
@@ -194,6 +199,7 @@ impl Error {
             Cause::KeySource(error) => return error.remedy(),
             Cause::Transaction(error) => return error.remedy(),
             Cause::Far(error) => return error.remedy(),
+            Cause::View(error) => return error.remedy(),
             Cause::Memory(error) if kinds::memory_remedy(error).is_some() => {
                 return kinds::memory_remedy(error).unwrap_or_default();
             }

@@ -75,6 +75,7 @@ mod space;
 mod sys;
 mod transaction;
 mod types;
+mod view;
 
 pub use collections::Persist;
 pub use doctor::{Doctor, Facility, doctor};
@@ -91,8 +92,8 @@ pub use indelible_store::seal::{Engine, choose as choose_engine};
 #[doc(hidden)]
 pub use maintenance::{Alone, alone, superblocks};
 pub use maintenance::{
-    Finding, Part, RepairAction, RepairOptions, Report, Severity, SuperblockSlot, Upgraded, check, repair,
-    upgrade,
+    Finding, Leftovers, Part, RepairAction, RepairOptions, Report, Severity, SuperblockSlot, Upgraded, check,
+    remove_leftovers, repair, upgrade,
 };
 #[doc(hidden)]
 pub use media::{CacheModel, MediumModel, Traffic};
@@ -100,9 +101,12 @@ pub use object::{Beside, Bystanders, Object, PsyncStats, ReadObject, Shared, psy
 pub use plain::Plain;
 pub use pool::{
     Anchor, BadKeep, BrokenPage, Class, Collected, CommandAnchor, Counter, CreateOptions, Difference,
-    EpochBounds, FileAnchor, Keep, LaneUse, List, Logged, MediumKind, Pool, PoolInfo, PoolOptions, SealKey,
-    SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey,
+    EpochBounds, FileAnchor, Keep, LaneUse, List, Logged, MediumKind, PendingCommits, Pool, PoolInfo,
+    PoolOptions, SealKey, SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey, guard_sockets,
 };
 pub use relative::Relative;
 pub use space::{At, Dangling, Reachable, Resolver, Space};
+#[doc(hidden)]
+pub use sys::supervise::{Ended, Supervisor};
 pub use transaction::{Pending, Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, transaction};
+pub use view::{AttachedView, Left, Resumed, SlotMemory, SlotState, View, ViewSlot, resume};

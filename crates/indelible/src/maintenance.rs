@@ -5,8 +5,8 @@
 
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::media::{self, Access, Media};
-use crate::pool::{Pool, PoolOptions, identity, patiently};
-use crate::sys::process;
+use crate::memory;
+use crate::pool::{Pool, PoolOptions, identity, living_writer, patiently};
 pub use indelible_store::error::Part;
 use indelible_store::error::StoreError;
 use indelible_store::format::superblock::Superblock;
@@ -58,16 +58,22 @@ fn note_living_writers(device: &Arc<dyn Device>, report: &mut Report) -> Result<
     while let Some(start) = from {
         let page = store.list(start, 100)?;
         for object in page.objects.iter().filter(|object| object.is_bound()) {
-            let entry = &object.entry;
-            let writer = process::seen(entry.pid.get());
-            let (Some(name), true) = (writer.name(), entry.boot == identity().realm()) else { continue };
+            let Some((writer, name)) =
+                living_writer(&object.entry).and_then(|writer| Some((writer, writer.name()?)))
+            else {
+                continue;
+            };
             if device.probe(LockKey::Object(object.offset))?.is_none() {
                 let pid = writer.pid;
+                // What it left is no news.
+                report.findings.retain(|found| {
+                    (found.severity, found.part, found.offset) != (Severity::Note, Part::Entry, object.offset)
+                });
                 report.findings.push(Finding {
                     severity: Severity::Note,
                     part: Part::Entry,
                     offset: object.offset,
-                    object: Some(entry.name()),
+                    object: Some(object.entry.name()),
                     what: format!("its last writer, process {pid} ({name}), still runs, and does not have this file: it may be a copy of a pool in use, with parts of different moments"),
                     remedy: "such a copy is no backup: `pmo backup` makes one beside the users of a pool".into(),
                 });
@@ -77,6 +83,40 @@ fn note_living_writers(device: &Arc<dyn Device>, report: &mut Report) -> Result<
         from = page.next;
     }
     Ok(())
+}
+
+/// Files of memory that processes left which died: see [`remove_leftovers`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Leftovers {
+    /// Files that are gone now.
+    pub removed: u64,
+    /// Files that a process has, and keeps.
+    pub in_use: u64,
+}
+
+/// Removes the memory that processes which died left of objects on demand, of the pool that was at `path` and was *deleted*: nobody will ask for it. What it has
+/// is lost with it; so never of a pool that was moved. If another pool is at `path` now, its own memory stays. That of a pool which is there goes by [`Pool::collect`].
+///
+/// # Errors
+/// Those of opening, if something is at `path` that is no pool: nothing is removed. `Io`: a folder cannot be read, or a file cannot be removed.
+pub fn remove_leftovers(path: impl AsRef<Path>) -> Result<Leftovers> {
+    let path = path.as_ref();
+    let there = match PoolOptions::new().read_only(true).open(path) {
+        Ok(pool) => Some(pool.id()),
+        Err(error) if error.kind() == ErrorKind::NoPool => None,
+        Err(error) => return Err(error),
+    };
+    let failed = |cause: Cause| Error::new("remove memory that was left of", cause).pool(path);
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // As the processes had it, whatever links lead there.
+    let folder = absolute.parent().and_then(|folder| folder.canonicalize().ok());
+    let origin = match (folder, absolute.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => absolute,
+    };
+    let done = memory::remove_of_deleted(&origin, there).map_err(|error| failed(error.into()))?;
+    Ok(Leftovers { removed: done.0, in_use: done.1 })
 }
 
 /// Puts right what [`check`] finds, as far as nothing is lost by it, or as far as `how` allows. Nobody may

@@ -125,6 +125,33 @@ fn s1_06_threads_that_wait_share_epochs() {
     assert_eq!(pool.stat("a").unwrap().psyncs, psyncs, "there is nothing to publish");
 }
 
+/// A thread whose action on commit has a transaction of its own waits for all of its commits afterwards, whichever came last.
+#[test]
+fn s1_06_a_thread_waits_for_what_its_actions_committed_too() {
+    let (pool, a, _b) = both(&simulated());
+    let a = std::rc::Rc::new(a);
+    let within = |value: u64| {
+        let inner = a.clone();
+        a.transaction(|tx| {
+            let inner = inner.clone();
+            tx.on_commit(move || set(&inner, 8, value));
+            tx.write(&a.cells[0], value)
+        })
+        .unwrap();
+    };
+    let durable = || (durable(&pool, "a", 0), durable(&pool, "a", 8));
+    for value in (1..60).step_by(3) {
+        within(value);
+        a.tx_sync().unwrap();
+        assert_eq!(durable(), (value, value));
+        for next in [value + 1, value + 2] {
+            set(&a, 0, next);
+            a.tx_sync().unwrap();
+            assert_eq!(durable(), (next, value), "the last commit of this thread");
+        }
+    }
+}
+
 #[test]
 fn s1_06_commits_become_durable_after_a_time_and_when_they_are_many() {
     let (pool, a, _b) = both(&simulated());
@@ -186,6 +213,52 @@ fn s1_06_an_epoch_has_all_of_a_transaction_or_nothing() {
                         let whole = (0..20).all(|cell| (value(0, cell), value(1, cell)) == (first, first));
                         assert!(whole, "half a transaction of thread {thread} is durable");
                     }
+                }
+            }))
+        });
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        if let Err(wrong) = judged {
+            std::panic::resume_unwind(wrong);
+        }
+    });
+}
+
+/// Threads move money between two objects, any two cells at a time: whenever the pool is looked at, it has as much as in the beginning.
+#[test]
+fn s1_06_in_the_pool_no_money_is_made_or_lost() {
+    let world = World::new(Ground::Memory, Tracking::Explicit, false);
+    let (pool, a, b) = both(&world);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let mutant = indelible_store::Selected::here();
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let (a, b, stop) = (&a, &b, &stop);
+            scope.spawn(move || {
+                let mut random = indelible_testing::Seeded::new(thread);
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    let moves: [(usize, usize); 8] =
+                        std::array::from_fn(|_| (random.usize(0..CELLS), random.usize(0..CELLS)));
+                    transaction(&[a, b], |tx| {
+                        for (from, to) in moves {
+                            tx.update(&a.cells[from], |money: u64| money.wrapping_sub(1))?;
+                            tx.update(&b.cells[to], |money: u64| money.wrapping_add(1))?;
+                        }
+                        Ok::<_, Error>(())
+                    })
+                    .unwrap();
+                }
+            });
+        }
+        let judged = mutant.run(|| {
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                for _ in 0..300 {
+                    a.psync().unwrap();
+                    let all = ["a", "b"].map(|name| {
+                        let seen = pool.attach_snapshot_anywhere(name, b"").unwrap();
+                        let cells = seen.as_slice()[8..8 + 8 * CELLS].as_chunks::<8>().0;
+                        cells.iter().fold(0_u64, |all, cell| all.wrapping_add(u64::from_le_bytes(*cell)))
+                    });
+                    assert_eq!(all[0].wrapping_add(all[1]), 0, "in a {}, in b {}", all[0], all[1]);
                 }
             }))
         });
@@ -290,6 +363,29 @@ fn s1_09_what_a_detach_could_not_publish_stays_in_memory() {
     assert_eq!(b.detach().unwrap_err().kind(), ErrorKind::Poisoned);
     let (b, a) = (attach(&pool, "b"), attach(&pool, "a"));
     assert_eq!((get(&a, 0), get(&b, 0), durable(&pool, "a", 0)), (2, 2, 2));
+}
+
+/// The epoch that objects publish when they are dropped fails, after more transactions were refused, and the process goes away: the next one finds all that was committed.
+#[test]
+fn s1_09_what_objects_could_not_publish_when_they_were_dropped_stays_in_memory() {
+    let world = simulated();
+    let (pool, a, b) = both(&world);
+    set(&a, 0, 1);
+    a.psync().unwrap();
+    transaction(&[&a, &b], |tx| {
+        tx.write(&a.cells[0], 2)?;
+        tx.write(&b.cells[9], 2)
+    })
+    .unwrap();
+    world.sim().unwrap().fail_at(OpKind::WriteDurable, 0, Fault::Io);
+    drop(a);
+    world.sim().unwrap().clear_faults();
+    assert_eq!(b.transaction(|tx| tx.write(&b.cells[9], 3)).unwrap_err().kind(), ErrorKind::Poisoned);
+    drop((b, pool));
+    let pool = world.open();
+    assert!(pool.stat("a").unwrap().needs_recovery && pool.stat("b").unwrap().needs_recovery);
+    let (a, b) = (attach(&pool, "a"), attach(&pool, "b"));
+    assert_eq!((get(&a, 0), get(&b, 9), durable(&pool, "a", 0)), (2, 2, 2));
 }
 
 #[test]
@@ -429,7 +525,13 @@ mod mutants {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     const WATCHES: &[(Mutant, &[fn()])] = &[
-        (Mutant::EpochUngated, &[super::s1_06_an_epoch_has_all_of_a_transaction_or_nothing]),
+        (
+            Mutant::EpochUngated,
+            &[
+                super::s1_06_an_epoch_has_all_of_a_transaction_or_nothing,
+                super::s1_06_in_the_pool_no_money_is_made_or_lost,
+            ],
+        ),
         (
             Mutant::EpochUnmarked,
             &[
@@ -451,7 +553,13 @@ mod mutants {
                 super::s1_06_a_transaction_over_both_classes_whose_durable_write_fails_is_whole_or_absent,
             ],
         ),
-        (Mutant::MemoryGivenUp, &[super::s1_09_what_a_detach_could_not_publish_stays_in_memory]),
+        (
+            Mutant::MemoryGivenUp,
+            &[
+                super::s1_09_what_a_detach_could_not_publish_stays_in_memory,
+                super::s1_09_what_objects_could_not_publish_when_they_were_dropped_stays_in_memory,
+            ],
+        ),
         (Mutant::MemoryForgotten, &[super::s1_09_what_a_detach_could_not_publish_stays_in_memory]),
     ];
 

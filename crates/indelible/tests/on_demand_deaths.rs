@@ -2,11 +2,14 @@
 
 use crate::support::{self, Ground, World};
 use indelible::{
-    Class, CreateOptions, EpochBounds, Error, ErrorKind, Pool, Tracking, TxCell, TxObject, transaction,
+    Class, CreateOptions, EpochBounds, Error, ErrorKind, Pool, PoolOptions, Tracking, TxCell, TxObject,
+    transaction,
 };
-use indelible_testing::Seeded;
+use indelible_testing::{Fault, OpKind, Seeded, SimConfig, SimMedium};
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 type Cells = [TxCell<u64>; 64];
@@ -242,6 +245,51 @@ fn s1_09_killed_at_any_instruction_of_a_commit_it_is_whole_or_absent() {
     killed_in_commits(Class::OnDemand, None, 120);
 }
 
+/// Commits a transaction of two objects the second of which cannot be stored to: the process dies of that in the middle of the commit.
+#[test]
+#[ignore = "run by the other test as a process of its own"]
+fn faulting() {
+    let Some(path) = std::env::var_os("WORK_POOL") else { return };
+    let pool = Pool::open(path).unwrap();
+    pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: 1 << 20 });
+    let (a, b) = (attach(&pool, "a"), attach(&pool, "b"));
+    step(&a, &b, 1);
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pages of the second object, which may be loaded from still; and no core is written.
+    let done = unsafe {
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+        libc::mprotect(std::ptr::from_ref(b.root()).cast_mut().cast(), 4096, libc::PROT_READ)
+    };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    step(&a, &b, 1);
+    std::process::exit(0);
+}
+
+/// A process dies when the first lines of a commit are stored and the next cannot be. The commit has its log by then, so that it is there afterwards, whole.
+fn died_between_lines(mutant: Option<&str>) {
+    let world = World::new(Ground::Memory, Tracking::Explicit, false);
+    drop(formatted(&world));
+    for round in 1..=3 {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "on_demand_deaths::faulting", "--nocapture", "--ignored"])
+            .env("WORK_POOL", world.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if let Some(mutant) = mutant {
+            command.env("INDELIBLE_MUTANT", mutant);
+        }
+        let status = command.status().unwrap();
+        assert_eq!(status.signal(), Some(libc::SIGSEGV), "{status}");
+        assert_eq!(judge(&world.open()), 2 * round, "round {round}");
+    }
+}
+
+#[test]
+fn s1_09_a_process_that_dies_between_the_lines_of_a_commit_has_made_it() {
+    died_between_lines(None);
+}
+
 /// The same with its durable write, as one of the objects is transactional.
 #[test]
 fn s1_09_killed_at_any_system_call_of_a_commit_over_both_classes_it_is_whole_or_absent() {
@@ -334,6 +382,133 @@ fn s1_09_every_call_that_needs_the_bytes_recovers_them() {
     }
 }
 
+/// The process of the next test: an epoch fails on a medium in its memory, it goes on calling, leaves the medium as a file, and dies.
+#[test]
+#[ignore = "run by the other test as a process of its own"]
+fn fails_and_dies() {
+    let Some(path) = std::env::var_os("WORK_POOL") else { return };
+    let how: u64 = std::env::var("WORK_WORLD").unwrap().parse().unwrap();
+    let sim = SimMedium::from_bytes(&std::fs::read(&path).unwrap(), SimConfig::default());
+    let pool = PoolOptions::new().on_device(Arc::new(sim.handle()), false).unwrap();
+    pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: 1 << 30 });
+    let (a, b) = (attach(&pool, "a"), attach(&pool, "b"));
+    let mut all = step(&a, &b, 1);
+    a.tx_sync().unwrap();
+    (0..5).for_each(|_| all = step(&a, &b, 2));
+    let fault = if how & 1 == 0 { Fault::Io } else { Fault::After };
+    sim.fail_at(OpKind::WriteDurable, 0, fault);
+    assert_eq!(a.tx_sync().unwrap_err().kind(), ErrorKind::Io);
+    sim.clear_faults();
+    // It goes on as if nothing had been.
+    assert!(a.transaction(|tx| tx.read(&a[0])).is_err() && a.psync().is_err() && b.tx_sync().is_err());
+    let _ = pool.create("another", 4096);
+    if how & 2 != 0 {
+        a.detach().unwrap_err();
+        let attached = pool.attach_with_on_demand::<Cells>("a", b"").map(drop);
+        assert_eq!(attached.unwrap_err().kind(), ErrorKind::Poisoned);
+        std::mem::forget(b);
+    } else if how & 4 != 0 {
+        drop((a, b));
+        let (a, b) = (attach(&pool, "a"), attach(&pool, "b"));
+        all = step(&a, &b, 3);
+        sim.fail_at(OpKind::WriteDurable, 0, fault);
+        a.psync().unwrap_err();
+        sim.clear_faults();
+        std::mem::forget((a, b));
+    } else {
+        std::mem::forget((a, b));
+    }
+    std::fs::write(&path, sim.to_bytes()).unwrap();
+    println!("ROUND {all}");
+    std::process::abort();
+}
+
+/// An operation that fails, more calls, and a death: nothing that was committed is lost.
+#[test]
+fn s1_09_an_epoch_fails_calls_go_on_and_the_process_dies() {
+    for how in 0..6 {
+        let world = World::new(Ground::File, Tracking::Explicit, false);
+        drop(formatted(&world));
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "on_demand_deaths::fails_and_dies", "--nocapture", "--ignored"]);
+        let command = command.env("WORK_POOL", world.path()).env("WORK_WORLD", how.to_string());
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let all = text.split_once("ROUND ").unwrap_or_else(|| panic!("{how}: {output:?}")).1;
+        let pool = world.open();
+        assert_eq!(judge(&pool).to_string(), all.lines().next().unwrap(), "{how}");
+        assert!(files(&pool).is_empty(), "{how}");
+    }
+}
+
+/// Memory of another release is refused, and stays until somebody gives it up.
+#[test]
+fn memory_of_another_release_is_refused_by_its_version() {
+    let world = World::new(Ground::File, Tracking::Explicit, false);
+    drop(formatted(&world));
+    let said = support::killed_at_work(&world, "on_demand_deaths::work", 50).unwrap();
+    let pool = world.open();
+    let left = files(&pool);
+    for path in &left {
+        let whole = std::fs::read(path).unwrap();
+        let mut other = whole.clone();
+        other[16] += 1;
+        std::fs::write(path, other).unwrap();
+        let refused = pool.attach_with_on_demand::<Cells>("a", b"").map(drop).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Version, "{refused}");
+        assert!(refused.to_string().contains("another release"), "{refused}");
+        std::fs::write(path, whole).unwrap();
+    }
+    assert_eq!(files(&pool), left);
+    assert!(judge(&pool) >= said, "the release that made it has it all");
+}
+
+/// The memory of a pool that was deleted goes by its path, and only then.
+#[test]
+fn memory_of_a_deleted_pool_is_removed_by_its_path() {
+    let world = World::new(Ground::File, Tracking::Explicit, false);
+    drop(formatted(&world));
+    support::killed_at_work(&world, "on_demand_deaths::work", 50).unwrap();
+    let pool = world.open();
+    let left = files(&pool);
+    assert!(left.len() >= 4);
+    let none = indelible::remove_leftovers(world.path()).unwrap();
+    assert_eq!((none.removed, none.in_use, files(&pool)), (0, 0, left.clone()), "the pool is there");
+    let elsewhere = world.dir().join("elsewhere");
+    assert_eq!(indelible::remove_leftovers(&elsewhere).unwrap().removed, 0);
+    std::fs::write(&elsewhere, "no pool").unwrap();
+    indelible::remove_leftovers(&elsewhere).unwrap_err();
+    std::fs::remove_file(world.path()).unwrap();
+    // Another pool has its place.
+    drop(Pool::format(world.path(), 16 << 20).unwrap());
+    let removed = indelible::remove_leftovers(world.path()).unwrap();
+    assert_eq!((removed.removed, removed.in_use), (left.len() as u64, 0));
+    assert!(files(&pool).is_empty());
+    let living = World::new(Ground::File, Tracking::Explicit, false);
+    let living_pool = formatted(&living);
+    let (a, b) = (attach(&living_pool, "a"), attach(&living_pool, "b"));
+    step(&a, &b, 1);
+    std::fs::remove_file(living.path()).unwrap();
+    let kept = indelible::remove_leftovers(living.path()).unwrap();
+    assert_eq!((kept.removed, kept.in_use), (0, 4), "a process has it");
+}
+
+/// Commits of processes that died are brought to the pool without an attach; those of living ones stay theirs.
+#[test]
+fn s1_09_commits_of_the_dead_are_recovered_when_somebody_asks() {
+    let world = World::new(Ground::File, Tracking::Explicit, false);
+    let pool = formatted(&world);
+    assert_eq!(pool.recover().unwrap(), 0);
+    support::killed_at_work(&world, "on_demand_deaths::work", 50).unwrap();
+    pool.create_with("c", &CreateOptions::new(4096).class(Class::OnDemand)).unwrap();
+    let c = attach(&pool, "c");
+    c.transaction(|tx| tx.write(&c[0], 1)).unwrap();
+    assert_eq!(pool.recover().unwrap(), 2, "two objects; the third one's process lives");
+    assert_eq!(pool.recover().unwrap(), 0);
+    assert_eq!(files(&pool).len(), 3, "an object, a log and the head");
+    judge(&pool);
+}
+
 /// Memory that is not to be found is told of, and nothing is taken for whole without somebody's saying so.
 #[test]
 fn s1_09_memory_that_is_gone_is_an_error_until_it_is_given_up() {
@@ -383,11 +558,11 @@ fn s1_09_a_damaged_log_is_refused() {
         .find(|path| path.to_string_lossy().contains(&format!("-{:032x}-", 1)))
         .unwrap();
     let whole = std::fs::read(&log).unwrap();
-    for (at, word) in [(8, u64::MAX), (24, u64::MAX), (24, 1)] {
+    for (at, word) in [(8, u64::MAX), (32, u64::MAX), (32, 1)] {
         let mut bytes = whole.clone();
         // A valid entry of one line, behind the header of the file, with one word as it cannot be.
         let stat = pool.store().find("a").unwrap();
-        let entry = [9, 1, stat.offset, 0, 0];
+        let entry = [9, 1, 9, stat.offset, 0, 0];
         for (nth, value) in entry.iter().enumerate() {
             bytes[4096 + 8 * nth..4104 + 8 * nth].copy_from_slice(&u64::to_le_bytes(*value));
         }
@@ -415,7 +590,9 @@ mod mutants {
             fails(mutant, &|| {
                 super::killed_in_commits(super::Class::OnDemand, Some(&format!("{mutant:?}")), 300)
             });
+            fails(mutant, &|| super::died_between_lines(Some(&format!("{mutant:?}"))));
         }
+        fails(Mutant::LogForgotten, &|| super::died_between_lines(None));
         fails(Mutant::LogForgotten, &|| super::killed_in_commits(super::Class::OnDemand, None, 300));
         fails(
             Mutant::MemoryForgotten,

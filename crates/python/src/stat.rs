@@ -16,6 +16,7 @@ pub(crate) fn fields<'py>(py: Python<'py>, stat: &Stat) -> PyResult<Bound<'py, P
     fields.set_item("other_readers", stat.other_readers.clone())?;
     fields.set_item("unseen_readers", stat.unseen_readers)?;
     fields.set_item("needs_recovery", stat.needs_recovery)?;
+    fields.set_item("living_writer", stat.living_writer)?;
     fields.set_item("read_only", stat.read_only)?;
     fields.set_item("sparse", stat.sparse)?;
     fields.set_item("volatile", stat.volatile)?;

@@ -117,3 +117,10 @@ def test_killed_while_they_move_both_are_of_one_psync(open_pool: Open, path: Pat
         assert all((run[f"array {n}"] == n).all() for n in range(1, step + 1)) and run._check() == []
         del log
         run.close()
+
+
+def test_their_reach_can_be_chosen(open_pool: Open) -> None:
+    pool = open_pool()
+    pool.array("a", 10, "u1", reach=128 << 20)
+    pool.dict("d", reach=256 << 20)
+    assert (pool.stat("a").reach, pool.stat("d").reach) == (128 << 20, 256 << 20)

@@ -285,7 +285,7 @@ mutants! {
         FreedTwice,
     }
 
-    /// Of objects on demand: `crates/indelible/tests/on_demand.rs` and `on_demand_deaths.rs` look for them.
+    /// Of objects on demand: `crates/indelible/tests/on_demand.rs`, `on_demand_deaths.rs` and `guarded.rs` look for them.
     ON_DEMAND {
         /// A commit on demand changes memory without a valid log.
         LogUnvalidated,
@@ -305,6 +305,10 @@ mutants! {
         MemoryGivenUp,
         /// An attach does not ask for commits that a dead process left in memory.
         MemoryForgotten,
+        /// A process tells the guard that its commits are durable before they are.
+        AcknowledgedUnflushed,
+        /// A commit that the guard's bound has no room for returns before it is durable.
+        BudgetIgnored,
     }
 
     /// Of the memory of objects, in the mapped half: `crates/indelible/tests/evicted.rs` looks for them.
@@ -325,6 +329,14 @@ mutants! {
         FarCacheKept,
         /// A stream of objects leaves out an object that is reached through others alone.
         FarClosureShort,
+    }
+
+    /// Of views and security contexts, in the mapped half: `crates/indelible/tests/views` looks for them.
+    VIEWS {
+        /// The object in a slot is attached for stores though the slot asks for loads.
+        SlotRightsIgnored,
+        /// A fault takes an object away that threads use, because its slot was emptied.
+        ViewAdoptedInUse,
     }
 
     /// Of data that survive a change of their types, in the mapped half: tests of that half look for them.

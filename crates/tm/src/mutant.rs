@@ -15,7 +15,10 @@ macro_rules! mutants {
             static SELECTED: std::sync::OnceLock<Option<Mutant>> = std::sync::OnceLock::new();
             *SELECTED.get_or_init(|| match std::env::var("INDELIBLE_TM_MUTANT").ok()?.as_str() {
                 $(stringify!($name) => Some(Mutant::$name),)+
-                other => crate::blocks::fatal(&format!("there is no mutant {other}")),
+                other => {
+                    eprintln!("libpmo-tm: there is no mutant {other}");
+                    std::process::abort()
+                }
             })
         }
     };

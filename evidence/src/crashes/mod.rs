@@ -16,7 +16,7 @@ use campaign::{Plan, run};
 #[cfg(feature = "mutants")]
 pub(crate) use {
     campaign::{Chosen, Pools},
-    judge::{at_once, guarded, recovery_of, sweep},
+    judge::{at_once, commits, guarded, recovery_of, sweep},
 };
 
 /// Seconds for which the short form begins random programs, behind the short ones.

@@ -5,7 +5,8 @@
 //! has come, and some have a successor that recovers while the others go on. Readers attach beside them.
 //! Then processes recover and are killed in turn, and at last a judge recovers in peace and compares.
 //! Rounds follow each other on the pool of a scenario; scenarios differ in medium, tracking rung and adversity. In some of them processes
-//! also make snapshots and copies of what others write, and follow it: [`beside`]. In some, many objects are sealed, with snapshots and copies.
+//! also make snapshots and copies of what others write, and follow it: [`beside`]. In some, many objects are sealed, with snapshots and copies. In some, several threads of a process move
+//! money between objects in transactions: [`transfers`].
 //!
 //! Checked: each workload is in all of its objects as after the last step that was reported done, or as after
 //! the one under way; a cut is consistent and not older than promised; nothing else is in the pool; check
@@ -16,10 +17,12 @@ mod beside;
 mod child;
 mod environment;
 mod scenario;
+mod transfers;
 pub(crate) mod watch;
 
 pub(crate) use beside::Child as BesideChild;
 pub(crate) use child::{Child, check_pool, failed};
+pub(crate) use transfers::Child as TransfersChild;
 pub(crate) use watch::IDLE;
 
 use crate::workloads::program::mixed;
@@ -27,7 +30,7 @@ use anyhow::{Context, Result, bail};
 use beside::Beside;
 use clap::Args;
 use environment::Environment;
-use indelible::Tracking;
+use indelible::{Class, Tracking};
 use indelible_record::{Mode, Record, add, folder};
 use indicatif::{ProgressBar, ProgressStyle};
 use scenario::Scenario;
@@ -37,6 +40,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
+use transfers::Transfers;
 
 /// Workloads on a pool.
 pub(crate) const WORKLOADS: u32 = 4;
@@ -46,7 +50,7 @@ const ROUNDS: u64 = 6;
 #[derive(Args)]
 pub(crate) struct Kills {
     /// Rounds, at least
-    #[arg(long, default_value_t = 90)]
+    #[arg(long, default_value_t = 126)]
     rounds: u64,
     /// A campaign: 5,000 rounds
     #[arg(long)]
@@ -60,6 +64,9 @@ pub(crate) struct Kills {
     /// Only scenarios in which processes make snapshots and copies of what others write
     #[arg(long)]
     beside: bool,
+    /// Only scenarios in which threads move money between objects in transactions
+    #[arg(long, conflicts_with = "beside")]
+    transactions: bool,
     /// Scenarios at a time
     #[arg(long, default_value_t = 3)]
     jobs: usize,
@@ -74,18 +81,25 @@ enum Kind {
     Sealed,
     /// Processes keep, copy and follow the objects of others.
     Beside,
+    /// Transactions of several threads, each durable.
+    Durable,
+    /// The same, on demand.
+    OnDemand,
 }
 
 /// Environments, tracking rungs and kinds, taken in turn.
-const SCENARIOS: [(Environment, &str, Kind); 18] = [
+const SCENARIOS: [(Environment, &str, Kind); 21] = [
     (Environment::Disk, "wp-async", Kind::Apart),
     (Environment::Memory, "wp-async", Kind::Beside),
+    (Environment::Disk, "auto", Kind::OnDemand),
     (Environment::Memory, "wp-async", Kind::Apart),
     (Environment::Disk, "wp-async", Kind::Sealed),
+    (Environment::Memory, "auto", Kind::Durable),
     (Environment::Disk, "mprotect", Kind::Apart),
     (Environment::Disk, "wp-async", Kind::Beside),
     (Environment::Memory, "mprotect", Kind::Apart),
     (Environment::Disk, "explicit", Kind::Apart),
+    (Environment::Disk, "auto", Kind::Durable),
     (Environment::Memory, "mprotect", Kind::Beside),
     (Environment::Memory, "explicit", Kind::Apart),
     (Environment::Disk, "explicit", Kind::Beside),
@@ -104,6 +118,8 @@ impl Kind {
             Kind::Apart => "",
             Kind::Sealed => ", sealed",
             Kind::Beside => ", beside writers",
+            Kind::Durable => ", transactions",
+            Kind::OnDemand => ", transactions on demand",
         }
     }
 }
@@ -164,11 +180,15 @@ impl Kills {
         let seconds = begin.elapsed().as_secs_f64();
         let record = Record { seconds, counts, ..Record::new("kills", mode, command, seed) };
         record.print();
-        if self.scenario.is_none() && !self.beside { record.save() } else { Ok(()) }
+        if self.scenario.is_none() && self.words().is_empty() { record.save() } else { Ok(()) }
     }
 
     fn words(&self) -> &'static str {
-        if self.beside { " --beside" } else { "" }
+        match (self.beside, self.transactions) {
+            (true, _) => " --beside",
+            (_, true) => " --transactions",
+            _ => "",
+        }
     }
 
     fn scenario(
@@ -178,8 +198,12 @@ impl Kills {
         bar: &ProgressBar,
         counts: &Mutex<BTreeMap<String, u64>>,
     ) -> Result<()> {
-        let of: Vec<_> =
-            SCENARIOS.into_iter().filter(|(.., kind)| !self.beside || *kind == Kind::Beside).collect();
+        let wanted = |kind: Kind| match kind {
+            Kind::Apart | Kind::Sealed => self.words().is_empty(),
+            Kind::Beside => !self.transactions,
+            Kind::Durable | Kind::OnDemand => !self.beside,
+        };
+        let of: Vec<_> = SCENARIOS.into_iter().filter(|(.., kind)| wanted(*kind)).collect();
         let (environment, tracking, kind) = of[(number % of.len() as u64) as usize];
         let known = Tracking::WORDS.into_iter().find(|(word, _)| *word == tracking);
         if !known.is_some_and(|(_, tracking)| tracking.is_available()) {
@@ -195,6 +219,10 @@ impl Kills {
                 made.map(|made| Box::new(made) as _)
             }
             Kind::Beside => Beside::new(environment, tracking, own)?.map(|made| Box::new(made) as _),
+            Kind::Durable | Kind::OnDemand => {
+                let class = if kind == Kind::Durable { Class::Transactional } else { Class::OnDemand };
+                Transfers::new(environment, class, own)?.map(|made| Box::new(made) as _)
+            }
         };
         let Some(mut scenario) = scenario else {
             bar.println(format!("NOT TESTED: a {} needs the right to mount one", environment.word()));

@@ -5,11 +5,13 @@
 
 use super::common::{CONFIG, SEED, Verdict, two_writers};
 use super::{damage, repairs};
-use crate::crashes::{Chosen, Pools, at_once, guarded, recovery_of, sweep};
+use crate::crashes::{Chosen, Pools, at_once, commits, guarded, recovery_of, sweep};
 use indelible_store::Mutant;
 use indelible_store::store::{FormatOptions, Severity, Store};
 use indelible_store::table::Key;
-use indelible_testing::oracle::{How, PROCESSES, Program, Start, Step, Together, random, short};
+use indelible_testing::oracle::{
+    How, PROCESSES, Program, Start, Step, Together, Transactions, random, short,
+};
 use indelible_testing::pool::{Snapshot, check_tiling, process, psync, snapshot};
 use indelible_testing::rules::whenever_pages_are_dropped;
 use indelible_testing::scenario::{formatted, judge_medium, judge_state, media};
@@ -38,6 +40,11 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer { name: "damage", what: "damage to what a dead writer left, line by line", run: damage::run },
     Layer { name: "dropped", what: "pages are lost and dropped before any read of a call", run: dropped },
     Layer { name: "repair", what: "power cuts during repairs", run: repairs::run },
+    Layer {
+        name: "commits",
+        what: "transactions of several objects, with failures, deaths and power cuts",
+        run: transactions,
+    },
     Layer { name: "check", what: "the pool's own check after random programs", run: check },
     Layer { name: "model", what: "random programs against the model, without power cuts", run: model },
     Layer { name: "at once", what: "processes interleaved at every operation", run: interleaved },
@@ -222,6 +229,13 @@ fn interleaved(_: &Pools) -> Verdict {
     })
 }
 
+fn transactions(_: &Pools) -> Verdict {
+    (0..24).try_for_each(|seed| {
+        let program = Transactions { steps: 24, fails: seed % 3 > 0, dies: seed % 2 == 0, seed };
+        commits(media()[MEDIA[seed as usize / 2 % 2]], program).map(drop)
+    })
+}
+
 fn format(_: &Pools) -> Verdict {
     guarded(SEED, || {
         let medium = SimMedium::new(1 << 20, CONFIG);
@@ -254,6 +268,21 @@ mod tests {
         let pools = Pools::new();
         for layer in LAYERS {
             (layer.run)(&pools).unwrap_or_else(|cause| panic!("{}: {cause}", layer.name));
+        }
+    }
+
+    #[test]
+    fn programs_of_transactions_notice_broken_commits() {
+        let broken = [
+            Mutant::CommitNotAwaited,
+            Mutant::CommitsReordered,
+            Mutant::CommitOlderLine,
+            Mutant::CommitApart,
+            Mutant::CommitFailureForgotten,
+        ];
+        for mutant in broken {
+            let verdict = indelible_store::with_mutant(mutant, || transactions(&Pools::new()));
+            assert!(verdict.is_err(), "{mutant:?} goes unnoticed");
         }
     }
 }

@@ -37,9 +37,9 @@ struct Arguments {
     /// Address and port; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:6380")]
     listen: String,
-    /// Threads that serve clients.
-    #[arg(long, default_value_t = 4)]
-    threads: usize,
+    /// Threads that serve clients; half as many as there are cores, unless said otherwise.
+    #[arg(long)]
+    threads: Option<usize>,
     /// How stores are found: wp-async, mprotect or explicit.
     #[arg(long, default_value = "explicit", value_parser = tracking)]
     tracking: Tracking,
@@ -51,6 +51,12 @@ struct Arguments {
 fn tracking(word: &str) -> Result<Tracking, String> {
     let found = Tracking::WORDS.into_iter().find(|(name, _)| *name == word);
     found.map(|(_, tracking)| tracking).ok_or_else(|| format!("there is no tracking {word:?}"))
+}
+
+/// Clients and kernel need the other half of the cores. A thread that waits for one of them answers fewer requests with each
+/// durable write: on two cores, one thread makes 1.2 to 1.5 times as many changes of 50 clients durable as four do.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
 }
 
 fn main() -> Result<()> {
@@ -71,5 +77,5 @@ fn main() -> Result<()> {
     let listener = TcpListener::bind(&arguments.listen)
         .with_context(|| format!("cannot listen at {}", arguments.listen))?;
     println!("listening at {}", listener.local_addr()?);
-    server::serve(&heap, &listener, arguments.threads)
+    server::serve(&heap, &listener, arguments.threads.unwrap_or_else(threads))
 }

@@ -17,7 +17,7 @@ impl Server {
     pub fn start(pool: &Path) -> Server {
         let mut child = Command::new(KV_SERVER)
             .arg(pool)
-            .args(["--listen", "127.0.0.1:0", "--size", "64"])
+            .args(["--listen", "127.0.0.1:0", "--size", "64", "--threads", "4"])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

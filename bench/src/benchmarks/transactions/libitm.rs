@@ -16,10 +16,16 @@ pub struct Libitm(PathBuf);
 impl Libitm {
     /// Compiles the program in a folder. `None`: the machine has no compiler, or no library, for it.
     pub fn compile(folder: &Path) -> Result<Option<Libitm>> {
-        let (source, program) = (folder.join("libitm.c"), folder.join("libitm"));
+        Libitm::linked(folder, "libitm", None)
+    }
+
+    /// As [`compile`](Libitm::compile), with a library that has libitm's functions in its place.
+    pub fn linked(folder: &Path, name: &str, library: Option<&Path>) -> Result<Option<Libitm>> {
+        let (source, program) = (folder.join(format!("{name}.c")), folder.join(name));
         std::fs::write(&source, include_str!("libitm.c"))?;
         let arguments = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-fgnu-tm", "-pthread", "-o"];
-        let compiled = Command::new("gcc").args(arguments).args([&program, &source]).output();
+        let files = [&*program, &*source].into_iter().chain(library);
+        let compiled = Command::new("gcc").args(arguments).args(files).arg("-lm").output();
         Ok(compiled.is_ok_and(|output| output.status.success()).then_some(Libitm(program)))
     }
 

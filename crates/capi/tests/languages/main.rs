@@ -15,3 +15,4 @@ mod leds;
 mod libraries;
 mod rebase;
 mod showpieces;
+mod views;

@@ -6,6 +6,7 @@ use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
 use crate::out::Out;
 use crate::sealing::{self, SealArgs};
+use crate::terminal::note;
 use crate::text::span;
 use crate::values::pool;
 use clap::Args;
@@ -76,7 +77,13 @@ enum Attached {
 pub fn run(context: &Context, args: &AttachCheck) -> Result {
     let key = args.key.read()?;
     let pool = if args.write { context.open(&args.pool)? } else { context.open_to_read(&args.pool)? };
-    let stale = pool.stat(&args.name)?.needs_recovery;
+    let stat = pool.stat(&args.name)?;
+    let stale = stat.needs_recovery;
+    if let Some(pid) = stat.living_writer {
+        note(&format!(
+            "its last writer, process {pid}, runs, and does not have this file: if it is a copy of a pool in use, what it holds is of different moments"
+        ));
+    }
     let start = Instant::now();
     let attached = attach(&pool, args, &key)?;
     let report = attached.report(&args.name, stale, start.elapsed());

@@ -4,14 +4,15 @@ use crate::alike;
 use crate::bytes::human;
 use crate::commands::stat::ObjectReport;
 use crate::context::Context;
-use crate::failure::{Result, object};
+use crate::exit::Exit;
+use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
 use crate::out::confirm;
 use crate::progress;
 use crate::values::pool;
 use clap::Args;
 use indelible::CreateOptions;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Copy an object, within its pool or to another one
 ///
@@ -26,12 +27,13 @@ use std::path::PathBuf;
 Examples:
   pmo cp data.pmo ledger trial
   pmo cp data.pmo ledger ledger --to /mnt/usb/archive.pmo
+  pmo cp data.pmo:ledger /mnt/usb/archive.pmo:       the same
   pmo cp data.pmo ledger trial --rebase      both can be attached by one process
   pmo cp data.pmo ledger@2026-11-24T03:00:00Z ledger-then
 
 JSON: the new object, as `pmo stat` has it")]
 pub struct Cp {
-    /// The pool
+    /// The pool; or POOL:NAME, followed by POOL: or POOL:NEW
     #[arg(value_parser = pool())]
     pool: PathBuf,
 
@@ -39,7 +41,7 @@ pub struct Cp {
     name: String,
 
     /// Name of the copy
-    new: String,
+    new: Option<String>,
 
     /// The pool that gets the copy, if it is another one
     #[arg(long, value_name = "POOL", value_parser = pool())]
@@ -53,17 +55,62 @@ pub struct Cp {
     key: KeyArgs,
 }
 
+/// An object and its copy, as the command line names them.
+struct Names {
+    pool: PathBuf,
+    name: String,
+    to: Option<PathBuf>,
+    new: String,
+}
+
+/// The pool and the object that `POOL:NAME` names: the shortest path at which there is something.
+fn split(text: &str) -> Option<(PathBuf, &str)> {
+    let mut colons = text.match_indices(':').map(|(at, _)| text.split_at(at));
+    let (path, rest) = colons.find(|(path, _)| !path.is_empty() && Path::new(path).exists())?;
+    Some((path.into(), &rest[1..]))
+}
+
+impl Cp {
+    fn names(&self) -> Result<Names> {
+        let usage = |what: String| Failure::new(Exit::Usage, what, "`pmo cp --help` has examples");
+        match &self.new {
+            Some(new) => {
+                if let Some(path) = new.strip_suffix(':').filter(|path| Path::new(path).exists()) {
+                    let what =
+                        format!("{new} is no name of a copy, but looks like the pool that is to get it");
+                    return Err(usage(what).with_help(format!("say `--to {path}`, and the name of the copy")));
+                }
+                let (pool, name) = (self.pool.clone(), self.name.clone());
+                Ok(Names { pool, name, to: self.to.clone(), new: new.clone() })
+            }
+            None => {
+                let text = self.pool.to_string_lossy();
+                let missing =
+                    |text: &str| usage(format!("{text} does not begin with the path of a pool and a colon"));
+                if self.to.is_some() {
+                    return Err(usage("the name of the copy is missing".to_owned()));
+                }
+                let (pool, name) = split(&text).ok_or_else(|| missing(&text))?;
+                let (to, new) = split(&self.name).ok_or_else(|| missing(&self.name))?;
+                let new = if new.is_empty() { name } else { new };
+                Ok(Names { pool, name: name.to_owned(), to: Some(to), new: new.to_owned() })
+            }
+        }
+    }
+}
+
 pub fn run(context: &Context, args: &Cp) -> Result {
+    let names = args.names()?;
     let key = args.key.read()?;
-    let (from, to) = match &args.to {
+    let (from, to) = match &names.to {
         None => {
-            let pool = context.open(&args.pool)?;
+            let pool = context.open(&names.pool)?;
             (pool.clone(), pool)
         }
-        Some(to) => (context.open_to_read(&args.pool)?, context.open(to)?),
+        Some(to) => (context.open_to_read(&names.pool)?, context.open(to)?),
     };
     let copied = if from.id() == to.id() && !args.rebase {
-        from.create_from(&args.name, &args.new, &key, &CreateOptions::new(0))
+        from.create_from(&names.name, &names.new, &key, &CreateOptions::new(0))
     } else {
         let bar = progress::bytes("copying", Some(0));
         let tell = &mut |done, total| {
@@ -71,17 +118,17 @@ pub fn run(context: &Context, args: &Cp) -> Result {
             bar.set_position(done);
         };
         let copied = match args.rebase {
-            true => from.copy_rebased(&args.name, &key, &to, &args.new, tell),
-            false => from.copy_to(&args.name, &key, &to, &args.new, tell),
+            true => from.copy_rebased(&names.name, &key, &to, &names.new, tell),
+            false => from.copy_to(&names.name, &key, &to, &names.new, tell),
         };
         bar.finish_and_clear();
         copied
     };
-    copied.map_err(|error| alike::explain(&from, &args.name, error))?;
-    alike::warn(&to, &args.new);
-    let report = ObjectReport::of(&to.stat(&args.new)?);
+    copied.map_err(|error| alike::explain(&from, &names.name, error))?;
+    alike::warn(&to, &names.new);
+    let report = ObjectReport::of(&to.stat(&names.new)?);
     confirm(context.json, &report, |report, out| {
-        let (name, new) = (object(&args.name), object(&args.new));
+        let (name, new) = (object(&names.name), object(&names.new));
         out.line(&format!("copied {name} as {new}: {}", human(report.size)))
     })
 }

@@ -8,10 +8,11 @@ use crate::failure::{Result, object};
 use crate::keys::{KeyArgs, RoleKeyArgs};
 use crate::out::confirm;
 use crate::sealing::SealArgs;
+use crate::terminal::note;
 use crate::values::{pool, size};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use indelible::{Class, CreateOptions};
+use indelible::{Class, CreateOptions, MediumKind, Pool};
 use std::path::PathBuf;
 
 /// Make an object, full of zeros
@@ -94,6 +95,16 @@ pub fn class() -> impl TypedValueParser<Value = Class> {
         .map(|name| Class::ALL.into_iter().find(|class| class.name() == name).unwrap_or_default())
 }
 
+/// Says so where objects on demand gain little.
+pub fn note_medium(pool: &Pool, class: Class) {
+    if class == Class::OnDemand && pool.medium() == MediumKind::Memory {
+        note(
+            "the pool is in memory: a power cut takes all of it, unless that memory has a battery, and durable transactions cost little there; \
+             on demand saves some microseconds, and a copy of each object is in memory twice",
+        );
+    }
+}
+
 pub fn run(context: &Context, args: &Create) -> Result {
     let (read_key, write_key) = args.roles.read(&args.key.read()?)?;
     let pool = context.open(&args.pool)?;
@@ -111,6 +122,7 @@ pub fn run(context: &Context, args: &Create) -> Result {
     }
     pool.create_with(&args.name, &options)?;
     alike::warn(&pool, &args.name);
+    note_medium(&pool, args.class);
     let report = ObjectReport::of(&pool.stat(&args.name)?);
     confirm(context.json, &report, |report, out| {
         out.line(&format!("created {}: {} at {}", object(&args.name), human(report.size), report.address))

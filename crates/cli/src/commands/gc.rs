@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::failure::Result;
 use crate::out::confirm;
 use crate::progress;
+use crate::terminal::note;
 use crate::text::count;
 use crate::values::pool;
 use clap::Args;
@@ -21,6 +22,7 @@ use std::path::PathBuf;
 Examples:
   pmo rm data.pmo ledger@2026-11-24T03:00:00Z
   pmo gc data.pmo
+  pmo gc data.pmo --deleted
 
 JSON: {\"removed\":2,\"copied\":40960,\"freed\":1048576}
   removed objects had no name; copied and freed are bytes, freed those of the pool that are free now and were not before")]
@@ -28,6 +30,10 @@ pub struct Gc {
     /// The pool
     #[arg(value_parser = pool())]
     pool: PathBuf,
+
+    /// The pool that was at this path was deleted, not moved: remove the memory that processes which died left of its objects on demand
+    #[arg(long)]
+    deleted: bool,
 }
 
 /// The work done, for programs.
@@ -38,7 +44,22 @@ struct Report {
     freed: u64,
 }
 
+/// Removes the memory of objects of a pool that is gone.
+fn remove_leftovers(context: &Context, args: &Gc) -> Result {
+    let found = indelible::remove_leftovers(&args.pool)?;
+    if found.in_use > 0 {
+        note(&format!("{} stays: a process has it", count(found.in_use, "file of memory")));
+    }
+    let report = Report { removed: found.removed, copied: 0, freed: 0 };
+    confirm(context.json, &report, |report, out| {
+        out.line(&format!("{} removed", count(report.removed, "file of memory")))
+    })
+}
+
 pub fn run(context: &Context, args: &Gc) -> Result {
+    if args.deleted {
+        return remove_leftovers(context, args);
+    }
     let pool = context.open(&args.pool)?;
     let before = pool.info()?.free;
     let bar = progress::steps("merging");

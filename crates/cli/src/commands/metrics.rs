@@ -1,5 +1,6 @@
 //! `pmo metrics`: a pool in numbers, for monitoring.
 
+use crate::commands::stat::Pending;
 use crate::context::Context;
 use crate::failure::Result;
 use crate::glob::Glob;
@@ -7,7 +8,7 @@ use crate::out::Out;
 use crate::process::Holder;
 use crate::values::pool;
 use clap::Args;
-use indelible::Stat;
+use indelible::{Pool, Stat};
 use std::path::PathBuf;
 
 /// Print figures of a pool and its objects as OpenMetrics text, as Prometheus reads it
@@ -92,6 +93,7 @@ pub fn run(context: &Context, args: &Metrics) -> Result {
             out.line(&format!("{name}{suffix}{{pool=\"{path}\",object=\"{object}\"}} {figure}"))?;
         }
     }
+    pending(&mut out, &pool, &path, &stats)?;
     family(&mut out, "pmo_object_state", "gauge", "1 for the state that the object is in, with its holder.")?;
     for stat in &stats {
         let pid = Holder::of(stat).map_or_else(String::new, |holder| holder.pid.to_string());
@@ -101,6 +103,44 @@ pub fn run(context: &Context, args: &Metrics) -> Result {
     }
     out.line("# EOF")?;
     out.finish()
+}
+
+/// Commits on demand that are not durable, of each object that a process has so.
+fn pending(out: &mut Out, pool: &Pool, path: &str, stats: &[Stat]) -> Result {
+    type Figure = fn(&Pending) -> f64;
+    const FIGURES: [(&str, &str, &str, Figure); 4] = [
+        (
+            "pmo_object_pending_bytes",
+            "gauge",
+            "Bytes of the object that commits on demand changed and a power cut would take.",
+            |pending| pending.bytes as f64,
+        ),
+        (
+            "pmo_object_pending_transactions",
+            "gauge",
+            "Transactions of the process that has the object which a power cut would take.",
+            |pending| pending.transactions as f64,
+        ),
+        ("pmo_object_pending_age_seconds", "gauge", "Time since the first of them.", |pending| {
+            pending.age_seconds
+        }),
+        (
+            "pmo_object_commits_at_once",
+            "counter",
+            "Transactions of the process that were durable when they returned, because the guard could not have saved them.",
+            |pending| pending.at_once as f64,
+        ),
+    ];
+    let found: Vec<_> = stats.iter().filter_map(|stat| Some((stat, Pending::of(pool, stat)?))).collect();
+    for (name, kind, help, figure) in FIGURES {
+        family(out, name, kind, help)?;
+        let suffix = if kind == "counter" { "_total" } else { "" };
+        for (stat, pending) in &found {
+            let object = escaped(&stat.name);
+            out.line(&format!("{name}{suffix}{{pool=\"{path}\",object=\"{object}\"}} {}", figure(pending)))?;
+        }
+    }
+    Ok(())
 }
 
 fn family(out: &mut Out, name: &str, kind: &str, help: &str) -> Result {

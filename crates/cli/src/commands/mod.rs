@@ -15,6 +15,7 @@ mod export;
 pub mod format;
 mod gc;
 mod grow;
+mod guard;
 mod heap;
 mod key;
 mod leds;
@@ -24,6 +25,7 @@ mod metrics;
 mod migrate;
 mod mv;
 mod put;
+mod recover;
 mod references;
 mod repair;
 mod resize;
@@ -31,6 +33,7 @@ mod restore;
 mod rm;
 mod rollback;
 mod rotate;
+mod run;
 mod set;
 mod signer;
 mod snapshot;
@@ -40,6 +43,7 @@ mod top;
 mod types;
 mod upgrade;
 mod verify;
+mod view;
 
 use crate::context::Context;
 use crate::failure::Result;
@@ -70,6 +74,8 @@ pub enum Command {
     Verify(verify::Verify),
     Restore(restore::Restore),
     Clone(clone::Clone),
+    View(view::View),
+    Run(run::Run),
     Export(export::Export),
     Import(export::Import),
     AttachCheck(attach_check::AttachCheck),
@@ -82,6 +88,8 @@ pub enum Command {
     Migrate(migrate::Migrate),
     Leds(leds::Leds),
     Key(key::Key),
+    Guard(guard::Guard),
+    Recover(recover::Recover),
     Top(top::Top),
     Metrics(metrics::Metrics),
     Doctor(doctor::Doctor),
@@ -109,12 +117,16 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Verify(args) => verify::run(context, args),
         Command::Restore(args) => restore::run(context, args),
         Command::Clone(args) => clone::run(context, args),
+        Command::View(args) => view::run(context, args),
+        Command::Run(args) => run::run(context, args),
         Command::Export(args) => export::export(context, args),
         Command::Import(args) => export::import(context, args),
         Command::Rm(args) => rm::run(context, args),
         Command::Tie(args) => tie::tie(context, args),
         Command::Untie(args) => tie::untie(context, args),
         Command::Gc(args) => gc::run(context, args),
+        Command::Guard(args) => guard::run(context, args),
+        Command::Recover(args) => recover::run(context, args),
         Command::Grow(args) => grow::run(context, args),
         Command::AttachCheck(args) => attach_check::run(context, args),
         Command::Check(args) => check::run(context, args),

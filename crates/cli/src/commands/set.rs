@@ -1,7 +1,7 @@
 //! `pmo set`: properties of an object that can change.
 
 use crate::alike;
-use crate::commands::create::class;
+use crate::commands::create::{class, note_medium};
 use crate::commands::stat::ObjectReport;
 use crate::context::Context;
 use crate::failure::{Result, object};
@@ -75,6 +75,7 @@ pub fn run(context: &Context, args: &Set) -> Result {
     }
     if let Some(class) = args.class {
         pool.set_class(&args.name, &key, class).map_err(explained)?;
+        note_medium(&pool, class);
         is.push(class.to_string());
     }
     if let Some(said) = args.position_independent {

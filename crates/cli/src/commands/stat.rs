@@ -9,7 +9,7 @@ use crate::process::{Holder, is_zero, listed};
 use crate::text::{address, count, hex, printable, time};
 use crate::values::pool;
 use clap::Args;
-use indelible::{Pool, Stat as ObjectStat, State};
+use indelible::{Class, Pool, Stat as ObjectStat, State};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -32,7 +32,11 @@ JSON of an object:
    \"class\":\"psync\",
    \"read_only\":false,\"sparse\":false,\"volatile\":false,\"gone\":false,\"sealed\":false,\"snapshot\":false,
    \"position_independent\":false,\"shares\":false,
-   \"own\":4096,\"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}")]
+   \"own\":4096,\"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}
+  of an object that a process has on demand also
+  \"pending\":{\"transactions\":12,\"bytes\":768,\"age_seconds\":0.31,\"at_once\":0}
+  commits that a power cut would take: transactions and age those of the process in the pool, bytes those of the object; at_once: \
+transactions that the guard had become durable before they returned")]
 pub struct Stat {
     /// The pool
     #[arg(value_parser = pool())]
@@ -73,6 +77,9 @@ pub struct ObjectReport {
     #[serde(skip_serializing_if = "is_zero")]
     pub unseen_readers: usize,
     pub needs_recovery: bool,
+    /// The last writer, where this may be a copy of a pool in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub living_writer: Option<u32>,
     pub size: u64,
     pub extent: u64,
     pub offset: u64,
@@ -93,9 +100,45 @@ pub struct ObjectReport {
     pub read_key: bool,
     pub write_key: bool,
     pub created: String,
+    /// Commits on demand that are not durable, if a process has some; those of a list are not looked up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Pending>,
     /// Objects that it outlives, by name; those of a list are not looked up.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ties: Vec<String>,
+}
+
+/// Commits on demand that are not durable.
+#[derive(Serialize)]
+pub struct Pending {
+    pub transactions: u64,
+    pub bytes: u64,
+    pub age_seconds: f64,
+    pub at_once: u64,
+}
+
+impl Pending {
+    /// Those of an object, if it has a class that has some, and this user may look.
+    pub fn of(pool: &Pool, stat: &ObjectStat) -> Option<Pending> {
+        if stat.class.is_none_or(|class| class == Class::Psync) {
+            return None;
+        }
+        let found = pool.pending(&stat.name).ok()??;
+        Some(Pending {
+            transactions: found.transactions,
+            bytes: found.bytes,
+            age_seconds: found.age.as_secs_f64(),
+            at_once: found.at_once,
+        })
+    }
+
+    fn text(&self) -> String {
+        let (commits, bytes) = (count(self.transactions, "transaction"), human(self.bytes));
+        format!(
+            "{commits} of the process, {bytes} of the object, since {:.3} s; {} durable at once",
+            self.age_seconds, self.at_once
+        )
+    }
 }
 
 impl PoolReport {
@@ -155,6 +198,7 @@ impl ObjectReport {
             other_readers: Holder::others(stat),
             unseen_readers: stat.unseen_readers,
             needs_recovery: stat.needs_recovery,
+            living_writer: stat.living_writer,
             size: stat.size,
             extent: stat.extent,
             offset: stat.offset,
@@ -175,15 +219,16 @@ impl ObjectReport {
             read_key: stat.read_key,
             write_key: stat.write_key,
             created: time(stat.created),
+            pending: None,
             ties: Vec::new(),
         }
     }
 
-    /// The same with its ties, unless they cannot be read: `pmo check` tells then.
+    /// The same with its pending commits and its ties, unless these cannot be read: `pmo check` tells then.
     pub fn with_ties(pool: &Pool, stat: &ObjectStat) -> Self {
         let ties = pool.ties(&stat.name).unwrap_or_default();
         let ties = ties.into_iter().map(|tie| tie.name + if tie.deleted { " (deleted)" } else { "" });
-        ObjectReport { ties: ties.collect(), ..ObjectReport::of(stat) }
+        ObjectReport { ties: ties.collect(), pending: Pending::of(pool, stat), ..ObjectReport::of(stat) }
     }
 
     /// Its flags in words.
@@ -215,7 +260,7 @@ impl ObjectReport {
         out.fields(&[
             ("name", printable(&self.name)),
             ("id", self.id.clone()),
-            ("state", format!("{}, {}", self.state, meaning(state, self.needs_recovery))),
+            ("state", format!("{}, {}", self.state, self.meaning(state))),
             ("holder", holder),
             ("size", exactly(self.size)),
             ("extent", format!("{} at offset {}", exactly(self.extent), self.offset)),
@@ -223,10 +268,30 @@ impl ObjectReport {
             ("address", format!("{}, can grow to {}", self.address, human(self.reach))),
             ("psyncs", format!("{}, up to byte {}", self.psyncs, self.published)),
             ("class", self.class.clone()),
+            ("pending", self.pending.as_ref().map_or_else(|| "-".to_owned(), Pending::text)),
             ("flags", self.flags()),
             ("tied to", if ties.is_empty() { "-".to_owned() } else { ties.join(", ") }),
             ("created", self.created.clone()),
         ])
+    }
+
+    /// A state in words.
+    fn meaning(&self, state: State) -> String {
+        if let Some(pid) = self.living_writer {
+            return format!(
+                "its last writer, process {pid}, runs, and does not have this file: this may be a copy of a pool in use"
+            );
+        }
+        let words = match (self.needs_recovery, state) {
+            (true, State::Copying) => "its last writer died: the next attach completes its last psync",
+            (true, _) => "its last writer died: the next attach recovers it",
+            (false, State::Detached) => "detached: nobody has it",
+            (false, State::Reading) => "attached for reading",
+            (false, State::Persisting) => "a psync is being made durable",
+            (false, State::Copying) => "a psync is being brought in place",
+            (false, _) => "attached for writing",
+        };
+        words.to_owned()
     }
 }
 
@@ -238,19 +303,6 @@ pub fn flags(stat: &ObjectStat) -> String {
 /// The durability class of an object in words.
 pub fn class(stat: &ObjectStat) -> String {
     stat.class.map_or_else(|| "of a later release".to_owned(), |class| class.to_string())
-}
-
-/// A state in words.
-fn meaning(state: State, needs_recovery: bool) -> &'static str {
-    match (needs_recovery, state) {
-        (true, State::Copying) => "its last writer died: the next attach completes its last psync",
-        (true, _) => "its last writer died: the next attach recovers it",
-        (false, State::Detached) => "detached: nobody has it",
-        (false, State::Reading) => "attached for reading",
-        (false, State::Persisting) => "a psync is being made durable",
-        (false, State::Copying) => "a psync is being brought in place",
-        (false, _) => "attached for writing",
-    }
 }
 
 pub fn run(context: &Context, args: &Stat) -> Result {

@@ -2,6 +2,7 @@
 
 use crate::bytes::human;
 use crate::commands::ls::{held_by, rows};
+use crate::commands::stat::Pending;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -22,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Takes no locks: it is in nobody's way. Objects with the most psyncs come first. Psyncs are counted that are durable, whoever
 /// makes them. BYTES/S are bytes that psyncs changed, in whole lines of 64. DIRTY is what may have changed since the last psync, at most; - if
 /// the holder may not be looked into. LAG is what psyncs changed and the log alone has: recovery would bring it in place if the
-/// writer died now. On a terminal the table takes the place of the one before; Ctrl-C ends it.
+/// writer died now. PENDING is what commits on demand changed and a power cut would take. On a terminal the table takes the place of the one before; Ctrl-C ends it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -32,8 +33,8 @@ Examples:
 
 JSON, a line for each look, the first one after an interval:
   [{\"name\":\"a\",\"state\":\"W\",\"holder\":{\"pid\":4711,\"command\":\"redis\"},\"psyncs_per_second\":812.5,
-    \"bytes_per_second\":52000.0,\"dirty\":8192,\"lag\":65536,\"psyncs\":90123,\"own\":4096,\"size\":4096}]
-  dirty is null if it cannot be told. bytes_per_second is exact unless the log began anew in the interval: then it is taken \
+    \"bytes_per_second\":52000.0,\"dirty\":8192,\"lag\":65536,\"pending\":null,\"psyncs\":90123,\"own\":4096,\"size\":4096}]
+  dirty is null if it cannot be told, pending as in `pmo stat`, null if nobody has the object on demand. bytes_per_second is exact unless the log began anew in the interval: then it is taken \
 from the psyncs that the log has now.")]
 pub struct Top {
     /// The pool
@@ -70,6 +71,7 @@ struct Row {
     bytes_per_second: f64,
     dirty: Option<u64>,
     lag: u64,
+    pending: Option<Pending>,
     psyncs: u64,
     own: u64,
     size: u64,
@@ -83,7 +85,7 @@ pub fn run(context: &Context, args: &Top) -> Result {
     loop {
         std::thread::sleep(args.interval);
         let now = Look::at(&pool, args)?;
-        show(context.json, &now.since(&before), args)?;
+        show(context.json, &now.since(&before, &pool), args)?;
         if args.once {
             return if now.damaged { Err(Failure::Quiet(Exit::Damaged)) } else { Ok(()) };
         }
@@ -106,7 +108,7 @@ impl Look {
     }
 
     /// Lines for what happened since, those with most psyncs first.
-    fn since(&self, before: &Look) -> Vec<Row> {
+    fn since(&self, before: &Look, pool: &Pool) -> Vec<Row> {
         let then: HashMap<_, _> = before.objects.iter().map(|stat| (stat.id, stat)).collect();
         let seconds = self.at.duration_since(before.at).as_secs_f64().max(1e-9);
         let row = |stat: &Stat| {
@@ -121,6 +123,7 @@ impl Look {
                 bytes_per_second: logged_since(stat, then, psyncs) / seconds,
                 dirty: stat.dirty_bytes(),
                 lag: stat.logged.bytes,
+                pending: Pending::of(pool, stat),
                 psyncs: stat.psyncs,
                 own: stat.own,
                 size: stat.size,
@@ -156,8 +159,9 @@ fn show(json: bool, rows: &[Row], args: &Top) -> Result {
         // To the first place, with nothing behind.
         out.bytes(b"\x1b[H\x1b[2J")?;
     }
-    const HEADINGS: [&str; 10] =
-        ["STATE", "PSYNCS/S", "BYTES/S", "DIRTY", "LAG", "PSYNCS", "OWN", "SIZE", "NAME", "HOLDER"];
+    const HEADINGS: [&str; 11] = [
+        "STATE", "PSYNCS/S", "BYTES/S", "DIRTY", "LAG", "PENDING", "PSYNCS", "OWN", "SIZE", "NAME", "HOLDER",
+    ];
     let mut table = vec![HEADINGS.map(str::to_owned).to_vec()];
     table.extend(rows.iter().map(|row| {
         vec![
@@ -166,6 +170,7 @@ fn show(json: bool, rows: &[Row], args: &Top) -> Result {
             human(row.bytes_per_second as u64),
             row.dirty.map_or_else(|| "-".to_owned(), human),
             human(row.lag),
+            row.pending.as_ref().map_or_else(|| "-".to_owned(), |pending| human(pending.bytes)),
             row.psyncs.to_string(),
             human(row.own),
             human(row.size),

@@ -25,6 +25,12 @@ pub(crate) enum BackingError {
     /// It is not as this library made it.
     #[error("the memory of an object, {}, is not used: {why}; without the file, the object is as it was last durable", path.display())]
     Damaged { path: PathBuf, why: String },
+    /// A process of another release made it, and that alone knows what it means.
+    #[error(
+        "the memory of an object, {}, was left by a process of another release: it has version {found}, and this release knows {known}",
+        path.display()
+    )]
+    Version { path: PathBuf, found: u64, known: u64 },
     /// No folder has the room.
     #[error(
         "cannot keep {len} bytes of an object in memory for the next process: {}: {first}; {}: {second}; \

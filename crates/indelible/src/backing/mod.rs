@@ -31,6 +31,7 @@ use rustix::io::Errno;
 
 pub(crate) use error::BackingError;
 use file::failed;
+use header::Wrong;
 pub(crate) use identity::Identity;
 
 use crate::mapping::Mapping;
@@ -48,6 +49,8 @@ pub(crate) struct Folders<'a> {
     pub(crate) memory: &'a Path,
     /// The pool's.
     pub(crate) beside: &'a Path,
+    /// The pool itself: a file of memory states it, so that one that is left over can be told from others.
+    pub(crate) origin: &'a Path,
 }
 
 /// The memory of one attachment, owned by this process. Dropping it leaves the file to the next process, as a death does.
@@ -83,11 +86,11 @@ impl Backing {
         if !identity.has_boot() {
             return Err(BackingError::NoBoot);
         }
-        let first = match make(folders.memory, identity, len) {
+        let first = match make(folders.memory, identity, len, folders.origin) {
             Err(BackingError::Io { source, .. }) if is_unsuitable(&source) => source,
             done => return done,
         };
-        make(folders.beside, identity, len).map_err(|error| match error {
+        make(folders.beside, identity, len, folders.origin).map_err(|error| match error {
             BackingError::Io { source: second, .. } if is_unsuitable(&second) => BackingError::NoRoom {
                 len,
                 memory: folders.memory.to_owned(),
@@ -117,8 +120,12 @@ impl Backing {
         if got < PAGE {
             return damaged(format!("it has {size} bytes, less than its header"));
         }
-        if let Some(why) = header::differs(&page, identity, self.len) {
-            return damaged(why.into());
+        match header::differs(&page, identity, self.len) {
+            Some(Wrong::Version(found)) => {
+                return Err(BackingError::Version { path: self.path.clone(), found, known: header::VERSION });
+            }
+            Some(Wrong::Other(why)) => return damaged(why.into()),
+            None => {}
         }
         match (PAGE + self.len) as u64 {
             expected if expected == size => Ok(()),
@@ -143,6 +150,29 @@ impl Drop for Backing {
     }
 }
 
+/// Loads words of a backing that another process may have, from the byte `at` of its memory on. `false`: there is no such file, or this user may not read it, or
+/// another release made it. The words may change at any time.
+pub(crate) fn peek(
+    folders: Folders<'_>,
+    identity: &Identity,
+    len: usize,
+    at: usize,
+    words: &mut [u64],
+) -> bool {
+    let read = |folder: &Path| {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file: File = rustix::fs::open(folder.join(identity.name()), flags, Mode::empty()).ok()?.into();
+        let (mut page, mut bytes) = (vec![0; PAGE], vec![0; 8 * words.len()]);
+        file.read_exact_at(&mut page, 0).ok()?;
+        file.read_exact_at(&mut bytes, (PAGE + at) as u64).ok()?;
+        header::differs(&page, identity, len).is_none().then_some(bytes)
+    };
+    let Some(bytes) = read(folders.memory).or_else(|| read(folders.beside)) else { return false };
+    let found = bytes.as_chunks::<8>().0;
+    words.iter_mut().zip(found).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+    true
+}
+
 /// Opens, judges and locks the file of this identity in a folder.
 fn find_in(folder: &Path, identity: &Identity, len: usize) -> Result<Option<Backing>, BackingError> {
     let path = folder.join(identity.name());
@@ -164,7 +194,7 @@ fn find_in(folder: &Path, identity: &Identity, len: usize) -> Result<Option<Back
 }
 
 /// Makes the file of this identity in a folder. Until it has its name, a death leaves nothing.
-fn make(folder: &Path, identity: &Identity, len: usize) -> Result<Backing, BackingError> {
+fn make(folder: &Path, identity: &Identity, len: usize, origin: &Path) -> Result<Backing, BackingError> {
     let path = folder.join(identity.name());
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
@@ -172,7 +202,7 @@ fn make(folder: &Path, identity: &Identity, len: usize) -> Result<Backing, Backi
     // The process's mask may have taken permissions away.
     rustix::fs::fchmod(&file, mode).map_err(failed("make", &path))?;
     reserve(&file, (PAGE + len) as u64).map_err(failed("reserve", &path))?;
-    file.write_all_at(&header::encode(identity, len), 0).map_err(failed("write", &path))?;
+    file.write_all_at(&header::encode(identity, len, origin), 0).map_err(failed("write", &path))?;
     if !file::lock(&file, &path)? {
         return Err(BackingError::InUse { path, holder: file::holder(&file) });
     }

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::BackingError;
 use super::file;
+use super::header;
 use super::identity::Identity;
+use crate::sys::PAGE;
+use std::os::unix::fs::FileExt;
 
 /// Why a file stays.
 #[derive(Debug)]
@@ -49,6 +52,38 @@ pub(crate) fn sweep(
         }
     }
     Ok(swept)
+}
+
+/// Removes the files of a folder that state the pool at `origin` and are not `wanted`, unless a process has them.
+pub(crate) fn sweep_origin(
+    folder: &Path,
+    origin: &Path,
+    wanted: impl Fn(&Identity) -> bool,
+) -> Result<Swept, BackingError> {
+    let mut swept = Swept::default();
+    let failed = || file::failed("read the folder", folder);
+    for entry in std::fs::read_dir(folder).map_err(failed())? {
+        let entry = entry.map_err(failed())?;
+        let Some(identity) = entry.file_name().to_str().and_then(Identity::parse) else { continue };
+        let path = entry.path();
+        if wanted(&identity) || stated_origin(&path).as_deref() != Some(origin) {
+            continue;
+        }
+        match remove(&path).unwrap_or_else(|error| Some(Kept::Failed(error))) {
+            Some(kept) => swept.kept.push((path, kept)),
+            None => swept.removed.push(path),
+        }
+    }
+    Ok(swept)
+}
+
+/// The path of the pool that a file of this user's states; root reads those of others, too.
+fn stated_origin(path: &Path) -> Option<PathBuf> {
+    let own = rustix::process::geteuid();
+    let (file, _) = file::open(path, |user| own.is_root() || user == own.as_raw()).ok()??;
+    let mut page = vec![0; PAGE];
+    file.read_exact_at(&mut page, 0).ok()?;
+    header::origin(&page)
 }
 
 /// Removes a file that nobody has; root also one of another user's.

@@ -11,12 +11,13 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use rustix::fs::FileType;
 use tempfile::TempDir;
 
-use super::sweep::{Kept, sweep};
+use super::sweep::{Kept, sweep, sweep_origin};
 use super::*;
 
 /// Tells a child process of a test the folders that it works in.
 const CHILD: &str = "INDELIBLE_TEST_CHILD";
 const LEN: usize = 8 * PAGE;
+const ORIGIN: &str = "/srv/a pool.pmo";
 
 /// A folder in memory and one on a disk, if there are both.
 struct Rig {
@@ -31,7 +32,7 @@ impl Rig {
     }
 
     fn folders(&self) -> Folders<'_> {
-        Folders { memory: self.memory.path(), beside: self.beside.path() }
+        Folders { memory: self.memory.path(), beside: self.beside.path(), origin: Path::new(ORIGIN) }
     }
 
     fn create(&self, identity: &Identity) -> Backing {
@@ -137,8 +138,12 @@ fn said(output: &mut BufReader<ChildStdout>, word: &str) -> String {
 #[test]
 fn a_successor_finds_the_bytes_of_a_killed_process() {
     if let Some((memory, beside)) = given() {
-        let backing =
-            Backing::create(Folders { memory: &memory, beside: &beside }, &identity(1), LEN).unwrap();
+        let backing = Backing::create(
+            Folders { memory: &memory, beside: &beside, origin: Path::new(ORIGIN) },
+            &identity(1),
+            LEN,
+        )
+        .unwrap();
         let mapping = backing.map(None).unwrap();
         (0..LEN).for_each(|offset| store(&mapping, offset, offset as u8 ^ 0x5a));
         println!("\nready");
@@ -169,7 +174,7 @@ fn a_successor_finds_the_bytes_of_a_killed_process() {
 fn of_processes_that_race_one_makes_it() {
     const ROUNDS: u64 = 200;
     if let Some((memory, beside)) = given() {
-        let folders = Folders { memory: &memory, beside: &beside };
+        let folders = Folders { memory: &memory, beside: &beside, origin: Path::new(ORIGIN) };
         let mut won = Vec::new();
         for round in 0..ROUNDS {
             match Backing::create(folders, &identity(round), PAGE) {
@@ -259,10 +264,16 @@ fn every_byte_of_the_header_counts() {
     let rig = Rig::new();
     let left = rig.leave(&identity(1));
     let file = fs::File::options().write(true).open(&left).unwrap();
-    let good = header::encode(&identity(1), LEN);
+    let good = header::encode(&identity(1), LEN, Path::new(ORIGIN));
     for byte in 0..PAGE {
         file.write_all_at(&[good[byte] ^ 1], byte as u64).unwrap();
-        rig.damage(&identity(1));
+        match rig.find(&identity(1)) {
+            Err(BackingError::Version { found, known, .. }) if (16..24).contains(&byte) => {
+                assert_ne!(found, known)
+            }
+            Err(BackingError::Damaged { .. }) if !(16..24).contains(&byte) => {}
+            other => panic!("byte {byte}: {other:?}"),
+        }
         file.write_all_at(&good[byte..=byte], byte as u64).unwrap();
     }
     assert!(rig.find(&identity(1)).unwrap().is_some());
@@ -294,7 +305,7 @@ fn foreign_files_are_refused_and_left_alone() {
     expect("another name");
     fs::remove_file(&planted).unwrap();
     for mode in [0o640, 0o602, 0o700, 0o4600] {
-        fs::write(&planted, header::encode(&identity(2), LEN)).unwrap();
+        fs::write(&planted, header::encode(&identity(2), LEN, Path::new(ORIGIN))).unwrap();
         fs::set_permissions(&planted, fs::Permissions::from_mode(mode)).unwrap();
         expect(&format!("permissions are {mode:o}"));
         fs::remove_file(&planted).unwrap();
@@ -335,7 +346,7 @@ fn a_file_is_its_owners_alone_whatever_the_mask() {
     if let Some((memory, beside)) = given() {
         for mask in [0, 0o777] {
             rustix::process::umask(Mode::from_raw_mode(mask));
-            let folders = Folders { memory: &memory, beside: &beside };
+            let folders = Folders { memory: &memory, beside: &beside, origin: Path::new(ORIGIN) };
             let backing = Backing::create(folders, &identity(1), LEN).unwrap();
             println!("\nmode {:o}", fs::metadata(backing.path()).unwrap().mode() & 0o7777);
             backing.remove().unwrap();
@@ -377,18 +388,18 @@ impl Drop for Small {
 #[test]
 fn no_room_in_memory_means_beside_the_pool() {
     let rig = Rig::new();
-    let missing = Folders { memory: &rig.memory.path().join("none"), beside: rig.beside.path() };
+    let missing = Folders { memory: &rig.memory.path().join("none"), ..rig.folders() };
     let backing = Backing::create(missing, &identity(1), LEN).unwrap();
     assert_eq!(backing.path().parent(), Some(rig.beside.path()));
     drop(backing);
     assert!(Backing::find(missing, &identity(1), LEN).unwrap().is_some());
     let Some(small) = Small::mount() else { return };
-    let folders = Folders { memory: small.0.path(), beside: rig.beside.path() };
+    let folders = Folders { memory: small.0.path(), ..rig.folders() };
     let backing = Backing::create(folders, &identity(2), 1 << 20).unwrap();
     assert_eq!(backing.path().parent(), Some(rig.beside.path()));
     assert_eq!(fs::read_dir(small.0.path()).unwrap().count(), 0);
     backing.remove().unwrap();
-    let both = Folders { memory: small.0.path(), beside: small.0.path() };
+    let both = Folders { memory: small.0.path(), beside: small.0.path(), origin: Path::new(ORIGIN) };
     let error = Backing::create(both, &identity(2), 1 << 20).unwrap_err();
     assert!(matches!(error, BackingError::NoRoom { .. }), "{error}");
     assert!(error.to_string().contains("No space left"), "{error}");
@@ -398,7 +409,7 @@ fn no_room_in_memory_means_beside_the_pool() {
 #[test]
 fn a_backing_has_its_pages_however_full_the_file_system() {
     let Some(small) = Small::mount() else { return };
-    let folders = Folders { memory: small.0.path(), beside: small.0.path() };
+    let folders = Folders { memory: small.0.path(), beside: small.0.path(), origin: Path::new(ORIGIN) };
     let backing = Backing::create(folders, &identity(1), 32 * PAGE).unwrap();
     fs::write(small.0.path().join("filler"), vec![1; 1 << 20]).unwrap_err();
     let mapping = backing.map(None).unwrap();
@@ -457,6 +468,26 @@ fn sweeping_takes_what_nobody_will_ask_for() {
     assert_eq!((swept.kept.len(), rig.files()), (3, 4));
     used.remove().unwrap();
     assert!(rig.find(&identity(3)).unwrap().is_some());
+}
+
+/// Of a pool that is gone: whatever its number is, by the path that the files state.
+#[test]
+fn files_of_a_pool_that_was_deleted_go_by_its_path() {
+    let rig = Rig::new();
+    let (left, used) = (rig.leave(&identity(1)), rig.create(&identity(2)));
+    let elsewhere = Folders { origin: Path::new("/srv/another"), ..rig.folders() };
+    drop(Backing::create(elsewhere, &identity(3), LEN).unwrap());
+    let damaged = rig.leave(&identity(4));
+    fs::File::options().write(true).open(&damaged).unwrap().write_all_at(b"?", 140).unwrap();
+    let sweep = |wanted: u64| {
+        sweep_origin(rig.memory.path(), Path::new(ORIGIN), |identity| identity.binding == wanted).unwrap()
+    };
+    assert!(sweep(1).removed.is_empty(), "the pool that is there now knows it");
+    let swept = sweep(9);
+    assert_eq!(swept.removed, [left]);
+    assert!(matches!(&swept.kept[..], [(path, Kept::InUse)] if path == used.path()), "{swept:?}");
+    assert!(rig.find(&identity(3)).unwrap().is_some() && damaged.exists());
+    used.remove().unwrap();
 }
 
 #[test]

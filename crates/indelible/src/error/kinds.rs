@@ -112,6 +112,7 @@ pub(super) fn memory_kind(error: &MemoryError) -> ErrorKind {
                 ErrorKind::Io
             }
             BackingError::Damaged { .. } => ErrorKind::Damaged,
+            BackingError::Version { .. } => ErrorKind::Version,
             BackingError::NoRoom { .. } => ErrorKind::NoSpace,
             BackingError::Mapping(error) => mapping_kind(error),
         },
@@ -131,6 +132,10 @@ pub(super) fn memory_remedy(error: &MemoryError) -> Option<&'static str> {
         ),
         MemoryError::Backing(BackingError::Foreign { .. }) => Some(
             "if another user's process died with commits in it, have that user attach the object; else see who made it",
+        ),
+        MemoryError::Backing(BackingError::Version { .. }) => Some(
+            "attach the object once with the release that the program had which died: that brings its commits to the pool; `Pool::give_memory_up` and \
+             `pmo set --give-memory-up` go on without them",
         ),
         MemoryError::Backing(BackingError::InUse { .. }) => {
             Some("wait until that process has ended, or recovered the objects")

@@ -27,6 +27,7 @@ mod predict;
 mod prediction;
 mod range;
 pub(crate) mod removal;
+pub(crate) mod reserved;
 mod service;
 mod source;
 #[cfg(test)]

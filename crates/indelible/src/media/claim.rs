@@ -39,6 +39,9 @@ const DEPTH: u32 = 8;
 /// looks through all processes for the holder's name.
 const PAUSES: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
+/// Why a device is not used by several.
+const ALONE: &str = "; a block device, and what it stands on, is written by one process at a time";
+
 impl Media {
     /// Makes this process the only writer of the file or device under the pool, as far as locks on bytes cannot.
     pub(crate) fn claim(&mut self, path: &Path, allow_remote: bool) -> Result<(), MediaError> {
@@ -64,7 +67,10 @@ impl Media {
             return Ok(());
         }
         let who = ofd::holder(file.as_fd(), FILE).map_or("a program".into(), |pid| named(pid.pid));
-        Err(MediaError::InUse { path: path.into(), by: format!("{who}, which has the pool open") })
+        Err(MediaError::InUse {
+            path: path.into(),
+            by: format!("{who}, which has the pool open: a pool gets another identity while nobody uses it"),
+        })
     }
 
     fn try_claim(&mut self, path: &Path, allow_remote: bool) -> Result<(), MediaError> {
@@ -149,7 +155,7 @@ fn device(
         opened => opened,
     };
     let opened = opened.map_err(|error| match error {
-        Errno::BUSY => MediaError::InUse { path: path.into(), by: user(stat.st_rdev) },
+        Errno::BUSY => MediaError::InUse { path: path.into(), by: format!("{}{ALONE}", user(stat.st_rdev)) },
         error => failed("claim", path, error),
     })?;
     if fstat(&opened).map_err(|e| failed("inspect", path, e))?.st_rdev != stat.st_rdev {
@@ -209,7 +215,7 @@ fn present(path: &Path, fd: BorrowedFd<'_>, own: u64, other: u64) -> Result<(), 
         FILE => format!("a pool on a loop device over it{who}"),
         _ => format!("a pool in the file itself, which the loop device is over{who}"),
     };
-    Err(MediaError::InUse { path: path.into(), by })
+    Err(MediaError::InUse { path: path.into(), by: by + ALONE })
 }
 
 /// The path of the file under a loop device, or under the device that it is a partition of.

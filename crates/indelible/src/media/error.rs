@@ -27,9 +27,7 @@ pub(crate) enum MediaError {
     #[error("{path} cannot be used as {choice}: {why}")]
     Unsuitable { path: PathBuf, choice: &'static str, why: &'static str },
     /// Somebody else has the device, or another way to the same bytes.
-    #[error(
-        "{path} is in use by {by}; a block device, and what it stands on, is written by one process at a time"
-    )]
+    #[error("{path} is in use by {by}")]
     InUse { path: PathBuf, by: String },
     /// A loop device over a file that others could open.
     #[error(

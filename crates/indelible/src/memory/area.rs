@@ -4,6 +4,7 @@
 
 #![allow(unsafe_code)]
 
+use super::figures::Counter;
 use super::place::Place;
 use crate::backing::{Backing, BackingError, Identity};
 use crate::mapping::Mapping;
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a word.
 pub(super) const WORD: usize = 8;
-/// Word behind the object's bytes: says that they are all there.
+/// The word behind the object's bytes has this once they are all there. The next one counts lines that are marked.
 const FILLED: u64 = u64::from_le_bytes(*b"filled!\0");
 
 /// Memory that is accessed word by word.
@@ -93,6 +94,16 @@ impl Area {
 
     pub(super) fn is_filled(&self) -> bool {
         self.mark().load(Ordering::Acquire) == FILLED
+    }
+
+    /// The word that counts its lines which are marked, for as long as that is kept.
+    pub(crate) fn pending(&self) -> Result<Counter, BackingError> {
+        Ok(Counter::new(Words::of(&self.backing)?, self.len / WORD + 1))
+    }
+
+    /// Its words, mapped once more.
+    pub(super) fn again(&self) -> Result<Words, BackingError> {
+        Words::of(&self.backing)
     }
 
     /// Removes it: the pool has everything.

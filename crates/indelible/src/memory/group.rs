@@ -1,6 +1,7 @@
 //! The memory of the objects on demand that a process has of a pool.
 
-use super::area::{Area, Words};
+use super::area::{Area, WORD, Words};
+use super::figures::Figures;
 use super::log::Log;
 use super::place::Place;
 use crate::backing::{Backing, BackingError};
@@ -23,17 +24,34 @@ pub(crate) struct Group {
     /// `None` once it is ended.
     head: Mutex<Option<Area>>,
     logs: Mutex<Logs>,
+    figures: Figures,
 }
 
-/// Bytes of the head: a word for how many logs there are, and one for the length of each.
+/// Bytes of the head: a word for how many logs there are, and one for the length of each; in its last page figures.
 pub(super) const HEAD: usize = 16 * PAGE;
+/// Place of the figures, in words.
+pub(super) const FIGURES: usize = (HEAD - PAGE) / WORD;
+/// So many logs, and one more, have no room.
+pub(super) const LOGS: usize = FIGURES;
 
 impl Group {
     /// A new one; `number` is random and not 0.
     pub(crate) fn new(place: Place, number: u64) -> Result<Group, BackingError> {
         let head = Area::create(&place, &place.part(number, 0), HEAD)?;
         let logs = Logs { backings: Vec::new(), free: Vec::new() };
-        Ok(Group { place, number, head: Mutex::new(Some(head)), logs: Mutex::new(logs) })
+        let figures = Figures::of(head.again()?);
+        Ok(Group { place, number, head: Mutex::new(Some(head)), logs: Mutex::new(logs), figures })
+    }
+
+    /// Figures for other processes.
+    #[inline]
+    pub(crate) fn figures(&self) -> &Figures {
+        &self.figures
+    }
+
+    /// Where it is.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// As entries of objects have it.
@@ -62,8 +80,9 @@ impl Group {
         let backing = Backing::create(self.place.folders(), &identity, len)?;
         let log = Log::new(Words::of(&backing)?);
         let head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
-        let known =
-            head.as_ref().and_then(|head| Some((head.words().all().get(nth)?, &head.words().all()[0])));
+        let known = head
+            .as_ref()
+            .and_then(|head| Some((head.words().all()[..LOGS].get(nth)?, &head.words().all()[0])));
         let Some((length, count)) = known else {
             let path = backing.path().to_owned();
             let source = std::io::Error::other("too many threads have one, or its objects are detached");

@@ -1,6 +1,6 @@
 //! The log of a thread: the lines of the commit that it is bringing to memory.
 //!
-//! A word that is the commit's number, or zero: not valid; the number of lines; then each line: offset of the object's entry, place in the object, mask of the bytes that change, and the
+//! A word that is the commit's number, or zero: not valid; the number of lines; the number of the last commit, a figure; then each line: offset of the object's entry, place in the object, mask of the bytes that change, and the
 //! line with these bytes. A process is dead between two of its instructions, so that the order of stores in the program is that in memory; fences are for the compiler, and for threads of other processors
 //! that go on for a moment.
 
@@ -8,7 +8,9 @@ use super::area::{WORD, Words};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Words before the lines.
-const HEAD: usize = 2;
+const HEAD: usize = 3;
+/// The word that has the number of the last commit, whether or not it is valid.
+pub(super) const LAST: usize = 2;
 /// Words of a line.
 const LINE: usize = 3 + 8;
 
@@ -66,6 +68,7 @@ impl Log {
     pub(crate) fn validate(&self, sequence: u64, lines: usize) {
         let [number, count] = self.head();
         count.store(lines as u64, Ordering::Relaxed);
+        self.0.all()[LAST].store(sequence, Ordering::Relaxed);
         number.store(sequence, Ordering::Release);
     }
 
@@ -77,7 +80,7 @@ impl Log {
     }
 
     #[inline]
-    fn head(&self) -> [&AtomicU64; HEAD] {
+    fn head(&self) -> [&AtomicU64; 2] {
         let words = self.0.all();
         [&words[0], &words[1]]
     }

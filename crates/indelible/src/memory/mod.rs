@@ -12,16 +12,18 @@
 //! 3. A valid log has all lines of a commit that may be in memory in part; two valid logs have no line in common.
 
 mod area;
+mod figures;
 mod group;
 mod log;
 mod place;
 mod recovery;
 
 pub(crate) use area::{Area, Words};
+pub(crate) use figures::{Counter, look, now};
 pub(crate) use group::Group;
 pub(crate) use log::{Log, Logged};
 pub(crate) use place::Place;
-pub(crate) use recovery::{recover, remove_leftovers};
+pub(crate) use recovery::{recover, remove_leftovers, remove_of_deleted};
 
 use crate::backing::BackingError;
 use indelible_store::error::StoreError;

@@ -10,12 +10,14 @@ pub(crate) struct Place {
     pub(crate) boot: [u8; 16],
     /// The pool's folder, if it is one of files.
     pub(crate) beside: Option<PathBuf>,
+    /// The pool, by a path of this machine.
+    pub(crate) path: PathBuf,
 }
 
 impl Place {
     pub(super) fn folders(&self) -> Folders<'_> {
         let memory = Path::new(MEMORY);
-        Folders { memory, beside: self.beside.as_deref().unwrap_or(memory) }
+        Folders { memory, beside: self.beside.as_deref().unwrap_or(memory), origin: &self.path }
     }
 
     /// The memory of an object, by its ID.

@@ -3,17 +3,18 @@
 //! Each step can be repeated: the logs stay until the pool has everything, and entries of the pool are told last.
 
 use super::area::Area;
-use super::group::HEAD;
+use super::group::{HEAD, LOGS};
 use super::log::{Log, Logged};
 use super::place::Place;
 use super::{MemoryError, Words};
-use crate::backing::sweep::{Kept, sweep};
-use crate::backing::{Backing, BackingError, Identity};
+use crate::backing::sweep::{Kept, sweep, sweep_origin};
+use crate::backing::{Backing, BackingError, Identity, MEMORY};
 use crate::sys::PAGE;
 use indelible_store::Mutant;
 use indelible_store::format::LINE;
 use indelible_store::store::{ChangedLine, Commits, LivePages, Store};
 use indelible_store::table::Located;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -93,6 +94,30 @@ pub(crate) fn remove_leftovers(store: &Store, place: &Place) -> Result<u64, Memo
     Ok(removed)
 }
 
+/// Removes files of memory that state the pool at `origin`, which was deleted: all but those of the pool `there`, which took its place, and those that a process has. Returns how many
+/// were removed, and how many a process has.
+///
+/// # Errors
+/// A folder cannot be read; a file cannot be removed.
+pub(crate) fn remove_of_deleted(origin: &Path, there: Option<[u8; 16]>) -> Result<(u64, u64), MemoryError> {
+    let (mut removed, mut used) = (0, 0);
+    let wanted = |identity: &Identity| Some(identity.pool) == there;
+    let memory = Path::new(MEMORY);
+    let beside = origin.parent().filter(|beside| *beside != memory && beside.is_dir());
+    for folder in [memory].into_iter().chain(beside) {
+        let swept = sweep_origin(folder, origin, wanted)?;
+        removed += swept.removed.len() as u64;
+        for (_, kept) in swept.kept {
+            match kept {
+                Kept::InUse => used += 1,
+                Kept::Failed(error) => return Err(error.into()),
+                Kept::Wanted => {}
+            }
+        }
+    }
+    Ok((removed, used))
+}
+
 /// The logs that the head tells of.
 fn logs_of(
     head: &Area,
@@ -102,7 +127,7 @@ fn logs_of(
 ) -> Result<Vec<(Log, Backing)>, MemoryError> {
     let words = head.words().all();
     let count = words[0].load(Ordering::Acquire);
-    let lengths = words.get(1..=count as usize);
+    let lengths = words[..LOGS].get(1..=usize::try_from(count).unwrap_or(LOGS));
     let lengths = lengths
         .ok_or(MemoryError::Damaged { number, why: "its head tells of more logs than there can be" })?;
     let find = |(part, length): (u64, &std::sync::atomic::AtomicU64)| {

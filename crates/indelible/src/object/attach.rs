@@ -8,6 +8,7 @@ use super::writer::Object;
 use crate::error::{Cause, Result};
 use crate::pool::{CreateOptions, Inner, Pool};
 use indelible_store::error::StoreError;
+use indelible_store::store::Writer;
 use indelible_store::table::Key;
 use std::any::Any;
 use std::sync::{Arc, Weak};
@@ -173,16 +174,33 @@ pub(crate) fn attach_core(
     unlocked: Option<&Opened>,
     typed: bool,
 ) -> Result<Core, Cause> {
-    let mut writer = pool.patiently(|| {
+    let writer = pool.patiently(|| {
         Ok(match unlocked {
             Some(unlocked) => pool.store.attach_sealed_writer(name, Key(key), unlocked)?,
             None => pool.store.attach_writer(name, Key(key))?,
         })
     })?;
+    core_of(pool, writer, unlocked, typed)
+}
+
+/// Maps what a writer has.
+fn core_of(
+    pool: &Arc<Inner>,
+    mut writer: Writer,
+    unlocked: Option<&Opened>,
+    typed: bool,
+) -> Result<Core, Cause> {
     let anchored = Anchored::begin(&mut writer, unlocked.and_then(|opened| opened.anchor.as_ref()))?;
     let mut core = Core::new(pool.clone(), writer, typed)?;
     core.anchored = anchored;
     Ok(core)
+}
+
+/// Attaches several objects without keys for writing, by one change of the table: see
+/// [`Store::attach_writers`](indelible_store::store::Store::attach_writers).
+pub(crate) fn attach_cores(pool: &Arc<Inner>, names: &[&str]) -> Result<Vec<Result<Core, Cause>>, Cause> {
+    let writers = pool.store.attach_writers(names)?;
+    Ok(writers.into_iter().map(|writer| core_of(pool, writer?, None, false)).collect())
 }
 
 pub(crate) fn attach_reader(

@@ -23,6 +23,7 @@ mod together_tests;
 mod torture;
 mod tracked;
 mod trust;
+mod whole;
 mod writer;
 
 pub use crate::dirty::{Beside, Bystanders};
@@ -31,9 +32,10 @@ pub use shared::Shared;
 pub use stats::PsyncStats;
 pub use writer::{Object, psync_all};
 
-pub(crate) use attach::{attach_core, attach_reader};
+pub(crate) use attach::{attach_core, attach_cores, attach_reader};
 pub(crate) use beside::{Addresses, Follows, Opener};
 pub(crate) use engine::Core;
 pub(crate) use prefault::prefault;
 pub(crate) use reader::ReadCore;
 pub(crate) use together::{cut_cores, psync_cores};
+pub(crate) use whole::read_whole;

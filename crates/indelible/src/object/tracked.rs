@@ -89,7 +89,7 @@ impl Tracked {
     fn find_primary(&mut self, entry: &Entry) {
         let offset = entry.primary_offset();
         self.extent = offset;
-        let base = self.pool.media.memory_base().filter(|_| !self.pool.avoids_holes(entry, true));
+        let base = self.pool.media.memory_base().filter(|_| !self.pool.avoids_holes(entry));
         self.primary = match base {
             // SAFETY: the extent lies within the pool, which is mapped whole.
             Some(base) => unsafe { base.as_ptr().add(offset as usize) },
@@ -267,7 +267,7 @@ impl Tracked {
         // caller's promise) keeps stores away until this returns.
         unsafe { self.shadow_mut()?.evict(&[]) };
         // Pages that are dropped come back as the extent has them that is mapped: the former one, until all are mapped from the present one.
-        let home = !writer.has_base() && !self.pool.avoids_holes(&writer.object().entry, true);
+        let home = !writer.has_base() && !self.pool.avoids_holes(&writer.object().entry);
         if (!self.apart || home) && self.shadow_mut()?.renewal_due()? {
             match writer.apply() {
                 // The psync is done. The renewal only spares time, and is due again after the next one.

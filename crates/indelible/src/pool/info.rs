@@ -1,13 +1,15 @@
 //! Description of a pool and its objects, for people.
 
+use super::identity;
 use super::{Class, Inner, MediumKind, Pool};
 use crate::error::Result;
-use crate::sys::boot;
+use crate::sys::{boot, process};
 use indelible_store::error::Holder;
 use indelible_store::format::entry::{
     Entry, FLAG_BASE, FLAG_DELETED, FLAG_OVERLAY, FLAG_POSITION_INDEPENDENT, FLAG_READ_ONLY, FLAG_SEALED,
     FLAG_SPARSE, FLAG_VOLATILE,
 };
+use indelible_store::medium::Process;
 pub use indelible_store::store::{LaneUse, Logged};
 use indelible_store::store::{Status, StoreInfo};
 use std::path::PathBuf;
@@ -84,6 +86,8 @@ pub struct Stat {
     pub holder_elsewhere: Option<u32>,
     /// Its last writer died; the next attach recovers it.
     pub needs_recovery: bool,
+    /// That writer, if it runs after all, and does not have this file: then this may be a copy of a pool in use, whose parts are of different moments.
+    pub living_writer: Option<u32>,
     /// Its durability class; `None`: one that only a later release knows.
     pub class: Option<Class>,
     /// Whether it refuses write attaches.
@@ -121,6 +125,15 @@ pub struct Stat {
     pub created: SystemTime,
 }
 
+/// The process that attached the object for writing last, if another one than this, and if it runs.
+pub(crate) fn living_writer(entry: &Entry) -> Option<Process> {
+    let pid = entry.pid.get();
+    if entry.boot != identity().realm() || pid == std::process::id() {
+        return None;
+    }
+    Some(process::seen(pid)).filter(|process| process.name().is_some())
+}
+
 impl Stat {
     pub(crate) fn of(entry: &Entry, status: &Status) -> Self {
         Stat {
@@ -146,6 +159,7 @@ impl Stat {
             unseen_readers: status.others.unseen
                 + usize::from(status.state == 'R' && status.holder == Some(Holder::Unknown)),
             needs_recovery: status.needs_recovery,
+            living_writer: living_writer(entry).filter(|_| status.needs_recovery).map(|process| process.pid),
             class: Class::of(entry),
             read_only: entry.flags & FLAG_READ_ONLY != 0,
             sparse: entry.flags & FLAG_SPARSE != 0,

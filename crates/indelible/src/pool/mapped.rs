@@ -61,15 +61,15 @@ impl Inner {
     }
 
     /// Whether pages of the object's primary are not to be touched: those of a sparse object on tmpfs claim space even when they
-    /// are read, and are a SIGBUS where there is none. A writer asks for it (`fault_in`), as it makes psyncs dearer.
-    pub(crate) fn avoids_holes(&self, entry: &Entry, writable: bool) -> bool {
+    /// are read, and are a SIGBUS where there is none.
+    pub(crate) fn avoids_holes(&self, entry: &Entry) -> bool {
         let sparse = self.media.kind() == MediaKind::Memory && entry.flags & FLAG_SPARSE != 0;
         // Its pages are not where its extent is, or not as they are there: none is touched through a mapping of it.
         if entry.flags & (FLAG_OVERLAY | FLAG_SEALED) != 0 {
             return true;
         }
-        // A reader's system calls work on mapped pages, so that they have to on filled ones.
-        sparse && (self.settings.fault_in || !writable && fault::reach() == Some(Reach::Full))
+        // System calls work on mapped pages, so that they have to on filled ones, unless the program says that it makes none.
+        sparse && (self.settings.fault_in || fault::reach() == Some(Reach::Full))
     }
 
     /// The offset at which the lowest base of an object begins, and the pages that are elsewhere, if copying those is no great cost, and touching the
@@ -91,7 +91,7 @@ impl Inner {
         let offset = entry.primary_offset();
         // In a read-only pool nothing keeps writers away: an attached object has to be a copy.
         let copied = self.store.is_read_only();
-        let mapped = !self.settings.fills() && !copied && !self.avoids_holes(entry, writable);
+        let mapped = !self.settings.fills() && !copied && !self.avoids_holes(entry);
         let device = self.media.device().clone();
         let secret = matches!(place, Place::Sealed(_));
         let source = match (place, self.media.mappable()) {

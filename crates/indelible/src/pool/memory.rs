@@ -8,6 +8,7 @@ use crate::memory::{self, MemoryError, Place};
 use crate::sys::boot;
 use indelible_store::format::LINE;
 use indelible_store::table::Key;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,10 +16,15 @@ use std::time::Duration;
 /// When commits of objects on demand become durable that nobody asks for: see [`Pool::set_epochs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochBounds {
-    /// Time after which they do; at first a second. `Duration::MAX`: never.
+    /// Time after which they do; at first a second. `Duration::MAX`: never. A shorter time than [`LEAST`](EpochBounds::LEAST) is taken for that.
     pub every: Duration,
     /// Bytes, in lines of 64, that change at most before they do; at first 4 MiB. Never more than the log of the pool has room for.
     pub bytes: u64,
+}
+
+impl EpochBounds {
+    /// The least time between two epochs that nobody asks for: less would have a thread of the library run all the time.
+    pub const LEAST: Duration = Duration::from_millis(1);
 }
 
 impl Default for EpochBounds {
@@ -44,6 +50,7 @@ impl Default for Bounds {
 
 impl Bounds {
     fn set(&self, EpochBounds { every, bytes }: EpochBounds) {
+        let every = every.max(EpochBounds::LEAST);
         self.nanoseconds.store(u64::try_from(every.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.lines.store((bytes / LINE).max(1), Ordering::Relaxed);
     }
@@ -82,7 +89,7 @@ impl Pool {
                 Err(
                     MemoryError::Lost { .. }
                     | MemoryError::Damaged { .. }
-                    | MemoryError::Backing(BackingError::Damaged { .. }),
+                    | MemoryError::Backing(BackingError::Damaged { .. } | BackingError::Version { .. }),
                 ) => {
                     inner.store.give_memory_up(name, Key(key))?;
                     Ok(true)
@@ -104,8 +111,9 @@ impl Inner {
     /// The place of the memory of the pool's objects.
     pub(crate) fn memory_place(&self) -> Place {
         let of_files = matches!(self.media.kind(), MediaKind::File | MediaKind::Memory | MediaKind::Dax);
-        let folder = self.path.canonicalize().ok().and_then(|path| Some(path.parent()?.to_owned()));
-        Place { pool: self.store.id(), boot: boot::boot_id(), beside: folder.filter(|_| of_files) }
+        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        let folder = path.parent().map(Path::to_owned).filter(|_| of_files && path.exists());
+        Place { pool: self.store.id(), boot: boot::boot_id(), beside: folder, path }
     }
 
     /// Removes files of memory that nobody will ask for.
@@ -118,5 +126,25 @@ impl Inner {
     /// Brings to the pool what a process left in the memory of this number.
     pub(super) fn recover_memory(&self, number: u64) -> Result<(), Cause> {
         Ok(memory::recover(&self.store, &self.memory_place(), number)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_of_no_length_is_the_least_one() {
+        let bounds = Bounds::default();
+        assert_eq!(bounds.every(), Some(Duration::from_secs(1)));
+        for (given, every) in [
+            (Duration::ZERO, Some(EpochBounds::LEAST)),
+            (Duration::from_nanos(1), Some(EpochBounds::LEAST)),
+            (Duration::from_millis(20), Some(Duration::from_millis(20))),
+            (Duration::MAX, None),
+        ] {
+            bounds.set(EpochBounds { every: given, bytes: 0 });
+            assert_eq!((bounds.every(), bounds.lines()), (every, 1));
+        }
     }
 }

@@ -7,6 +7,7 @@ mod command;
 mod copies;
 mod create_options;
 mod dirty;
+mod guard;
 mod info;
 mod length;
 mod lifetimes;
@@ -15,6 +16,7 @@ mod lives;
 mod mapped;
 mod memory;
 mod options;
+mod pending;
 mod registry;
 mod seal_key;
 mod seals;
@@ -28,12 +30,16 @@ pub use anchor::{Anchor, CommandAnchor, Counter, FileAnchor, TpmAnchor};
 pub use class::Class;
 pub use copies::{Collected, Difference};
 pub use create_options::CreateOptions;
+pub(crate) use guard::Guards;
+pub use guard::guard_sockets;
+pub(crate) use info::living_writer;
 pub use info::{LaneUse, Logged, PoolInfo, Stat, State};
 pub use lifetimes::Tie;
 pub use list::List;
 pub(crate) use memory::Bounds;
 pub use memory::EpochBounds;
 pub use options::{MediumKind, PoolOptions, Tracking};
+pub use pending::PendingCommits;
 pub use seal_key::{SealKey, SignKey, VerifyKey};
 pub use seals::BrokenPage;
 pub use thin::{BadKeep, Keep};
@@ -92,6 +98,7 @@ pub(crate) struct Inner {
     /// Its transactions in this process, by class.
     transactions: Mutex<HashMap<Class, Weak<dyn Any + Send + Sync>>>,
     epochs: Arc<memory::Bounds>,
+    guards: Arc<guard::Guards>,
 }
 
 impl Pool {
@@ -301,6 +308,7 @@ impl Inner {
             shared: Mutex::default(),
             transactions: Mutex::default(),
             epochs: Arc::default(),
+            guards: Arc::default(),
             lives: lives::Lives::default(),
         })
     }

@@ -213,10 +213,9 @@ impl PoolOptions {
         self
     }
 
-    /// Fills objects' pages on demand by a thread even where the file could be mapped. On tmpfs a full file system is then an error of
-    /// psync for stores to a sparse object, instead of a SIGBUS at the store; psyncs of it cost several times as much. Where
-    /// [`doctor`](crate::doctor()) says that userfaultfd sees faults of user code only, system calls on pages that were not touched
-    /// fail with `EFAULT`: [`prefault`](crate::Object::prefault) them.
+    /// Fills objects' pages on demand by a thread even where the file could be mapped; by default sparse objects on tmpfs alone, if [`doctor`](crate::doctor()) says that userfaultfd sees
+    /// faults of the kernel, too. A store to such an object on a full file system is an error of psync, instead of a SIGBUS at the store; psyncs of it cost several times as much. With
+    /// userfaultfd for user code only, system calls on pages that were not touched fail with `EFAULT`: [`prefault`](crate::Object::prefault) them.
     #[must_use]
     pub fn fault_in(mut self, fault_in: bool) -> Self {
         self.fault_in = fault_in;

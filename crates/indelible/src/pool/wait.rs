@@ -1,8 +1,10 @@
 //! Waiting for objects and devices that another process has: only if the caller asked for it, and never longer.
 
 use super::{Inner, Pool};
+use crate::backing::BackingError;
 use crate::error::Cause;
 use crate::media::MediaError;
+use crate::memory::MemoryError;
 use indelible_store::error::StoreError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -53,8 +55,15 @@ pub(crate) fn patiently<T>(
         let done = attempt();
         let left = wait.saturating_sub(begin.elapsed());
         match &done {
-            Err(Cause::Store(StoreError::Held { .. }) | Cause::Media(MediaError::InUse { .. }))
-                if !left.is_zero() =>
+            Err(
+                Cause::Store(StoreError::Held { .. })
+                | Cause::Media(MediaError::InUse { .. })
+                // The process that has it recovers it, or is dying.
+                | Cause::Memory(
+                    MemoryError::Store(StoreError::Held { .. })
+                    | MemoryError::Backing(BackingError::InUse { .. }),
+                ),
+            ) if !left.is_zero() =>
             {
                 std::thread::sleep(pause.min(left));
                 pause = (pause * 2).min(Duration::from_millis(20));

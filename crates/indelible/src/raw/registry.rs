@@ -12,10 +12,10 @@
 #![allow(unsafe_code)]
 
 use super::{Audit, Permission, transactions};
-use crate::error::{Cause, Error, Limit, Result};
+use crate::error::{Cause, Error, Limit, Result, ViewError};
 use crate::heap::{Extent, Growable, RawHeap};
 use crate::object::{Addresses, Core, Follows, Opener, ReadCore, attach_core, attach_reader, prefault};
-use crate::pool::{Pool, SealKey, Tracking};
+use crate::pool::{Pool, SealKey};
 use crate::sys::fork;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -33,6 +33,8 @@ struct Slot {
     attachment: Arc<Attachment>,
     /// Attaches for reading: each is detached once.
     count: usize,
+    /// Whether one of the attaches is a view's, which that alone ends.
+    pinned: bool,
 }
 
 /// An attached object.
@@ -61,7 +63,7 @@ pub(super) struct Link {
     pub(super) epoch: u64,
 }
 
-enum Mapping {
+pub(super) enum Mapping {
     Writer(Box<Mutex<Core>>),
     Reader(Arc<ReadCore>),
     /// Beside a writer.
@@ -212,21 +214,32 @@ fn attach_any(
     let inner = pool.inner();
     inner.alive().map_err(failed)?;
     let unlocked = seal.map(|seal| pool.unlock(name, key, seal)).transpose().map_err(failed)?;
-    let (id, base, len, mapping) = match permission {
+    match permission {
         Permission::Write => {
-            let mut core = attach_core(inner, name, key, unlocked.as_ref(), false).map_err(failed)?;
-            core.lend_bytes();
-            let base = core.shadow().map_err(failed)?.base();
-            let id = core.writer().map_err(failed)?.object().entry.id;
-            (id, base, core.size(), Mapping::Writer(Box::new(Mutex::new(core))))
+            let core = attach_core(inner, name, key, unlocked.as_ref(), false).map_err(failed)?;
+            return enter_writer(name, core, false).map_err(failed);
         }
         Permission::Read => {
             let core = attach_reader(inner, name, key, unlocked.as_ref()).map_err(failed)?;
-            let base = NonNull::new(core.base().cast_mut()).unwrap_or(NonNull::dangling());
-            (core.id().unwrap_or_default(), base, core.len(), Mapping::Reader(core))
+            Ok(enter_reader(name, core, false))
         }
-    };
-    Ok(enter((name, id), base, len, mapping))
+    }
+}
+
+/// Makes an attachment for writing known.
+pub(super) fn enter_writer(name: &str, mut core: Core, pinned: bool) -> Result<NonNull<u8>, Cause> {
+    core.lend_bytes();
+    let base = core.shadow()?.base();
+    let id = core.writer()?.object().entry.id;
+    let (len, mapping) = (core.size(), Mapping::Writer(Box::new(Mutex::new(core))));
+    Ok(enter((name, id), base, len, mapping, pinned))
+}
+
+/// Makes an attachment for reading known.
+pub(super) fn enter_reader(name: &str, core: Arc<ReadCore>, pinned: bool) -> NonNull<u8> {
+    let base = NonNull::new(core.base().cast_mut()).unwrap_or(NonNull::dangling());
+    let (id, len) = (core.id().unwrap_or_default(), core.len());
+    enter((name, id), base, len, Mapping::Reader(core), pinned)
 }
 
 /// Attaches what the last psync of `name` left, whoever writes it, and returns its address: see
@@ -253,11 +266,18 @@ fn attach_beside(pool: &Pool, name: &str, follows: Follows) -> Result<NonNull<u8
     let id = inner.store.find(name).map_err(|error| failed(error.into()))?.entry.id;
     let core = ReadCore::beside(inner.clone(), name, follows).map_err(failed)?;
     let base = NonNull::new(core.base().cast_mut()).unwrap_or(NonNull::dangling());
-    Ok(enter((name, id), base, core.len(), Mapping::Beside(Box::new(Mutex::new(core)))))
+    let (len, mapping) = (core.len(), Mapping::Beside(Box::new(Mutex::new(core))));
+    Ok(enter((name, id), base, len, mapping, false))
 }
 
 /// Makes an attachment known.
-fn enter((name, id): (&str, [u8; 16]), base: NonNull<u8>, len: usize, mapping: Mapping) -> NonNull<u8> {
+fn enter(
+    (name, id): (&str, [u8; 16]),
+    base: NonNull<u8>,
+    len: usize,
+    mapping: Mapping,
+    pinned: bool,
+) -> NonNull<u8> {
     let reader = matches!(mapping, Mapping::Reader(..));
     let attachment = Arc::new(Attachment {
         heap: RwLock::new(None),
@@ -273,9 +293,12 @@ fn enter((name, id): (&str, [u8; 16]), base: NonNull<u8>, len: usize, mapping: M
     let mut all = ATTACHED.write().unwrap_or_else(PoisonError::into_inner);
     let before = all.get_mut(&base.addr().get());
     match before.filter(|slot| !fork::is_stale(slot.attachment.generation)) {
-        Some(slot) if reader => slot.count += 1,
+        Some(slot) if reader => {
+            slot.count += 1;
+            slot.pinned |= pinned;
+        }
         _ => {
-            all.insert(base.addr().get(), Slot { attachment, count: 1 });
+            all.insert(base.addr().get(), Slot { attachment, count: 1, pinned });
         }
     }
     base
@@ -314,8 +337,13 @@ pub unsafe fn refresh(address: *const u8) -> Result<Option<bool>> {
 /// Ends an attachment. The bytes become inaccessible; stores that were not psynced are forgotten.
 ///
 /// # Errors
-/// `NotAttached` if no attached object begins at `address`.
+/// `NotAttached` if no attached object begins at `address`. `Unsuitable`: a view has it attached ([`AttachedView`](crate::AttachedView)).
 pub fn detach(address: *const u8) -> Result<()> {
+    detach_as(address, false)
+}
+
+/// Ends one attachment of the object at `address`: that of a view, or another one.
+pub(super) fn detach_as(address: *const u8, by_view: bool) -> Result<()> {
     let mut all = ATTACHED.write().unwrap_or_else(PoisonError::into_inner);
     let key = address.addr();
     match all.get_mut(&key) {
@@ -324,7 +352,11 @@ pub fn detach(address: *const u8) -> Result<()> {
         }
         Some(slot) if slot.count > 1 => {
             slot.count -= 1;
+            slot.pinned &= !by_view;
             return Ok(());
+        }
+        Some(slot) if slot.pinned && !by_view => {
+            return Err(slot.attachment.error("detach", ViewError::Pinned));
         }
         Some(_) => {}
         None => {
@@ -365,46 +397,6 @@ pub(super) fn find(operation: &'static str, address: usize) -> Result<Arc<Attach
         }
         _ => Err(Error::new(operation, Cause::NotAttached(address))),
     }
-}
-
-/// An attached object.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Attached {
-    /// Its name.
-    pub name: String,
-    /// Its first byte.
-    pub base: NonNull<u8>,
-    /// Its size in bytes.
-    pub len: usize,
-    /// Whether it may be stored to.
-    pub writable: bool,
-    /// Psyncs that had something to do, over its life; 0 where it is attached for reading.
-    pub psyncs: u64,
-    /// Bytes of lane that the attach replayed; 0 if the last writer detached.
-    pub recovered_bytes: u64,
-    /// How stores to it are found; `Auto` where it is attached for reading.
-    pub tracking: Tracking,
-}
-
-/// The attached object that has `address`, which need not be its first byte.
-///
-/// # Errors
-/// `NotAttached`, `Forked`.
-pub fn attached(address: *const u8) -> Result<Attached> {
-    let found = find("look up", address.addr())?;
-    let core = found.core();
-    let writer = core.as_ref().and_then(|core| core.writer().ok());
-    let rung = core.as_ref().and_then(|core| core.shadow().ok()?.rung());
-    Ok(Attached {
-        tracking: rung.map_or(Tracking::Auto, Tracking::of),
-        name: found.name.clone(),
-        base: found.base,
-        len: found.len(),
-        writable: core.is_some(),
-        psyncs: writer.map_or(0, |writer| writer.psyncs()),
-        recovered_bytes: writer.map_or(0, |writer| writer.recovered().lane_bytes),
-    })
 }
 
 /// Grows the object that has `address`, and its heap if one is open: see [`Object::grow`](crate::Object::grow).

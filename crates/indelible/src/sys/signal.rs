@@ -6,8 +6,8 @@
 //!    only async-signal-safe functions.
 //! 3. While they run, all signals are blocked: another handler that stores to an object would fault while SIGSEGV is
 //!    blocked, of which the process dies. An earlier handler gets the mask that the kernel would have given it.
-//! 4. Only stores that a protection forbids are looked at. Other faults, above all jumps, cannot be helped by
-//!    making a page writable, and would recur for ever.
+//! 4. Only stores that a protection forbids go to the [`Resolver`]. Other faults, above all jumps, cannot be helped by
+//!    making a page writable, and would recur for ever. A fault that it does not resolve goes to the [`Toucher`], which tells one that recurs from one that does not.
 //!
 //! A program that installs a handler of its own *after* us must pass on faults that it does not know.
 
@@ -31,20 +31,35 @@ pub(crate) enum Verdict {
 /// Looks at a store that a page's protection forbids, by its address.
 pub(crate) type Resolver = fn(addr: usize) -> Verdict;
 
+/// Looks at a fault by its address; the second is whether something is mapped there, which forbids the access.
+pub(crate) type Toucher = fn(addr: usize, mapped: bool) -> Verdict;
+
 static RESOLVER: AtomicUsize = AtomicUsize::new(0);
+static TOUCHER: AtomicUsize = AtomicUsize::new(0);
 static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
-/// Si_code of a fault at a mapped address (`SEGV_ACCERR`), absent from libc.
+/// Si_codes of faults where nothing is mapped (`SEGV_MAPERR`), and at a mapped address (`SEGV_ACCERR`), absent from libc.
+const SEGV_MAPERR: libc::c_int = 1;
 const SEGV_ACCERR: libc::c_int = 2;
 
-/// Installs the handler, once; later calls have no effect.
+/// Has the handler ask `resolver`. Installs it, once; later calls have no effect.
 pub(crate) fn install(resolver: Resolver) -> io::Result<()> {
+    RESOLVER.store(resolver as usize, Ordering::SeqCst);
+    install_handler()
+}
+
+/// Has the handler ask `toucher`, and installs it as [`install`] does.
+pub(crate) fn install_toucher(toucher: Toucher) -> io::Result<()> {
+    TOUCHER.store(toucher as usize, Ordering::SeqCst);
+    install_handler()
+}
+
+fn install_handler() -> io::Result<()> {
     static INSTALLED: Mutex<bool> = Mutex::new(false);
     let mut installed = INSTALLED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if *installed {
         return Ok(());
     }
-    RESOLVER.store(resolver as usize, Ordering::SeqCst);
     let mut previous = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: with no new action the call only writes the current one to `previous`.
     if unsafe { libc::sigaction(libc::SIGSEGV, ptr::null(), previous.as_mut_ptr()) } != 0 {
@@ -150,6 +165,16 @@ extern "C" fn on_segv(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
         // SAFETY: `install` stored a `Resolver` before it installed this handler.
         let resolver: Resolver = unsafe { std::mem::transmute::<usize, Resolver>(resolver) };
         if resolver(addr) == Verdict::Resolved {
+            // SAFETY: as above.
+            unsafe { *libc::__errno_location() = errno };
+            return;
+        }
+    }
+    let toucher = TOUCHER.load(Ordering::Relaxed);
+    if matches!(code, SEGV_MAPERR | SEGV_ACCERR) && toucher != 0 {
+        // SAFETY: `install_toucher` stored a `Toucher`.
+        let toucher: Toucher = unsafe { std::mem::transmute::<usize, Toucher>(toucher) };
+        if toucher(addr, code == SEGV_ACCERR) == Verdict::Resolved {
             // SAFETY: as above.
             unsafe { *libc::__errno_location() = errno };
             return;

@@ -5,29 +5,32 @@
 
 use super::own::Own;
 use super::view::View;
-use crate::memory::{Group, Logged};
+use crate::memory::{self, Group, Logged};
 use crate::pool::Bounds;
 use indelible_stm::WriteSet;
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
 use indelible_store::format::LINE;
 use indelible_store::store::Commits;
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Lines that a log has room for at first.
 const LINES: usize = 512;
+
+/// There is no guard, or it sets no bound.
+const UNBOUNDED: u64 = u64::MAX;
 
 /// State of a pool's objects on demand.
 #[derive(Debug)]
 pub(super) struct Demand {
     pub(super) group: Arc<Group>,
     bounds: Arc<Bounds>,
-    /// Lines that are marked.
-    pending: AtomicU64,
-    /// All commits up to this number are durable.
-    durable: AtomicU64,
+    /// Lines that may be marked, as the guard of this machine has it: [`UNBOUNDED`] without one.
+    budget: AtomicU64,
+    /// Bytes and nanoseconds of the last epoch that was published.
+    measured: Mutex<(u64, u64)>,
     /// An epoch failed: memory is ahead of the pool for good.
     failed: AtomicBool,
     /// Some object was detached with commits that the pool lacks.
@@ -41,8 +44,8 @@ impl Demand {
         Demand {
             group: Arc::new(group),
             bounds,
-            pending: AtomicU64::new(0),
-            durable: AtomicU64::new(0),
+            budget: AtomicU64::new(UNBOUNDED),
+            measured: Mutex::default(),
             failed: AtomicBool::new(false),
             left: AtomicBool::new(false),
             turn: Mutex::new(0),
@@ -71,29 +74,50 @@ impl Demand {
 
     #[inline]
     pub(super) fn is_durable(&self, sequence: u64) -> bool {
-        sequence <= self.durable.load(Ordering::Acquire)
+        sequence <= self.durable()
     }
 
     pub(super) fn durable(&self) -> u64 {
-        self.durable.load(Ordering::Acquire)
+        self.group.figures().durable().load(Ordering::Acquire)
     }
 
     pub(super) fn made_durable(&self, sequence: u64) {
-        self.durable.fetch_max(sequence, Ordering::AcqRel);
+        self.group.figures().durable().fetch_max(sequence, Ordering::AcqRel);
     }
 
     /// Lines that are to be published.
     pub(super) fn pending(&self) -> u64 {
-        self.pending.load(Ordering::Relaxed)
+        self.group.figures().pending().load(Ordering::Relaxed)
     }
 
-    /// Lines are marked again.
-    pub(super) fn add_pending(&self, lines: u64) {
-        self.pending.fetch_add(lines, Ordering::Relaxed);
+    /// An epoch has taken all lines. Returns since when the first of them was marked.
+    pub(super) fn take_pending(&self) -> u64 {
+        let figures = self.group.figures();
+        figures.pending().store(0, Ordering::Relaxed);
+        figures.since().swap(0, Ordering::Relaxed)
     }
 
-    pub(super) fn set_pending(&self, lines: u64) {
-        self.pending.store(lines, Ordering::Relaxed);
+    /// Lines are marked again, the first of them since then.
+    pub(super) fn return_pending(&self, lines: u64, since: u64) {
+        let figures = self.group.figures();
+        figures.pending().fetch_add(lines, Ordering::Relaxed);
+        figures.since().store(since, Ordering::Relaxed);
+    }
+
+    /// Sets how many lines may be marked; 0: none, each commit is durable when it returns; `None`: there is no such bound.
+    pub(super) fn set_budget(&self, lines: Option<u64>) {
+        self.budget.store(lines.unwrap_or(UNBOUNDED), Ordering::Release);
+    }
+
+    /// An epoch of so many lines took so long.
+    pub(super) fn measure(&self, lines: u64, took: Duration) {
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        *self.measured.lock().unwrap_or_else(PoisonError::into_inner) = (lines * LINE, nanoseconds);
+    }
+
+    /// Bytes and nanoseconds of the last epoch; zeros before there was one.
+    pub(super) fn measured(&self) -> (u64, u64) {
+        *self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives a thread a log of at least so many lines.
@@ -114,15 +138,17 @@ impl Demand {
         sequence: u64,
         writes: &WriteSet,
     ) -> Result<(), StoreError> {
-        let (Some(log), views) = own.parts() else { return Err(no_room(writes.len())) };
         let mut unmarked = 0;
+        let (_, views) = own.parts();
         for line in writes.lines() {
             let (view, offset) = place_of(views, line.address()).ok_or(StoreError::NotFound)?;
             unmarked += u64::from(view.marks().is_some_and(|marks| !marks.has(offset / LINE as usize)));
         }
-        if unmarked > 0 {
-            self.reserve(commits, unmarked)?;
+        let budget = self.budget.load(Ordering::Relaxed);
+        if unmarked > 0 || budget == 0 {
+            self.reserve(commits, own, unmarked, budget)?;
         }
+        let (Some(log), views) = own.parts() else { return Err(no_room(writes.len())) };
         log.begin();
         for (nth, line) in writes.lines().enumerate() {
             let Some((view, offset)) = place_of(views, line.address()) else { continue };
@@ -146,15 +172,23 @@ impl Demand {
         Ok(())
     }
 
-    /// So many more lines are going to be marked, if an epoch has room for them: one that has nothing else takes whatever fits.
+    /// So many more lines are going to be marked, if an epoch has room for them: one that has nothing else takes whatever fits. A commit that the guard's bound has no
+    /// room for is durable when it returns.
     #[cold]
-    fn reserve(&self, commits: &Commits, lines: u64) -> Result<(), StoreError> {
-        let fitting = commits.fitting();
-        let before = self.pending.fetch_add(lines, Ordering::Relaxed);
+    fn reserve(&self, commits: &Commits, own: &mut Own, lines: u64, budget: u64) -> Result<(), StoreError> {
+        let (fitting, figures) = (commits.fitting(), self.group.figures());
+        let before = figures.pending().fetch_add(lines, Ordering::Relaxed);
         let bound = if before == 0 { fitting } else { fitting.min(self.bounds.lines()) };
         if before + lines > bound {
-            self.pending.fetch_sub(lines, Ordering::Relaxed);
+            figures.pending().fetch_sub(lines, Ordering::Relaxed);
             return Err(no_room(lines as usize));
+        }
+        if before == 0 {
+            figures.since().store(memory::now(), Ordering::Relaxed);
+        }
+        if (before + lines > budget || budget == 0) && !Mutant::BudgetIgnored.is_on() {
+            own.set_strict(true);
+            figures.at_once().fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long it waits at most before it looks whether it is still needed, and whether the bounds have changed.
-const LOOK: Duration = Duration::from_secs(1);
+pub(super) const LOOK: Duration = Duration::from_secs(1);
 
 /// Starts it. It ends some time after the space does.
 pub(super) fn now_and_then<S: Send + Sync + 'static>(
@@ -19,9 +19,7 @@ pub(super) fn now_and_then<S: Send + Sync + 'static>(
     publish: impl Fn(&S) + Send + 'static,
 ) -> Result<(), Cause> {
     let space = Arc::downgrade(space);
-    // The program's handlers run on threads of the program.
-    let _blocked = Blocked::all();
-    let work = move || {
+    start("indelible-epoch", move || {
         loop {
             std::thread::sleep(bounds.every().map_or(LOOK, |every| every.min(LOOK)));
             let Some(space) = space.upgrade() else { return };
@@ -29,7 +27,13 @@ pub(super) fn now_and_then<S: Send + Sync + 'static>(
                 publish(&space);
             }
         }
-    };
-    let started = std::thread::Builder::new().name("indelible-epoch".into()).spawn(work);
+    })
+}
+
+/// Starts a thread of the library.
+pub(super) fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Cause> {
+    // The program's handlers run on threads of the program.
+    let _blocked = Blocked::all();
+    let started = std::thread::Builder::new().name(name.to_owned()).spawn(work);
     started.map(drop).map_err(|error| MemoryError::from(StoreError::from(MediumError::Io(error))).into())
 }

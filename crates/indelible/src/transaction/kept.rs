@@ -56,7 +56,7 @@ impl Attached {
             }
         };
         let (base, len) = (area.words().base(), area.len());
-        let marks = Some(Arc::new(Marks::new(len)));
+        let marks = Some(Arc::new(Marks::new(len, area.pending().ok())));
         space.add(View { base: base.expose_provenance(), len, object, marks });
         let memory = Memory { view: Kind::Kept(area), closed, shown: None };
         Ok(Attached::of(pool, space, memory, (base, object), &entry))

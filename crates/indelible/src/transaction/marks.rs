@@ -2,6 +2,7 @@
 //!
 //! Two levels, so that taking them costs what is marked. Several threads mark, each lines that it owns; whoever takes them is alone.
 
+use crate::memory::Counter;
 use indelible_store::format::LINE;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,6 +15,8 @@ pub(super) struct Marks {
     lines: Vec<AtomicU64>,
     /// A bit for each word of `lines` that may not be zero.
     words: Vec<AtomicU64>,
+    /// How many lines are marked, for other processes.
+    count: Option<Counter>,
 }
 
 fn zeros(bits: usize) -> Vec<AtomicU64> {
@@ -22,9 +25,9 @@ fn zeros(bits: usize) -> Vec<AtomicU64> {
 
 impl Marks {
     /// For an object of `len` bytes.
-    pub(super) fn new(len: usize) -> Marks {
+    pub(super) fn new(len: usize, count: Option<Counter>) -> Marks {
         let lines = zeros(len / LINE as usize);
-        Marks { words: zeros(lines.len()), lines }
+        Marks { words: zeros(lines.len()), lines, count }
     }
 
     /// Whether a line is marked; nobody else marks it meanwhile.
@@ -35,14 +38,21 @@ impl Marks {
 
     /// Marks a line.
     pub(super) fn set(&self, line: usize) {
-        let word = line / BITS;
-        if self.lines[word].fetch_or(1 << (line % BITS), Ordering::Relaxed) == 0 {
+        let (word, bit) = (line / BITS, 1 << (line % BITS));
+        let before = self.lines[word].fetch_or(bit, Ordering::Relaxed);
+        if before == 0 {
             self.words[word / BITS].fetch_or(1 << (word % BITS), Ordering::Relaxed);
+        }
+        if let (0, Some(count)) = (before & bit, &self.count) {
+            count.get().fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Takes all marked lines, in order. Nobody marks any meanwhile.
     pub(super) fn take(&self, mut each: impl FnMut(usize)) {
+        if let Some(count) = &self.count {
+            count.get().store(0, Ordering::Relaxed);
+        }
         for (nth, words) in self.words.iter().enumerate() {
             if words.load(Ordering::Relaxed) == 0 {
                 continue;
@@ -72,7 +82,7 @@ mod tests {
 
     #[test]
     fn marked_lines_are_taken_once_and_in_order() {
-        let marks = Marks::new(64 * 64 * 64 * 3);
+        let marks = Marks::new(64 * 64 * 64 * 3, None);
         let chosen = [0, 1, 63, 64, 4095, 4096, 64 * 64 * 3 - 1];
         for line in chosen.into_iter().rev().chain([64]) {
             marks.set(line);

@@ -25,6 +25,7 @@ mod cell;
 mod demand;
 mod epochs;
 mod growth;
+mod guarded;
 mod heap;
 mod home;
 mod kept;

@@ -20,7 +20,8 @@ use std::ops::Deref;
 ///
 /// *On demand*, what it changed outlives the process when it returns, whatever that dies of, and at no cost of a durable write. It is durable later: once [`tx_sync`](TxObject::tx_sync) or
 /// [`psync`](TxObject::psync) returns, when the object is detached, and now and then ([`Pool::set_epochs`]). After a power cut, or a crash of the machine, there is what the first
-/// so many transactions left, with all that were durable, and never a part of one.
+/// so many transactions left, with all that were durable, and never a part of one. [A guard](Pool::set_guard) of the machine has it all become durable when the power fails. In a pool in
+/// memory ([`MediumKind::Memory`](crate::MediumKind::Memory)) a power cut takes everything anyway, and the class gains little.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

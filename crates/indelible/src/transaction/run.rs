@@ -234,32 +234,45 @@ impl Drop for Ends<'_> {
     }
 }
 
+/// The part that a thread takes in the transactions of a pool, unless a transaction has it.
+struct Place {
+    space: Weak<Space>,
+    thread: Option<Thread>,
+}
+
 thread_local! {
-    /// The part that the thread takes in the transactions of each pool.
-    static THREADS: RefCell<Vec<(Weak<Space>, Thread)>> = const { RefCell::new(Vec::new()) };
+    static PLACES: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The thread's part, which is put back when this is dropped: a transaction that begins meanwhile, when one is committed, has its own.
+///
+/// Nothing that threads share is counted here: it would go from processor to processor with each transaction.
 pub(super) struct Member {
-    space: Weak<Space>,
+    /// Address of its space: that of a place is of no other, as the place has a part in it.
+    space: usize,
     pub(super) thread: Option<Thread>,
 }
 
 impl Member {
     pub(super) fn of(space: &Arc<Space>) -> Member {
-        let weak = Arc::downgrade(space);
-        let kept = THREADS.try_with(|threads| {
-            let mut threads = threads.borrow_mut();
-            let own = threads.iter().position(|(space, _)| space.ptr_eq(&weak));
-            if own.is_none() {
-                threads.retain(|(space, _)| space.strong_count() > 0);
+        let address = Arc::as_ptr(space).addr();
+        let kept = PLACES.try_with(|places| {
+            let mut places = places.borrow_mut();
+            if let Some(place) = find(&mut places, address) {
+                return place.thread.take();
             }
-            own.map(|own| threads.swap_remove(own).1)
+            places.retain(|place| place.space.strong_count() > 0);
+            places.push(Place { space: Arc::downgrade(space), thread: None });
+            None
         });
         // While the thread ends there is no place to keep it.
         let thread = kept.ok().flatten().unwrap_or_else(|| space.stm.thread());
-        Member { space: weak, thread: Some(thread) }
+        Member { space: address, thread: Some(thread) }
     }
+}
+
+fn find(places: &mut [Place], space: usize) -> Option<&mut Place> {
+    places.iter_mut().find(|place| place.space.as_ptr().addr() == space)
 }
 
 /// The last commit of this thread, or that it read, which is not necessarily durable.
@@ -269,9 +282,18 @@ pub(super) fn last_of_thread(space: &Arc<Space>) -> u64 {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        if let Some(thread) = self.thread.take() {
-            let _ = THREADS.try_with(|threads| threads.borrow_mut().push((self.space.clone(), thread)));
-        }
+        let Some(mut thread) = self.thread.take() else { return };
+        // Dropped once nothing is borrowed.
+        let _rest = PLACES.try_with(|places| {
+            let mut places = places.borrow_mut();
+            match find(&mut places, self.space).map(|place| &mut place.thread) {
+                // A transaction that an action on commit began was here first: who waits for this thread's commits waits for those of both.
+                Some(Some(first)) => first.own().note(thread.own().last()),
+                Some(empty) => return empty.replace(thread),
+                None => {}
+            }
+            Some(thread)
+        });
     }
 }
 

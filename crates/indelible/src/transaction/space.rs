@@ -17,6 +17,7 @@ use indelible_store::store::{ChangedLine, Commits};
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+use std::time::Instant;
 
 /// See the module. The pool has it as long as an object of the class is attached: who attaches after all were detached begins anew, also after a failure.
 pub(super) struct Space {
@@ -68,6 +69,7 @@ impl Space {
                 }
             };
             super::epochs::now_and_then(&space, pool.epochs().clone(), publish)?;
+            super::guarded::watch(&space, pool)?;
         }
         let erased: Arc<dyn Any + Send + Sync> = space.clone();
         places.insert(class, Arc::downgrade(&erased));
@@ -195,17 +197,20 @@ impl Space {
             // Lines that it had are marked no longer.
             return Err(StoreError::Poisoned.into());
         }
-        let (last, lines) = self.epoch(demand)?;
-        if !lines.is_empty() {
-            if lines.len() as u64 > self.commits().fitting()
-                && let Err(error) = self.commits().make_room_for(lines.len() as u64)
+        let begin = Instant::now();
+        let Epoch { last, lines, since } = self.epoch(demand)?;
+        let count = lines.len() as u64;
+        if count > 0 {
+            if count > self.commits().fitting()
+                && let Err(error) = self.commits().make_room_for(count)
             {
-                self.mark_again(demand, &lines);
+                self.mark_again(demand, &lines, since);
                 return Err(error.into());
             }
             *turn += 1;
             let told = self.commits().tell(*turn, lines).and_then(|()| self.commits().wait(*turn));
             told.inspect_err(|_| demand.fail())?;
+            demand.measure(count, begin.elapsed());
         }
         demand.made_durable(last);
         Ok(())
@@ -217,8 +222,8 @@ impl Space {
         if durable() || Mutant::SyncNotAwaited.is_on() { Ok(()) } else { self.publish_up_to(sequence) }
     }
 
-    /// Takes all lines that were changed since the last epoch, as they are while no transaction runs, and the number of the last commit that they have.
-    fn epoch(&self, demand: &Demand) -> Result<(u64, Vec<ChangedLine>), Cause> {
+    /// Takes all lines that were changed since the last epoch, as they are while no transaction runs.
+    fn epoch(&self, demand: &Demand) -> Result<Epoch, Cause> {
         let mut thread = self.stm.thread();
         let ungated = Mutant::EpochUngated.is_on();
         let _alone = if ungated { None } else { Some(thread.alone().map_err(refused)?) };
@@ -235,19 +240,27 @@ impl Space {
                 lines.push(ChangedLine { object, offset, bytes });
             });
         }
-        demand.set_pending(0);
-        Ok((last, lines))
+        Ok(Epoch { last, lines, since: demand.take_pending() })
     }
 
     /// Nothing was published: the lines are the next epoch's.
-    fn mark_again(&self, demand: &Demand, lines: &[ChangedLine]) {
+    fn mark_again(&self, demand: &Demand, lines: &[ChangedLine], since: u64) {
         for view in self.views() {
             let Some(marks) = view.marks() else { continue };
             let own = lines.iter().filter(|line| line.object == view.object);
             own.for_each(|line| marks.set((line.offset / LINE) as usize));
         }
-        demand.add_pending(lines.len() as u64);
+        demand.return_pending(lines.len() as u64, since);
     }
+}
+
+/// The lines of an epoch.
+struct Epoch {
+    /// The number of the last commit that they have.
+    last: u64,
+    lines: Vec<ChangedLine>,
+    /// When the first of them was marked.
+    since: u64,
 }
 
 impl Drop for Space {

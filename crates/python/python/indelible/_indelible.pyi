@@ -41,6 +41,7 @@ class _Stat(TypedDict):
     other_readers: list[int]
     unseen_readers: int
     needs_recovery: bool
+    living_writer: int | None
     read_only: bool
     sparse: bool
     volatile: bool

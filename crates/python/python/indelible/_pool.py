@@ -104,6 +104,7 @@ class Pool(SealedPool):
         *,
         key: bytes | None = None,
         sparse: bool = False,
+        reach: int = 0,
         volatile: bool = False,
         lock: bool = False,
         seal: SealKey | None = None,
@@ -114,7 +115,7 @@ class Pool(SealedPool):
         given), all zero. With one, what is given must agree with it (Mismatch). A length of -1 along the
         first axis agrees with any, and is 0 for a new array: one that grows. Modes are those of
         `numpy.memmap`: "r+" stores, "r" only reads, and "w+" begins anew, losing what the object had. `sparse`
-        claims space as elements are psynced. A `volatile` one is worth nothing once the machine was started anew: then it is made again.
+        claims space as elements are psynced; `reach` is how many bytes it can grow to, if it is to be another number than the pool's size. A `volatile` one is worth nothing once the machine was started anew: then it is made again.
 
         With mode "r" the array is what the last psync of the object left, and stays so, whoever stores to the object, now or
         later: nobody is kept waiting. `Array.refresh` returns what the newest psync left. It takes a free piece of
@@ -136,8 +137,8 @@ class Pool(SealedPool):
                 wanted = _array.wanted_layout(name, shape, dtype, order)
                 size, anew = _array.size_for(wanted), mode == "w+"
                 self._make(
-                    name, size, anew, key=key, sparse=sparse, volatile=volatile, position_independent=True, seal=seal
-                )
+                    name, size, anew, key=key, sparse=sparse, reach=reach, volatile=volatile, position_independent=True, seal=seal
+                )  # fmt: skip
             obj = self.attach(name, key=key, seal=seal)
             try:
                 if obj.psyncs == 0 and _array.is_blank(obj):
@@ -194,13 +195,14 @@ class Pool(SealedPool):
         *,
         size: int = 1 << 20,
         key: bytes | None = None,
+        reach: int = 0,
         volatile: bool = False,
         lock: bool = False,
         seal: SealKey | None = None,
     ) -> Dict:
         """The dict in the object `name`: from str to values as `Dict` has them.
 
-        Without an object of that name one of `size` bytes is made; it grows as needed. Modes, `volatile`, `lock` and `seal` as for `array`, but
+        Without an object of that name one of `size` bytes is made; it grows as needed. Modes, `reach`, `volatile`, `lock` and `seal` as for `array`, but
         a dict always has the object's addresses: a process that stores to it cannot have it for reading, too, and a second call
         with mode "r" returns the same dict, as its last `Dict.refresh` left it.
         """
@@ -216,7 +218,7 @@ class Pool(SealedPool):
                     name, lock, lambda: Dict(self, name, "r", key, seal), lambda: Dict(self, name, "lock", key, seal)
                 )
             if mode == "w+" or self._is_missing(name, volatile):
-                self._make(name, max(size, _LEAST), mode == "w+", key=key, volatile=volatile, seal=seal)
+                self._make(name, max(size, _LEAST), mode == "w+", key=key, reach=reach, volatile=volatile, seal=seal)
             found = Dict(self, name, "r+", key, seal)
             self._enter(name, found)
             return found
@@ -358,6 +360,7 @@ class Pool(SealedPool):
         key: bytes | None,
         seal: SealKey | None,
         sparse: bool = False,
+        reach: int = 0,
         volatile: bool = False,
         position_independent: bool = False,
     ) -> None:
@@ -369,6 +372,7 @@ class Pool(SealedPool):
                 size,
                 key=key,
                 sparse=sparse,
+                reach=reach,
                 volatile=volatile,
                 position_independent=position_independent,
                 seal=seal,

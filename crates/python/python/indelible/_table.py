@@ -27,6 +27,8 @@ class Stat:
     """How many processes beside those read it that this one may not see, at least."""
     needs_recovery: bool
     """Its last writer died; the next attach recovers it."""
+    living_writer: int | None
+    """That writer, if it runs after all, and does not have this file: then this may be a copy of a pool in use."""
     read_only: bool
     sparse: bool
     volatile: bool

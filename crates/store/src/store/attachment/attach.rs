@@ -224,13 +224,20 @@ impl Store {
         self: &Arc<Self>,
         change: impl Fn(&mut TableTransaction<'_>, &mut LaneSearch) -> Result<Unbound>,
     ) -> Result<Writer> {
+        self.publish_binding(change).and_then(|pending| self.attached(pending))
+    }
+
+    /// As [`bind_writer`](Self::bind_writer), for whatever `change` binds.
+    pub(super) fn publish_binding<B>(
+        self: &Arc<Self>,
+        change: impl Fn(&mut TableTransaction<'_>, &mut LaneSearch) -> Result<B>,
+    ) -> Result<B> {
         loop {
             self.forget_failed_lanes();
             let mut search = LaneSearch::default();
             match self.unless_held_still(|| self.update(|table| change(table, &mut search))) {
-                Ok(pending) => return self.attached(pending),
                 Err(_) if search.is_to_be_repeated => {}
-                Err(error) => return Err(error),
+                done => return done,
             }
         }
     }
@@ -311,7 +318,7 @@ impl Store {
     }
 
     /// Finishes the attach once the binding is published.
-    fn attached(&self, pending: Unbound) -> Result<Writer> {
+    pub(super) fn attached(&self, pending: Unbound) -> Result<Writer> {
         let Unbound { object_lock, mut writer } = pending;
         writer.object_lock = Some(object_lock);
         writer.lane.bound.fetch_add(1, Ordering::Relaxed);
@@ -334,7 +341,7 @@ pub(in crate::store) fn undefined(
 /// A writer whose binding is not published. It has nothing to detach yet: the object's lock is kept apart.
 pub(super) struct Unbound {
     object_lock: ObjectLock,
-    writer: Writer,
+    pub(super) writer: Writer,
 }
 
 impl Reader {

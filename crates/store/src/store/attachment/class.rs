@@ -56,14 +56,20 @@ impl Store {
     ) -> Result<Writer> {
         self.bind_writer(|table, search| {
             let object = find(table)?;
-            if object.entry.has(FLAG_READ_ONLY) {
-                return Err(StoreError::ObjectReadOnly);
-            }
-            if key.is_some_and(|key| !object.opens_for_writing(key)) {
-                return Err(StoreError::WrongKey);
-            }
+            expect_writable(&object, key)?;
             self.begin_writing(table, object, memory, search)
         })
+    }
+}
+
+/// Whether the object may be written at all, and by this key, if one is asked for.
+pub(super) fn expect_writable(object: &Located, key: Option<Key<'_>>) -> Result<()> {
+    if object.entry.has(FLAG_READ_ONLY) {
+        return Err(StoreError::ObjectReadOnly);
+    }
+    match key.is_none_or(|key| object.opens_for_writing(key)) {
+        true => Ok(()),
+        false => Err(StoreError::WrongKey),
     }
 }
 

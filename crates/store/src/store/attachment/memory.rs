@@ -78,6 +78,24 @@ impl Store {
         })
     }
 
+    /// The numbers of the memory, in this boot, in which commits of objects are, each once. Looks at all objects of the pool.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn memories(&self) -> Result<Vec<u64>> {
+        let entries = self.entries()?;
+        self.view(|table| {
+            let found = entries.iter().filter_map(|offset| table.entry(*offset).ok());
+            let mut numbers: Vec<_> = found
+                .filter(|object| !object.entry.has(FLAG_DELETED))
+                .filter_map(|object| object.entry.memory_in(&self.identity.boot))
+                .collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            Ok(numbers)
+        })
+    }
+
     /// Lets go of commits in memory that cannot be found: the object is as it was last durable.
     ///
     /// # Errors

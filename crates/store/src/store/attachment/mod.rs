@@ -7,6 +7,7 @@ mod class;
 mod cover;
 mod direct;
 mod former;
+mod group;
 mod grow;
 mod live;
 mod memory;

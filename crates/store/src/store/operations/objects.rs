@@ -122,6 +122,17 @@ impl Store {
         self.view(|table| table.find_id(id)?.ok_or(StoreError::NotFound))
     }
 
+    /// The objects with these IDs, as one look at the table finds them.
+    ///
+    /// # Errors
+    /// The table cannot be read. `NotFound` for each ID that no object has.
+    pub fn find_ids(&self, ids: &[[u8; 16]]) -> Result<Vec<Result<Located>>> {
+        self.view(|table| {
+            let found = ids.iter().map(|id| Ok(table.find_id(id)?.ok_or(StoreError::NotFound)));
+            found.collect()
+        })
+    }
+
     /// Some of the pool's objects, in no order a person would see, from `from` ((0, 0) at first) on.
     pub fn list(&self, from: (u64, u64), limit: usize) -> Result<Listing> {
         let Page { mut objects, next } = self.view(|table| table.list(from, limit))?;

@@ -1,0 +1,95 @@
+//! Blocks of words, allocated and freed in transactions: what a transaction that does not commit allocated is free again.
+//!
+//! Each thread has a share of its own, with a list of free blocks for each size, so that allocations of different threads do not meet.
+
+use super::memory::{LINE, Outcome, Stop, Words, Worker};
+
+/// Words of a share's head: the first word never used, the end, a list of free blocks for each size.
+const HEAD: u64 = 3 * LINE;
+/// Up to here there is a size for each number of words; larger ones are powers of two.
+const EXACT: u64 = 16;
+/// Words of the largest block.
+const LARGEST: u64 = 512;
+
+/// The words from `at` to `end` of a memory. Those who load have one half, the threads share the other.
+#[derive(Clone, Copy)]
+pub struct Arena {
+    at: u64,
+    end: u64,
+    threads: u64,
+}
+
+/// The share of one thread.
+#[derive(Clone, Copy)]
+pub struct Heap(u64);
+
+impl Arena {
+    pub fn new(at: u64, end: u64, threads: usize) -> Self {
+        Arena { at: at.next_multiple_of(LINE), end, threads: threads as u64 }
+    }
+
+    /// The share of those who load.
+    pub fn loader(&self) -> Heap {
+        Heap(self.at)
+    }
+
+    /// The share of a thread.
+    pub fn heap(&self, number: usize) -> Heap {
+        Heap(self.at + (number as u64 + 1) * HEAD)
+    }
+
+    /// Makes the shares, in a memory of zeros.
+    pub fn load<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
+        let first = self.at + (self.threads + 1) * HEAD;
+        let middle = (first + (self.end - first) / 2).next_multiple_of(LINE);
+        let each = (self.end - middle) / self.threads / LINE * LINE;
+        worker.atomically(|tx| {
+            let mut share = |number: u64, from: u64, to: u64| {
+                tx.set(self.at + number * HEAD, from)?;
+                tx.set(self.at + number * HEAD + 1, to)
+            };
+            share(0, first, middle)?;
+            (0..self.threads).try_for_each(|number| {
+                let from = middle + number * each;
+                share(number + 1, from, from + each)
+            })
+        })
+    }
+}
+
+impl Heap {
+    /// The list of free blocks that have room for so many words, and how many they have.
+    fn list(self, words: u64) -> (u64, u64) {
+        debug_assert!(words > 0 && words <= LARGEST);
+        if words <= EXACT {
+            return (self.0 + 1 + words, words);
+        }
+        let bits = u64::from(u64::BITS - (words - 1).leading_zeros());
+        (self.0 + 1 + EXACT + bits - u64::from(EXACT.trailing_zeros()), 1 << bits)
+    }
+
+    /// A block of so many words, which may have any values.
+    pub fn alloc<T: Words>(self, tx: &mut T, words: u64) -> Outcome<u64> {
+        let (list, words) = self.list(words);
+        let free = tx.get(list)?;
+        if free != 0 {
+            let next = tx.get(free)?;
+            tx.set(list, next)?;
+            return Ok(free);
+        }
+        let (at, end) = (tx.get(self.0)?, tx.get(self.0 + 1)?);
+        if at + words > end {
+            return Err(Stop::Wrong("a thread's share of the memory is full".into()));
+        }
+        tx.set(self.0, at + words)?;
+        Ok(at)
+    }
+
+    /// Frees a block of so many words, whoever allocated it.
+    pub fn free<T: Words>(self, tx: &mut T, block: u64, words: u64) -> Outcome<()> {
+        let (list, _) = self.list(words);
+        let next = tx.get(list)?;
+        tx.set(block, next)?;
+        tx.set(list, block)
+    }
+}

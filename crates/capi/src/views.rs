@@ -1,0 +1,179 @@
+//! Views: the objects that a program has in memory, each from its first use on.
+
+use crate::args::{fill, text};
+use crate::guard::{Failure, Result, guarded, status};
+use crate::handles::{pmo_pool, pool};
+use indelible::{AttachedView, Pool, Resumed, Rights, View};
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ptr::null_mut;
+use std::sync::{Mutex, PoisonError};
+
+/// Attached views, by pool and name.
+struct Views {
+    attached: BTreeMap<([u8; 16], String), AttachedView>,
+    /// The one that `pmo run` named, and what a death left.
+    started: Option<(Pool, String, Option<Resumed>)>,
+}
+
+static VIEWS: Mutex<Views> = Mutex::new(Views { attached: BTreeMap::new(), started: None });
+
+fn views<R>(f: impl FnOnce(&mut Views) -> Result<R>) -> Result<R> {
+    f(&mut VIEWS.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+impl Views {
+    /// An attached view; NULL is the one that the program was started in.
+    ///
+    /// # Safety
+    /// `name` is NULL, or a string that ends.
+    unsafe fn find(&mut self, handle: *mut pmo_pool, name: *const c_char) -> Result<&mut AttachedView> {
+        let (id, name) = match (&self.started, name.is_null()) {
+            (Some((pool, name, _)), true) => (pool.id(), name.clone()),
+            (None, true) => return Err(Failure::argument("pmo_view_start has found no view")),
+            // SAFETY: the caller's promise.
+            (_, false) => (pool(handle)?.id(), unsafe { text(name, "name of the view") }?.to_owned()),
+        };
+        let found = self.attached.get_mut(&(id, name));
+        found.ok_or_else(|| Failure::argument("the view is not attached (pmo_view_attach)"))
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_view_create(handle: *mut pmo_pool, name: *const c_char, slots: usize) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        View::create(&pool(handle)?, unsafe { text(name, "name of the view") }?, slots)?;
+        Ok(())
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_view_set(
+    handle: *mut pmo_pool,
+    view: *const c_char,
+    slot: usize,
+    object: *const c_char,
+    rights: c_uint,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (view, object) =
+            unsafe { (text(view, "name of the view")?, text(object, "name of the object")?) };
+        let asked = u8::try_from(rights).ok().and_then(Rights::from_bits);
+        let rights = asked.ok_or_else(|| Failure::argument(format_args!("the rights are {rights}")))?;
+        let mut view = View::open(&pool(handle)?, view)?;
+        view.set(slot, object, rights)?;
+        Ok(view.psync()?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_view_clear(handle: *mut pmo_pool, view: *const c_char, slot: usize) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let mut view = View::open(&pool(handle)?, unsafe { text(view, "name of the view") }?)?;
+        view.clear(slot)?;
+        Ok(view.psync()?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_view_attach(handle: *mut pmo_pool, view: *const c_char) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (pool, name) = (pool(handle)?, unsafe { text(view, "name of the view") }?);
+        views(|views| {
+            let key = (pool.id(), name.to_owned());
+            if views.attached.contains_key(&key) {
+                return Err(Failure::argument("the view is attached already"));
+            }
+            views.attached.insert(key, AttachedView::attach(&pool, name)?);
+            Ok(())
+        })
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_view_at(handle: *mut pmo_pool, view: *const c_char, slot: usize) -> *mut c_void {
+    guarded(null_mut(), || {
+        // SAFETY: the caller's promise.
+        views(|views| Ok(unsafe { views.find(handle, view) }?.bring(slot)?.as_ptr().cast()))
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_view_psync(handle: *mut pmo_pool, view: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    status(|| views(|views| Ok(unsafe { views.find(handle, view) }?.psync()?)))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_view_adopt(handle: *mut pmo_pool, view: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    status(|| views(|views| Ok(unsafe { views.find(handle, view) }?.adopt()?)))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_view_detach(handle: *mut pmo_pool, view: *const c_char) -> c_int {
+    status(|| {
+        views(|views| {
+            // SAFETY: the caller's promise.
+            let found = unsafe { views.find(handle, view) }?;
+            let key = (found.pool().id(), found.name().to_owned());
+            views.attached.remove(&key);
+            Ok(())
+        })
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_view_start(resumed: *mut c_int) -> c_int {
+    status(|| {
+        views(|views| {
+            let found = AttachedView::from_environment()?;
+            let Some((view, how)) = found else {
+                return Err(Failure::argument("PMO_VIEW is not set (start the program with `pmo run`)"));
+            };
+            if !resumed.is_null() {
+                // SAFETY: the caller's promise.
+                unsafe { fill(resumed, how.is_some().into()) }?;
+            }
+            let (pool, name) = (view.pool().clone(), view.name().to_owned());
+            views.attached.insert((pool.id(), name.clone()), view);
+            views.started = Some((pool, name, how));
+            Ok(())
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_view_lost(slot: usize) -> c_int {
+    guarded(-1, || {
+        views(|views| {
+            let Some((_, _, how)) = &views.started else {
+                return Err(Failure::argument("pmo_view_start has found no view"));
+            };
+            let objects = how.iter().flat_map(|how| &how.objects);
+            Ok(objects.into_iter().any(|left| left.slot == slot && (left.in_use || left.gone)).into())
+        })
+    })
+}

@@ -1,0 +1,85 @@
+/* Views in C: views POOL make, views POOL use, and views POOL run in `pmo run`. */
+#include "check.h"
+#include <pmo/resume.h>
+#include <signal.h>
+
+static uint64_t *at(size_t slot)
+{
+    return pmo_view_at(NULL, NULL, slot);
+}
+
+static void make(pmo_pool *pool)
+{
+    CHECK(pmo_create(pool, "a", 4096) == 0 && pmo_create(pool, "b", 4096) == 0);
+    CHECK(pmo_view_create(pool, "v", 4) == 0);
+    CHECK(pmo_view_set(pool, "v", 0, "a", PMO_RIGHT_READ | PMO_RIGHT_WRITE) == 0);
+    CHECK(pmo_view_set(pool, "v", 1, "b", PMO_RIGHT_READ) == 0);
+    FAILS(pmo_view_set(pool, "v", 2, "a", PMO_RIGHT_READ) != 0, PMO_ERR_ADDRESS_TAKEN, "slots 0 and 2");
+    FAILS(pmo_view_set(pool, "v", 2, "c", PMO_RIGHT_READ) != 0, PMO_ERR_NOT_FOUND, "");
+    FAILS(pmo_view_set(pool, "v", 9, "b", PMO_RIGHT_READ) != 0, PMO_ERR_BAD_SIZE, "4 slots");
+    FAILS(pmo_view_set(pool, "v", 2, "b", 8) != 0, PMO_ERR_ARGUMENT, "the rights are 8");
+    FAILS(pmo_view_attach(pool, "a") != 0, PMO_ERR_UNSUITABLE, "no view");
+}
+
+static void use(pmo_pool *pool)
+{
+    struct pmo_stat stat;
+    FAILS(pmo_view_at(pool, "v", 0) == NULL, PMO_ERR_ARGUMENT, "not attached");
+    FAILS(pmo_view_at(pool, NULL, 0) == NULL, PMO_ERR_ARGUMENT, "pmo_view_start");
+    CHECK(pmo_view_attach(pool, "v") == 0);
+    FAILS(pmo_view_attach(pool, "v") != 0, PMO_ERR_ARGUMENT, "already");
+    CHECK(pmo_stat(pool, "a", &stat) == 0);
+    uint64_t *a = (uint64_t *)(uintptr_t)stat.address;
+    *a = 7; /* attaches it */
+    CHECK(pmo_view_at(pool, "v", 0) == a && pmo_psync(a) == 0);
+    FAILS(pmo_detach(a) != 0, PMO_ERR_UNSUITABLE, "a view has it");
+    CHECK(*(uint64_t *)pmo_view_at(pool, "v", 1) == 0);
+    FAILS(pmo_view_at(pool, "v", 3) == NULL, PMO_ERR_NOT_FOUND, "slot 3 is empty");
+    CHECK(pmo_view_set(pool, "v", 3, "b", PMO_RIGHT_READ) != 0);
+    CHECK(pmo_view_clear(pool, "v", 1) == 0);
+    CHECK(pmo_view_at(pool, "v", 1));
+    CHECK(pmo_view_adopt(pool, "v") == 0);
+    FAILS(pmo_view_at(pool, "v", 1) == NULL, PMO_ERR_NOT_FOUND, "slot 1 is empty");
+    *a = 8;
+    CHECK(pmo_view_psync(pool, "v") == 0);
+    *a = 9;
+    CHECK(pmo_view_detach(pool, "v") == 0);
+    CHECK(pmo_view_attach(pool, "v") == 0 && *a == 8);
+    CHECK(pmo_view_detach(pool, "v") == 0);
+}
+
+/* After a death: what the psync left. */
+int _resume(int argc, char **argv)
+{
+    CHECK(argc == 3 && strcmp(argv[2], "run") == 0);
+    printf("resumed: %d, lost %d %d\n", (int)*at(0), pmo_view_lost(0), pmo_view_lost(1));
+    return 5;
+}
+
+static void run(int argc, char **argv)
+{
+    CHECK(pmo_resume(argc, argv) == 0);
+    *at(0) = 41;
+    CHECK(pmo_view_psync(NULL, NULL) == 0);
+    *at(0) = 42;
+    raise(SIGKILL);
+}
+
+int main(int argc, char **argv)
+{
+    pmo_pool *pool;
+    CHECK(argc == 3);
+    if (strcmp(argv[2], "run") == 0) {
+        run(argc, argv);
+        return 1;
+    }
+    FAILS(pmo_resume(argc, argv) != 0, PMO_ERR_ARGUMENT, "PMO_VIEW is not set");
+    CHECK((pool = pmo_open(argv[1], 0)));
+    if (strcmp(argv[2], "make") == 0)
+        make(pool);
+    else
+        use(pool);
+    CHECK(pmo_close(pool) == 0);
+    puts("done");
+    return 0;
+}

@@ -1,0 +1,268 @@
+//! `pmo guard` as a service, with processes that have objects on demand, and the other commands about their commits.
+
+use crate::common::{PMO, Rig, Run, pmo};
+use indelible::{Class, CreateOptions, EpochBounds, Pool, TxCell, TxObject};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+type Cells = [TxCell<u64>; 64];
+
+/// A guard in a process of its own.
+struct Service {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl Service {
+    /// Returns once it has told the service manager that it is ready.
+    fn start(rig: &Rig, options: &[&str]) -> Service {
+        let (socket, manager) = (rig.path("guard.sock"), rig.path("notify"));
+        let notified = UnixDatagram::bind(&manager).unwrap();
+        notified.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut command = Command::new(PMO);
+        command.args(["guard", "run", "--json", "--socket"]).arg(&socket).args(options);
+        command.env("NOTIFY_SOCKET", &manager).stdout(Stdio::null()).stdin(Stdio::null());
+        let child = command.spawn().unwrap();
+        let mut said = [0; 64];
+        let got = notified.recv(&mut said).unwrap();
+        assert_eq!(&said[..got], b"READY=1\n");
+        std::fs::remove_file(&manager).unwrap();
+        Service { child, socket }
+    }
+
+    fn ask(&self, what: &str) -> Run {
+        Run::of(Command::new(PMO).args(["guard", what, "--json", "--socket"]).arg(&self.socket), b"")
+    }
+
+    fn status(&self) -> Value {
+        self.ask("status").fine().json()
+    }
+
+    fn until(&self, what: &str, done: impl Fn(&Value) -> bool) -> Value {
+        let begin = Instant::now();
+        loop {
+            let status = self.status();
+            if done(&status) {
+                return status;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(60), "not in time: {what}: {status}");
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let id = i32::try_from(self.child.id()).unwrap();
+        kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An object on demand, attached by a program that looks for this guard.
+fn attach(pool: &Path, socket: &Path) -> (Pool, TxObject<Cells>) {
+    let pool = Pool::open(pool).unwrap();
+    pool.set_guard(socket);
+    pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: 1 << 40 });
+    if pool.stat("a").is_err() {
+        pool.create_with("a", &CreateOptions::new(4096).class(Class::OnDemand)).unwrap();
+    }
+    let a = pool.attach_transactional("a").unwrap();
+    (pool, a)
+}
+
+fn set(a: &TxObject<Cells>, cell: usize, value: u64) {
+    a.transaction(|tx| tx.write(&a[cell], value)).unwrap();
+}
+
+/// The first cell, as a power cut would leave it.
+fn durable(pool: &Pool) -> u64 {
+    let seen = pool.attach_snapshot_anywhere("a", b"").unwrap();
+    u64::from_le_bytes(seen.as_slice()[..8].try_into().unwrap())
+}
+
+#[test]
+fn s1_10_a_signal_has_commits_become_durable() {
+    let rig = Rig::new();
+    let service = Service::start(&rig, &["--signal", "--hold-up", "30"]);
+    let (pool, a) = attach(&rig.pool, &service.socket);
+    service.until("it registers", |status| status["writers"].as_array().unwrap().len() == 1);
+    set(&a, 0, 7);
+    assert_eq!(durable(&pool), 0, "nobody asked for it");
+    let rehearsal = service.ask("test").fine().json();
+    assert_eq!(
+        (&rehearsal["durable"], &rehearsal["writers"][0]["outcome"]),
+        (&true.into(), &"published".into())
+    );
+    assert_eq!(durable(&pool), 7);
+    set(&a, 0, 8);
+    service.signal(Signal::POWER);
+    let of_power = |status: &Value| status["last"]["cause"] == "signal SIGPWR";
+    let status = service.until("it publishes", of_power);
+    assert_eq!((&status["failing"], &status["last"]["durable"]), (&true.into(), &true.into()), "{status}");
+    assert_eq!(durable(&pool), 8);
+    set(&a, 0, 9);
+    assert_eq!(durable(&pool), 9, "durable when it returned");
+    service.ask("test").fails(1, "the power fails now");
+    let text =
+        Run::of(Command::new(PMO).args(["guard", "status", "--socket"]).arg(&service.socket), b"").fine().out;
+    assert!(
+        text.contains("the power fails; ") && text.contains("published") && text.contains("t.pmo"),
+        "{text}"
+    );
+}
+
+/// Commits until it is killed.
+#[test]
+#[ignore = "run by the other tests as a process of its own"]
+fn writer() {
+    let (Some(pool), Some(socket)) = (std::env::var_os("GUARD_POOL"), std::env::var_os("GUARD_SOCKET"))
+    else {
+        return;
+    };
+    if !Path::new(&pool).exists() {
+        Pool::format(&pool, 16 << 20).unwrap();
+    }
+    let (_pool, a) = attach(Path::new(&pool), Path::new(&socket));
+    for value in 1.. {
+        set(&a, 0, value);
+        println!("ROUND {value}");
+    }
+}
+
+/// Starts a writer, perhaps as another user, has it registered, and kills it. Returns the last value that it said.
+fn killed(pool: &Path, service: &Service, user: Option<u32>) -> Option<u64> {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "guard::writer", "--nocapture", "--ignored"]);
+    command.env("GUARD_POOL", pool).env("GUARD_SOCKET", &service.socket).stdout(Stdio::piped());
+    if let Some(user) = user {
+        command.uid(user).gid(user).current_dir("/");
+    }
+    let mut child = command.spawn().ok()?;
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut values = lines.filter_map(|line| line.split_once("ROUND ")?.1.parse::<u64>().ok());
+    let first = values.next();
+    if first.is_some() {
+        service.until("it registers", |status| !status["writers"].as_array().unwrap().is_empty());
+        values.by_ref().take(50).for_each(drop);
+    }
+    child.kill().unwrap();
+    let last = values.last().or(first);
+    child.wait().unwrap();
+    last
+}
+
+#[test]
+fn s1_09_the_service_recovers_a_process_that_was_killed() {
+    let rig = Rig::new();
+    let service = Service::start(&rig, &[]);
+    let last = killed(&rig.pool, &service, None).unwrap();
+    let status = service.until("it recovers", |status| status["recovered"] == 1);
+    assert_eq!((&status["lost"], status["writers"].as_array().unwrap().len()), (&0.into(), 0));
+    let pool = Pool::open(&rig.pool).unwrap();
+    assert!(durable(&pool) >= last && last > 50 && pool.pending("a").unwrap().is_none());
+    if !rustix::process::geteuid().is_root() {
+        return indelible_testing::not_tested("a guard of root with processes of other users");
+    }
+    // The memory is that user's, and so is the recovery.
+    let dir = tempfile::TempDir::new_in("/tmp").unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    std::fs::set_permissions(rig.dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = dir.path().join("theirs.pmo");
+    // The library listens to guards of root and of its own user: root's will do.
+    let Some(last) = killed(&path, &service, Some(65534)) else {
+        return indelible_testing::not_tested(
+            "processes of other users, which cannot run this program from here",
+        );
+    };
+    let status = service.until("it ends", |status| status["recovered"] == 2 || status["lost"] == 1);
+    if status["lost"] == 1 {
+        return indelible_testing::not_tested(
+            "recoveries of other users, which cannot run the tool from here",
+        );
+    }
+    let pool = Pool::open(&path).unwrap();
+    assert!(durable(&pool) >= last);
+}
+
+#[test]
+fn a_guard_says_why_it_cannot_be_or_answer() {
+    let rig = Rig::new();
+    let service = Service::start(&rig, &["--signal"]);
+    let socket = service.socket.to_str().unwrap().to_owned();
+    let run = |more: &[&str]| pmo(["guard", "run", "--socket", &socket].iter().chain(more));
+    run(&["--signal"]).fails(4, "another guard has the socket");
+    run(&["--nut", "ups"]).fails(2, "UPS@HOST");
+    run(&["--line", "/dev/null:cd"]).fails(2, "cannot watch /dev/null:cd");
+    run(&["--line", "/nowhere/ttyS0:cd"]).fails(2, "cannot watch /nowhere/ttyS0:cd");
+    run(&["--signal", "--hold-up", "0"]).fails(2, "from 0.001 seconds to a day");
+    let absent = rig.path("absent.sock");
+    pmo(["guard", "status", "--socket", absent.to_str().unwrap()]).fails(5, "no guard listens at");
+    pmo(["guard", "test", "--socket", absent.to_str().unwrap()]).fails(5, "no guard listens at");
+    let power = rig.path("power");
+    let dry =
+        ["guard", "run", "--dry-run", "--hold-up", "1.05", "--safety", "0.5", "--bandwidth", "1M", "--file"];
+    let dry = || dry.iter().map(PathBuf::from).chain([power.clone()]);
+    let report = pmo(dry().chain(["--json".into()])).fine().json();
+    assert_eq!((&report["time_ms"], &report["budget"]), (&500.into(), &(512 << 10).into()));
+    assert_eq!(report["detectors"][0]["condition"], "fine");
+    std::fs::write(&power, "failing").unwrap();
+    assert!(pmo(dry()).fine().out.contains("is failing, and tells within 50 ms"));
+    // A guard that is stopped is no error without end.
+    service.signal(Signal::STOP);
+    let silent = pmo(["guard", "status", "--socket", &socket, "--patience", "0.1"]);
+    silent.fails(1, "does not answer: not in time");
+    service.signal(Signal::CONT);
+    assert_eq!(service.status()["failing"], false);
+}
+
+#[test]
+fn commits_that_are_not_durable_are_shown_and_recovered() {
+    let rig = Rig::new();
+    let (pool, a) = attach(&rig.pool, &rig.path("no.sock"));
+    let pending = || rig.pmo(["stat"], ["a", "--json"]).fine().json()["pending"].clone();
+    assert_eq!((&pending()["transactions"], &pending()["bytes"]), (&0.into(), &0.into()));
+    (0..3).for_each(|cell| set(&a, 8 * cell, 1));
+    assert_eq!((&pending()["transactions"], &pending()["bytes"]), (&3.into(), &192.into()));
+    assert!(pending()["age_seconds"].as_f64().unwrap() > 0.0);
+    let text = rig.pmo(["stat"], ["a"]).fine().out;
+    assert!(text.contains("3 transactions of the process, 192 B of the object"), "{text}");
+    let rows = rig.pmo(["top"], ["--once", "--json", "--interval", "0.01"]).fine().json();
+    assert_eq!(rows[0]["pending"]["bytes"], 192);
+    let metrics = rig.pmo(["metrics"], [""; 0]).fine().out;
+    for figure in
+        ["pmo_object_pending_bytes{", "pmo_object_pending_transactions{", "pmo_object_commits_at_once_total{"]
+    {
+        assert!(metrics.lines().any(|line| line.starts_with(figure)), "{figure}: {metrics}");
+    }
+    assert_eq!(rig.pmo(["recover"], [""; 0]).fine().out, "0 objects recovered\n", "its process lives");
+    assert_eq!(rig.pmo(["gc"], ["--deleted"]).fine().out, "0 files of memory removed\n", "the pool is there");
+    a.psync().unwrap();
+    assert_eq!(pending()["bytes"], 0);
+    drop((a, pool));
+    assert!(pending().is_null());
+}
+
+#[test]
+fn on_demand_in_a_pool_in_memory_is_noted() {
+    let rig = Rig::new();
+    let of_class = |name: &'static str, class: &'static str| {
+        rig.pmo(["--medium", "memory", "create"], [name, "4K", "--class", class])
+    };
+    let noted = of_class("a", "on-demand");
+    assert!(noted.code == Some(0) && noted.err.starts_with("note: the pool is in memory"), "{noted:?}");
+    of_class("b", "transactional").fine();
+    let noted = rig.pmo(["--medium", "memory", "set"], ["b", "--class", "on-demand"]);
+    assert!(noted.code == Some(0) && noted.err.starts_with("note: the pool is in memory"), "{noted:?}");
+    rig.pmo(["--medium", "file", "create"], ["c", "4K", "--class", "on-demand"]).fine();
+}

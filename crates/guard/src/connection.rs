@@ -1,0 +1,147 @@
+//! Bytes of a client, in both directions. Nothing that it sends, or does not read, makes the guard wait, or keep more than a bounded part of it.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+/// Bytes of a line, at most: a path of 4096 bytes as digits, and some words.
+const LONGEST: usize = 9000;
+/// Bytes that wait for a client to read them, at most.
+const WAITING: usize = 1 << 20;
+/// Bytes that are read of one client before it is another one's turn.
+const TURN: usize = 64 << 10;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: UnixStream,
+    received: Vec<u8>,
+    to_send: VecDeque<u8>,
+}
+
+/// What there is of a client.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// Lines, perhaps none, and it may send more.
+    Lines(Vec<String>),
+    /// Lines, and it has closed its end.
+    Last(Vec<String>),
+    /// It does not keep to the protocol.
+    Garbage,
+}
+
+impl Connection {
+    pub(crate) fn new(stream: UnixStream) -> io::Result<Connection> {
+        stream.set_nonblocking(true)?;
+        Ok(Connection { stream, received: Vec::new(), to_send: VecDeque::new() })
+    }
+
+    /// Takes the whole lines that have come.
+    pub(crate) fn receive(&mut self) -> Received {
+        let (mut ended, mut bytes) = (false, [0; 4096]);
+        let mut turn = 0;
+        while turn < TURN {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => ended = true,
+                Ok(got) => {
+                    turn += got;
+                    self.received.extend(&bytes[..got]);
+                    continue;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => ended = error.kind() != ErrorKind::WouldBlock,
+            }
+            break;
+        }
+        let mut lines = Vec::new();
+        while let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.received.drain(..=end).collect();
+            match String::from_utf8(line[..end].to_vec()) {
+                Ok(line) if end <= LONGEST => lines.push(line),
+                _ => return Received::Garbage,
+            }
+        }
+        match (self.received.len() > LONGEST, ended) {
+            (true, _) => Received::Garbage,
+            (_, true) => Received::Last(lines),
+            (_, false) => Received::Lines(lines),
+        }
+    }
+
+    /// Whether the client has not closed its end.
+    pub(crate) fn is_open(&self) -> bool {
+        let ended = PollFlags::HUP | PollFlags::RDHUP | PollFlags::ERR;
+        let mut polled = [PollFd::new(&self.stream, ended)];
+        poll(&mut polled, Some(&Timespec::default())).is_ok() && !polled[0].revents().intersects(ended)
+    }
+
+    /// Sends now as much as goes, and the rest later. `false`: the client does not read, or is gone.
+    pub(crate) fn send(&mut self, text: &str) -> bool {
+        self.to_send.extend(text.as_bytes());
+        self.to_send.len() <= WAITING && self.flush()
+    }
+
+    /// Sends of the rest as much as goes. `false`: the client is gone.
+    pub(crate) fn flush(&mut self) -> bool {
+        while !self.to_send.is_empty() {
+            match self.stream.write(self.to_send.as_slices().0) {
+                Ok(0) => return false,
+                Ok(sent) => drop(self.to_send.drain(..sent)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() == ErrorKind::WouldBlock,
+            }
+        }
+        true
+    }
+
+    /// Whether something waits for the client to read it.
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.to_send.is_empty()
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (Connection, UnixStream) {
+        let (own, other) = UnixStream::pair().unwrap();
+        (Connection::new(own).unwrap(), other)
+    }
+
+    #[test]
+    fn lines_are_whole_and_bounded() {
+        let (mut own, mut other) = pair();
+        let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+        assert_eq!(own.receive(), Received::Lines(vec![]));
+        other.write_all(b"one\ntw").unwrap();
+        assert_eq!(own.receive(), Received::Lines(lines(&["one"])));
+        other.write_all(b"o\n\nthree").unwrap();
+        assert_eq!(own.receive(), Received::Lines(lines(&["two", ""])));
+        drop(other);
+        assert_eq!(own.receive(), Received::Last(vec![]), "a part of a line is none");
+        for garbage in [&b"\xff\xfe\n"[..], &[b'x'; 2 * LONGEST]] {
+            let (mut own, mut other) = pair();
+            other.write_all(garbage).unwrap();
+            assert_eq!(own.receive(), Received::Garbage);
+        }
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_is_not_waited_for() {
+        let (mut own, other) = pair();
+        let text = "x".repeat(64 << 10);
+        let sent = (0..100).take_while(|_| own.send(&text)).count();
+        assert!((1..100).contains(&sent) && own.is_behind(), "{sent}");
+        drop(other);
+        assert!(!own.flush());
+    }
+}

@@ -1,0 +1,78 @@
+//! Things that other threads of the guard tell its loop.
+
+use crate::condition::Condition;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
+
+/// A thing that happened.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A detector, by its place in the list.
+    Condition(usize, Condition),
+    /// The end of a recovery, by its number; an error says why it failed.
+    Recovered(u64, Result<(), String>),
+    /// The guard is to end.
+    Stop,
+}
+
+/// The end of the threads.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    events: mpsc::Sender<Event>,
+    wake: Arc<UnixStream>,
+}
+
+/// The end of the loop; readable when there are events.
+#[derive(Debug)]
+pub(crate) struct Events {
+    events: Receiver<Event>,
+    wake: UnixStream,
+}
+
+impl Sender {
+    pub(crate) fn new() -> io::Result<(Sender, Events)> {
+        let (own, wake) = UnixStream::pair()?;
+        own.set_nonblocking(true)?;
+        wake.set_nonblocking(true)?;
+        let (sender, events) = mpsc::channel();
+        Ok((Sender { events: sender, wake: Arc::new(own) }, Events { events, wake }))
+    }
+
+    /// `false`: the loop has ended.
+    pub(crate) fn send(&self, event: Event) -> bool {
+        let sent = self.events.send(event).is_ok();
+        // If there is no room, the loop is awake.
+        let _ = (&*self.wake).write(&[0]);
+        sent
+    }
+
+    pub(crate) fn condition(&self, nth: usize, condition: Condition) -> bool {
+        self.send(Event::Condition(nth, condition))
+    }
+}
+
+impl Events {
+    /// Takes all that there are.
+    pub(crate) fn take(&mut self) -> Vec<Event> {
+        let mut bytes = [0; 512];
+        while matches!(self.wake.read(&mut bytes), Ok(got) if got > 0) {}
+        self.events.try_iter().collect()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn condition(&self) -> Option<(usize, Condition)> {
+        match self.events.try_recv() {
+            Ok(Event::Condition(nth, condition)) => Some((nth, condition)),
+            _ => None,
+        }
+    }
+}
+
+impl AsFd for Events {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+}

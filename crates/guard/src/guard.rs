@@ -1,0 +1,193 @@
+//! The loop of the guard: one thread, which waits for clients, deaths, detectors, and the ends of rounds and recoveries.
+//!
+//! No client can make it wait: connections do not block, and recoveries have threads of their own.
+
+use crate::budget::Budget;
+use crate::condition::Condition;
+use crate::connection::Connection;
+use crate::detector::{Detector, Watch};
+use crate::error::GuardError;
+use crate::events::{Event, Events, Sender};
+use crate::kernel;
+use crate::note::Note;
+use crate::recoveries::Recover;
+use crate::socket::Socket;
+use crate::state::{Client, State};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Clients at a time.
+const CLIENTS: usize = 400;
+/// Clients at a time of one user who is not root.
+const OF_A_USER: usize = 100;
+/// Pause before connections are accepted again, after the system had no room for one.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The guard as it is to be.
+pub struct Config {
+    /// Path of the socket: see [`default_socket`](crate::default_socket).
+    pub socket: PathBuf,
+    /// The time that a power failure leaves.
+    pub budget: Budget,
+    /// Detectors.
+    pub detectors: Vec<Box<dyn Detector>>,
+    /// Recovers the memory of a process that died.
+    pub recover: Recover,
+    /// Is told everything that happens.
+    pub note: Box<dyn FnMut(&Note) + Send>,
+}
+
+/// A guard that listens. Dropping it ends it: its writers go on without.
+pub struct Guard {
+    socket: Socket,
+    events: Events,
+    sender: Sender,
+    state: State,
+    /// Until then nobody is accepted.
+    paused: Option<Instant>,
+}
+
+/// Ends a guard from another thread.
+#[derive(Clone, Debug)]
+pub struct Stop(Sender);
+
+impl Stop {
+    /// Has [`Guard::run`] return.
+    pub fn stop(&self) {
+        self.0.send(Event::Stop);
+    }
+}
+
+impl Guard {
+    /// Listens, and starts the detectors.
+    ///
+    /// # Errors
+    /// Another guard has the socket; the socket or a detector does not work.
+    pub fn start(config: Config) -> Result<Guard, GuardError> {
+        let Config { socket: path, budget, mut detectors, recover, note } = config;
+        let socket = Socket::listen(&path)?;
+        let made = Sender::new();
+        let (sender, events) =
+            made.map_err(|source| GuardError::File { what: "wake the guard at", path, source })?;
+        let mut state = State::new(budget, recover, sender.clone(), note);
+        for (nth, detector) in detectors.iter_mut().enumerate() {
+            let (name, looked) = (detector.name(), detector.look());
+            let condition = looked.map_err(|source| GuardError::Detector { name: name.clone(), source })?;
+            state.add_detector(name, detector.latency());
+            state.condition(nth, condition);
+        }
+        for (nth, mut detector) in detectors.into_iter().enumerate() {
+            let (name, watch) = (detector.name(), Watch { sender: sender.clone(), nth });
+            let work = move || {
+                if let Err(error) = detector.watch(&watch) {
+                    let _ = watch.tell(Condition::Blind(error.to_string()));
+                }
+            };
+            let started = std::thread::Builder::new().name("detector".into()).spawn(work);
+            started.map_err(|source| GuardError::Detector { name, source })?;
+        }
+        Ok(Guard { socket, events, sender, state, paused: None })
+    }
+
+    /// Ends it from another thread.
+    #[must_use]
+    pub fn stop(&self) -> Stop {
+        Stop(self.sender.clone())
+    }
+
+    /// Does its work until somebody [stops](Self::stop) it.
+    ///
+    /// # Errors
+    /// The kernel refuses to wait.
+    pub fn run(mut self) -> io::Result<()> {
+        loop {
+            let ready = self.wait()?;
+            for event in self.events.take() {
+                match event {
+                    Event::Condition(nth, condition) => self.state.condition(nth, condition),
+                    Event::Recovered(number, done) => self.state.recovered(number, done),
+                    Event::Stop => return Ok(()),
+                }
+            }
+            for id in ready.clients {
+                self.state.serve(id);
+            }
+            for id in ready.dead {
+                self.state.departed(id);
+            }
+            if ready.listener {
+                self.accept();
+            }
+            self.state.pass_time(Instant::now());
+        }
+    }
+
+    /// Waits until there is something to do.
+    fn wait(&mut self) -> io::Result<Ready> {
+        let now = Instant::now();
+        self.paused = self.paused.filter(|until| *until > now);
+        let accepts = self.paused.is_none() && self.state.clients().count() < CLIENTS;
+        let until = self.state.deadline().into_iter().chain(self.paused).min();
+        let timeout = until.map(|until| until.saturating_duration_since(now) + Duration::from_millis(1));
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        let mut watched = vec![PollFd::from_borrowed_fd(self.events.as_fd(), PollFlags::IN)];
+        let listening = if accepts { PollFlags::IN } else { PollFlags::empty() };
+        watched.push(PollFd::from_borrowed_fd(self.socket.listener.as_fd(), listening));
+        let mut owners = Vec::new();
+        for (id, client) in self.state.clients() {
+            let out = if client.connection.is_behind() { PollFlags::OUT } else { PollFlags::empty() };
+            watched.push(PollFd::from_borrowed_fd(client.connection.as_fd(), PollFlags::IN | out));
+            owners.push((id, false));
+            if let Some(writer) = &client.writer {
+                watched.push(PollFd::from_borrowed_fd(writer.as_fd(), PollFlags::IN));
+                owners.push((id, true));
+            }
+        }
+        match poll(&mut watched, timeout.as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(Ready::default()),
+            Err(error) => return Err(error.into()),
+        }
+        let mut ready = Ready { listener: !watched[1].revents().is_empty() && accepts, ..Ready::default() };
+        for ((id, is_process), polled) in owners.into_iter().zip(&watched[2..]) {
+            if !polled.revents().is_empty() {
+                if is_process { ready.dead.push(id) } else { ready.clients.push(id) }
+            }
+        }
+        Ok(ready)
+    }
+
+    fn accept(&mut self) {
+        let stream = match self.socket.listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                if error.kind() != io::ErrorKind::WouldBlock {
+                    self.paused = Some(Instant::now() + PAUSE);
+                }
+                return;
+            }
+        };
+        let Ok(peer) = kernel::peer(&stream) else { return };
+        let same = self.state.clients().filter(|(_, client)| client.peer.uid == peer.uid).count();
+        if peer.uid != 0 && same >= OF_A_USER {
+            return;
+        }
+        if let Ok(connection) = Connection::new(stream) {
+            self.state.add(Client::new(connection, peer));
+        }
+    }
+}
+
+/// Things that can be done without waiting.
+#[derive(Default)]
+struct Ready {
+    listener: bool,
+    /// Clients that have sent something, or can be sent more, by number.
+    clients: Vec<u64>,
+    /// Those whose process is dead.
+    dead: Vec<u64>,
+}

@@ -1,0 +1,87 @@
+//! Writers die, and so does the guard.
+
+use crate::support::{AMPLE, Rig, attach, step, until};
+use indelible::Pool;
+use indelible_guard::Note;
+use indelible_guard::detector::FileDetector;
+use indelible_testing::Seeded;
+
+/// Nobody attaches anything, and yet it is durable: a power cut after the death takes nothing.
+#[test]
+fn s1_09_a_death_publishes() {
+    let rig = Rig::new(AMPLE);
+    let mut random = Seeded::new(5);
+    let mut before = 0;
+    for death in 1..=10 {
+        let mut writer = rig.writer("busy");
+        rig.registered(1);
+        let mut said = 0;
+        (0..random.usize(1..300)).for_each(|_| said = writer.said().unwrap());
+        writer.kill();
+        while let Some(number) = writer.said() {
+            said = number;
+        }
+        until("it is recovered", || rig.status().recovered == death);
+        let durable = rig.durable();
+        assert!(durable >= said && said > before, "{said} was committed, {durable} are durable");
+        assert_eq!(Pool::open(&rig.pool).unwrap().pending("b").unwrap(), None, "nothing is left in memory");
+        before = durable;
+    }
+    assert_eq!(rig.status().lost, 0, "{:?}", rig.notes.lock().unwrap());
+}
+
+/// The guard ends at any moment: writers go on, and register with the next one.
+#[test]
+fn writers_outlive_their_guard() {
+    let mut rig = Rig::new(AMPLE);
+    let (_pool, a, b) = attach(&rig.pool, &rig.socket);
+    let mut last = 0;
+    for _ in 0..3 {
+        rig.registered(1);
+        std::fs::write(&rig.power, "failing").unwrap();
+        rig.end();
+        // It was told to publish, or not; it is bound by nothing any more.
+        until("commits are on demand", || {
+            step(&a, &b);
+            a.pending().bytes > 0
+        });
+        last = step(&a, &b);
+        std::fs::remove_file(&rig.power).unwrap();
+        rig.guard(AMPLE, vec![Box::new(FileDetector::new(&rig.power))]);
+    }
+    rig.registered(1);
+    assert!(rig.durable() <= last);
+    a.tx_sync().unwrap();
+    assert_eq!(rig.durable(), last);
+}
+
+/// A detach is no death.
+#[test]
+fn a_writer_that_detaches_leaves() {
+    let rig = Rig::new(AMPLE);
+    let (_pool, a, b) = attach(&rig.pool, &rig.socket);
+    rig.registered(1);
+    step(&a, &b);
+    drop((a, b));
+    rig.registered(0);
+    let notes = rig.notes.lock().unwrap();
+    assert!(notes.iter().any(|note| matches!(note, Note::Left { .. })), "{notes:?}");
+    assert!(
+        !notes.iter().any(|note| matches!(note, Note::Recovered { .. } | Note::Lost { .. })),
+        "{notes:?}"
+    );
+}
+
+/// The writer and the guard die at once: the next attach has everything.
+#[test]
+fn without_a_guard_a_death_loses_nothing() {
+    let mut rig = Rig::new(AMPLE);
+    let mut writer = rig.writer("busy");
+    rig.registered(1);
+    let said = (0..50).map(|_| writer.said().unwrap()).last().unwrap();
+    rig.end();
+    writer.kill();
+    assert!(Pool::open(&rig.pool).unwrap().pending("b").unwrap().unwrap().transactions > 0);
+    assert!(Pool::open(&rig.pool).unwrap().recover().unwrap() > 0);
+    assert!(rig.durable() >= said);
+}

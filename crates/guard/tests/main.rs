@@ -1,0 +1,7 @@
+//! The guard with processes that have objects on demand. A writer is this program again, running one hidden test.
+
+mod clients;
+mod deaths;
+mod power;
+mod support;
+mod ups;

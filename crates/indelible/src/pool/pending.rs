@@ -1,0 +1,93 @@
+//! Commits on demand that are not durable, whoever made them; and those that processes which died have left.
+
+use super::Pool;
+use crate::backing::BackingError;
+use crate::error::{Cause, Error, Result};
+use crate::memory::{self, MemoryError};
+use crate::sys::boot;
+use indelible_store::format::LINE;
+use std::time::Duration;
+
+/// Commits on demand of the process that has an object, or that died with it, which are not durable: see [`Pool::pending`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PendingCommits {
+    /// Transactions, at most, of all objects on demand that the process has in the pool: those that changed nothing of this one count as well.
+    pub transactions: u64,
+    /// Bytes of this object, in lines of 64, that the next epoch has.
+    pub bytes: u64,
+    /// Time since the first of them was committed, by the clock of the machine.
+    pub age: Duration,
+    /// Transactions of the process that were durable when they returned, because the [guard](Pool::set_guard) could not have saved them in time.
+    pub at_once: u64,
+}
+
+impl Pool {
+    /// The commits of an object on demand that are not durable, in whatever process: a power cut would take them. `None`: nobody has it on demand, or this user may not look at
+    /// the memory that they are in.
+    ///
+    /// Takes no lock. The figures are those of a moment, and need not fit each other.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn pending(&self, name: &str) -> Result<Option<PendingCommits>> {
+        let inner = &self.inner;
+        let found = inner.alive().and_then(|()| Ok(inner.store.find(name)?.entry));
+        let entry = self.about("inspect", name, found)?;
+        let Some(number) = entry.memory_in(&boot::boot_id()) else { return Ok(None) };
+        let seen = memory::look(&inner.memory_place(), number, entry.id, entry.content_len() as usize);
+        Ok(seen.map(|seen| PendingCommits {
+            transactions: seen.commits,
+            bytes: seen.lines * LINE,
+            age: match seen.since {
+                0 => Duration::ZERO,
+                since => Duration::from_nanos(memory::now().saturating_sub(since)),
+            },
+            at_once: seen.at_once,
+        }))
+    }
+
+    /// Makes durable the commits on demand that processes which died have left in memory, of all objects of the pool. Each next attach does so for its object; until then a
+    /// power cut takes them. Those of living processes stay. Returns of how many objects there were some.
+    ///
+    /// # Errors
+    /// `Gone`, `Damaged`, `Version`: memory that a process left is not to be found, or not understood: see [`give_memory_up`](Pool::give_memory_up). Those of an attach, and of a psync.
+    pub fn recover(&self) -> Result<u64> {
+        let inner = &self.inner;
+        let recover = || -> Result<u64, Cause> {
+            inner.alive()?;
+            let (mut objects, mut failed) = (0, None);
+            for number in inner.store.memories()? {
+                match self.recover_number(number) {
+                    Ok(members) => objects += members,
+                    // It is no memory of a dead process, or another one recovers it.
+                    Err(Cause::Memory(MemoryError::Backing(BackingError::InUse { .. }))) => {}
+                    Err(cause) => failed = Some(cause),
+                }
+            }
+            failed.map_or(Ok(objects), Err)
+        };
+        recover().map_err(|cause| self.not_recovered(cause))
+    }
+
+    /// As [`recover`](Pool::recover), of the memory of one process, by its number: `Held` if a process has it. For the guard.
+    ///
+    /// # Errors
+    /// As for [`recover`](Pool::recover).
+    #[doc(hidden)]
+    pub fn recover_memory(&self, number: u64) -> Result<u64> {
+        self.inner
+            .alive()
+            .and_then(|()| self.recover_number(number))
+            .map_err(|cause| self.not_recovered(cause))
+    }
+
+    fn recover_number(&self, number: u64) -> Result<u64, Cause> {
+        let members = self.inner.store.objects_in(number)?.len() as u64;
+        self.inner.patiently(|| self.inner.recover_memory(number)).map(|()| members)
+    }
+
+    fn not_recovered(&self, cause: Cause) -> Error {
+        Error::new("recover commits in memory of", cause).pool(&self.inner.path)
+    }
+}

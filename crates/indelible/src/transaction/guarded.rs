@@ -1,0 +1,114 @@
+//! The connection of a pool's objects on demand to the guard of the machine (docs/decisions/0058-guard.md), if there is one.
+//!
+//! A thread of the library registers, and does what the guard asks for, line by line:
+//!
+//! | line | of | it means |
+//! |---|---|---|
+//! | `writer 1 POOL-ID NUMBER PATH` | process | it has memory of this number; all three in hexadecimal digits, the last one the bytes of the pool's path |
+//! | `measured BYTES NANOSECONDS` | process | its last epoch |
+//! | `budget BYTES`, `budget none` | guard | so much may be not durable at a time |
+//! | `publish TOKEN` | guard | make all commits durable, and from now on each before it returns, until the next `budget` |
+//! | `published TOKEN BYTES NANOSECONDS` | process | that is done |
+//! | `failed TOKEN WHY` | process | that could not be done |
+//! | `bye` | process | everything is detached |
+//!
+//! A guard can have commits become durable earlier, and never later: without it, or if it dies, there is no budget, and epochs go on as they do.
+
+use super::demand::Demand;
+use super::epochs::{LOOK, start};
+use super::space::Space;
+use crate::error::Cause;
+use crate::memory::Place;
+use crate::pool::{Guards, Inner};
+use crate::sys::link::Link;
+use indelible_store::format::LINE;
+use indelible_store::{Mutant, Selected};
+use std::fmt::Write;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+/// Starts the thread, unless another process could not open the pool by its path. It ends some time after the space does.
+pub(super) fn watch(space: &Arc<Space>, pool: &Inner) -> Result<(), Cause> {
+    let Some(demand) = space.demand() else { return Ok(()) };
+    let place = demand.group.place();
+    if !place.path.exists() {
+        return Ok(());
+    }
+    let (hello, guards) = (hello(place, demand.group.number()), pool.guards().clone());
+    let (space, mutant) = (Arc::downgrade(space), Selected::here());
+    start("indelible-guard", move || mutant.run(|| look_for(&space, &guards, &hello)))
+}
+
+fn hello(place: &Place, number: u64) -> String {
+    let hex = |bytes: &[u8]| bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    format!("writer 1 {} {number:016x} {}\n", hex(&place.pool), hex(place.path.as_os_str().as_bytes()))
+}
+
+/// Registers whenever there is a guard.
+fn look_for(space: &Weak<Space>, guards: &Guards, hello: &str) {
+    while space.strong_count() > 0 {
+        let found = guards.sockets().into_iter().find_map(|socket| Link::connect(&socket, LOOK).ok());
+        if let Some(link) = found {
+            // Whatever ended it, the next look tells whether there is a guard.
+            let _ = serve(space, link, hello);
+            if let Some(space) = space.upgrade() {
+                space.demand().iter().for_each(|demand| demand.set_budget(None));
+            }
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Does what the guard says, as long as there are both.
+fn serve(space: &Weak<Space>, mut link: Link, hello: &str) -> io::Result<()> {
+    link.send(hello)?;
+    let mut told = (0, 0);
+    loop {
+        let line = link.line()?;
+        let Some(space) = space.upgrade() else { return link.send("bye\n") };
+        let Some(demand) = space.demand() else { return Ok(()) };
+        if let Some(line) = line {
+            follow(&space, demand, &link, &line)?;
+        }
+        let measured = demand.measured();
+        if measured != told {
+            link.send(&format!("measured {} {}\n", measured.0, measured.1))?;
+            told = measured;
+        }
+    }
+}
+
+/// Does what a line says; lines of a later guard are left alone.
+fn follow(space: &Space, demand: &Demand, link: &Link, line: &str) -> io::Result<()> {
+    match line.split_once(' ') {
+        Some(("budget", "none")) => demand.set_budget(None),
+        Some(("budget", bytes)) => match bytes.parse::<u64>() {
+            Ok(bytes) => demand.set_budget(Some(bytes / LINE)),
+            Err(_) => return Err(io::ErrorKind::InvalidData.into()),
+        },
+        Some(("publish", token)) => publish(space, demand, link, token)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+fn publish(space: &Space, demand: &Demand, link: &Link, token: &str) -> io::Result<()> {
+    // Commits that begin after the epoch's gate find this, and wait for an epoch of their own.
+    demand.set_budget(Some(0));
+    let (begin, bytes) = (Instant::now(), demand.pending() * LINE);
+    let done = || format!("published {token} {bytes} {}\n", begin.elapsed().as_nanos());
+    if Mutant::AcknowledgedUnflushed.is_on() {
+        link.send(&done())?;
+    }
+    match space.publish() {
+        Ok(()) => link.send(&done()),
+        Err(cause) => {
+            let mut why = String::new();
+            let _ = write!(why, "{cause}");
+            why.retain(|letter| !letter.is_control());
+            link.send(&format!("failed {token} {why}\n"))
+        }
+    }
+}

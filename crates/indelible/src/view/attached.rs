@@ -1,0 +1,339 @@
+//! A view in this process.
+
+use super::entry::{Entry, Memory, is_for_lack_of_rights};
+use super::layout::ViewSlot;
+use super::{name_of, read};
+use crate::error::{Cause, Error, Result, ViewError};
+use crate::far::Rights;
+use crate::fault::reserved::{Owner, Reserved};
+use crate::pool::Pool;
+use crate::raw::{Permission, pin, pin_all};
+use crate::sys::fork;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// A view in this process: its objects are in memory at their addresses, each from its first use on (S2.7, S2.8).
+///
+/// Attaching one looks its objects up and reserves their addresses; no object is locked, and none changes. The first touch of an object's address by any thread, in any language,
+/// attaches that object: for stores if its slot asks for them and the object allows them, else for loads. The thread waits meanwhile. If the object cannot be had, or the access is one that is
+/// not allowed, the fault is the program's: SIGSEGV, to its own handler if it has one; [`slots`](AttachedView::slots) has the error. [`get`](AttachedView::get)
+/// and the other methods return it instead.
+///
+/// System calls raise no SIGSEGV: an address of an object that was not used before is `EFAULT` to them. [`bring`](AttachedView::bring) attaches an object without touching it. A thread that touches an
+/// object for the first time must not have SIGSEGV blocked.
+///
+/// A view that another process, or this one, changed is followed at the next first touch and by [`adopt`](AttachedView::adopt). A fault never takes anything away that is attached: `adopt` does.
+pub struct AttachedView {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    /// This value, as ranges know their owner.
+    pub(super) me: Weak<Inner>,
+    pub(super) pool: Pool,
+    /// ID of the view.
+    pub(super) id: [u8; 16],
+    pub(super) name: String,
+    generation: u32,
+    state: Mutex<State>,
+}
+
+pub(super) struct State {
+    pub(super) entries: BTreeMap<usize, Entry>,
+    /// The state of the view that they are of.
+    pub(super) seen: Seen,
+    /// Whether changes of the view wait for [`adopt`](AttachedView::adopt).
+    pub(super) behind: bool,
+    /// Touches of addresses of objects that are new in the view.
+    window: Option<Reserved>,
+    /// Whether the view is detached.
+    ended: bool,
+}
+
+/// A state of a view's object: another writer, another binding.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seen {
+    binding: u64,
+    pub(super) written: bool,
+}
+
+/// State of the addresses of a slot's object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SlotMemory {
+    /// Nothing: there is no such object, or something else has its addresses.
+    Absent,
+    /// Reserved addresses: the first use attaches the object.
+    Reserved,
+    /// The object, for loads.
+    Reading,
+    /// The object, for loads and stores.
+    Writing,
+}
+
+/// A slot of an attached view.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SlotState {
+    /// The slot, as it is in force here.
+    pub of: ViewSlot,
+    /// Name of the object, when it was looked up.
+    pub name: String,
+    /// The object's first address; 0: there is no such object.
+    pub address: usize,
+    /// Bytes that were reserved for it.
+    pub len: usize,
+    /// State of these addresses.
+    pub memory: SlotMemory,
+    /// Why the object could not be had when it was needed last.
+    pub refused: Option<Error>,
+}
+
+/// Number of the range that is the pool's window.
+const WINDOW: usize = usize::MAX;
+
+const USE: &str = "use a slot of the view";
+
+impl AttachedView {
+    /// Attaches a view, whoever has it open. Costs a look at the pool's table, and a reservation of addresses for each object.
+    ///
+    /// # Errors
+    /// As for [`View::read`](super::View::read). No object makes it fail: the [slots](AttachedView::slots) have their errors.
+    pub fn attach(pool: &Pool, name: &str) -> Result<AttachedView> {
+        let failed = |cause: Cause| Error::new("attach the view", cause).pool(pool.path()).object(name);
+        let found = pool.inner().alive().and_then(|()| Ok(pool.inner().store.find(name)?)).map_err(failed)?;
+        let state = State {
+            entries: BTreeMap::new(),
+            seen: Seen { binding: 0, written: true },
+            behind: false,
+            window: None,
+            ended: false,
+        };
+        let inner = Arc::new_cyclic(|me| Inner {
+            me: me.clone(),
+            pool: pool.clone(),
+            id: found.entry.id,
+            name: found.entry.name(),
+            generation: fork::generation(),
+            state: Mutex::new(state),
+        });
+        let mut state = inner.state();
+        inner.follow(&mut state, true).map_err(failed)?;
+        state.window = Some(inner.window().map_err(|error| failed(ViewError::Reserve(error).into()))?);
+        inner.bring_at_once(&mut state);
+        drop(state);
+        Ok(AttachedView { inner })
+    }
+
+    /// Name of the view.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// The pool of the view and of its objects.
+    #[must_use]
+    pub fn pool(&self) -> &Pool {
+        &self.inner.pool
+    }
+
+    /// The slots that are set, and what is at the addresses of their objects.
+    #[must_use]
+    pub fn slots(&self) -> Vec<SlotState> {
+        self.inner.state().entries.values().map(SlotState::of).collect()
+    }
+
+    /// Attaches the object in a slot, if it is not attached yet; returns its first address. Slots that are new in the view are found.
+    ///
+    /// # Errors
+    /// `NotFound`: the slot is empty. As for [`Pool::attach`](crate::Pool::attach) and [`Pool::attach_read`](crate::Pool::attach_read).
+    pub fn bring(&self, slot: usize) -> Result<std::ptr::NonNull<u8>> {
+        let (base, _) = self.range(slot)?;
+        Ok(base)
+    }
+
+    /// Attaches all objects that are not attached yet, those for writing in one step of the pool; returns how many are attached now.
+    ///
+    /// # Errors
+    /// None of the objects for writing is attached: the pool's table could not be changed. Objects that cannot be had are no error: the [slots](AttachedView::slots) have theirs.
+    pub fn bring_all(&self) -> Result<usize> {
+        let mut state = self.inner.live_state(USE)?;
+        self.inner.bring_group(&mut state, |_| true)?;
+        Ok(state.entries.values().filter(|entry| entry.is_attached()).count())
+    }
+
+    /// Takes over all changes of the view: objects whose slots were emptied, or have other objects or rights, are detached, and what was stored to them since their last psync
+    /// is forgotten. Without changes it costs a look at the table.
+    ///
+    /// # Errors
+    /// As for [`View::read`](super::View::read): everything is as before.
+    pub fn adopt(&mut self) -> Result<()> {
+        let mut state = self.inner.live_state("adopt the view")?;
+        let followed = self.inner.follow(&mut state, true);
+        followed.map_err(|cause| self.inner.error("adopt the view", cause))?;
+        self.inner.bring_at_once(&mut state);
+        Ok(())
+    }
+
+    /// Detaches the view and all of its objects; stores that were not psynced are forgotten. Dropping it does the same.
+    pub fn detach(self) {}
+}
+
+impl Drop for AttachedView {
+    fn drop(&mut self) {
+        // A fork has none of the objects, and another thread of its parent may have the state locked in it.
+        if fork::is_stale(self.inner.generation) {
+            return;
+        }
+        let mut state = self.inner.state();
+        state.ended = true;
+        state.window = None;
+        let entries = std::mem::take(&mut state.entries);
+        // A thread that answers a touch has the state for a moment, and finds that the view is no more.
+        drop(state);
+        drop(entries);
+    }
+}
+
+impl Inner {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state, in the process that attached the view.
+    pub(super) fn live_state(&self, operation: &'static str) -> Result<MutexGuard<'_, State>> {
+        match fork::is_stale(self.generation) {
+            true => Err(self.error(operation, Cause::Forked)),
+            false => Ok(self.state()),
+        }
+    }
+
+    pub(super) fn error(&self, operation: &'static str, cause: impl Into<Cause>) -> Error {
+        Error::new(operation, cause).pool(self.pool.path()).object(&self.name)
+    }
+
+    /// Has touches of the pool's window be answered: of objects that are new in the view.
+    fn window(&self) -> std::io::Result<Reserved> {
+        let superblock = self.pool.inner().store.superblock();
+        let start = superblock.window.get() as usize;
+        let end = start.saturating_add(superblock.window_len.get() as usize);
+        Reserved::window(start..end, self.me.clone(), WINDOW)
+    }
+
+    /// State of the view's object, as far as its entry in the table tells: two states that differ are those of two writers, or one is being written.
+    pub(super) fn seen_now(&self) -> Result<Seen, Cause> {
+        let found = self.pool.inner().store.find_id(&self.id)?;
+        let written = found.is_bound();
+        Ok(Seen { binding: found.entry.binding.get(), written })
+    }
+
+    /// The slots of the view as of its last psync.
+    pub(super) fn read(&self) -> Result<Vec<ViewSlot>, Cause> {
+        read(&self.pool, &name_of(&self.id))
+    }
+
+    /// The object in a slot, attached; a slot that is not known is looked for in the view once more.
+    pub(super) fn with_slot<R>(&self, slot: usize, then: impl FnOnce(&Entry) -> Result<R>) -> Result<R> {
+        let mut state = self.live_state(USE)?;
+        if !state.entries.contains_key(&slot) {
+            self.follow(&mut state, false).map_err(|cause| self.error(USE, cause))?;
+        }
+        let entry = state.entries.get_mut(&slot).ok_or_else(|| self.error(USE, ViewError::Empty(slot)))?;
+        entry.bring(&self.pool, true)?;
+        then(entry)
+    }
+
+    fn bring_at_once(&self, state: &mut State) {
+        // A failure is in the slots, and their objects are tried again when they are touched.
+        let _ = self.bring_group(state, |want| want.at_once);
+    }
+
+    /// Attaches the objects of slots: those for writing by one change of the table.
+    fn bring_group(&self, state: &mut State, which: impl Fn(&ViewSlot) -> bool) -> Result<()> {
+        let waiting = |entry: &&mut Entry| entry.is_reserved() && which(&entry.want);
+        let mut entries: Vec<&mut Entry> = state.entries.values_mut().filter(waiting).collect();
+        for entry in &mut entries {
+            entry.give_way();
+        }
+        let (mut writing, reading): (Vec<&mut Entry>, Vec<&mut Entry>) =
+            entries.into_iter().partition(|entry| entry.is_for_writing());
+        for entry in reading {
+            let _ = entry.settle(pin(&self.pool, &name_of(&entry.want.target), Permission::Read), true);
+        }
+        if writing.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<String> = writing.iter().map(|entry| name_of(&entry.want.target)).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        match pin_all(&self.pool, &names) {
+            Ok(all) => {
+                for ((entry, attached), name) in writing.iter_mut().zip(all).zip(names) {
+                    let attached = attached.or_else(|error| match is_for_lack_of_rights(&error) {
+                        true => pin(&self.pool, name, Permission::Read),
+                        false => Err(error),
+                    });
+                    let _ = entry.settle(attached, true);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                for entry in writing {
+                    let _ = entry.settle(Err(error.clone()), true);
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Owner for Inner {
+    fn touched(&self, number: usize) -> bool {
+        if fork::is_stale(self.generation) {
+            return false;
+        }
+        let mut state = self.state();
+        if state.ended {
+            return false;
+        }
+        // Where the view cannot be read, what is known of it counts.
+        let _ = self.follow(&mut state, false);
+        match state.entries.get_mut(&number) {
+            Some(entry) if number != WINDOW => entry.bring(&self.pool, false).is_ok(),
+            _ => false,
+        }
+    }
+}
+
+impl SlotState {
+    fn of(entry: &Entry) -> SlotState {
+        let memory = match &entry.memory {
+            Memory::None => SlotMemory::Absent,
+            Memory::Reserved { .. } => SlotMemory::Reserved,
+            Memory::Object { object, .. } if object.is_writable() => SlotMemory::Writing,
+            Memory::Object { .. } => SlotMemory::Reading,
+        };
+        let (of, name, refused) = (entry.want, entry.name.clone(), entry.refused.clone());
+        SlotState { of, name, address: entry.address, len: entry.len, memory, refused }
+    }
+
+    /// Whether it can be stored to here.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        self.memory == SlotMemory::Writing
+    }
+
+    /// The rights that the slot asks for.
+    #[must_use]
+    pub fn rights(&self) -> Rights {
+        self.of.rights
+    }
+}
+
+impl std::fmt::Debug for AttachedView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AttachedView")
+            .field("name", &self.inner.name)
+            .field("slots", &self.slots().len())
+            .finish()
+    }
+}

@@ -1,0 +1,181 @@
+//! An object of an attached view: reserved addresses first, and the object's memory from its first use on.
+
+use super::layout::ViewSlot;
+use super::name_of;
+use crate::error::{Cause, Error, ErrorKind, Result, ViewError};
+use crate::far::Rights;
+use crate::fault::reserved::{Owner, Reserved};
+use crate::mapping::Mapping;
+use crate::pool::Pool;
+use crate::raw::{Permission, Pinned, pin};
+use crate::sys::mmap::Protection;
+use indelible_store::table::Located;
+use std::sync::Weak;
+
+/// The object that a slot was found to have.
+pub(super) struct Entry {
+    /// The slot as it is in force.
+    pub(super) want: ViewSlot,
+    /// Of the object, when it was looked up.
+    pub(super) name: String,
+    pub(super) address: usize,
+    pub(super) len: usize,
+    pub(super) memory: Memory,
+    /// Why it could not be had when it was needed last.
+    pub(super) refused: Option<Error>,
+}
+
+/// State of the object's addresses. The touches of a range are answered until after its memory is gone.
+pub(super) enum Memory {
+    /// Nothing of the view's: there is no such object, or something else has its addresses.
+    None,
+    /// An inaccessible mapping. `None` while it gives way to the object.
+    Reserved {
+        mapping: Option<Mapping>,
+        touches: Reserved,
+    },
+    Object {
+        object: Pinned,
+        touches: Reserved,
+    },
+}
+
+impl Entry {
+    /// The slot, with its object's addresses reserved if it is there and they are free. Nothing fails: the slot says why it has nothing.
+    pub(super) fn reserve(
+        want: ViewSlot,
+        found: Result<Located, Cause>,
+        pool: &Pool,
+        owner: Weak<dyn Owner>,
+    ) -> Entry {
+        let mut entry = Entry {
+            want,
+            name: name_of(&want.target),
+            address: 0,
+            len: 0,
+            memory: Memory::None,
+            refused: None,
+        };
+        match found {
+            Ok(object) => {
+                entry.name = object.entry.name();
+                (entry.address, entry.len) =
+                    (object.entry.address.get() as usize, object.entry.content_len() as usize);
+                if let Err(cause) = entry.reserve_addresses(owner) {
+                    entry.refuse(pool, cause);
+                }
+            }
+            Err(cause) => entry.refuse(pool, cause),
+        }
+        entry
+    }
+
+    fn reserve_addresses(&mut self, owner: Weak<dyn Owner>) -> Result<(), Cause> {
+        let mapping = Mapping::anonymous(self.address, self.len, Protection::None)?;
+        let touches = Reserved::new(self.address..self.address + self.len, owner, self.want.slot);
+        let touches = touches.map_err(ViewError::Reserve)?;
+        self.memory = Memory::Reserved { mapping: Some(mapping), touches };
+        Ok(())
+    }
+
+    fn refuse(&mut self, pool: &Pool, cause: Cause) {
+        self.refused = Some(Error::new("attach", cause).pool(pool.path()).object(&self.name));
+    }
+
+    /// Whether its object is attached.
+    pub(super) fn is_attached(&self) -> bool {
+        matches!(self.memory, Memory::Object { .. })
+    }
+
+    /// Whether it waits for its object to be used.
+    pub(super) fn is_reserved(&self) -> bool {
+        matches!(self.memory, Memory::Reserved { .. })
+    }
+
+    /// Whether it is to be attached for stores.
+    pub(super) fn is_for_writing(&self) -> bool {
+        self.want.rights.has(Rights::WRITE) || indelible_store::Mutant::SlotRightsIgnored.is_on()
+    }
+
+    /// Attaches the object, for what its slot asks for as far as that can be had. After a failure its addresses are reserved again. `told`: see
+    /// [`settle`](Entry::settle).
+    ///
+    /// # Errors
+    /// As for [`Pool::attach`] and [`Pool::attach_read`].
+    pub(super) fn bring(&mut self, pool: &Pool, told: bool) -> Result<(), Error> {
+        if self.is_attached() {
+            return Ok(());
+        }
+        if let (Memory::None, Some(refused)) = (&self.memory, &self.refused) {
+            return Err(refused.clone());
+        }
+        self.give_way();
+        let name = name_of(&self.want.target);
+        let attached = match self.is_for_writing() {
+            true => {
+                pin(pool, &name, Permission::Write).or_else(|error| match is_for_lack_of_rights(&error) {
+                    true => pin(pool, &name, Permission::Read),
+                    false => Err(error),
+                })
+            }
+            false => pin(pool, &name, Permission::Read),
+        };
+        self.settle(attached, told)
+    }
+
+    /// Has the addresses be free for the object. A touch meanwhile finds nothing mapped, and is answered as any other.
+    pub(super) fn give_way(&mut self) {
+        if let Memory::Reserved { mapping, .. } = &mut self.memory {
+            *mapping = None;
+        }
+    }
+
+    /// Has the object that was attached in the place of the reservation, or the reservation again. `told`: nobody answers a touch of the range just now who
+    /// says so, and threads that wait for it are told here.
+    pub(super) fn settle(&mut self, attached: Result<Pinned>, told: bool) -> Result<(), Error> {
+        let refused = match (attached, std::mem::replace(&mut self.memory, Memory::None)) {
+            (Ok(object), Memory::Reserved { touches, .. }) => {
+                if told {
+                    touches.mapped();
+                }
+                self.memory = Memory::Object { object, touches };
+                self.refused = None;
+                return Ok(());
+            }
+            (Ok(object), other) => {
+                drop(object);
+                self.memory = other;
+                self.refused
+                    .clone()
+                    .unwrap_or_else(|| Error::new("attach", Cause::Detached).object(&self.name))
+            }
+            (Err(error), Memory::Reserved { touches, .. }) => {
+                // If somebody else has taken the addresses, the next use of the slot says so.
+                let mapping = Mapping::anonymous(self.address, self.len, Protection::None).ok();
+                self.memory = Memory::Reserved { mapping, touches };
+                error
+            }
+            (Err(error), other) => {
+                self.memory = other;
+                error
+            }
+        };
+        self.refused = Some(refused.clone());
+        Err(refused)
+    }
+
+    /// Detaches the object, whose stores since its last psync are forgotten, and reserves its addresses again.
+    pub(super) fn end(&mut self) {
+        if let Memory::Object { object, touches } = std::mem::replace(&mut self.memory, Memory::None) {
+            touches.unmapped();
+            drop(object);
+            let mapping = Mapping::anonymous(self.address, self.len, Protection::None).ok();
+            self.memory = Memory::Reserved { mapping, touches };
+        }
+    }
+}
+
+/// Whether the object could be had for reading, as far as the error tells (S2.15).
+pub(super) fn is_for_lack_of_rights(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::ObjectReadOnly | ErrorKind::WrongKey)
+}

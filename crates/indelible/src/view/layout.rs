@@ -1,0 +1,169 @@
+//! The bytes of a view (FORMAT.md, section 12): a header, and an entry for each slot.
+
+use crate::error::ViewError;
+use crate::far::Rights;
+use std::ops::Range;
+
+const MAGIC: [u8; 8] = *b"PMO-VIEW";
+const VERSION: u32 = 1;
+const HEADER: usize = 64;
+const ENTRY: usize = 32;
+
+/// The object is attached with the view, not when it is first touched.
+const AT_ONCE: u8 = 1;
+
+/// Slots of a view, at most.
+pub(super) const MOST_SLOTS: usize = 65_536;
+
+/// Bytes of an object with the largest view. It may be longer.
+pub(super) const MOST_BYTES: usize = HEADER + MOST_SLOTS * ENTRY;
+
+/// A slot of a view that is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ViewSlot {
+    /// Its number.
+    pub slot: usize,
+    /// ID of the object in it.
+    pub target: [u8; 16],
+    /// The rights that are asked for; the object's own decide (S2.15).
+    pub rights: Rights,
+    /// Whether the object is attached together with the view, rather than when it is first touched.
+    pub at_once: bool,
+}
+
+/// Bytes of a view with so many slots.
+pub(super) fn len(slots: usize) -> usize {
+    HEADER + slots * ENTRY
+}
+
+/// The header of a view with so many slots.
+pub(super) fn header(slots: usize) -> [u8; HEADER] {
+    let mut bytes = [0; HEADER];
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[12..16].copy_from_slice(&(slots as u32).to_le_bytes());
+    bytes
+}
+
+/// Where the entry of a slot lies.
+pub(super) fn place(slot: usize) -> Range<usize> {
+    len(slot)..len(slot + 1)
+}
+
+/// The entry of a slot that is set.
+pub(super) fn entry(of: &ViewSlot) -> [u8; ENTRY] {
+    let mut bytes = [0; ENTRY];
+    bytes[..16].copy_from_slice(&of.target);
+    bytes[16] = of.rights.bits();
+    bytes[17] = if of.at_once { AT_ONCE } else { 0 };
+    bytes
+}
+
+/// Slots of the view that an object begins with.
+///
+/// # Errors
+/// It holds none, or one that this release does not know, or that is longer than the object.
+pub(super) fn slots(bytes: &[u8]) -> Result<usize, ViewError> {
+    let word =
+        |at: usize| bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);
+    let (Some(version), Some(slots)) = (word(8), word(12)) else { return Err(ViewError::NotAView) };
+    if !bytes.starts_with(&MAGIC) {
+        return Err(ViewError::NotAView);
+    }
+    if version != VERSION {
+        return Err(ViewError::Version { found: version, known: VERSION });
+    }
+    let slots = slots as usize;
+    if slots > MOST_SLOTS || len(slots) > bytes.len() {
+        return Err(ViewError::Damaged(format!(
+            "it has {} bytes, and says that it has {slots} slots",
+            bytes.len()
+        )));
+    }
+    Ok(slots)
+}
+
+/// The slots that are set.
+///
+/// # Errors
+/// As for [`slots`]; an entry says what no release has said.
+pub(super) fn parse(bytes: &[u8]) -> Result<Vec<ViewSlot>, ViewError> {
+    let all = (0..slots(bytes)?).map(|slot| (slot, &bytes[place(slot)]));
+    all.filter(|(_, entry)| entry.iter().any(|byte| *byte != 0))
+        .map(|(slot, entry)| read(slot, entry))
+        .collect()
+}
+
+fn read(slot: usize, entry: &[u8]) -> Result<ViewSlot, ViewError> {
+    let damaged = |what: &str| ViewError::Damaged(format!("slot {slot} {what}"));
+    let target = entry[..16].try_into().map_err(|_| damaged("is cut off"))?;
+    if target == [0; 16] {
+        return Err(damaged("has no object, and is not empty"));
+    }
+    let rights = Rights::from_bits(entry[16]).filter(|rights| is_possible(*rights));
+    let rights = rights.ok_or_else(|| damaged("asks for rights that there are not"))?;
+    if entry[17] & !AT_ONCE != 0 || entry[18..].iter().any(|byte| *byte != 0) {
+        return Err(damaged("has flags that this release does not know"));
+    }
+    Ok(ViewSlot { slot, target, rights, at_once: entry[17] & AT_ONCE != 0 })
+}
+
+/// Whether an object in a view can be used so: its pages are not executable, and none can be stored to and not be read.
+pub(super) fn is_possible(rights: Rights) -> bool {
+    rights == Rights::READ || rights == Rights::READ | Rights::WRITE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(slots: usize, set: &[ViewSlot]) -> Vec<u8> {
+        let mut bytes = vec![0; len(slots)];
+        bytes[..HEADER].copy_from_slice(&header(slots));
+        for of in set {
+            bytes[place(of.slot)].copy_from_slice(&entry(of));
+        }
+        bytes
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let set = [
+            ViewSlot { slot: 0, target: [7; 16], rights: Rights::READ, at_once: false },
+            ViewSlot { slot: 9, target: [1; 16], rights: Rights::READ | Rights::WRITE, at_once: true },
+        ];
+        assert_eq!(parse(&view(10, &set)).unwrap(), set);
+        assert_eq!(parse(&view(0, &[])).unwrap(), []);
+    }
+
+    /// Any bytes are an error or a view, and no bit of an entry is ignored.
+    #[test]
+    fn damage_is_an_error_that_names_it() {
+        let set = [ViewSlot { slot: 1, target: [7; 16], rights: Rights::READ, at_once: false }];
+        let good = view(2, &set);
+        for len in 0..good.len() {
+            assert!(parse(&good[..len]).is_err(), "{len} bytes");
+        }
+        for bit in 0..good.len() * 8 {
+            let mut bytes = good.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            match parse(&bytes) {
+                Ok(found) => {
+                    let (at, known) = (
+                        bit / 8,
+                        found.first().is_some_and(|slot| slot.target != [7; 16] || *slot != set[0]),
+                    );
+                    // The header's unused bytes, the number of slots, and another object or right that is possible.
+                    assert!(known || (12..HEADER).contains(&at), "bit {bit} is ignored");
+                }
+                Err(ViewError::NotAView) => assert!(bit < 64, "bit {bit}"),
+                Err(ViewError::Version { .. }) => assert!((64..96).contains(&bit), "bit {bit}"),
+                Err(error) => assert!(matches!(error, ViewError::Damaged(_)), "bit {bit}: {error}"),
+            }
+        }
+        let mut blank = view(2, &set);
+        blank[place(1)][..16].fill(0);
+        assert!(parse(&blank).unwrap_err().to_string().contains("slot 1 has no object"));
+    }
+}

@@ -1,0 +1,123 @@
+//! Values in the objects of an attached view.
+//!
+//! Invariants:
+//! 1. An object of an attached view stays attached, at its addresses, as long as the [`AttachedView`] is not borrowed exclusively: faults end no attachment, and the
+//!    registry of attachments refuses to end one that a view has pinned.
+//! 2. References into objects borrow the view: shared ones for loads, exclusive ones for stores. Stores through raw pointers are promised by whoever makes them.
+
+#![allow(unsafe_code)]
+
+use super::attached::{AttachedView, SlotMemory};
+use super::entry::Memory;
+use crate::error::{Cause, Result, ViewError};
+use crate::plain::{Plain, frozen, placed};
+use crate::raw;
+use std::ptr::NonNull;
+
+const USE: &str = "use a slot of the view";
+
+impl AttachedView {
+    /// The value at the start of the object in a slot, which is attached if it is not yet.
+    ///
+    /// # Errors
+    /// As for [`bring`](AttachedView::bring). `BadSize`: the object is smaller than a `T`.
+    pub fn get<T: Plain>(&self, slot: usize) -> Result<&T> {
+        const { frozen::<T>() };
+        let at = self.place::<T>(slot)?;
+        // SAFETY: large enough, page-aligned, every bit pattern is a T; mapped and not stored to while the view is shared (1, 2).
+        Ok(unsafe { at.as_ref() })
+    }
+
+    /// The value at the start of the object in a slot, for storing.
+    ///
+    /// # Errors
+    /// As for [`get`](AttachedView::get). `ReadOnly`: the slot asks for loads, or the object can be had for those alone.
+    pub fn get_mut<T: Plain>(&mut self, slot: usize) -> Result<&mut T> {
+        let mut at = self.place::<T>(slot)?;
+        self.expect_writable(slot, size_of::<T>())?;
+        // SAFETY: as for `get`, and borrowed exclusively.
+        Ok(unsafe { at.as_mut() })
+    }
+
+    /// The bytes of the object in a slot.
+    ///
+    /// # Errors
+    /// As for [`bring`](AttachedView::bring).
+    pub fn bytes(&self, slot: usize) -> Result<&[u8]> {
+        let (base, len) = self.range(slot)?;
+        // SAFETY: mapped and not stored to while the view is shared (1, 2).
+        Ok(unsafe { std::slice::from_raw_parts(base.as_ptr(), len) })
+    }
+
+    /// The bytes of the object in a slot, for storing.
+    ///
+    /// # Errors
+    /// As for [`get_mut`](AttachedView::get_mut).
+    pub fn bytes_mut(&mut self, slot: usize) -> Result<&mut [u8]> {
+        let (base, len) = self.range(slot)?;
+        self.expect_writable(slot, len)?;
+        // SAFETY: as for `bytes`, and borrowed exclusively.
+        Ok(unsafe { std::slice::from_raw_parts_mut(base.as_ptr(), len) })
+    }
+
+    /// Makes what was stored to all objects of the view durable, as one step.
+    ///
+    /// # Errors
+    /// As for [`Object::psync`](crate::Object::psync), of which every object of the step is the object.
+    pub fn psync(&mut self) -> Result<()> {
+        let state = self.inner.live_state("psync")?;
+        let written = state.entries.values().filter_map(|entry| match &entry.memory {
+            Memory::Object { object, .. } if object.is_writable() => {
+                Some(std::ptr::with_exposed_provenance(object.base()))
+            }
+            _ => None,
+        });
+        let written: Vec<*const u8> = written.collect();
+        // SAFETY: references into the objects borrow the view, which is borrowed exclusively; as for other stores, (2).
+        unsafe { raw::psync_all(&written) }
+    }
+
+    /// First address and bytes of the object in a slot, which is attached.
+    pub(super) fn range(&self, slot: usize) -> Result<(NonNull<u8>, usize)> {
+        self.inner.with_slot(slot, |entry| {
+            let Memory::Object { object, .. } = &entry.memory else {
+                return Err(self.inner.error(USE, Cause::Detached));
+            };
+            let base = NonNull::new(std::ptr::with_exposed_provenance_mut(object.base()));
+            Ok((base.unwrap_or(NonNull::dangling()), object.len()))
+        })
+    }
+
+    fn place<T: Plain>(&self, slot: usize) -> Result<NonNull<T>> {
+        const { placed::<T>() };
+        let (base, size) = self.range(slot)?;
+        match size_of::<T>() <= size {
+            true => Ok(base.cast()),
+            false => {
+                let needed = size_of::<T>();
+                Err(self.inner.error(USE, ViewError::TooSmall { slot, size, needed }))
+            }
+        }
+    }
+
+    /// Marks what is going to be stored to.
+    fn expect_writable(&self, slot: usize, len: usize) -> Result<()> {
+        self.inner.with_slot(slot, |entry| match &entry.memory {
+            Memory::Object { object, .. } if object.is_writable() => {
+                object.stored(0..len);
+                Ok(())
+            }
+            _ => {
+                let has = entry.want.rights.to_string();
+                Err(self.inner.error(USE, ViewError::ForReading { slot, has }).object(&entry.name))
+            }
+        })
+    }
+
+    /// Whether the object in a slot is attached.
+    #[must_use]
+    pub fn is_attached(&self, slot: usize) -> bool {
+        let memory = self.slots().into_iter().find(|state| state.of.slot == slot).map(|state| state.memory);
+        matches!(memory, Some(SlotMemory::Reading | SlotMemory::Writing))
+    }
+}

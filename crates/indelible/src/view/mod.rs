@@ -1,0 +1,202 @@
+//! Views: which objects a program has in its memory, and with which rights, as an object (S2.6 to S2.8), and programs that are run in one (S2.18).
+//!
+//! Modules: `layout` (the bytes of a view), `entry` (an object of an attached view), `attached` (a view in this process), `adopt` (changes that others made to it), `memory`
+//! (values in its objects), `start` (programs that `pmo run` starts, and starts again).
+
+mod adopt;
+mod attached;
+mod entry;
+mod layout;
+mod memory;
+mod start;
+
+pub use attached::{AttachedView, SlotMemory, SlotState};
+pub use layout::ViewSlot;
+pub use start::{Left, Resumed, resume};
+
+use crate::error::{Cause, Error, Result, ViewError};
+use crate::far::Rights;
+use crate::object::{Object, read_whole};
+use crate::pool::Pool;
+use indelible_store::table::id_name;
+use layout::{MOST_BYTES, MOST_SLOTS, is_possible};
+
+/// A view, opened to be changed: slots, each with the ID of an object of the same pool and the rights that are asked for (S2.6).
+///
+/// It is an ordinary object, and changes as such: a [`psync`](View::psync) makes all changes since the last one durable as one step, and processes that have
+/// the view [attached](AttachedView) see them from then on. An object has the same address in every view, its own, so that pointers in it hold; the number of a slot is
+/// what a program calls it by.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+/// use indelible::{AttachedView, Rights, View};
+///
+/// pool.create("counters", 4096)?;
+/// let mut view = View::create(&pool, "work", 100)?; // 100 slots
+/// view.set(7, "counters", Rights::READ | Rights::WRITE)?;
+/// view.psync()?;
+/// drop(view);
+///
+/// let mut work = AttachedView::attach(&pool, "work")?; // attaches no object yet
+/// *work.get_mut::<u64>(7)? += 1;                       // this attaches it
+/// work.psync()?;
+/// # assert_eq!(*work.get::<u64>(7)?, 1);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct View {
+    pool: Pool,
+    object: Object,
+}
+
+const CHANGE: &str = "change the view";
+
+impl View {
+    /// Makes a view with so many slots, all empty: an object of 64 bytes and 32 for each slot. Durable on return.
+    ///
+    /// # Errors
+    /// As for [`Pool::create`](crate::Pool::create). `BadSize`: more than 65,536 slots.
+    pub fn create(pool: &Pool, name: &str, slots: usize) -> Result<View> {
+        if slots > MOST_SLOTS {
+            let cause = ViewError::Slot { slot: slots - 1, slots: MOST_SLOTS };
+            return Err(Error::new("create the view", cause).pool(pool.path()).object(name));
+        }
+        let mut object = pool.create_attached(name, layout::len(slots) as u64)?;
+        let header = layout::header(slots);
+        object.range_mut(0..header.len()).copy_from_slice(&header);
+        if let Err(error) = object.psync() {
+            // Nobody is left with an object that is no view.
+            drop(object);
+            let _ = pool.destroy(name);
+            return Err(error);
+        }
+        Ok(View { pool: pool.clone(), object })
+    }
+
+    /// Opens a view to change it.
+    ///
+    /// # Errors
+    /// As for [`Pool::attach`](crate::Pool::attach). `Unsuitable`: it is no view; `Version`, `Damaged`.
+    pub fn open(pool: &Pool, name: &str) -> Result<View> {
+        let object = pool.attach(name)?;
+        layout::parse(object.as_slice()).map_err(|cause| object.error("open the view", cause.into()))?;
+        Ok(View { pool: pool.clone(), object })
+    }
+
+    /// The slots of a view that are set, as its last psync left them, whoever has it open.
+    ///
+    /// # Errors
+    /// As for [`Pool::attach_read`](crate::Pool::attach_read), but for `Held`. `Unsuitable`: it is no view; `Version`, `Damaged`.
+    pub fn read(pool: &Pool, name: &str) -> Result<Vec<ViewSlot>> {
+        read(pool, name).map_err(|cause| Error::new("read the view", cause).pool(pool.path()).object(name))
+    }
+
+    /// Name of the object.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.object.name()
+    }
+
+    /// How many slots it has.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        layout::slots(self.object.as_slice()).unwrap_or(0)
+    }
+
+    /// Slots that are set.
+    ///
+    /// # Errors
+    /// `Damaged`, which it was not when it was opened.
+    pub fn list(&self) -> Result<Vec<ViewSlot>> {
+        layout::parse(self.object.as_slice()).map_err(|cause| self.error(cause))
+    }
+
+    /// Puts an object of the pool into a slot, in the place of another one that is there. Rights are requests: whether they can be had is found when the object
+    /// is used.
+    ///
+    /// # Errors
+    /// `NotFound`: there is no such object. `BadSize`: there is no such slot. `AddressTaken`: another slot has the object already, or one at the same addresses. `Unsuitable`: rights other than
+    /// [`Rights::READ`], alone or with [`Rights::WRITE`].
+    pub fn set(&mut self, slot: usize, target: &str, rights: Rights) -> Result<()> {
+        self.put(slot, target, rights, false)
+    }
+
+    /// As [`set`](View::set), for an object that is attached together with the view: all of these in one step of the pool, which is cheaper than one by one. One that cannot be
+    /// had then is tried again when it is touched.
+    ///
+    /// # Errors
+    /// As for [`set`](View::set).
+    pub fn set_at_once(&mut self, slot: usize, target: &str, rights: Rights) -> Result<()> {
+        self.put(slot, target, rights, true)
+    }
+
+    fn put(&mut self, slot: usize, target: &str, rights: Rights, at_once: bool) -> Result<()> {
+        let of = self.pool.stat(target)?;
+        if !is_possible(rights) {
+            return Err(self.error(ViewError::Rights(rights.to_string())));
+        }
+        self.expect(slot)?;
+        let others: Vec<ViewSlot> = self.list()?.into_iter().filter(|other| other.slot != slot).collect();
+        let ids: Vec<[u8; 16]> = others.iter().map(|other| other.target).collect();
+        let found = self.pool.inner().store.find_ids(&ids).map_err(|cause| self.error(cause))?;
+        for (other, found) in others.iter().zip(found) {
+            // One that is not there any more has no addresses.
+            let Ok(found) = found else { continue };
+            let (start, end) =
+                (found.entry.address.get(), found.entry.address.get() + found.entry.reserved.get());
+            if other.target == of.id || (start < of.address + of.reach && of.address < end) {
+                return Err(self.error(ViewError::Overlap(other.slot, slot)));
+            }
+        }
+        self.store(slot, &layout::entry(&ViewSlot { slot, target: of.id, rights, at_once }));
+        Ok(())
+    }
+
+    /// Empties a slot; returns whether it was set.
+    ///
+    /// # Errors
+    /// `BadSize`: there is no such slot.
+    pub fn clear(&mut self, slot: usize) -> Result<bool> {
+        self.expect(slot)?;
+        let was = self.list()?.iter().any(|set| set.slot == slot);
+        self.store(slot, &[0; 32]);
+        Ok(was)
+    }
+
+    /// Makes the changes durable as one step. Processes that have the view attached find them then.
+    ///
+    /// # Errors
+    /// As for [`Object::psync`](crate::Object::psync).
+    pub fn psync(&mut self) -> Result<()> {
+        self.object.psync()
+    }
+
+    fn expect(&self, slot: usize) -> Result<()> {
+        match self.slots() {
+            slots if slot < slots => Ok(()),
+            slots => Err(self.error(ViewError::Slot { slot, slots })),
+        }
+    }
+
+    fn store(&mut self, slot: usize, entry: &[u8]) {
+        self.object.range_mut(layout::place(slot)).copy_from_slice(entry);
+    }
+
+    fn error(&self, cause: impl Into<Cause>) -> Error {
+        self.object.error(CHANGE, cause.into())
+    }
+}
+
+/// The slots that a view has as of its last psync.
+fn read(pool: &Pool, name: &str) -> Result<Vec<ViewSlot>, Cause> {
+    // The object may be longer than its view.
+    let bytes = read_whole(pool.inner(), name, MOST_BYTES.next_multiple_of(4096))?;
+    Ok(layout::parse(&bytes.ok_or(ViewError::NotAView)?)?)
+}
+
+/// The name under which any call finds the object in a slot.
+fn name_of(target: &[u8; 16]) -> String {
+    id_name(target)
+}

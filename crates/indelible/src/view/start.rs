@@ -1,0 +1,149 @@
+//! Programs that `pmo run` starts in a view, and starts again after their death (S2.18).
+
+use super::attached::AttachedView;
+use super::{View, name_of};
+use crate::error::{Cause, Error, Result, ViewError};
+use crate::pool::Pool;
+use std::env;
+
+/// Variables that `pmo run` sets: path of the pool, name of the view, and, after a death, how it came.
+const POOL: &str = "PMO_POOL";
+const VIEW: &str = "PMO_VIEW";
+const RESUME: &str = "PMO_RESUME";
+
+const START: &str = "start in a view";
+
+/// An object that a program's death concerns.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Left {
+    /// Its slot in the view.
+    pub slot: usize,
+    /// Its name.
+    pub name: String,
+    /// Psyncs that it has had, over its life: it is as the last of them left it.
+    pub psyncs: u64,
+    /// Whether the process had it for stores when it died. Stores after the last psync are lost; whether there were any is not known, as they were in its memory alone.
+    pub in_use: bool,
+    /// Whether it is volatile and the machine was started anew: it has no contents, and cannot be used.
+    pub gone: bool,
+}
+
+/// How a program comes to run again.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Resumed {
+    /// How often it was started again by the `pmo run` that started it; 0: its death is found by a new one, after a reboot for example.
+    pub restarts: u32,
+    /// ID of the process that died, if that is known.
+    pub process: Option<u32>,
+    /// Signal that ended it, if that is known.
+    pub signal: Option<i32>,
+    /// The objects of the view that it had, or that are gone.
+    pub objects: Vec<Left>,
+}
+
+/// Runs `start` in the view that `pmo run --view` names, or `resume` in its place where an earlier process that ran in the view died: by a signal, a crash, or with the power. Then it is told
+/// what was lost. The objects of the view are recovered as they are used.
+///
+/// Programs that `pmo run` starts should begin with it: before it, nothing is attached.
+///
+/// ```no_run
+/// fn main() -> indelible::Result<()> {
+///     indelible::resume(
+///         |mut view| { /* … */ view.psync() },
+///         |mut view, death| {
+///             for object in death.objects.iter().filter(|object| object.in_use) {
+///                 eprintln!("{} is as psync {} left it", object.name, object.psyncs);
+///             }
+///             view.psync()
+///         },
+///     )?
+/// }
+/// ```
+///
+/// # Errors
+/// `Unsuitable`: the program was not started by `pmo run`. As for [`Pool::open`] and [`AttachedView::attach`]. Neither function ran.
+pub fn resume<R>(
+    start: impl FnOnce(AttachedView) -> R,
+    resume: impl FnOnce(AttachedView, Resumed) -> R,
+) -> Result<R> {
+    let Some((view, resumed)) = AttachedView::from_environment()? else {
+        return Err(variable(VIEW, String::new(), "it is not set"));
+    };
+    Ok(match resumed {
+        Some(resumed) => resume(view, resumed),
+        None => start(view),
+    })
+}
+
+impl AttachedView {
+    /// The view that `pmo run` started this program in, and how it comes to run again, as for [`resume`](crate::resume); `None`: the program was started otherwise.
+    ///
+    /// # Errors
+    /// As for [`resume`](crate::resume).
+    pub fn from_environment() -> Result<Option<(AttachedView, Option<Resumed>)>> {
+        let Some(name) = env::var_os(VIEW) else { return Ok(None) };
+        let Some(name) = name.to_str() else {
+            return Err(variable(VIEW, name.to_string_lossy().into_owned(), "it is no name"));
+        };
+        let path = env::var_os(POOL).ok_or_else(|| variable(POOL, String::new(), "it is not set"))?;
+        let told = env::var(RESUME).ok().map(|told| parse(&told)).transpose()?;
+        let pool = Pool::open(path)?;
+        // Before the first of them is attached, and recovered.
+        let objects = left(&pool, name)?;
+        let view = AttachedView::attach(&pool, name)?;
+        let resumed = match told {
+            Some((restarts, process, signal)) => {
+                Some(Resumed { restarts, process: Some(process), signal: Some(signal), objects })
+            }
+            None if objects.iter().any(|object| object.in_use) => {
+                Some(Resumed { restarts: 0, process: None, signal: None, objects })
+            }
+            None => None,
+        };
+        Ok(Some((view, resumed)))
+    }
+}
+
+/// Objects of the view that a dead process had for stores, or that are gone.
+fn left(pool: &Pool, view: &str) -> Result<Vec<Left>> {
+    let mut objects = Vec::new();
+    for slot in View::read(pool, view)? {
+        // One that is not there is an error when it is used.
+        let Ok(stat) = pool.stat(&name_of(&slot.target)) else { continue };
+        if stat.needs_recovery || stat.gone {
+            let (psyncs, in_use, gone) = (stat.psyncs, stat.needs_recovery, stat.gone);
+            objects.push(Left { slot: slot.slot, name: stat.name, psyncs, in_use, gone });
+        }
+    }
+    Ok(objects)
+}
+
+/// Reads `RESTARTS PROCESS SIGNAL`.
+fn parse(told: &str) -> Result<(u32, u32, i32)> {
+    let mut numbers = told.split(' ');
+    let mut next = || numbers.next().and_then(|number| number.parse::<u32>().ok());
+    match (next(), next(), next().and_then(|signal| i32::try_from(signal).ok()), numbers.next()) {
+        (Some(restarts), Some(process), Some(signal), None) => Ok((restarts, process, signal)),
+        _ => Err(variable(RESUME, told.to_owned(), "it is not three numbers")),
+    }
+}
+
+fn variable(name: &'static str, value: String, why: &'static str) -> Error {
+    Error::new(START, Cause::View(ViewError::Environment { name, value, why }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn the_variable_is_three_numbers() {
+        assert_eq!(parse("3 4711 9").unwrap(), (3, 4711, 9));
+        for wrong in ["", "3", "3 4711", "3 4711 9 1", "x 4711 9", "3  9", "-1 2 3", "3 4711 4294967295"] {
+            let error = parse(wrong).unwrap_err();
+            assert!(error.to_string().contains("PMO_RESUME"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Faults that a view does not answer are the program's. Each test runs a part of itself in a process of its own.
+
+use crate::support::{Ground, World};
+use crate::{hold, with_view, writing};
+use indelible::{AttachedView, Rights, Tracking};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output};
+
+/// Runs an ignored test of this file as a process of its own.
+fn alone(test: &str) -> Output {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("faulting::{test}"), "--nocapture", "--ignored"])
+        .output()
+        .unwrap()
+}
+
+/// Says on standard output what is to be seen although the process dies.
+fn say(what: &str) {
+    use std::io::Write;
+    let mut out = std::io::stdout();
+    out.write_all(format!("SAID {what}\n").as_bytes()).unwrap();
+    out.flush().unwrap();
+}
+
+fn dies(test: &str, said: &str) {
+    let output = alone(test);
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{test}: {output:?}");
+    assert!(out.contains(&format!("SAID {said}")), "{test}: {out}");
+}
+
+fn view_of(rights: Rights) -> (World, AttachedView, *mut u64) {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    let pool = with_view(&world, 2, rights);
+    let view = AttachedView::attach(&pool, "v").unwrap();
+    let address = view.slots()[0].address;
+    (world, view, std::ptr::with_exposed_provenance_mut(address))
+}
+
+#[test]
+fn s2_08_a_store_that_a_slot_does_not_ask_for_is_a_fault() {
+    dies("stores_for_reading", "loaded 100");
+}
+
+#[test]
+#[ignore = "run by another test as a process of its own"]
+fn stores_for_reading() {
+    let (_world, _view, at) = view_of(Rights::READ);
+    // SAFETY: an object of the view; the store is the fault that the test is about.
+    unsafe {
+        say(&format!("loaded {}", at.read_volatile()));
+        at.write_volatile(1);
+    }
+    say("stored");
+}
+
+#[test]
+fn s2_08_a_store_is_a_fault_also_if_it_is_the_first_touch() {
+    dies("stores_first", "attached");
+}
+
+#[test]
+#[ignore = "run by another test as a process of its own"]
+fn stores_first() {
+    let (_world, _view, at) = view_of(Rights::READ);
+    say("attached");
+    // SAFETY: as above.
+    unsafe { at.write_volatile(1) };
+    say("stored");
+}
+
+#[test]
+fn s2_08_an_object_that_cannot_be_had_is_a_fault() {
+    dies("touches_what_is_held", "held");
+}
+
+#[test]
+#[ignore = "run by another test as a process of its own"]
+fn touches_what_is_held() {
+    let world = World::new(Ground::Simulated, Tracking::Auto, false);
+    let pool = with_view(&world, 1, writing());
+    let view = AttachedView::attach(&pool, "v").unwrap();
+    let address = view.slots()[0].address;
+    let _held = hold(&world, "o0");
+    say("held");
+    // SAFETY: as above.
+    let _ = unsafe { std::ptr::with_exposed_provenance::<u64>(address).read_volatile() };
+    say("loaded");
+}
+
+/// A fork has none of its parent's objects, and its faults wait for nobody.
+#[test]
+fn s2_08_a_fork_has_no_object_of_the_view() {
+    dies("touches_in_a_fork", "parent 100");
+}
+
+#[test]
+#[ignore = "run by another test as a process of its own"]
+fn touches_in_a_fork() {
+    let (_world, view, at) = view_of(writing());
+    // SAFETY: the child makes one access and system calls; the parent waits for it.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            let _ = at.read_volatile();
+            libc::_exit(1);
+        }
+        let mut status = 0;
+        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+        assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGSEGV, "{status:#x}");
+        say(&format!("parent {}", at.read_volatile()));
+    }
+    drop(view);
+    // A detached object is a fault again.
+    // SAFETY: the fault that the test is about.
+    let _ = unsafe { at.read_volatile() };
+    say("loaded");
+}
+
+/// The program's own handler, installed before the view, gets what the view does not answer, and may go on (S2.8: fail or map on demand).
+#[test]
+fn s2_08_other_faults_go_to_the_programs_handler() {
+    let output = alone("handles_its_own");
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    assert!(out.contains("SAID 100 and 7"), "{out}");
+}
+
+#[test]
+#[ignore = "run by another test as a process of its own"]
+fn handles_its_own() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static AT: AtomicUsize = AtomicUsize::new(0);
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+    extern "C" fn maps(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+        let at = AT.load(Ordering::SeqCst);
+        CALLS.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: the kernel's siginfo; a page of this test's own.
+        unsafe {
+            if (*info).si_addr() as usize == at {
+                let page = std::ptr::with_exposed_provenance_mut::<libc::c_void>(at);
+                libc::mprotect(page, 4096, libc::PROT_READ | libc::PROT_WRITE);
+                *page.cast::<u64>() = 7;
+            }
+        }
+    }
+
+    // SAFETY: a handler of this process's, which is installed before any of the library's; a page of its own.
+    let page = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = maps as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        assert_eq!(libc::sigaction(libc::SIGSEGV, &raw const action, std::ptr::null_mut()), 0);
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_NONE, flags, -1, 0)
+    };
+    AT.store(page as usize, Ordering::SeqCst);
+    let (_world, _view, at) = view_of(writing());
+    // SAFETY: an object of the view, and a page that the handler opens.
+    let (object, own) = unsafe { (at.read_volatile(), page.cast::<u64>().read_volatile()) };
+    assert_eq!(CALLS.load(Ordering::SeqCst), 1, "the view's fault is not the program's");
+    say(&format!("{object} and {own}"));
+}

@@ -1,0 +1,49 @@
+//! Views: slots of an object, objects that are in memory from their first use on, changes by others, deaths.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod adopting;
+mod editing;
+mod faulting;
+mod group;
+mod mutants;
+mod touching;
+
+use crate::support::World;
+use indelible::{Pool, Rights, View};
+
+/// The rights that a slot asks for whose object is stored to.
+pub fn writing() -> Rights {
+    Rights::READ | Rights::WRITE
+}
+
+/// A pool with objects `o0`, `o1` and so on of two pages, each of which begins with its number and 100, and a view `v` that has them in slots 0, 10 and so on.
+pub fn with_view(world: &World, objects: usize, rights: Rights) -> Pool {
+    let pool = world.format();
+    for number in 0..objects {
+        let mut object = pool.create_attached(&format!("o{number}"), 8192).unwrap();
+        *object.root_mut::<u64>().unwrap() = 100 + number as u64;
+        object.psync().unwrap();
+    }
+    let mut view = View::create(&pool, "v", 200).unwrap();
+    for number in 0..objects {
+        view.set(10 * number, &format!("o{number}"), rights).unwrap();
+    }
+    view.psync().unwrap();
+    pool
+}
+
+/// The number that an object begins with, as another run of the program finds it.
+pub fn durable(world: &World, name: &str) -> u64 {
+    *world.open().attach_read(name).unwrap().root::<u64>().unwrap()
+}
+
+/// Has an object's lock as another process has it: it is not in this process's memory.
+pub fn hold(world: &World, name: &str) -> indelible_store::store::Writer {
+    world.open().store().attach_writer(name, indelible_store::table::Key(b"")).unwrap()
+}
+
+pub fn kind<T: std::fmt::Debug>(result: indelible::Result<T>) -> indelible::ErrorKind {
+    result.expect_err("it is refused").kind()
+}

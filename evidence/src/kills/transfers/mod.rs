@@ -1,0 +1,198 @@
+//! Processes of several threads that move money between objects in transactions, killed at random.
+//!
+//! Each bank has objects of one class that one process at a time has, and several do after each other. A thread makes its transfers one after the other, and counts them in the object as a part of each;
+//! so the counts say what all accounts have to hold, to the last one: money is neither made nor lost. Transfers that a thread was told of are counted, whether they are durable
+//! or, on demand, in memory; and of others, one of each thread at most.
+
+mod child;
+
+pub(crate) use child::Child;
+
+use super::Rounds;
+use super::environment::{Environment, Place};
+use super::watch::{End, Fate, Seen, start, watch};
+use crate::workloads::program::mixed;
+use crate::workloads::wire::Said;
+use anyhow::{Result, bail};
+use child::{BANKS, OBJECTS, Role, SIZE, THREADS, name};
+use indelible::{Class, CreateOptions, Pool};
+use indelible_record::add;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+
+const POOL: u64 = 64 << 20;
+
+/// Transfers that threads of a bank were told of.
+type Done = [u64; THREADS];
+
+pub(crate) struct Transfers {
+    environment: Environment,
+    class: Class,
+    place: Place,
+    seed: u64,
+    rng: fastrand::Rng,
+    done: [Done; BANKS],
+    counts: BTreeMap<String, u64>,
+    log: String,
+}
+
+impl Transfers {
+    /// `Ok(None)`: this environment cannot be had here.
+    pub(crate) fn new(environment: Environment, class: Class, seed: u64) -> Result<Option<Transfers>> {
+        let Some(place) = Place::new(environment)? else { return Ok(None) };
+        let pool = Pool::format(place.pool(), POOL)?;
+        place.confirm(pool.medium())?;
+        for (bank, object) in (0..BANKS).flat_map(|bank| (0..OBJECTS).map(move |object| (bank, object))) {
+            pool.create_with(&name(bank, object), &CreateOptions::new(SIZE).class(class))?;
+        }
+        let (rng, counts, done) = (mixed(seed, u64::MAX, 0), BTreeMap::new(), [[0; THREADS]; BANKS]);
+        Ok(Some(Transfers { environment, class, place, seed, rng, done, counts, log: String::new() }))
+    }
+
+    fn fate(&mut self) -> (Fate, Vec<String>) {
+        let rng = &mut self.rng;
+        let turns = if self.environment == Environment::Memory { 20_000 } else { 100_000 };
+        let lines = if rng.u8(0..6) == 0 { rng.usize(0..THREADS) } else { rng.usize(0..400) };
+        let mut fate = Fate { stops: Default::default(), death: Some((lines, rng.u32(0..turns))) };
+        if rng.u8(0..4) == 0 {
+            fate.stops = [(rng.usize(0..=lines), rng.u32(0..turns))].into();
+        }
+        let mut extra = vec!["--steps".to_owned(), rng.u32(40..400).to_string()];
+        if rng.u8(0..8) == 0 {
+            extra.push("--end".into());
+        }
+        (fate, extra)
+    }
+
+    /// The banks' processes at once, each killed at a moment of its own, some with a successor.
+    fn storm(&mut self) -> Result<()> {
+        let mut fates = Vec::new();
+        for _ in 0..BANKS {
+            fates.push((0..self.rng.usize(1..=3)).map(|_| self.fate()).collect::<Vec<_>>());
+        }
+        let this = &*self;
+        let seen: Vec<Result<(Done, Vec<Seen>)>> = thread::scope(|scope| {
+            let running: Vec<_> =
+                (0..).zip(fates).map(|(bank, fates)| scope.spawn(move || this.follow(bank, fates))).collect();
+            running.into_iter().map(|line| line.join().expect("it does not panic")).collect()
+        });
+        for (bank, seen) in seen.into_iter().enumerate() {
+            let (done, seen) = seen?;
+            self.done[bank] = done;
+            for seen in seen {
+                self.account(Role::Victim, &seen)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the victims of a bank one after the other.
+    fn follow(&self, bank: usize, fates: Vec<(Fate, Vec<String>)>) -> Result<(Done, Vec<Seen>)> {
+        let (mut done, mut all) = (self.done[bank], Vec::new());
+        for (fate, extra) in fates {
+            let seen = watch(start(self.command(Role::Victim, bank, &done, &extra))?, fate, &|| false)?;
+            hear(&mut done, &seen);
+            all.push(seen);
+        }
+        Ok((done, all))
+    }
+
+    /// Processes that recover, each killed while it does; then one in peace.
+    fn judge(&mut self) -> Result<()> {
+        for bank in 0..BANKS {
+            for _ in 0..self.rng.usize(0..3) {
+                let death = Some((0, self.rng.u32(0..400_000)));
+                self.judged(bank, Fate { death, ..Fate::default() }, &[])?;
+            }
+            // Once all are recovered the pool has to be clean.
+            let last = if bank + 1 == BANKS { vec!["--end".to_owned()] } else { Vec::new() };
+            let seen = self.judged(bank, Fate::default(), &last)?;
+            if seen.end != End::Exit {
+                bail!("the judge ended by {:?} without a verdict", seen.end);
+            }
+        }
+        Ok(())
+    }
+
+    fn judged(&mut self, bank: usize, fate: Fate, extra: &[String]) -> Result<Seen> {
+        let command = self.command(Role::Judge, bank, &self.done[bank], extra);
+        let seen = watch(start(command)?, fate, &|| false)?;
+        self.account(Role::Judge, &seen)?;
+        hear(&mut self.done[bank], &seen);
+        Ok(seen)
+    }
+
+    fn command(&self, role: Role, bank: usize, done: &Done, extra: &[String]) -> Command {
+        let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("pmo-evidence"));
+        let mut command = Command::new(own);
+        command.args(["kills-transfers", &format!("{role:?}").to_lowercase()]);
+        command.args(["--seed", &self.seed.to_string(), "--bank", &bank.to_string()]);
+        command.arg("--pool").arg(self.place.pool());
+        if self.class == Class::OnDemand {
+            command.arg("--on-demand");
+        }
+        done.iter().for_each(|done| drop(command.args(["--done", &done.to_string()])));
+        command.args(extra);
+        command
+    }
+
+    /// Writes down what became of a process, counts it, and fails on what must not be.
+    fn account(&mut self, role: Role, seen: &Seen) -> Result<()> {
+        for said in &seen.said {
+            self.log += &format!("{role:?}: {said}\n");
+        }
+        self.log += &format!("{role:?}: ended by {:?}\n{}", seen.end, seen.stderr);
+        let who = if role == Role::Judge { "recoverer" } else { "victim" };
+        let class = if self.class == Class::OnDemand { "on demand" } else { "durable" };
+        let mut count = |what: &str, count| add(&mut self.counts, what, count);
+        count("SIGSTOP and SIGCONT", seen.stopped);
+        match seen.end {
+            End::Exit => count("processes that ended by themselves", 1),
+            End::Killed => {
+                count(&format!("SIGKILL of a {who}"), 1);
+                count(&format!("SIGKILL beside transactions, {class}: a {who}"), 1);
+            }
+            end => bail!("a {role:?} ended by {end:?}: {}", seen.stderr),
+        }
+        for said in &seen.said {
+            match said {
+                Said::Wrong { why } | Said::Failed { why, .. } => bail!("{role:?}: {why}"),
+                Said::Done { .. } => count(&format!("transactions acknowledged, {class}"), 1),
+                Said::Count { what, count: number } => count(what, *number),
+                Said::Settled { .. } | Said::Begun { .. } => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes note of what a process found and was told.
+fn hear(done: &mut Done, seen: &Seen) {
+    for said in &seen.said {
+        if let Said::Settled { workload, step, .. } | Said::Done { workload, step } = said
+            && let Some(done) = done.get_mut(*workload as usize)
+        {
+            *done = *step;
+        }
+    }
+}
+
+impl Rounds for Transfers {
+    fn round(&mut self, _last: bool) -> Result<()> {
+        self.log += "round\n";
+        self.storm()?;
+        self.judge()?;
+        add(&mut self.counts, "rounds", 1);
+        Ok(())
+    }
+
+    fn counts(&self) -> &BTreeMap<String, u64> {
+        &self.counts
+    }
+
+    fn left(&self) -> (Vec<PathBuf>, &str) {
+        (vec![self.place.pool()], &self.log)
+    }
+}

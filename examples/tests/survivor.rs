@@ -1,0 +1,101 @@
+//! `pmo run` with a program that is killed at random, until it has come to its end.
+
+use indelible::{Pool, Rights, View};
+use indelible_testing::Seeded;
+use indelible_testing::page::blocks;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+const LIMIT: u64 = 40_000;
+const KILLS: usize = 12;
+
+/// The tool, as a process of its own.
+#[test]
+#[ignore = "run by another test as a process of its own"]
+fn tool() {
+    let arguments = std::env::var("TOOL_ARGUMENTS").unwrap();
+    std::process::exit(indelible_cli::pmo(arguments.split('\n').map(Into::into)).into());
+}
+
+fn steps(number: u64) -> u64 {
+    let mut number = u128::from(number);
+    let mut steps = 0;
+    while number > 1 {
+        number = if number % 2 == 0 { number >> 1 } else { number * 3 + 1 };
+        steps += 1;
+    }
+    steps
+}
+
+#[test]
+fn s2_18_a_computation_survives_kills_at_random() {
+    let mut random = Seeded::new(18);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.pmo");
+    let pool = Pool::format(&path, 16 << 20).unwrap();
+    pool.create("progress", 4096).unwrap();
+    pool.create("counts", 8192).unwrap();
+    let mut view = View::create(&pool, "work", 4).unwrap();
+    for (slot, name) in ["progress", "counts"].into_iter().enumerate() {
+        view.set(slot, name, Rights::READ | Rights::WRITE).unwrap();
+    }
+    view.psync().unwrap();
+    drop((view, pool));
+
+    let arguments = [
+        "pmo",
+        "run",
+        path.to_str().unwrap(),
+        "--view",
+        "work",
+        "--restarts",
+        "1000",
+        "--pause",
+        "0",
+        env!("CARGO_BIN_EXE_survivor"),
+        &LIMIT.to_string(),
+    ];
+    let mut tool = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "tool", "--ignored", "--nocapture"])
+        .env("TOOL_ARGUMENTS", arguments.join("\n"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(tool.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let (mut process, mut killed, mut begun, mut resumed) = (0, 0, Vec::new(), 0);
+    let mut psynced = 0;
+    let mut last = String::new();
+    for line in lines {
+        if let Some((id, from)) =
+            line.strip_prefix("process ").and_then(|rest| rest.split_once(" begins at "))
+        {
+            let from: u64 = from.parse().unwrap();
+            assert!(from >= psynced, "{from}: psynced was {psynced}");
+            process = id.parse::<i32>().unwrap();
+            begun.push(from);
+        } else if let Some(done) = line.strip_suffix(" done").and_then(|done| done.parse::<u64>().ok()) {
+            psynced = done;
+            if killed < KILLS && random.u32(0..6) == 0 {
+                let process = rustix::process::Pid::from_raw(process).unwrap();
+                rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+                killed += 1;
+            }
+        } else if line.contains(" is as its psync ") {
+            resumed += 1;
+        }
+        last = line;
+    }
+    assert!(tool.wait().unwrap().success());
+    assert_eq!((killed, begun.len()), (KILLS, KILLS + 1));
+    assert!(resumed >= KILLS, "each restart is told of the objects that were in use: {resumed}");
+    assert!(begun.windows(2).all(|pair| pair[0] <= pair[1]), "{begun:?}");
+    let best = (0..LIMIT).max_by_key(|number| (steps(*number), u64::MAX - number)).unwrap();
+    assert_eq!(last, format!("{LIMIT} numbers: {best} takes {} steps", steps(best)));
+}
+
+#[test]
+fn the_page_of_the_cookbook_has_the_program() {
+    let page = include_str!("../../docs/cookbook/views.md");
+    let programs: Vec<_> = blocks(page).into_iter().filter(|(kind, _)| kind == "rust").collect();
+    assert_eq!(programs, [("rust".to_owned(), include_str!("../src/survivor.rs").to_owned())]);
+}
