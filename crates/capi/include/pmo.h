@@ -389,7 +389,8 @@ int pmo_set_durability(pmo_pool *pool, const char *name, const void *key, size_t
 
 /** Attaches a transactional object, and returns its first byte: the same address in every process and every run. A plain load or store there is a
  * SIGSEGV: transactions of the threads of this process read and change it, and each is durable when it has committed. If the last process that had
- * it died, the object is recovered first. pmo_detach detaches it; heaps and roots are for other objects. */
+ * it died, the object is recovered first. pmo_detach detaches it. Its heap is that of pmo_tx_alloc and pmo_tx_root; other functions of heaps and roots are for
+ * other objects. */
 void *pmo_attach_transactional(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
 /** The functions that libpmo-tm gives to libpmo: pmo_tm_runtime of pmo/blocks.h. */
@@ -414,6 +415,20 @@ int pmo_tx_read(pmo_tx *tx, const void *from, void *into, size_t size);
 
 /** Copies size bytes of the program's memory to the transaction's objects, if it commits. PMO_ERR_CONFLICT as for pmo_tx_read. */
 int pmo_tx_write(pmo_tx *tx, void *to, const void *from, size_t size);
+
+struct pmo_type;
+
+/** Allocates size bytes in the heap of a transactional object of the transaction, given by any address in it, if the transaction commits; a blank object becomes a heap. Returns
+ * their address, a multiple of 16; the bytes may be anything. NULL for an error: PMO_ERR_CONFLICT as for pmo_tx_read, also if the heap is full and grows when the transaction is begun again;
+ * PMO_ERR_HEAP_FULL if it cannot grow, which its message says why, and the transaction may go on. */
+void *pmo_tx_alloc(pmo_tx *tx, const void *object, size_t size);
+
+/** Frees a block of pmo_tx_alloc, if the transaction commits. NULL is no error. PMO_ERR_CONFLICT as for pmo_tx_read; PMO_ERR_NOT_A_BLOCK and PMO_ERR_DOUBLE_FREE free nothing. */
+int pmo_tx_free(pmo_tx *tx, void *block);
+
+/** The address of the root of this name in the heap of a transactional object of the transaction, given by any address in it. If there is none, it is made of zeros, as one of the type, if the
+ * transaction commits; a blank object becomes a heap. NULL for an error: PMO_ERR_ROOT_TYPE if it has another type, and as for pmo_tx_alloc. */
+void *pmo_tx_root(pmo_tx *tx, const void *object, const char *name, const struct pmo_type *type);
 
 /** Undoes what the transaction did so far and begins it anew, after a while if it has met another one. After an error it is over. */
 int pmo_tx_again(pmo_tx *tx);

@@ -10,6 +10,7 @@
 
 mod args;
 mod audit;
+mod block_heaps;
 mod blocks;
 mod codes;
 mod copies;
@@ -34,6 +35,7 @@ mod scrub;
 mod seal_keys;
 mod sealed;
 mod shared;
+mod tm_interface;
 mod transactions;
 mod transfer;
 mod types;
@@ -41,8 +43,6 @@ mod views;
 
 #[doc(hidden)]
 pub use audit::StrayPointer;
-#[doc(hidden)]
-pub use blocks::Runtime;
 pub use codes::CODES;
 #[doc(hidden)]
 pub use copies::{Collected, Difference, SnapshotOf};
@@ -72,5 +72,7 @@ pub use scrub::Scrubbed;
 pub use seal_keys::{AnchorOptions, KeySlot};
 #[doc(hidden)]
 pub use shared::{QueueOf, WordOf};
+#[doc(hidden)]
+pub use tm_interface::Runtime;
 #[doc(hidden)]
 pub use types::{Field, Type};

@@ -1,10 +1,12 @@
 //! Transactional objects, and transactions, which their callers run again: the loops around them are in `include/pmo/transaction.h`.
 
 use crate::args::{array, bytes, room_for_bytes, text};
+use crate::described::Described;
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
+use crate::types::Type;
 use indelible::Class;
-use indelible::raw::transactions as running;
+use indelible::raw::{self, transactions as running};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null_mut, without_provenance_mut};
@@ -13,6 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The target of a handle: nothing. A handle is a number, so that one of a transaction that is over, or another thread's, is noticed.
 #[allow(non_camel_case_types)]
 pub struct pmo_tx(());
+
+/// Alignment of a block.
+pub(crate) const ALIGN: usize = 16;
 
 /// Handles that a thread takes at a time.
 const HANDLES: usize = 1 << 24;
@@ -91,7 +96,7 @@ pub unsafe extern "C" fn pmo_tx_begin(objects: *const *mut c_void, count: usize)
         // SAFETY: the caller's promise.
         let objects = unsafe { array(objects, count, "list of objects") }?;
         let objects: Vec<*const u8> = objects.iter().map(|object| object.cast_const().cast()).collect();
-        running::begin(&objects)?;
+        raw::begin_transaction(&objects)?;
         let handle = next_handle();
         CURRENT.set(handle);
         Ok(without_provenance_mut(handle))
@@ -143,6 +148,47 @@ pub unsafe extern "C" fn pmo_tx_write(
             return Ok(());
         }
         Ok(running::write(to.cast(), from)?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_tx_alloc(tx: *mut pmo_tx, object: *const c_void, size: usize) -> *mut c_void {
+    guarded(null_mut(), || {
+        mine(tx)?;
+        Ok(running::alloc(object.cast(), size, ALIGN)?.as_ptr().cast())
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_tx_free(tx: *mut pmo_tx, block: *mut c_void) -> c_int {
+    status(|| {
+        mine(tx)?;
+        if block.is_null() {
+            return Ok(());
+        }
+        Ok(running::free(block.cast_const().cast())?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_tx_root(
+    tx: *mut pmo_tx,
+    object: *const c_void,
+    name: *const c_char,
+    ty: *const Type,
+) -> *mut c_void {
+    guarded(null_mut(), || {
+        mine(tx)?;
+        // SAFETY: the caller's promise.
+        let (name, ty) = unsafe { (text(name, "name")?, Described::of(ty)?) };
+        let place = (ty.size, ty.align.max(ALIGN));
+        Ok(running::root(object.cast(), name, place, &ty.info())?.as_ptr().cast())
     })
 }
 

@@ -217,7 +217,7 @@ struct Running;
 
 impl Running {
     fn begin(own: *mut u8) -> Running {
-        calls::begin(&[own]).unwrap();
+        indelible::raw::begin_transaction(&[own]).unwrap();
         Running
     }
 }
@@ -370,7 +370,7 @@ pub fn a_scrub_repairs_what_can_be_and_names_the_others() {
         assert_eq!((again.repaired, again.lost), (0, found.lost));
         let a = attach(&pool);
         [1, 2, 511, 1023].into_iter().for_each(|nth| set(&a, nth, value(nth)));
-        assert_eq!(a.scrub(&mut |_, _| {}).unwrap().lost, []);
+        assert_eq!(a.scrub(&mut |_, _| {}).unwrap().lost, Vec::<u64>::new());
         assert!((0..1024).all(|nth| get(&a, nth).unwrap() == value(nth)));
         drop(a);
         pool.create_with("plain", &CreateOptions::new(4096).class(Class::Transactional)).unwrap();

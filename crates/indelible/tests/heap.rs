@@ -355,6 +355,29 @@ fn the_heap_grows_with_its_object_where_that_is_allowed() {
     assert_eq!(heap.stats().unwrap().blocks, blocks.len() as u64 + 1);
 }
 
+/// The directory in the header has entries for 128 chunks. All of their pages are in use when the heap gets more, so that a longer directory has to lie in what it got.
+#[test]
+fn a_heap_without_a_free_page_grows_beyond_its_directory() {
+    let world = world();
+    let pool = world.options().format(world.path(), 700 << 20).unwrap();
+    let create = indelible::CreateOptions::new(256 * MIB as u64).reach(600 * MIB as u64);
+    pool.create_with("heap", &create).unwrap();
+    let options = HeapOptions::new().grow(true);
+    let mut heap = Heap::format_with(pool.attach("heap").unwrap(), options).unwrap();
+    for pages in std::iter::once(510).chain([511; 127]) {
+        heap.malloc(pages * 4096).unwrap();
+    }
+    assert_eq!((heap.size(), heap.stats().unwrap().largest_free), (256 * MIB, 0));
+    heap.malloc(16).unwrap();
+    assert!(heap.size() > 256 * MIB);
+    heap.malloc(20 * MIB).unwrap();
+    assert_eq!(heap.check(), []);
+    heap.psync().unwrap();
+    drop(heap);
+    let mut heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
+    assert_eq!((heap.check(), heap.stats().unwrap().blocks), (vec![], 130));
+}
+
 #[test]
 fn reserve_makes_room_whatever_lies_behind_the_object() {
     let world = world();

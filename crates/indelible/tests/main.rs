@@ -59,6 +59,7 @@ mod support;
 mod tickets;
 mod transaction_histories;
 mod transactional_collections;
+mod transactional_growth;
 mod transactional_heap;
 mod transactional_heap_crash;
 mod transactions;

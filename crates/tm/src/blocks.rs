@@ -5,42 +5,18 @@
 
 use crate::actions::{self, Actions, Called};
 use crate::allocations::Allocations;
+use crate::codes::{action, property, reason};
 use crate::entry::{self, Beginning};
 use crate::exceptions::Exceptions;
 use crate::fork;
 use crate::log::Log;
+use crate::mutant::Mutant;
 use crate::objects;
 use crate::words::{self, Told, Words};
-use indelible_stm::{Checkpoint, CommitError, Receipt};
+use indelible_stm::{Checkpoint, CommitError, Receipt, Transaction};
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Properties of a block.
-mod property {
-    pub(super) const INSTRUMENTED: u32 = 0x1;
-    pub(super) const UNINSTRUMENTED: u32 = 0x2;
-    pub(super) const HAS_NO_ABORT: u32 = 0x8;
-    pub(super) const GOES_IRREVOCABLE: u32 = 0x40;
-}
-
-/// Orders to the block when its beginning returns.
-mod action {
-    pub(super) const RUN_INSTRUMENTED: u32 = 0x1;
-    pub(super) const RUN_UNINSTRUMENTED: u32 = 0x2;
-    pub(super) const SAVE: u32 = 0x4;
-    pub(super) const RESTORE: u32 = 0x8;
-    pub(super) const ABORTED: u32 = 0x10;
-}
-
-/// Why a block is ended by its program.
-mod reason {
-    use std::ffi::c_int;
-
-    pub(super) const CANCEL: c_int = 1;
-    pub(super) const RETRY: c_int = 2;
-    pub(super) const OUTER: c_int = 16;
-}
 
 /// How much of everything there was when a block began.
 #[derive(Clone, Copy, Default)]
@@ -72,6 +48,8 @@ pub(crate) struct Thread {
     levels: Vec<Level>,
     /// The next run is direct.
     irrevocable: bool,
+    /// A heap that the block needs room in does not grow.
+    full: bool,
     /// The thread is alone because the process is copied.
     held_still: bool,
     id: u64,
@@ -133,6 +111,7 @@ impl Thread {
             transaction: words::tm().thread(),
             levels: Vec::new(),
             irrevocable: false,
+            full: false,
             held_still: false,
             id: IDS.fetch_add(1, Ordering::Relaxed),
             generation: fork::generation(),
@@ -163,7 +142,8 @@ impl Thread {
         // SAFETY: as for `with`.
         let thread = unsafe { current().as_mut() }?;
         let here = entry::stack();
-        let own = address.wrapping_sub(here) < thread.stack.wrapping_sub(here);
+        let own = address.wrapping_sub(here) < thread.stack.wrapping_sub(here)
+            && !Mutant::DeadFramesWritten.is_on();
         let transacts = thread.transacts || objects::view(address).is_some() && !thread.levels.is_empty();
         (transacts && !own).then_some(thread)
     }
@@ -263,12 +243,40 @@ impl Thread {
         Thread::own()
     }
 
-    /// Runs the outermost block again, after a while if it has met another one.
+    /// The transaction of the block that runs on this thread, if one does.
+    pub(crate) fn in_transaction<'t>() -> Option<Transaction<'t, 'static, Words, Told>> {
+        // SAFETY: as for `with`.
+        let thread = unsafe { current().as_mut() }.filter(|thread| !thread.levels.is_empty())?;
+        thread.transaction.running()
+    }
+
+    /// Has an object grow for its heap: at once if the block is alone, else before it is run again. `false`: it has met a limit, now or in a run of this block before.
+    pub(crate) fn grow(address: usize, needed: usize) -> bool {
+        let thread = Thread::own();
+        if thread.full {
+            return false;
+        }
+        if thread.irrevocable {
+            return objects::grow(address, needed);
+        }
+        Thread::again_after(false, || {
+            let grown = Thread::alone(|| objects::grow(address, needed));
+            Thread::own().full = grown != Some(true);
+        })
+    }
+
+    /// Runs the outermost block again, after a while: it has met another one.
     #[cold]
     pub(crate) fn again() -> ! {
+        Thread::again_after(true, || {})
+    }
+
+    /// Runs the outermost block again, once `act` has returned, which owns nothing any more then.
+    fn again_after(conflict: bool, act: impl FnOnce()) -> ! {
         let irrevocable = Thread::own().irrevocable;
-        let (first, called) = Thread::own().stop(true);
+        let (first, called) = Thread::own().stop(conflict);
         actions::call(called);
+        act();
         let Some(first) = first else { fatal("no block runs that could be run again") };
         let (thread, beginning) = (Thread::own(), first.beginning);
         thread.irrevocable = irrevocable;
@@ -312,7 +320,8 @@ impl Thread {
         let Some(Level { beginning, marks, checkpoint: Some(checkpoint), .. }) = thread.levels.pop() else {
             fatal("an inner block is cancelled that said it would not be");
         };
-        if let Some(mut running) = thread.transaction.running() {
+        if let Some(mut running) = thread.transaction.running().filter(|_| !Mutant::CheckpointIgnored.is_on())
+        {
             running.restore(&checkpoint);
         }
         drop(checkpoint);
@@ -422,7 +431,7 @@ pub(crate) unsafe extern "C" fn begin(properties: u32, beginning: *const Beginni
     // SAFETY: the code of `entry` has filled the beginning in.
     let (thread, beginning) = (Thread::ready(), unsafe { *beginning });
     if thread.levels.is_empty() {
-        thread.stack = beginning.stack;
+        (thread.stack, thread.full) = (beginning.stack, false);
         thread.levels.push(Level { beginning, properties, marks: Marks::default(), checkpoint: None });
         return thread.start() | action::SAVE;
     }

@@ -11,6 +11,7 @@
 //! Rounding modes and the like are not kept: functions that change them are no part of a block that is run again. Processes with shadow stacks do not load
 //! this library with them, as it does not say that it knows them.
 
+use crate::mutant::Mutant;
 use std::arch::{asm, global_asm};
 
 /// Registers, as of the return from `_ITM_beginTransaction`.
@@ -68,7 +69,10 @@ impl Beginning {
     /// # Safety
     ///
     /// The block runs on this thread (1), and the frames below it own nothing (2).
-    pub(crate) unsafe fn go_on(self, actions: u32) -> ! {
+    pub(crate) unsafe fn go_on(mut self, actions: u32) -> ! {
+        if Mutant::RegistersNotRestored.is_on() {
+            self.kept = [0; 6];
+        }
         // SAFETY: the registers are those of the caller's frame (1); nothing below it is needed any more (2).
         unsafe {
             asm!(

@@ -1,6 +1,8 @@
 //! Bytes as they were, of memory that a block changes in place: what GCC's code logs, because no other thread knows it, and what an irrevocable block stores where an
 //! inner block may be cancelled.
 
+use crate::mutant::Mutant;
+
 #[derive(Default)]
 pub(crate) struct Log {
     entries: Vec<(usize, usize)>,
@@ -38,7 +40,8 @@ impl Log {
         while self.entries.len() > mark {
             let Some((address, len)) = self.entries.pop() else { return };
             let at = self.bytes.len() - len;
-            if address.wrapping_sub(here) >= stack.wrapping_sub(here) {
+            let gone = address.wrapping_sub(here) < stack.wrapping_sub(here);
+            if !gone && !Mutant::PlainStoresKept.is_on() {
                 let to = std::ptr::with_exposed_provenance_mut::<u8>(address);
                 // SAFETY: the promise that came with the bytes.
                 unsafe { to.copy_from_nonoverlapping(self.bytes[at..].as_ptr(), len) };

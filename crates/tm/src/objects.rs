@@ -7,42 +7,14 @@
 //! 2. Functions of an object are those of the library that attached it, which is there as long as the object is.
 
 use crate::blocks::{Thread, fatal};
+use crate::tm_interface::{Line, Object, Runtime, VERSION};
 use indelible_stm::WriteSet;
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
-/// A line, as it is after a commit.
-#[repr(C)]
-pub struct Line {
-    address: usize,
-    bytes: [u8; 64],
-}
-
-/// An object, as the library that attached it has it. Texts are NULL, or why not.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Object {
-    address: usize,
-    view: usize,
-    len: usize,
-    /// Bytes that the log is short of for lines at these addresses.
-    shortage: extern "C" fn(*const usize, usize) -> u64,
-    make_room: extern "C" fn(usize, u64) -> *const c_char,
-    tell: extern "C" fn(*const Line, usize) -> *const c_char,
-    wait: extern "C" fn(usize) -> *const c_char,
-}
-
 /// The functions that libpmo calls.
-#[repr(C)]
-pub struct Runtime {
-    version: u32,
-    reserved: u32,
-    add: extern "C" fn(*const Object) -> c_int,
-    remove: extern "C" fn(usize) -> c_int,
-}
-
-static RUNTIME: Runtime = Runtime { version: 1, reserved: 0, add, remove };
+static RUNTIME: Runtime = Runtime { version: VERSION, reserved: 0, add, remove };
 
 /// Most objects that blocks use at a time.
 const MOST: usize = 64;
@@ -89,7 +61,7 @@ pub(crate) fn any() -> bool {
     SPAN.load(Ordering::Relaxed) != 0
 }
 
-fn functions() -> Option<&'static Object> {
+pub(crate) fn functions() -> Option<&'static Object> {
     // SAFETY: null, or one that is leaked.
     unsafe { FUNCTIONS.load(Ordering::Acquire).as_ref() }
 }
@@ -154,6 +126,18 @@ pub(crate) fn wait(told: bool) {
     if told {
         TOLD.fetch_sub(1, Ordering::SeqCst);
     }
+}
+
+/// Has the object that has an address grow until its heap has room for so many bytes, while no other block runs. Whether it did.
+pub(crate) fn grow(address: usize, needed: usize) -> bool {
+    let Some(functions) = functions() else { return false };
+    let len = (functions.grow)(address, needed);
+    let mut objects = OBJECTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let within = |object: &&mut Object| address.wrapping_sub(object.address) < object.len;
+    let Some(object) = objects.iter_mut().find(within) else { return false };
+    let before = std::mem::replace(&mut object.len, len);
+    fill(&objects);
+    len > before
 }
 
 /// In the child of a fork, which has no objects: an access is a SIGSEGV there.

@@ -1,5 +1,6 @@
 //! The words of the process, of which each byte may be shared with code that runs no block: only the bytes that a block changed are stored.
 
+use crate::mutant::Mutant;
 use crate::objects;
 use indelible_stm::{Damaged, Direct, Memory, Receipt, Sink, Stm, WriteSet};
 use std::convert::Infallible;
@@ -51,9 +52,10 @@ unsafe impl Memory for Words {
     #[inline]
     unsafe fn store(&self, address: usize, value: u64, bits: u64) {
         let address = objects::view(address).unwrap_or(address);
-        if bits == u64::MAX {
+        let whole = bits == u64::MAX || Mutant::WholeWordsStored.is_on();
+        if whole {
             // SAFETY: the caller's promise.
-            return unsafe { Direct.store(address, value, bits) };
+            return unsafe { Direct.store(address, value, u64::MAX) };
         }
         let bytes = bits & 0x0101_0101_0101_0101;
         let mut at = 0;

@@ -1,6 +1,6 @@
 //! Unsafe code, commits, and constants of tests stay in their places.
 
-use crate::sources::{files, sources};
+use crate::sources::{files, root, sources};
 use std::collections::BTreeMap;
 
 #[test]
@@ -13,6 +13,18 @@ fn the_store_forbids_unsafe_and_knows_no_mmap() {
             assert!(!used, "{file} uses {word}");
         }
     }
+}
+
+/// Neither library is linked with the other, so that nothing else compares the layouts of the structs that they share.
+#[test]
+fn libpmo_and_libpmo_tm_have_one_interface() {
+    let text = |package: &str| {
+        let file = root().join("crates").join(package).join("src/tm_interface.rs");
+        std::fs::read_to_string(file).expect("the interface")
+    };
+    let (ours, theirs) = (text("capi"), text("tm"));
+    assert!(ours.matches("#[repr(C)]").count() >= 5 && ours.contains("pub const VERSION"));
+    assert!(ours == theirs, "crates/capi/src/tm_interface.rs and its copy in crates/tm/src differ");
 }
 
 /// Manifests that can ask for sealing without integrity.
@@ -139,6 +151,7 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "shared/value.rs",
         "transaction/cell.rs",
         "transaction/checked.rs",
+        "transaction/growth.rs",
         "transaction/open.rs",
         "transaction/heap.rs",
         "transaction/home.rs",

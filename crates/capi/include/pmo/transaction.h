@@ -159,6 +159,32 @@ static inline void pmo_block_write(struct pmo_block *tx, void *to, const void *f
     pmo_block_step(tx, pmo_tx_write(tx->running, to, from, size));
 }
 
+/* Another run if the transaction has met another one, or has its heap grown; NULL, for the caller, if the heap cannot grow; the end of the block for any other error. */
+static inline void *pmo_block_got(struct pmo_block *tx, void *address)
+{
+    if (address == NULL && pmo_errno() != PMO_ERR_HEAP_FULL)
+        pmo_block_step(tx, -1);
+    return address;
+}
+
+/* Allocates size bytes in the heap of an object of the transaction, if that commits: see pmo_tx_alloc. NULL if the heap is full and cannot grow. */
+static inline void *pmo_block_alloc(struct pmo_block *tx, const void *object, size_t size)
+{
+    return pmo_block_got(tx, pmo_tx_alloc(tx->running, object, size));
+}
+
+/* Frees a block, if the transaction commits: see pmo_tx_free. */
+static inline void pmo_block_free(struct pmo_block *tx, void *block)
+{
+    pmo_block_step(tx, pmo_tx_free(tx->running, block));
+}
+
+/* The root of a name and type, made of zeros if there is none: see pmo_tx_root. NULL if the heap is full and cannot grow. */
+static inline void *pmo_block_root(struct pmo_block *tx, const void *object, const char *name, const struct pmo_type *type)
+{
+    return pmo_block_got(tx, pmo_tx_root(tx->running, object, name, type));
+}
+
 /* Has the transaction run beside no other of its pool, from its beginning on. */
 static inline void pmo_block_alone(struct pmo_block *tx)
 {

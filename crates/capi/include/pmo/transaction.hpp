@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <new>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -54,6 +55,23 @@ public:
     }
     void read(const void *from, void *into, std::size_t size) { step(pmo_tx_read(running_, from, into, size)); }
     void write(void *to, const void *from, std::size_t size) { step(pmo_tx_write(running_, to, from, size)); }
+    // Bytes for count values of T in the heap of an object of the transaction, given by any address in it, if the transaction commits; they may be anything. A full heap grows, and the
+    // function is run again; pmo::bad_alloc if it cannot grow.
+    template <class T> T *alloc(const void *object, std::size_t count = 1)
+    {
+        static_assert(std::is_trivially_copyable<T>::value, "a value in an object is a number, a pointer, or a struct of such");
+        static_assert(alignof(T) <= 16, "blocks are aligned to 16 bytes");
+        if (count > static_cast<std::size_t>(-1) / sizeof(T))
+            throw std::bad_array_new_length();
+        return static_cast<T *>(got(pmo_tx_alloc(running_, object, count * sizeof(T))));
+    }
+    // Frees a block of alloc, if the transaction commits.
+    void free(void *block) { step(pmo_tx_free(running_, block)); }
+    // The root of this name and type in the heap of an object of the transaction; a new one is all zeros.
+    void *root(const void *object, const char *name, const pmo_type *type)
+    {
+        return got(pmo_tx_root(running_, object, name, type));
+    }
     // Has it run beside no other transaction of its pool, from its beginning on.
     void alone() { step(pmo_tx_alone(running_)); }
     // Has a function called once it is durable, in the order of these calls; the function does not throw.
@@ -81,6 +99,12 @@ private:
             throw failure();
         conflict_ = true;
         throw detail::tx_conflict();
+    }
+    void *got(void *address)
+    {
+        if (address == nullptr && pmo_errno() == PMO_ERR_CONFLICT)
+            step(-1);
+        return detail::check_block(address);
     }
     bool commit()
     {

@@ -75,6 +75,44 @@ fn killed_transfers_are_whole(binary: &Path, pool: &Path) {
     assert_eq!(killed, 15);
 }
 
+#[test]
+fn s1_03_blocks_of_memory_in_transactions_of_c_are_whole_and_their_heap_grows() {
+    let folder = folder();
+    let binary = folder.path().join("transactional-heap");
+    C.build(&program("transactional-heap.c"), &binary);
+    assert_eq!(succeed(&mut run(&binary, &folder.path().join("pool.pmo"))), "done\n");
+}
+
+/// Variables of programs: threads of a process, and processes, that race give them their initial value once.
+#[test]
+fn s1_02_statics_of_c_are_found_again_and_made_once() {
+    let folder = folder();
+    let binary = folder.path().join("statics");
+    C.build(&program("statics.c"), &binary);
+    let pool = folder.path().join("pool.pmo");
+    assert_eq!(succeed(&mut run(&binary, &pool)), "1180 8\n");
+    for (nth, name) in ["one.pmo", "two.pmo"].into_iter().enumerate() {
+        let pool = folder.path().join(name);
+        let from = if nth == 0 { Some(&pool) } else { None };
+        if nth == 1 {
+            // Named by the environment; it has to be there.
+            succeed(Command::new(&binary).arg(&pool));
+        }
+        let start = |_| {
+            let mut command = Command::new(&binary);
+            command.args(from).env("PMO_POOL", &pool).stdout(std::process::Stdio::piped());
+            command.spawn().expect("it runs")
+        };
+        let running: Vec<_> = (0..3).map(start).collect();
+        let ended: Vec<_> = running.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+        assert!(ended.iter().all(|output| output.status.success()));
+        let mut said: Vec<_> = ended.iter().map(|output| text(&output.stdout)).collect();
+        said.sort();
+        let expected = |n: usize| format!("{} {}\n", 1000 + 180 * (n + nth), 7 + n + nth);
+        assert_eq!(said, [1, 2, 3].map(expected));
+    }
+}
+
 /// GCC with libpmo-tm.
 const BLOCKS: Compiler = Compiler {
     command: "gcc",
@@ -122,6 +160,55 @@ fn s1_03_blocks_that_gcc_compiles_survive_sigkill() {
         let binary = folder.path().join("blocks");
         BLOCKS.build(&program("blocks.c"), &binary);
         killed_transfers_are_whole(&binary, &folder.path().join("pool.pmo"));
+    }
+}
+
+/// GCC warns of variables that a block restores by itself.
+const BLOCKS_OF_CPP: Compiler = Compiler {
+    command: "g++",
+    flags: &[
+        "-O2",
+        "-fgnu-tm",
+        "-fno-tree-loop-distribute-patterns",
+        "-Wall",
+        "-Wextra",
+        "-Wno-clobbered",
+        "-Werror",
+        "-pthread",
+        "-Wl,--no-as-needed",
+        "-lpmo-tm",
+    ],
+};
+
+/// Eight threads, each against a model, and what all of them share; a heap that grows.
+#[test]
+fn s1_03_containers_in_blocks_of_cpp_agree_with_models() {
+    let folder = folder();
+    if compiles_blocks(folder.path()) && have("g++") {
+        let binary = folder.path().join("tm-containers");
+        BLOCKS_OF_CPP.build(&program("tm-containers.cpp"), &binary);
+        assert_eq!(succeed(&mut run(&binary, &folder.path().join("pool.pmo"))), "done\n");
+    }
+}
+
+/// Every step that was said is there, and no block of memory besides those that containers have.
+#[test]
+fn s1_03_containers_in_blocks_of_cpp_survive_sigkill() {
+    let folder = disk();
+    if !compiles_blocks(folder.path()) || !have("g++") {
+        return;
+    }
+    let (binary, pool) = (folder.path().join("tm-containers"), folder.path().join("pool.pmo"));
+    BLOCKS_OF_CPP.build(&program("tm-containers.cpp"), &binary);
+    let mut rng = Seeded::new(fastrand::u64(..));
+    println!("INDELIBLE_SEED={}", rng.seed());
+    let mut before = 0;
+    for _ in 0..10 {
+        let (said, _) = kill(run(&binary, &pool).arg("die"), rng.usize(1..200), rng.u32(0..20_000));
+        let there: usize = succeed(run(&binary, &pool).arg("look")).trim().parse().unwrap();
+        // Each of the four threads may have one more.
+        assert!((0..=4).contains(&(there - before - said.len())), "{before}, {}, {there}", said.len());
+        before = there;
     }
 }
 

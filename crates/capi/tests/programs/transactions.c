@@ -196,6 +196,10 @@ static void bad_input(pmo_pool *pool, const char *path)
     FAILS(!pmo_attach(pool, "bank", PMO_WRITE, NULL, 0), PMO_ERR_CLASS_MISMATCH, "transactional");
     CHECK(pmo_create(pool, "plain", 4096) == 0);
     FAILS(!pmo_attach_transactional(pool, "plain", NULL, 0), PMO_ERR_CLASS_MISMATCH, "psync");
+    void *psynced = pmo_attach(pool, "plain", PMO_WRITE, NULL, 0);
+    void *const mixed[] = {bank, psynced};
+    FAILS(!pmo_tx_begin(mixed, 2), PMO_ERR_CLASS_MISMATCH, "plain");
+    CHECK(pmo_detach(psynced) == 0);
     FAILS(pmo_set_durability(pool, "plain", NULL, 0, 77) == -1, PMO_ERR_ARGUMENT, "durability 77");
     FAILS(pmo_set_durability(pool, "plain", NULL, 0, -1) == -1, PMO_ERR_ARGUMENT, "durability");
     CHECK(pmo_set_durability(pool, "plain", NULL, 0, PMO_DURABILITY_TRANSACTIONAL) == 0);

@@ -90,8 +90,6 @@ pub(crate) enum Limit {
     Room,
     #[error("there is no space for more of it")]
     Space,
-    #[error("transactions use it")]
-    Transactions,
     #[error("{0}")]
     Other(String),
 }
@@ -157,9 +155,6 @@ impl HeapError {
             }
             HeapError::Stuck { limit: Limit::Room, .. } => {
                 "free blocks, remove other objects, or make the pool longer (`pmo grow`)"
-            }
-            HeapError::Stuck { limit: Limit::Transactions, .. } => {
-                "free blocks; or detach the heap, make its object longer (`Pool::resize`, `pmo resize`), and attach it again"
             }
             HeapError::ReadOnly | HeapError::Atomics { .. } => "attach for writing",
             HeapError::Inside => "give the lock back first",

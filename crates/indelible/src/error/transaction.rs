@@ -16,6 +16,8 @@ pub(crate) enum TransactionError {
     NoObject,
     #[error("compiled blocks, or functions, have objects of the pool, and both cannot")]
     OtherUsers,
+    #[error("it is attached for plain stores and psync, and cannot join a transaction")]
+    PsyncObject,
     #[error("no transaction runs on this thread")]
     None,
     #[error("it lies in no heap of the transaction")]
@@ -45,6 +47,7 @@ impl TransactionError {
             TransactionError::Lost { .. } => ErrorKind::Damaged,
             TransactionError::Classes
             | TransactionError::AloneOnDemand
+            | TransactionError::PsyncObject
             | TransactionError::Checked(_)
             | TransactionError::Unchecked => ErrorKind::ClassMismatch,
             TransactionError::Elsewhere
@@ -80,6 +83,9 @@ impl TransactionError {
             TransactionError::Checked(_) => "copy its data to an object without check words",
             TransactionError::Unchecked => {
                 "`pmo check` looks at what the pool says of the object; `pmo create --ecc` makes one with check words"
+            }
+            TransactionError::PsyncObject => {
+                "give it the class transactional while nobody has it attached (`pmo set --class`, `pmo_set_durability`), and attach it as such"
             }
             TransactionError::NoObject => "name the objects that it uses",
             TransactionError::OtherUsers => {

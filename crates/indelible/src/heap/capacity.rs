@@ -1,9 +1,9 @@
 //! A directory that is long enough for all chunks of the heap: it lies in the heap's own pages.
 
-use super::chunk::largest;
+use super::chunk::{ChunkRef, largest};
 use super::directory::Directory;
 use super::error::{HeapError, Result};
-use super::layout::{CHUNK_PAGES, Kind, MAX_PAGES, PAGE, Use};
+use super::layout::{CHUNK_PAGES, Entry, Kind, MAX_PAGES, PAGE, Use};
 use super::pages::{Hints, Pages};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,10 +18,7 @@ impl Directory<'_> {
         let pages = (self.chunks().max(2 * capacity) * 8).div_ceil(PAGE);
         let mut hints = Hints::default();
         let found = Pages { directory: *self, hints: &mut hints }.allocate(pages, 1, Kind::Meta, 0)?;
-        let Some(run) = found else {
-            let needed = (pages * PAGE) as usize;
-            return Err(HeapError::Full { needed, largest: 0 });
-        };
+        let Some(run) = found else { return self.reserve_behind(pages) };
         if !run.zero {
             self.window.fill(run.page * PAGE, (pages * PAGE) as usize, 0)?;
         }
@@ -36,6 +33,32 @@ impl Directory<'_> {
         self.window.mark_dirty(0, PAGE as usize);
         if old != 0 {
             Pages { directory: *self, hints: &mut hints }.free(old, Kind::Meta)?;
+        }
+        Ok(())
+    }
+
+    /// The same where no page is free: the directory lies in the first chunk that the present one has no entry for, and has that entry itself.
+    fn reserve_behind(&self, pages: u64) -> Result<()> {
+        let number = self.frontier();
+        if number < self.header.capacity.load(Relaxed) || self.len_of(number) <= pages {
+            return Err(HeapError::Full { needed: (pages * PAGE) as usize, largest: 0 });
+        }
+        let chunk = ChunkRef::create(self.window, number, 0, self.len_of(number), 0)?;
+        let page = chunk.page(1);
+        chunk.put(1, Entry { kind: Kind::Meta, class: 0, pages });
+        // Zeros, as all behind the frontier.
+        let new: &[AtomicU64] = self.window.slice(page * PAGE, (pages * PAGE / 8) as usize)?;
+        self.window.mark_dirty(page * PAGE, ((number + 1) * 8) as usize);
+        for (new, old) in new.iter().zip(&self.entries()?[..number as usize]) {
+            new.store(old.load(Relaxed), Relaxed);
+        }
+        new[number as usize].store(Use::Pages { header: 0, largest: largest(&chunk.used()) }.pack(), Relaxed);
+        let old = self.header.directory.load(Relaxed);
+        self.header.directory.store(page, Relaxed);
+        self.header.capacity.store(pages * PAGE / 8, Relaxed);
+        self.set_frontier(number + 1);
+        if old != 0 {
+            Pages { directory: *self, hints: &mut Hints::default() }.free(old, Kind::Meta)?;
         }
         Ok(())
     }

@@ -83,6 +83,11 @@ impl<'a> Directory<'a> {
         self.pages.div_ceil(CHUNK_PAGES)
     }
 
+    /// Chunks that there are entries for.
+    pub(super) fn capacity(&self) -> u64 {
+        self.header.capacity.load(Relaxed)
+    }
+
     /// Pages of a chunk that lie in the heap.
     pub(super) fn len_of(&self, chunk: u64) -> u64 {
         self.pages.saturating_sub(chunk * CHUNK_PAGES).min(CHUNK_PAGES)

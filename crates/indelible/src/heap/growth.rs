@@ -19,7 +19,28 @@ pub(crate) trait Growable {
     fn grown(&self) {}
 
     /// Stores at these addresses were made through the page tables.
-    fn stored(&self, addresses: Range<usize>);
+    fn stored(&self, _addresses: Range<usize>) {}
+}
+
+/// Has the object grow by a quarter, or by as much as a block of a size and an alignment needs, to `reach` bytes at most. If it cannot, the limit that was met.
+pub(crate) fn grow_object(
+    object: &impl Growable,
+    (size, align): (usize, usize),
+    reach: usize,
+) -> Option<Limit> {
+    let old = object.mapped();
+    let (mut limit, mut tried) = (None, 0);
+    for len in RawHeap::growth(old, size, align) {
+        let len = len.min(reach);
+        if std::mem::replace(&mut tried, len) == len {
+            continue;
+        }
+        limit = if len <= old { Some(Limit::Reach) } else { object.grow(len).err() };
+        if !limit.as_ref().is_some_and(Limit::is_of_size) {
+            break;
+        }
+    }
+    limit
 }
 
 impl RawHeap {
@@ -98,19 +119,8 @@ impl RawHeap {
         if !self.grows() || !matches!(*error, HeapError::Full { .. }) {
             return Err(error);
         }
-        let old = object.mapped();
-        let (mut limit, mut tried) = (None, 0);
-        for len in Self::growth(old, size, align) {
-            // The tables of this attachment have room for no more.
-            let len = len.min(self.reach());
-            if std::mem::replace(&mut tried, len) == len {
-                continue;
-            }
-            limit = if len <= old { Some(Limit::Reach) } else { object.grow(len).err() };
-            if !limit.as_ref().is_some_and(Limit::is_of_size) {
-                break;
-            }
-        }
+        // The tables of this attachment have room for no more than the reach.
+        let limit = grow_object(object, (size, align), self.reach());
         // SAFETY: this is what is mapped now.
         let extended = unsafe { self.extend(object.mapped()) };
         object.grown();

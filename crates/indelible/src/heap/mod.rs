@@ -75,7 +75,7 @@ pub(crate) use chain::{
 };
 pub(crate) use error::HeapError;
 pub(crate) use far::built_in;
-pub(crate) use growth::Growable;
+pub(crate) use growth::{Growable, grow_object};
 pub(crate) use raw::{Extent, Quiet, RawHeap};
 pub(crate) use reclaim::Reclaimed;
 pub(crate) use registry::{Access, any_explicit, find};

@@ -78,7 +78,7 @@ impl Pages<'_, '_> {
         }
         let number = blank.unwrap_or(frontier);
         let len = self.directory.len_of(number);
-        if number >= self.directory.chunks() || len <= entry.pages {
+        if number >= self.directory.chunks().min(self.directory.capacity()) || len <= entry.pages {
             return Ok(None);
         }
         // The header goes behind the run if only that leaves it aligned.
@@ -138,7 +138,7 @@ impl Pages<'_, '_> {
         let (mut start, mut at) = (0, 0);
         let first = loop {
             let end = start * CHUNK_PAGES + span;
-            if end > directory.pages {
+            if end > directory.pages || end.div_ceil(CHUNK_PAGES) > directory.capacity() {
                 return Ok(None);
             }
             // From the frontier on, all is free.

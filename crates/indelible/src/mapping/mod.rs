@@ -12,6 +12,7 @@
 
 mod buffer;
 mod error;
+mod range;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,6 +20,9 @@ use std::ptr::NonNull;
 
 pub(crate) use buffer::SecretBuffer;
 pub(crate) use error::MappingError;
+#[cfg(test)]
+pub(crate) use range::user_end;
+use range::{check, duplicate, leave_out};
 
 use crate::sys::PAGE;
 use crate::sys::fork::{self, ForkFd, NoFork};
@@ -54,6 +58,8 @@ pub(crate) struct Mapping {
     addr: usize,
     len: usize,
     kept: usize,
+    /// Whether `kept` is kept until drop, and grows by what a failed growth gives back.
+    roomy: bool,
     kind: Kind,
     protection: Protection,
     generation: u32,
@@ -81,7 +87,27 @@ impl Mapping {
             });
         }
         let own = duplicate(file).map_err(|source| MappingError::Io { addr, len, source })?;
-        Mapping::new(at, len, Kind::File(own, offset), protection)
+        Mapping::new(at, (len, 0), Kind::File(own, offset), protection)
+    }
+
+    /// As [`file`](Self::file), where the kernel likes, with addresses for `room` bytes if so many can be had: those that it does not use are its own as long as it
+    /// lives, to grow into.
+    pub(crate) fn file_with_room(
+        (len, room): (usize, usize),
+        file: BorrowedFd<'_>,
+        offset: u64,
+        protection: Protection,
+    ) -> Result<Mapping, MappingError> {
+        let own = duplicate(file).map_err(|source| MappingError::Io { addr: 0, len, source })?;
+        Mapping::new(None, (len, room), Kind::File(own, offset), protection)
+    }
+
+    /// As [`anonymous`](Self::anonymous), where the kernel likes, with room as [`file_with_room`](Self::file_with_room) has it.
+    pub(crate) fn anonymous_with_room(
+        (len, room): (usize, usize),
+        protection: Protection,
+    ) -> Result<Mapping, MappingError> {
+        Mapping::new(None, (len, room), Kind::Anonymous, protection)
     }
 
     /// Maps `len` bytes of `file` from `offset`, a multiple of the page size, shared: at `addr`, or where the kernel likes.
@@ -95,7 +121,7 @@ impl Mapping {
     ) -> Result<Mapping, MappingError> {
         let failed = |source| MappingError::Io { addr: addr.unwrap_or(0), len, source };
         let kind = Kind::Shared(duplicate(file).map_err(failed)?, offset);
-        Mapping::new(addr, len, kind, protection)
+        Mapping::new(addr, (len, 0), kind, protection)
     }
 
     /// Maps the range anew, `len` bytes of it: the same file from `offset`, or zeros again. Stores to it are
@@ -131,36 +157,44 @@ impl Mapping {
         len: usize,
         protection: Protection,
     ) -> Result<Mapping, MappingError> {
-        Mapping::new(addr.into(), len, Kind::Anonymous, protection)
+        Mapping::new(addr.into(), (len, 0), Kind::Anonymous, protection)
     }
 
     fn new(
         addr: Option<usize>,
-        len: usize,
+        (len, room): (usize, usize),
         kind: Kind,
         protection: Protection,
     ) -> Result<Mapping, MappingError> {
-        let (addr, place) = match addr {
+        let (addr, room, place) = match addr {
             Some(addr) => {
                 check(addr, len)?;
-                (addr, Place::Free)
+                (addr, len, Place::Free)
             }
             None => {
                 check(PAGE, len)?;
-                let found = mmap::addresses(len);
-                (found.map_err(|source| MappingError::Io { addr: 0, len, source })?, Place::Over)
+                let room = room.max(len);
+                let found = mmap::addresses(room).map(|addr| (addr, room));
+                let found = found.or_else(|_| mmap::addresses(len).map(|addr| (addr, len)));
+                let (addr, room) = found.map_err(|source| MappingError::Io { addr: 0, len, source })?;
+                (addr, room, Place::Over)
             }
         };
-        let mapped = map(addr, len, &kind, 0, protection, place);
+        let behind = || match room > len {
+            true => map(addr + len, room - len, &Kind::Anonymous, 0, Protection::None, Place::Over),
+            false => Ok(()),
+        };
+        let mapped = map(addr, len, &kind, 0, protection, place).and_then(|()| behind());
         if mapped.is_err() && place == Place::Over {
             // SAFETY: addresses that nobody knows yet.
-            let _ = unsafe { mmap::unmap(addr, len) };
+            let _ = unsafe { mmap::unmap(addr, room) };
         }
         mapped?;
         Ok(Mapping {
             addr,
             len,
-            kept: 0,
+            kept: room - len,
+            roomy: room > len,
             kind,
             protection,
             generation: fork::generation(),
@@ -203,6 +237,11 @@ impl Mapping {
 
     /// Keeps the addresses behind, up to `new_len` bytes, for this mapping to grow into. On failure nothing is kept.
     pub(crate) fn keep(&mut self, new_len: usize) -> Result<(), MappingError> {
+        if self.roomy {
+            let why = "it is longer than what was kept";
+            let fits = new_len <= self.room();
+            return fits.then_some(()).ok_or(MappingError::Range { addr: self.addr, len: new_len, why });
+        }
         self.release();
         if new_len <= self.len {
             return Ok(());
@@ -214,9 +253,14 @@ impl Mapping {
         Ok(())
     }
 
-    /// Keeps nothing any more.
+    /// Bytes that it may have where it is.
+    pub(crate) fn room(&self) -> usize {
+        self.len + self.kept
+    }
+
+    /// Keeps nothing any more, unless it was made with room.
     pub(crate) fn release(&mut self) {
-        if self.kept == 0 || self.is_absent() {
+        if self.kept == 0 || self.roomy || self.is_absent() {
             return;
         }
         // SAFETY: the end of our own mapping (1), which nobody can have used.
@@ -311,8 +355,15 @@ impl Mapping {
         if new_len == 0 || new_len >= self.len || !new_len.is_multiple_of(PAGE) || self.is_absent() {
             return;
         }
+        let (tail, len) = (self.addr + new_len, self.len - new_len);
+        if self.roomy {
+            if map(tail, len, &Kind::Anonymous, 0, Protection::None, Place::Over).is_ok() {
+                (self.len, self.kept) = (new_len, self.kept + len);
+            }
+            return;
+        }
         // SAFETY: the tail of our own mapping (1), which the layer above did not hand out.
-        if unsafe { mmap::unmap(self.addr + new_len, self.len - new_len) }.is_ok() {
+        if unsafe { mmap::unmap(tail, len) }.is_ok() {
             self.len = new_len;
         }
     }
@@ -355,18 +406,6 @@ impl Drop for Mapping {
     }
 }
 
-/// Leaves a range out of core dumps, and out of swap if that is allowed.
-fn leave_out(addr: usize, len: usize) -> io::Result<()> {
-    mmap::dont_dump(addr, len)?;
-    // Without the right to it, the pages may be swapped out: `doctor` says where to.
-    let _ = mmap::lock_when_touched(addr, len);
-    Ok(())
-}
-
-fn duplicate(file: BorrowedFd<'_>) -> io::Result<ForkFd> {
-    ForkFd::new(rustix::io::fcntl_dupfd_cloexec(file, 3)?)
-}
-
 /// Maps the part of `kind` that begins `skip` bytes into it, left out of forks from the start.
 fn map(
     addr: usize,
@@ -381,7 +420,7 @@ fn map(
         _ => MappingError::Io { addr, len, source },
     };
     let no_fork = NoFork::enter().map_err(failed)?;
-    // SAFETY: `Free` replaces nothing; `Over` is used for our own ranges: by `grow` for what was kept, by `new` for addresses
+    // SAFETY: `Free` replaces nothing; `Over` is used for our own ranges: by `grow` for what was kept, by `shrink` for a tail that was not handed out, by `new` for addresses
     // that nobody knows yet, by `renew` and `move_to`, whose callers answer.
     unsafe {
         match kind {
@@ -405,26 +444,6 @@ fn map(
         }
         MappingError::Io { addr, len, source }
     })
-}
-
-/// Refuses ranges that no mapping can have.
-fn check(addr: usize, len: usize) -> Result<(), MappingError> {
-    let bad = |why| Err(MappingError::Range { addr, len, why });
-    if !addr.is_multiple_of(PAGE) || !len.is_multiple_of(PAGE) {
-        return bad("address and length must be multiples of the page size");
-    }
-    if addr == 0 || len == 0 {
-        return bad("it is empty or begins at address 0");
-    }
-    match addr.checked_add(len) {
-        Some(end) if end <= user_end() => Ok(()),
-        _ => bad("it reaches beyond the user address space"),
-    }
-}
-
-/// The first address that user space cannot have.
-pub(crate) fn user_end() -> usize {
-    1 << crate::sys::va_bits()
 }
 
 #[cfg(test)]

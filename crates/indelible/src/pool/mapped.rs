@@ -126,6 +126,7 @@ impl Inner {
             name: entry.name(),
             addr: Some(entry.address.get() as usize),
             len: len as usize,
+            room: 0,
             source,
             writable,
             rung: self.settings.rung,

@@ -1,9 +1,11 @@
 //! Transactional objects for blocks that a compiler made: the library that runs these names lines by the objects' own addresses.
 
 use super::transactions::{enter, find};
-use crate::error::{Cause, Error, Result};
+use crate::error::{Cause, Error, HeapError, Result, TransactionError};
+use crate::heap::TypeInfo;
+use crate::heap::words::Words;
 use crate::pool::Pool;
-use crate::transaction::{Attached, BlockLine, Users, shortage_of, tell_of};
+use crate::transaction::{BlockLine, Home, Users, shortage_of, tell_of};
 use std::sync::Arc;
 
 /// An object for blocks.
@@ -32,15 +34,16 @@ pub struct Line {
 /// # Errors
 /// As for [`Pool::attach_transactional`]; `Held`: functions have objects of the pool.
 pub fn attach(pool: &Pool, name: &str, key: &[u8]) -> Result<ForBlocks> {
-    let attached = enter(pool, name, key, Users::Blocks)?;
+    let home = enter(pool, name, key, Users::Blocks)?;
+    let attached = home.attached();
     let (address, len) = (attached.own(), attached.size());
     let view = attached.place(address, len).unwrap_or(address);
     Ok(ForBlocks { address, view, len })
 }
 
-fn at(address: usize) -> Result<Arc<Attached>> {
+fn at(address: usize) -> Result<Arc<Home>> {
     let missing = || Error::new("commit a block on", Cause::NotAttached(address));
-    find(address).filter(|object| object.is_for(Users::Blocks)).ok_or_else(missing)
+    find(address).filter(|home| home.attached().is_for(Users::Blocks)).ok_or_else(missing)
 }
 
 /// Bytes that the log is short of for a commit that changes lines at these addresses: 0 if it has room.
@@ -49,9 +52,9 @@ fn at(address: usize) -> Result<Arc<Attached>> {
 /// `NotAttached`.
 pub fn shortage(addresses: &[usize]) -> Result<u64> {
     let objects = addresses.iter().map(|address| at(*address)).collect::<Result<Vec<_>>>()?;
-    let offset = |(object, address): (&Arc<Attached>, &usize)| (address - object.own()) as u64;
+    let offset = |(home, address): (&Arc<Home>, &usize)| (address - home.attached().own()) as u64;
     let offsets: Vec<_> = objects.iter().zip(addresses).map(offset).collect();
-    let lines: Vec<_> = objects.iter().map(|object| &**object).zip(offsets).collect();
+    let lines: Vec<_> = objects.iter().map(|home| home.attached()).zip(offsets).collect();
     Ok(shortage_of(&lines))
 }
 
@@ -60,7 +63,7 @@ pub fn shortage(addresses: &[usize]) -> Result<u64> {
 /// # Errors
 /// `NotAttached`, `NoRoom`, `Busy`.
 pub fn make_room(address: usize, bytes: u64) -> Result<()> {
-    at(address)?.make_room(bytes)
+    at(address)?.attached().make_room(bytes)
 }
 
 /// Tells of a commit that changes these lines, while nobody else can change them. It is durable when [`wait`] has returned.
@@ -69,9 +72,9 @@ pub fn make_room(address: usize, bytes: u64) -> Result<()> {
 /// `NotAttached`, `DifferentPools`, `Poisoned`: it is not told.
 pub fn tell(lines: &[Line]) -> Result<()> {
     let objects = lines.iter().map(|line| at(line.address)).collect::<Result<Vec<_>>>()?;
-    let told = objects.iter().zip(lines).map(|(object, line)| BlockLine {
-        object,
-        offset: (line.address - object.own()) as u64,
+    let told = objects.iter().zip(lines).map(|(home, line)| BlockLine {
+        object: home.attached(),
+        offset: (line.address - home.attached().own()) as u64,
         bytes: line.bytes,
     });
     tell_of(&told.collect::<Vec<_>>())
@@ -82,5 +85,133 @@ pub fn tell(lines: &[Line]) -> Result<()> {
 /// # Errors
 /// `NotAttached`; `Poisoned` and so on: what was told may be lost.
 pub fn wait(address: usize) -> Result<()> {
-    at(address)?.psync()
+    at(address)?.attached().psync()
+}
+
+/// Words of objects, by address, as the block that runs sees and changes them. `None`: it has met another one.
+pub trait BlockWords {
+    /// The word at an address, a multiple of 8 in an object.
+    fn load(&mut self, address: usize) -> Option<u64>;
+
+    /// Changes that word.
+    fn store(&mut self, address: usize, value: u64) -> Option<()>;
+
+    /// Changes the byte at an address.
+    fn store_byte(&mut self, address: usize, value: u8) -> Option<()>;
+
+    /// The word as it is just now, which nothing relies on.
+    fn peek(&self, address: usize) -> u64;
+}
+
+/// The outcome of a step in a heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It is done: an address.
+    Done(usize),
+    /// There is no room for so many bytes: the heap is to [`grow`] while no block runs, and the block to be run again.
+    Full(usize),
+}
+
+/// The words of one object.
+struct Of<'a, W> {
+    words: &'a mut W,
+    own: usize,
+    len: usize,
+}
+
+impl<W> Of<'_, W> {
+    fn place(&self, offset: u64, len: u64) -> Result<usize, Cause> {
+        let inside = offset.checked_add(len).is_some_and(|end| end <= self.len as u64);
+        let what = "this lies beyond the end of the object";
+        inside.then(|| self.own + offset as usize).ok_or(HeapError::Damaged { offset, what }.into())
+    }
+}
+
+fn met<T>(done: Option<T>) -> Result<T, Cause> {
+    done.ok_or(TransactionError::Conflict.into())
+}
+
+impl<W: BlockWords> Words for Of<'_, W> {
+    fn load(&mut self, offset: u64) -> Result<u64, Cause> {
+        let at = self.place(offset, 8)?;
+        met(self.words.load(at))
+    }
+
+    fn store(&mut self, offset: u64, value: u64) -> Result<(), Cause> {
+        let at = self.place(offset, 8)?;
+        met(self.words.store(at, value))
+    }
+
+    fn store_byte(&mut self, offset: u64, value: u8) -> Result<(), Cause> {
+        let at = self.place(offset, 1)?;
+        met(self.words.store_byte(at, value))
+    }
+
+    fn peek(&self, offset: u64) -> u64 {
+        self.place(offset, 8).map_or(0, |at| self.words.peek(at))
+    }
+}
+
+fn step<W: BlockWords>(
+    words: &mut W,
+    address: usize,
+    operation: &'static str,
+    what: impl FnOnce(&Home, &mut Of<'_, W>) -> Result<u64, Cause>,
+) -> Result<Step> {
+    let home = at(address)?;
+    let mut words = Of { words, own: home.attached().own(), len: home.attached().size() };
+    match home.ready(&mut words).and_then(|()| what(&home, &mut words)) {
+        Ok(address) => Ok(Step::Done(address as usize)),
+        Err(Cause::Heap(HeapError::Full { needed, .. })) => Ok(Step::Full(needed)),
+        Err(cause) => Err(home.attached().error(operation, cause)),
+    }
+}
+
+/// Allocates `size` bytes at a multiple of `align` in the heap of the object that has the address `beside`, as a part of the block whose words these are. A blank object becomes a heap.
+///
+/// # Errors
+/// `Conflict`: the block has met another one. `NotAttached`, `Exists`: the object has something else in it; `BadAlignment`, `Damaged`.
+pub fn alloc(words: &mut impl BlockWords, beside: usize, size: usize, align: usize) -> Result<Step> {
+    step(words, beside, "allocate in", |home, words| home.alloc(words, size, align))
+}
+
+/// Frees what was allocated at an address, as a part of the block.
+///
+/// # Errors
+/// `Conflict`; `NotABlock`, `DoubleFree`, `NotAttached`: nothing was freed. `Damaged`.
+pub fn free(words: &mut impl BlockWords, block: usize) -> Result<Step> {
+    step(words, block, "free a block of", |home, words| home.free(words, block).map(|()| 0))
+}
+
+/// The root of this name and type in the heap of the object that has the address `beside`; a new one has this size and alignment, and is all zeros.
+///
+/// # Errors
+/// As for [`alloc`]; `RootType`: there is one of another type.
+pub fn root(
+    words: &mut impl BlockWords,
+    beside: usize,
+    name: &str,
+    size_and_align: (usize, usize),
+    ty: &TypeInfo<'_>,
+) -> Result<Step> {
+    step(words, beside, "find a root in", |home, words| home.root(words, name, size_and_align, ty))
+}
+
+/// Has the object that has an address grow until its heap has room for `needed` bytes. No block runs. Returns its bytes.
+///
+/// # Errors
+/// `HeapFull`: it does not grow, and why.
+pub fn grow(address: usize, needed: usize) -> Result<usize> {
+    let home = at(address)?;
+    match home.grow(needed) {
+        Ok(None) => Ok(home.attached().size()),
+        Ok(Some(limit)) => Err(home.attached().error("grow", HeapError::Stuck { needed, largest: 0, limit })),
+        Err(cause) => Err(home.attached().error("grow", cause)),
+    }
+}
+
+/// Bytes of the object that has an address.
+#[must_use]
+pub fn size(address: usize) -> Option<usize> {
+    Some(find(address)?.attached().size())
 }

@@ -3,6 +3,7 @@
 //! An attached object is known by its first byte, to every thread of the process. The
 //! caller keeps the rules that [`Object`](crate::Object) and [`Heap`](crate::Heap) have the compiler keep.
 
+mod begin;
 pub mod blocks;
 mod describe;
 mod extensions;
@@ -18,6 +19,7 @@ mod stray;
 pub mod transactions;
 
 pub use crate::heap::stray::{Audit, Outside, StrayPointer};
+pub use begin::begin_transaction;
 pub use describe::{Attached, attached};
 pub use extensions::{ExtensionOf, copy_extended, extend, extension, free_extended, initial_values};
 pub use far::{add_pool, follow, remove_pool, store};

@@ -4,14 +4,15 @@
 //! read and change what they lead to.
 
 use crate::error::{Cause, Error, Result, TransactionError};
+use crate::heap::TypeInfo;
 use crate::pool::{Pool, inside_transaction};
-use crate::transaction::{Attached, OpenTx, Users};
+use crate::transaction::{Attached, Home, OpenTx, Users};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::{Arc, PoisonError, RwLock};
 
-static OBJECTS: RwLock<BTreeMap<usize, Arc<Attached>>> = RwLock::new(BTreeMap::new());
+static OBJECTS: RwLock<BTreeMap<usize, Arc<Home>>> = RwLock::new(BTreeMap::new());
 
 thread_local! {
     /// The thread's transaction, which is undone if the thread ends in it.
@@ -23,61 +24,58 @@ thread_local! {
 /// # Errors
 /// As for [`Pool::attach_transactional`].
 pub fn attach_transactional(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8>> {
-    let own = enter(pool, name, key, Users::Functions)?.own();
-    Ok(NonNull::new(std::ptr::with_exposed_provenance_mut(own)).unwrap_or(NonNull::dangling()))
+    let own = enter(pool, name, key, Users::Functions)?.attached().own();
+    Ok(at(own as u64))
 }
 
 /// Attaches, and makes the attachment known.
-pub(super) fn enter(pool: &Pool, name: &str, key: &[u8], users: Users) -> Result<Arc<Attached>> {
+pub(super) fn enter(pool: &Pool, name: &str, key: &[u8], users: Users) -> Result<Arc<Home>> {
     let inner = pool.inner();
     let attached = inner.alive().and_then(|()| Attached::durable(inner, name, key, users));
     let failed = |cause| Error::new("attach", cause).pool(pool.path()).object(name);
-    let attached = Arc::new(attached.map_err(failed)?);
+    let home = Arc::new(Home::new(attached.map_err(failed)?));
     // One that a parent of this process had is forgotten.
-    OBJECTS.write().unwrap_or_else(PoisonError::into_inner).insert(attached.own(), attached.clone());
-    Ok(attached)
+    OBJECTS.write().unwrap_or_else(PoisonError::into_inner).insert(home.attached().own(), home.clone());
+    Ok(home)
 }
 
 /// Detaches the object, if transactions have it. `None`: they do not.
 pub(super) fn detach(address: usize) -> Option<Result<()>> {
     let mut objects = OBJECTS.write().unwrap_or_else(PoisonError::into_inner);
-    let attached = objects.remove(&address)?;
-    if inside_transaction() || Arc::strong_count(&attached) > 1 {
-        let error = attached.error("detach", TransactionError::Inside);
-        objects.insert(address, attached);
+    let home = objects.remove(&address)?;
+    if inside_transaction() || Arc::strong_count(&home) > 1 {
+        let error = home.attached().error("detach", TransactionError::Inside);
+        objects.insert(address, home);
         return Some(Err(error));
     }
     drop(objects);
-    let ended = Arc::into_inner(attached).map(|mut attached| {
-        let result = attached.end();
-        result.map_err(|cause| attached.error("detach", cause))
+    let ended = Arc::into_inner(home).map(|mut home| {
+        let result = home.end();
+        result.map_err(|cause| home.attached().error("detach", cause))
     });
     Some(ended.unwrap_or(Ok(())))
 }
 
 /// Waits for all transactions of the object's pool, if they have it: see [`TxObject::psync`](crate::TxObject::psync). `None`: they do not.
 pub(super) fn psync(address: usize) -> Option<Result<()>> {
-    find(address).map(|attached| attached.psync())
+    find(address).map(|home| home.attached().psync())
 }
 
-pub(super) fn find(address: usize) -> Option<Arc<Attached>> {
+pub(super) fn find(address: usize) -> Option<Arc<Home>> {
     let objects = OBJECTS.read().unwrap_or_else(PoisonError::into_inner);
-    let (_, attached) = objects.range(..=address).next_back()?;
-    attached.place(address, 1).map(|_| attached.clone())
+    let (_, home) = objects.range(..=address).next_back()?;
+    home.attached().place(address, 1).map(|_| home.clone())
 }
 
 /// Begins a transaction of this thread on these objects of one pool, given by any address in each.
-///
-/// # Errors
-/// `NotAttached`, and those of [`transaction`](crate::transaction()).
-pub fn begin(objects: &[*const u8]) -> Result<()> {
+pub(super) fn begin(objects: &[*const u8]) -> Result<()> {
     let here = |address: &*const u8| {
         let missing = || Error::new("begin a transaction on", Cause::NotAttached(address.addr()));
         find(address.addr()).ok_or_else(missing)
     };
     let objects = objects.iter().map(here).collect::<Result<Vec<_>>>()?;
-    if let Some(object) = objects.iter().find(|object| !object.is_for(Users::Functions)) {
-        return Err(object.error("begin a transaction on", TransactionError::OtherUsers));
+    if let Some(object) = objects.iter().find(|object| !object.attached().is_for(Users::Functions)) {
+        return Err(object.attached().error("begin a transaction on", TransactionError::OtherUsers));
     }
     if RUNNING.with_borrow(Option::is_some) {
         return Err(Error::new("begin a transaction", TransactionError::Inside));
@@ -87,7 +85,7 @@ pub fn begin(objects: &[*const u8]) -> Result<()> {
     Ok(())
 }
 
-/// Whether this thread has a transaction that [`begin`] began, which runs or is to be run again.
+/// Whether this thread has a transaction that [`begin_transaction`](super::begin_transaction) began, which runs or is to be run again.
 #[must_use]
 pub fn is_open() -> bool {
     RUNNING.with_borrow(Option::is_some)
@@ -96,7 +94,7 @@ pub fn is_open() -> bool {
 /// Takes back what the thread's transaction did, and begins it again.
 ///
 /// # Errors
-/// As for [`begin`]: the transaction is over.
+/// As for [`begin_transaction`](super::begin_transaction): the transaction is over.
 pub fn again() -> Result<()> {
     let begun = running(OpenTx::again);
     if begun.is_err() {
@@ -119,6 +117,41 @@ pub fn read(from: *const u8, into: &mut [u8]) -> Result<()> {
 /// As for [`read`].
 pub fn write(to: *mut u8, bytes: &[u8]) -> Result<()> {
     running(|open| open.write(to.addr(), bytes))
+}
+
+/// Allocates `size` bytes at a multiple of `align` in the heap of the object of the transaction that has the address `beside`, if the transaction commits; the heap is made if the object is
+/// blank. The block's bytes may be anything.
+///
+/// # Errors
+/// `Conflict`: the transaction is to be run [`again`]; also if the heap has no room, and grows then. `HeapFull`: it cannot grow, and says why; the transaction may go on. `Exists`: the object has something
+/// else in it. `BadAlignment`, `NotAttached`, `Damaged`.
+pub fn alloc(beside: *const u8, size: usize, align: usize) -> Result<NonNull<u8>> {
+    running(|open| open.alloc(beside.addr(), size, align)).map(at)
+}
+
+/// Frees a block of a heap of the transaction, if the transaction commits.
+///
+/// # Errors
+/// `Conflict`: it is to be run [`again`]. `NotABlock`, `DoubleFree`, `NotAttached`: nothing was freed.
+pub fn free(block: *const u8) -> Result<()> {
+    running(|open| open.free(block.addr()))
+}
+
+/// The root of this name and type in the heap of the object that has the address `beside`; a new one has this size and alignment, and is all zeros.
+///
+/// # Errors
+/// As for [`alloc`]; `RootType`: there is one of another type.
+pub fn root(
+    beside: *const u8,
+    name: &str,
+    size_and_align: (usize, usize),
+    ty: &TypeInfo<'_>,
+) -> Result<NonNull<u8>> {
+    running(|open| open.root(beside.addr(), name, size_and_align, ty)).map(at)
+}
+
+fn at(address: u64) -> NonNull<u8> {
+    NonNull::new(std::ptr::with_exposed_provenance_mut(address as usize)).unwrap_or(NonNull::dangling())
 }
 
 /// See [`Tx::on_commit`](crate::Tx::on_commit).

@@ -65,6 +65,8 @@ pub(crate) struct Params<'a> {
     /// Fixed address, or where the kernel likes, and length, multiples of the page size.
     pub(crate) addr: Option<usize>,
     pub(crate) len: usize,
+    /// Without an address: bytes that it is to have room for where it is, if so many addresses can be had.
+    pub(crate) room: usize,
     pub(crate) source: Source<'a>,
     pub(crate) writable: bool,
     /// How to notice stores; `None`: the best way there is.
@@ -126,11 +128,16 @@ impl Shadow {
     /// Maps the object. Nothing is dirty at first.
     pub(crate) fn attach(params: Params<'_>) -> Result<Shadow, ShadowError> {
         let (addr, len, protection) = (params.addr, params.len, params.protection());
-        let mut mapping = match &params.source {
-            Source::PrivateFile { fd, offset } | Source::Patched { fd, offset, .. } => {
+        let room = (len, params.room);
+        let mut mapping = match (&params.source, addr) {
+            (Source::PrivateFile { fd, offset } | Source::Patched { fd, offset, .. }, Some(addr)) => {
                 Mapping::file(addr, len, *fd, *offset, protection)
             }
-            Source::Pages(_) => Mapping::anonymous(addr, len, protection),
+            (Source::PrivateFile { fd, offset } | Source::Patched { fd, offset, .. }, None) => {
+                Mapping::file_with_room(room, *fd, *offset, protection)
+            }
+            (Source::Pages(_), Some(addr)) => Mapping::anonymous(addr, len, protection),
+            (Source::Pages(_), None) => Mapping::anonymous_with_room(room, protection),
         }?;
         if params.secret {
             mapping.keep_secret().map_err(ShadowError::Protect)?;
@@ -252,6 +259,11 @@ impl Shadow {
     /// Bytes.
     pub(crate) fn len(&self) -> usize {
         self.mapping.len()
+    }
+
+    /// Bytes that it may have where it is.
+    pub(crate) fn room(&self) -> usize {
+        self.mapping.room()
     }
 
     /// How stores are noticed; `None` for a read-only attach.

@@ -106,6 +106,7 @@ fn over_device(
         name: String::new(),
         addr: Some(addr),
         len: pages * PAGE,
+        room: 0,
         source: Source::Pages(Arc::new(Primary { device, offset: 8 * PAGE as u64 })),
         writable: rung.is_some(),
         rung,

@@ -17,17 +17,18 @@ use indelible_store::format::entry::{Entry, FLAG_ECC};
 use indelible_store::store::Writer;
 use indelible_store::table::Key;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// An attached object, whatever lies in it.
 pub struct Attached {
     pub(super) space: Arc<Space>,
     /// `None` once it is detached.
-    memory: Option<Memory>,
+    pub(super) memory: Mutex<Option<Memory>>,
     /// Where transactions name it.
     base: *const u8,
-    /// Bytes that programs see.
-    len: usize,
+    /// Bytes that programs see. It grows while no transaction runs, or in one that is alone.
+    pub(super) len: AtomicUsize,
     /// Where its words are, with check words; `None`: at `base`, without.
     pairs: Option<Pairs>,
     /// The object's own, which its pointers have.
@@ -55,8 +56,13 @@ pub(super) enum Kind {
 pub(super) struct Memory {
     pub(super) view: Kind,
     /// The object's own address.
-    pub(super) _closed: Mapping,
+    pub(super) closed: Mapping,
+    /// Where the extent lies that a view of a file is mapped from; `None`: there is no such view, or the object has left that extent.
+    pub(super) shown: Option<u64>,
 }
+
+/// Addresses that a view is to have at most to grow into, unless the object is larger than a quarter of it.
+const ROOM: usize = 256 << 30;
 
 impl Attached {
     /// An object that functions use, of either class. `with_on_demand`: in one memory with objects on demand, whatever its class is.
@@ -102,17 +108,21 @@ impl Attached {
         if checked && users == Users::Blocks {
             return Err(TransactionError::Checked("compiled blocks do not have it").into());
         }
-        let _closed = closed(&entry, needed)?;
+        let closed = closed(&entry, needed)?;
         let params = pool.mapping_of(&entry, Place::of(&writer), true);
         // Lines that change are told, so that nothing has to be found; and nobody drops pages whose address nobody knows.
-        let view =
-            Shadow::attach(Params { addr: None, rung: Some(Rung::Explicit), pending: false, ..params })?;
+        // One with check words stays as long as it is.
+        let ample = if checked { 0 } else { ROOM.max(params.len.saturating_mul(4)) };
+        let room = (entry.reserved.get() as usize).min(ample);
+        let rung = Some(Rung::Explicit);
+        let view = Shadow::attach(Params { addr: None, room, rung, pending: false, ..params })?;
         let (base, len) = (view.base().as_ptr().cast_const(), entry.content_len() as usize);
         let space = Space::of(pool, Class::Transactional)?;
         space.claim(users)?;
         let object = writer.object().offset;
         space.commits().join(writer)?;
-        let memory = Memory { view: Kind::Own(view), _closed };
+        let shown = view.is_file().then(|| entry.primary_offset());
+        let memory = Memory { view: Kind::Own(view), closed, shown };
         let mut attached = Attached::of(pool, space, memory, (base, object), &entry);
         if checked {
             attached.put_behind(base.expose_provenance(), len);
@@ -138,8 +148,8 @@ impl Attached {
     ) -> Attached {
         let (len, name) = (entry.usable(entry.size.get()) as usize, entry.name());
         let (address, class) = (entry.address.get() as usize, Class::of(entry).unwrap_or_default());
-        let (memory, pairs) = (Some(memory), None);
-        Attached { space, memory, base, len, pairs, address, slot, class, pool: pool.clone(), name }
+        let (memory, len, pool) = (Mutex::new(Some(memory)), AtomicUsize::new(len), pool.clone());
+        Attached { space, memory, base, len, pairs: None, address, slot, class, pool, name }
     }
 
     /// Where its words are, if they have check words.
@@ -157,8 +167,9 @@ impl Attached {
     }
 
     /// In bytes.
+    #[inline]
     pub(crate) fn size(&self) -> usize {
-        self.len
+        self.len.load(Ordering::Acquire)
     }
 
     /// Offset of the object's entry.
@@ -175,12 +186,12 @@ impl Attached {
     #[inline]
     pub(crate) fn place(&self, address: usize, len: usize) -> Option<usize> {
         let offset = address.wrapping_sub(self.address);
-        let inside = offset < self.len && len <= self.len - offset;
+        let inside = offset < self.size() && len <= self.size() - offset;
         inside.then(|| self.base.expose_provenance() + offset)
     }
 
     pub(super) fn range(&self) -> Range<usize> {
-        self.base.addr()..self.base.addr() + self.len
+        self.base.addr()..self.base.addr() + self.size()
     }
 
     pub(crate) fn error(&self, operation: &'static str, cause: impl Into<Cause>) -> Error {
@@ -202,7 +213,8 @@ impl Attached {
 
     /// Detaches.
     pub(crate) fn end(&mut self) -> Result<(), Cause> {
-        let Some(memory) = self.memory.take() else { return Ok(()) };
+        let memory = self.memory.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(memory) = memory else { return Ok(()) };
         if let Err(forked) = self.pool.alive() {
             // Locks in there may be those of threads that the child does not have.
             std::mem::forget(self.space.clone());

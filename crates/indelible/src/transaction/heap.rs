@@ -28,7 +28,7 @@ pub struct TxHeap {
 impl Pool {
     /// The transactional heap of the object `name`. If there is no such object, it is created, with `size` bytes.
     ///
-    /// It does not grow while it is attached. [`resize`](Pool::resize) makes the object longer while it is not, and this call takes in what it got.
+    /// It grows: a transaction that finds no room for a block is undone, the object is made longer, as far as its pool and its [reach](CreateOptions::reach) go, and the transaction is run again.
     ///
     /// # Errors
     /// As for [`create_with`](Pool::create_with) and [`attach_transactional`](Pool::attach_transactional). `Exists` if the object has something else in it, `BadSize` if it

@@ -4,7 +4,7 @@
 
 use super::attached::Attached;
 use super::pointer::TxPtr;
-use crate::error::{Error, HeapError, Result};
+use crate::error::{Cause, Error, HeapError, Limit, Result};
 use crate::heap::words::WordHeap;
 use crate::plain::Plain;
 
@@ -31,6 +31,73 @@ pub struct Home {
     pub(super) words: WordHeap,
 }
 
+/// A heap that has no room for a block, and may grow for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Full {
+    /// Offset of the object's entry.
+    slot: u64,
+    /// Bytes of the block.
+    needed: usize,
+}
+
+/// A heap that does not grow, and the limit that it has met.
+#[derive(Clone, Debug)]
+pub(super) struct Stuck {
+    slot: u64,
+    limit: Limit,
+}
+
+impl Full {
+    /// Has the heap grow, while its transaction does not run. Returns the limit that it met, if it met one.
+    pub(super) fn grow(self, objects: &[&dyn Transactional]) -> Result<Option<Stuck>, Cause> {
+        let homes = objects.iter().filter_map(|object| object.home());
+        self.grow_of(homes)
+    }
+
+    /// As [`grow`](Full::grow), of one of these heaps.
+    pub(super) fn grow_of<'h>(
+        self,
+        mut homes: impl Iterator<Item = &'h Home>,
+    ) -> Result<Option<Stuck>, Cause> {
+        let Some(home) = homes.find(|home| home.attached.slot() == self.slot) else { return Ok(None) };
+        let limit = home.grow(self.needed)?;
+        Ok(limit.map(|limit| Stuck { slot: self.slot, limit }))
+    }
+}
+
+/// The continuation of a step of a transaction in a heap.
+pub(super) enum After<R> {
+    Done(Result<R, Cause>),
+    /// The heap has grown: the step is to be made again.
+    Again,
+    /// The heap may grow once the transaction does not run.
+    Grow(Full),
+}
+
+impl Home {
+    /// The continuation of a step that came to `done`. `limit`: that which the heap has met in this step.
+    pub(super) fn after<R>(
+        &self,
+        done: Result<R, Cause>,
+        (stuck, alone): (&[Stuck], bool),
+        limit: &mut Option<Limit>,
+    ) -> After<R> {
+        let (needed, largest) = match done {
+            Err(Cause::Heap(HeapError::Full { needed, largest })) => (needed, largest),
+            done => return After::Done(done),
+        };
+        let met = || stuck.iter().find(|stuck| stuck.slot == self.attached.slot());
+        if let Some(limit) = limit.take().or_else(|| met().map(|met| met.limit.clone())) {
+            return After::Done(Err(HeapError::Stuck { needed, largest, limit }.into()));
+        }
+        if !alone {
+            return After::Grow(Full { slot: self.attached.slot(), needed });
+        }
+        *limit = self.grow_alone(needed);
+        After::Again
+    }
+}
+
 /// Fails to compile unless a `T` can be a value in a block: nobody has a reference to it but as cells, whatever the block is used for next.
 pub(super) const fn placed_in_block<T: Plain>() {
     let () = T::LAYOUT;
@@ -42,9 +109,18 @@ pub(super) const fn placed_in_block<T: Plain>() {
 }
 
 impl Home {
-    pub(super) fn new(attached: Attached) -> Home {
+    pub(crate) fn new(attached: Attached) -> Home {
         let words = WordHeap::new(attached.own(), attached.size());
         Home { attached, words }
+    }
+
+    pub(crate) fn attached(&self) -> &Attached {
+        &self.attached
+    }
+
+    /// Detaches.
+    pub(crate) fn end(&mut self) -> Result<(), Cause> {
+        self.attached.end()
     }
 
     /// The value at a pointer.

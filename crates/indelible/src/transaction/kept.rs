@@ -46,7 +46,7 @@ impl Attached {
             }
         };
         let (object, entry) = (writer.object().offset, writer.object().entry);
-        let _closed = match join(&space, &area, writer, (&found, needed)) {
+        let closed = match join(&space, &area, writer, (&found, needed)) {
             Ok(closed) => closed,
             Err(refused) => {
                 let (mut writer, cause) = *refused;
@@ -61,7 +61,7 @@ impl Attached {
         let (base, len) = (area.words().base(), area.len());
         let marks = Some(Arc::new(Marks::new(len, area.pending().ok())));
         space.add(View { base: base.expose_provenance(), len, object, marks, pairs: None });
-        let memory = Memory { view: Kind::Kept(area), _closed };
+        let memory = Memory { view: Kind::Kept(area), closed, shown: None };
         Ok(Attached::of(pool, space, memory, (base, object), &entry))
     }
 

@@ -15,8 +15,9 @@
 //!    has ended.
 //! 3. References to what lies in the view of a `TxObject` are of one type, its `T`, and to atomics there are none. Those into the view of a `TxHeap` are to cells alone, which have whole words:
 //!    whatever a block is used for next, they are values, and no byte is accessed but by transactions.
-//! 4. A thread that reads the memory of views for an epoch has the lock `turn` of the objects on demand, under which views are removed.
-//! 5. The cells of an object with check words are named by the object's own address, where pages are closed to everybody; [`checked`] leads transactions to the words. References to
+//! 4. A view grows where it is, while no transaction runs, or by the one that is alone: places in it stay.
+//! 5. A thread that reads the memory of views for an epoch has the lock `turn` of the objects on demand, under which views are removed.
+//! 6. The cells of an object with check words are named by the object's own address, where pages are closed to everybody; [`checked`] leads transactions to the words. References to
 //!    them are to cells alone, so that no code loads anything there.
 
 mod attached;
@@ -25,6 +26,7 @@ mod cell;
 mod checked;
 mod demand;
 mod epochs;
+mod growth;
 mod guarded;
 mod heap;
 mod home;
@@ -32,6 +34,7 @@ mod kept;
 mod marks;
 mod object;
 mod open;
+mod open_blocks;
 mod own;
 mod pointer;
 mod run;
@@ -45,6 +48,7 @@ pub(crate) use blocks::{BlockLine, shortage as shortage_of, tell as tell_of};
 pub use cell::TxCell;
 pub use checked::Repairs;
 pub use heap::TxHeap;
+pub(crate) use home::Home;
 pub use home::Transactional;
 pub use object::{Pending, TxObject};
 pub(crate) use open::OpenTx;

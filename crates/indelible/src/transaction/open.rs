@@ -6,7 +6,9 @@
 #![allow(unsafe_code)]
 
 use super::attached::Attached;
+use super::home::{After, Full, Home, Stuck};
 use super::run::{Member, check};
+use super::words::{ObjectWords, Running};
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::pool::{self, Inside};
 use crate::sys::fork;
@@ -19,11 +21,15 @@ pub(crate) struct OpenTx {
     /// While it runs: no other transaction of the thread does.
     inside: Option<Inside>,
     member: Member,
-    objects: Vec<Arc<Attached>>,
+    objects: Vec<Arc<Home>>,
     /// The process that runs it.
     generation: u32,
     /// It has met another one, and is to be run again.
     conflicted: bool,
+    /// A heap has no room, and may grow before it is run again.
+    full: Option<Full>,
+    /// Heaps that do not grow for it.
+    stuck: Vec<Stuck>,
 }
 
 impl OpenTx {
@@ -31,29 +37,37 @@ impl OpenTx {
     ///
     /// # Errors
     /// As for [`transaction`](crate::transaction()).
-    pub(crate) fn begin(objects: Vec<Arc<Attached>>) -> Result<OpenTx> {
-        let Some(first) = objects.first() else {
+    pub(crate) fn begin(objects: Vec<Arc<Home>>) -> Result<OpenTx> {
+        let Some(first) = objects.first().map(|home| &home.attached) else {
             return Err(Error::new("begin a transaction", TransactionError::NoObject));
         };
         if pool::inside_transaction() {
             return Err(first.error("begin a transaction on", TransactionError::Inside));
         }
-        if objects.iter().any(|object| !Arc::ptr_eq(&object.space, &first.space)) {
+        if objects.iter().any(|object| !Arc::ptr_eq(&object.attached.space, &first.space)) {
             return Err(first.error("begin a transaction on", StoreError::DifferentPools));
         }
         let member = Member::of(&first.space);
         let generation = fork::generation();
-        let mut open = OpenTx { inside: None, member, objects, generation, conflicted: false };
+        let mut open = OpenTx {
+            inside: None,
+            member,
+            objects,
+            generation,
+            conflicted: false,
+            full: None,
+            stuck: Vec::new(),
+        };
         open.start()?;
         Ok(open)
     }
 
     fn first(&self) -> &Attached {
-        &self.objects[0]
+        &self.objects[0].attached
     }
 
     fn start(&mut self) -> Result<()> {
-        let first = &self.objects[0];
+        let first = &self.objects[0].attached;
         let failed = |cause: Cause| first.error("begin a transaction on", cause);
         check(first).map_err(failed)?;
         let thread = self.member.thread.get_or_insert_with(|| first.space.stm.thread());
@@ -80,7 +94,11 @@ impl OpenTx {
     /// As for [`begin`](OpenTx::begin): it is over.
     pub(crate) fn again(&mut self) -> Result<()> {
         if self.inside.is_some() {
-            self.stop(self.conflicted);
+            self.stop(self.conflicted && self.full.is_none());
+        }
+        if let Some(full) = self.full.take() {
+            let met = full.grow_of(self.objects.iter().map(|home| &**home));
+            self.stuck.extend(met.map_err(|cause| self.first().error("grow a heap of", cause))?);
         }
         self.start()
     }
@@ -172,7 +190,9 @@ impl OpenTx {
         if let Some(lost) = self.lost() {
             return Err(lost);
         }
-        let (first, Some(thread)) = (&self.objects[0], &mut self.member.thread) else { return Ok(false) };
+        let (first, Some(thread)) = (&self.objects[0].attached, &mut self.member.thread) else {
+            return Ok(false);
+        };
         let shortage = thread.running().map_or(0, |mut running| first.space.shortage(&mut running));
         if shortage > 0 {
             self.stop(false);
@@ -191,12 +211,52 @@ impl OpenTx {
         }
     }
 
+    /// Calls `what` with the heap that has an address, and its words. The heap is made if the object is blank. If it has no room, it grows before the transaction is run
+    /// again, or at once if that is alone.
+    pub(super) fn in_heap<R>(
+        &mut self,
+        address: usize,
+        operation: &'static str,
+        what: impl Fn(&Home, &mut ObjectWords<'_, '_>) -> Result<R, Cause>,
+    ) -> Result<R> {
+        let around = |home: &&Arc<Home>| home.attached.place(address, 1).is_some();
+        let Some(home) = self.objects.iter().find(around).cloned() else {
+            return Err(refused(TransactionError::Elsewhere));
+        };
+        let failed = |cause: Cause| home.attached.error(operation, cause);
+        let mut limit = None;
+        loop {
+            let running = match &mut self.member.thread {
+                Some(thread) if self.inside.is_some() => thread.running(),
+                _ => None,
+            };
+            let Some(mut running) = running else {
+                self.conflicted = true;
+                return Err(refused(TransactionError::Conflict));
+            };
+            let alone = running.is_alone();
+            let words = ObjectWords::of(&mut running, &mut self.conflicted, self.generation, &home.attached);
+            let done = words.and_then(|mut words| {
+                home.words.ready(&mut words)?;
+                what(&home, &mut words)
+            });
+            match home.after(done, (&self.stuck, alone), &mut limit) {
+                After::Done(done) => return done.map_err(failed),
+                After::Again => {}
+                After::Grow(full) => {
+                    (self.full, self.conflicted) = (Some(full), true);
+                    return Err(failed(TransactionError::Conflict.into()));
+                }
+            }
+        }
+    }
+
     /// The place of bytes of the transaction's objects for it.
     fn place(&self, address: usize, len: usize) -> Result<usize> {
         if fork::is_stale(self.generation) {
             return Err(refused(Cause::Forked));
         }
-        let mut places = self.objects.iter().map(|object| object.place(address, len));
+        let mut places = self.objects.iter().map(|object| object.attached.place(address, len));
         places.find_map(|place| place).ok_or_else(|| refused(TransactionError::Elsewhere))
     }
 
@@ -219,12 +279,11 @@ impl OpenTx {
     fn lost(&mut self) -> Option<Error> {
         let address = self.member.thread.as_mut()?.running()?.lost()?;
         let offset = |object: &Attached| address.wrapping_sub(object.range().start);
-        let object = self.objects.iter().find(|object| offset(object) < object.size())?;
+        let object =
+            self.objects.iter().map(|home| &home.attached).find(|object| offset(object) < object.size())?;
         Some(object.error("read", TransactionError::Lost { offset: offset(object) as u64 }))
     }
 }
-
-type Running<'r> = indelible_stm::Transaction<'r, 'static, super::checked::Words, super::space::Durable>;
 
 /// A number of an object, whose address is known as such.
 fn at<T: Number>(address: usize) -> *mut T {

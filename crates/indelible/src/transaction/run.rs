@@ -5,7 +5,7 @@
 use super::attached::Attached;
 use super::cell::TxCell;
 use super::checked::Words;
-use super::home::Transactional;
+use super::home::{Full, Stuck, Transactional};
 use super::space::{Durable, Space};
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::plain::Plain;
@@ -33,6 +33,10 @@ pub struct Tx<'t> {
     pub(super) generation: u32,
     /// It has met another one: whatever the closure returns, it is run again.
     pub(super) conflicted: bool,
+    /// A heap has no room, and may grow: whatever the closure returns, it is run again after that.
+    pub(super) full: Option<Full>,
+    /// Heaps that do not grow for this transaction.
+    pub(super) stuck: &'t [Stuck],
     /// A collection could not end a change: whatever the closure returns, it is undone.
     pub(super) failed: Option<Error>,
 }
@@ -78,6 +82,7 @@ pub fn transaction<R, E: From<Error>>(
     let first = first_of(objects)?;
     let mut member = Member::of(&first.space);
     let strict = objects.iter().any(|object| object.attached().class == Class::Transactional);
+    let mut stuck = Vec::new();
     loop {
         if let Err(cause) = check(first) {
             return Err(first.error("begin a transaction on", cause).into());
@@ -86,10 +91,14 @@ pub fn transaction<R, E: From<Error>>(
         if let Err(cause) = first.space.prepare(thread.own(), strict) {
             return Err(first.error("begin a transaction on", cause).into());
         }
-        match attempt(thread, first, objects, &mut body) {
+        match attempt(thread, (first, objects, &stuck), &mut body) {
             Attempt::Done(value) => return Ok(value),
             Attempt::Failed(error) => return Err(error),
             Attempt::Again => {}
+            Attempt::Full(full) => {
+                let limit = full.grow(objects).map_err(|error| first.error("grow a heap of", error))?;
+                stuck.extend(limit);
+            }
             Attempt::Short(short) => {
                 let room = first.space.make_room(thread.own(), short);
                 room.map_err(|error| first.error("commit a transaction on", error))?;
@@ -146,14 +155,15 @@ enum Attempt<R, E> {
     Done(R),
     Failed(E),
     Again,
+    /// A heap has no room for it: nothing of it is left.
+    Full(Full),
     /// There is no room for what it changes, for [`Space::make_room`]: nothing of it is left.
     Short(u64),
 }
 
 fn attempt<R, E: From<Error>>(
     thread: &mut Thread,
-    first: &Attached,
-    objects: &[&dyn Transactional],
+    (first, objects, stuck): (&Attached, &[&dyn Transactional], &[Stuck]),
     body: &mut impl FnMut(&mut Tx<'_>) -> Result<R, E>,
 ) -> Attempt<R, E> {
     let failed = |cause: Cause| Attempt::Failed(first.error("commit a transaction on", cause).into());
@@ -166,8 +176,13 @@ fn attempt<R, E: From<Error>>(
     let inside = Inside::begin();
     let Some(running) = ends.thread.running() else { return Attempt::Again };
     let generation = fork::generation();
-    let mut tx = Tx { running, objects, range: first.range(), generation, conflicted: false, failed: None };
+    let range = first.range();
+    let mut tx =
+        Tx { running, objects, range, generation, conflicted: false, full: None, stuck, failed: None };
     let result = body(&mut tx);
+    if let Some(full) = tx.full {
+        return Attempt::Full(full);
+    }
     if tx.conflicted {
         ends.again = Some(true);
         return Attempt::Again;

@@ -112,7 +112,8 @@ fn piece(
             let load = |words: &mut ObjectWords<'_, '_>| {
                 (from..range.end).step_by(8).try_for_each(|offset| words.load(offset as u64).map(drop))
             };
-            let loaded = ObjectWords::of(tx, attached).and_then(|mut words| load(&mut words));
+            let loaded = ObjectWords::of(&mut tx.running, &mut tx.conflicted, tx.generation, attached)
+                .and_then(|mut words| load(&mut words));
             lost.set(tx.lost_offset());
             loaded.map_err(|cause: Cause| attached.error("scrub", cause))?;
             let changed = tx.running.writes().bytes() / 8;

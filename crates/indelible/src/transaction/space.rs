@@ -140,6 +140,13 @@ impl Space {
         self.stm.memory().repairs()
     }
 
+    /// The view of an object has so many bytes now.
+    pub(super) fn lengthen(&self, object: u64, len: usize) {
+        self.change_views(|views| {
+            views.iter_mut().filter(|view| view.object == object).for_each(|view| view.len = len);
+        });
+    }
+
     fn change_views(&self, change: impl FnOnce(&mut Vec<View>)) {
         let sink = self.stm.sink();
         change(&mut sink.views.write().unwrap_or_else(PoisonError::into_inner));
@@ -255,7 +262,7 @@ impl Space {
                 let (object, offset) = (view.object, line as u64 * LINE);
                 let mut bytes = [0; LINE as usize];
                 for (nth, into) in bytes.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-                    // SAFETY: a word of a view, which is not removed meanwhile (4).
+                    // SAFETY: a word of a view, which is not removed meanwhile (5).
                     *into = unsafe { word(view.base + offset as usize + 8 * nth) }.to_le_bytes();
                 }
                 lines.push(ChangedLine { object, offset, bytes });

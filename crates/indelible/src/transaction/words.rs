@@ -4,10 +4,11 @@
 
 use super::attached::Attached;
 use super::heap::TxHeap;
-use super::home::{Home, placed_in_block};
+use super::home::{After, Home, placed_in_block};
 use super::pointer::TxPtr;
 use super::run::Tx;
-use crate::error::{Cause, Error, HeapError, Limit, Result, TransactionError};
+use super::space::Durable;
+use crate::error::{Cause, Error, HeapError, Result, TransactionError};
 use crate::heap::allocation;
 use crate::heap::words::{WordHeap, Words};
 use crate::plain::Plain;
@@ -19,17 +20,27 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Words of one object.
 pub(super) struct ObjectWords<'a, 't> {
-    tx: &'a mut Tx<'t>,
+    running: &'a mut Running<'t>,
+    /// Whether the transaction has met another one.
+    conflicted: &'a mut bool,
     range: Range<usize>,
 }
 
+/// A transaction of a thread, as the memory of words has it.
+pub(super) type Running<'t> = indelible_stm::Transaction<'t, 'static, super::checked::Words, Durable>;
+
 impl<'a, 't> ObjectWords<'a, 't> {
-    /// Those of an object of the transaction.
-    pub(super) fn of(tx: &'a mut Tx<'t>, attached: &Attached) -> Result<Self, Cause> {
-        if fork::is_stale(tx.generation) {
+    /// Those of an object of the transaction, in the process of this generation.
+    pub(super) fn of(
+        running: &'a mut Running<'t>,
+        conflicted: &'a mut bool,
+        generation: u32,
+        attached: &Attached,
+    ) -> Result<Self, Cause> {
+        if fork::is_stale(generation) {
             return Err(Cause::Forked);
         }
-        Ok(ObjectWords { tx, range: attached.range() })
+        Ok(ObjectWords { running, conflicted, range: attached.range() })
     }
 
     /// The place in memory of `len` bytes at this offset.
@@ -44,11 +55,11 @@ impl<'a, 't> ObjectWords<'a, 't> {
 
     fn step<T>(&mut self, done: Result<T, Conflict>) -> Result<T, Cause> {
         done.map_err(|Conflict { .. }| {
-            if let Some(address) = self.tx.running.lost() {
+            if let Some(address) = self.running.lost() {
                 let offset = address.wrapping_sub(self.range.start) as u64;
                 return TransactionError::Lost { offset }.into();
             }
-            self.tx.conflicted = true;
+            *self.conflicted = true;
             TransactionError::Conflict.into()
         })
     }
@@ -65,7 +76,7 @@ impl<'a, 't> ObjectWords<'a, 't> {
     fn store_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Cause> {
         let to = self.place(offset, bytes.len())?;
         // SAFETY: in an object of the transaction, which it has borrowed (2), and that transactions alone change (1); mapped for storing.
-        let stored = unsafe { self.tx.running.store_bytes(to, bytes) };
+        let stored = unsafe { self.running.store_bytes(to, bytes) };
         self.step(stored)
     }
 }
@@ -75,14 +86,14 @@ impl Words for ObjectWords<'_, '_> {
     fn load(&mut self, offset: u64) -> Result<u64, Cause> {
         let from = self.place(offset, 8)?;
         // SAFETY: as in `store_bytes`.
-        let loaded = unsafe { self.tx.running.load(from.cast::<u64>()) };
+        let loaded = unsafe { self.running.load(from.cast::<u64>()) };
         self.step(loaded)
     }
 
     fn store(&mut self, offset: u64, value: u64) -> Result<(), Cause> {
         let to = self.place(offset, 8)?;
         // SAFETY: as in `store_bytes`.
-        let stored = unsafe { self.tx.running.store(to.cast::<u64>(), value) };
+        let stored = unsafe { self.running.store(to.cast::<u64>(), value) };
         self.step(stored)
     }
 
@@ -94,14 +105,14 @@ impl Words for ObjectWords<'_, '_> {
             return Ok(());
         }
         // SAFETY: as in `store_bytes`.
-        let stored = unsafe { self.tx.running.store(to, value) };
+        let stored = unsafe { self.running.store(to, value) };
         self.step(stored)
     }
 
     fn peek(&self, offset: u64) -> u64 {
         match self.place(offset, 8) {
             // SAFETY: as in `store_bytes`; whole words, at multiples of 8, as the heap asks for them.
-            Ok(from) if offset.is_multiple_of(8) => unsafe { self.tx.running.peek(from.cast::<u64>()) },
+            Ok(from) if offset.is_multiple_of(8) => unsafe { self.running.peek(from.cast::<u64>()) },
             _ => 0,
         }
     }
@@ -160,7 +171,8 @@ impl<'t> Tx<'t> {
     /// ```
     ///
     /// # Errors
-    /// `Conflict`: to be passed on. `HeapFull`: the transaction may go on, nothing was allocated. `NotAttached`: the heap is not one of the transaction. `Damaged`.
+    /// `Conflict`: to be passed on, also if the heap has no room: it grows then, and the transaction is run again. `HeapFull`: it cannot grow, and says why; the transaction may go on, nothing was
+    /// allocated. `NotAttached`: the heap is not one of the transaction. `Damaged`.
     pub fn alloc<T: Plain>(&mut self, heap: &TxHeap, value: T) -> Result<TxPtr<T>> {
         const { placed_in_block::<T>() };
         self.alloc_cells(heap.home(), 1, |words, offset| words.store_value(offset, &value))
@@ -171,7 +183,7 @@ impl<'t> Tx<'t> {
         &mut self,
         home: &Home,
         count: usize,
-        first: impl FnOnce(&mut ObjectWords<'_, 't>, u64) -> Result<(), Cause>,
+        first: impl Fn(&mut ObjectWords<'_, 't>, u64) -> Result<(), Cause>,
     ) -> Result<TxPtr<T>> {
         const { placed_in_block::<T>() };
         self.in_heap(home, "allocate in", |heap, words| {
@@ -245,25 +257,30 @@ impl<'t> Tx<'t> {
         self.in_heap(home, "inspect a block of", |heap, words| heap.size_of(words, pointer.address()))
     }
 
-    /// Calls `what` with a heap and its words.
+    /// Calls `what` with a heap and its words. If the heap has no room, it grows, and `what` is called again: now if the transaction is alone, else as it is run again.
     pub(super) fn in_heap<R>(
         &mut self,
         home: &Home,
         operation: &'static str,
-        what: impl FnOnce(&WordHeap, &mut ObjectWords<'_, 't>) -> Result<R, Cause>,
+        what: impl Fn(&WordHeap, &mut ObjectWords<'_, 't>) -> Result<R, Cause>,
     ) -> Result<R> {
         let attached = &home.attached;
-        let own = self.objects.iter().any(|object| std::ptr::eq(object.attached(), attached));
-        let done = match own {
-            true => ObjectWords::of(self, attached).and_then(|mut words| what(&home.words, &mut words)),
-            false => Err(TransactionError::Elsewhere.into()),
-        };
-        done.map_err(|cause| match cause {
-            Cause::Heap(HeapError::Full { needed, largest }) => {
-                attached.error(operation, HeapError::Stuck { needed, largest, limit: Limit::Transactions })
+        if !self.objects.iter().any(|object| std::ptr::eq(object.attached(), attached)) {
+            return Err(attached.error(operation, TransactionError::Elsewhere));
+        }
+        let mut limit = None;
+        loop {
+            let words = ObjectWords::of(&mut self.running, &mut self.conflicted, self.generation, attached);
+            let done = words.and_then(|mut words| what(&home.words, &mut words));
+            match home.after(done, (self.stuck, self.running.is_alone()), &mut limit) {
+                After::Done(done) => return done.map_err(|cause| attached.error(operation, cause)),
+                After::Again => {}
+                After::Grow(full) => {
+                    (self.full, self.conflicted) = (Some(full), true);
+                    return Err(attached.error(operation, TransactionError::Conflict));
+                }
             }
-            cause => attached.error(operation, cause),
-        })
+        }
     }
 
     /// The heap of the transaction that has this address.

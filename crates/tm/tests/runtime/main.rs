@@ -86,6 +86,9 @@ fn build() -> Option<Library> {
     }
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "-p", "indelible-tm", "--message-format=json"]).current_dir(project());
+    if cfg!(feature = "mutants") {
+        cargo.args(["--features", "mutants"]);
+    }
     let said = succeed(&mut cargo);
     let end = said.find("libpmo_tm.a\"").expect("cargo says where it is") + "libpmo_tm.a".len();
     let begin = said[..end].rfind('"').expect("a string") + 1;
@@ -163,6 +166,62 @@ fn a_cancelled_inner_block_takes_back_what_it_stored_to_frames_of_the_outer_one(
         let said = succeed(Command::new(binary).arg("frames").env("LD_PRELOAD", library.shared()));
         assert_eq!(said, "frames: 5060 503\n", "{optimized}");
     }
+}
+
+/// One program that asks for each rule.
+#[test]
+fn s1_04_rules_of_compiled_blocks_hold() {
+    let Some(library) = library() else { return };
+    for optimized in ["-O1", "-O2"] {
+        let binary = compile(library, "rules.c", &[optimized], &[]);
+        let said = succeed(Command::new(&binary).env("LD_PRELOAD", library.shared()));
+        assert_eq!(said, "all rules hold\n", "{optimized}");
+        let said = succeed(Command::new(&binary).arg("retry").env("LD_PRELOAD", library.shared()));
+        assert_eq!(said, "sum 43255, 10 blocks\n", "{optimized}");
+    }
+}
+
+/// Each broken rule is noticed by two programs at least.
+#[cfg(feature = "mutants")]
+#[test]
+fn two_programs_notice_each_broken_rule() {
+    const MUTANTS: [&str; 6] = [
+        "UndoActionsForgotten",
+        "RegistersNotRestored",
+        "DeadFramesWritten",
+        "CheckpointIgnored",
+        "PlainStoresKept",
+        "WholeWordsStored",
+    ];
+    let Some(library) = library() else { return };
+    let vectors = if std::arch::is_x86_feature_detected!("avx") { "-mavx" } else { "-msse2" };
+    let programs = [
+        ("rules", compile(library, "rules.c", &["-O2", "-g"], &[]), None, "all rules hold\n"),
+        ("retry", compile(library, "rules.c", &["-O1", "-g"], &[]), Some("retry"), "sum 43255, 10 blocks\n"),
+        ("accesses", compile(library, "accesses.c", &["-O2", "-g", vectors], &[]), None, ACCESSES),
+        ("frames", compile(library, "accesses.c", &["-O2", "-g"], &[]), Some("frames"), "frames: 5060 503\n"),
+        ("exceptions", compile(library, "exceptions.cpp", &["-O2", "-g"], &[]), None, EXCEPTIONS),
+    ];
+    let mut unnoticed = Vec::new();
+    for mutant in std::iter::once(None).chain(MUTANTS.map(Some)) {
+        let notices = |program: &&(&str, PathBuf, Option<&str>, &str)| {
+            let (_, binary, argument, expected) = program;
+            // A program that goes round for ever has noticed it, too.
+            let mut command = Command::new("timeout");
+            command.arg("60").arg(binary).args(argument).env("LD_PRELOAD", library.shared());
+            command.envs(mutant.map(|mutant| ("INDELIBLE_TM_MUTANT", mutant)));
+            let output = command.output().expect("coreutils");
+            !output.status.success() || String::from_utf8_lossy(&output.stdout) != **expected
+        };
+        let names: Vec<_> = programs.iter().filter(notices).map(|program| program.0).collect();
+        println!("{mutant:?}: {names:?}");
+        match mutant {
+            Some(mutant) if names.len() < 2 => unnoticed.push(mutant),
+            Some(_) => {}
+            None => assert_eq!(names, [""; 0], "they notice what is not there"),
+        }
+    }
+    assert_eq!(unnoticed, [""; 0], "noticed by fewer than two programs");
 }
 
 #[test]

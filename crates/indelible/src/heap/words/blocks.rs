@@ -16,6 +16,10 @@ use indelible_store::Mutant;
 /// Chunks looked through for spans of earlier attachments before a new span is made.
 const LOOK: usize = 2;
 
+fn is_full<R>(done: &Result<R, Cause>) -> bool {
+    matches!(done, Err(Cause::Heap(HeapError::Full { .. })))
+}
+
 /// A block in use.
 enum Block {
     Small(WordSpan, u64),
@@ -35,16 +39,17 @@ impl WordHeap {
         }
     }
 
-    /// Runs `what`, and once more with the pages of empty spans if there is no room.
+    /// Runs `what`, and once more with what the object got since, or with the pages of empty spans, if there is no room.
     pub(super) fn with_room<R, W: Words>(
         &self,
         words: &mut W,
         what: impl Fn(&Self, &mut W) -> Result<R, Cause>,
     ) -> Result<R, Cause> {
-        match what(self, words) {
-            Err(Cause::Heap(HeapError::Full { .. })) if self.reclaim(words)? => what(self, words),
-            done => done,
+        let mut done = what(self, words);
+        if is_full(&done) && self.extend(words)? {
+            done = what(self, words);
         }
+        if is_full(&done) && self.reclaim(words)? { what(self, words) } else { done }
     }
 
     fn large(&self, words: &mut impl Words, size: usize) -> Result<u64, Cause> {
@@ -75,7 +80,11 @@ impl WordHeap {
                 break;
             }
         }
-        match self.new_span(words, class) {
+        let mut made = self.new_span(words, class);
+        if is_full(&made) && self.extend(words)? {
+            made = self.new_span(words, class);
+        }
+        match made {
             Err(Cause::Heap(full @ HeapError::Full { .. })) => {
                 if let Some(block) = self.last_block(words, class)? {
                     return Ok(block);
@@ -104,7 +113,7 @@ impl WordHeap {
     /// Looks through a chunk that nobody looked through yet for spans with free blocks. `false`: there is none.
     fn look(&self, words: &mut impl Words) -> Result<bool, Cause> {
         let mut seen = Peek(words);
-        let chunks = span::frontier(&mut seen)?.min((self.len as u64 / PAGE).div_ceil(CHUNK_PAGES));
+        let chunks = span::frontier(&mut seen)?.min((self.len() as u64 / PAGE).div_ceil(CHUNK_PAGES));
         let Some(number) = self.hints.unseen(chunks) else { return Ok(false) };
         for (page, entry) in spans(&mut seen, number)? {
             // A change that is being stored meanwhile looks like damage; if it is, the transaction will meet it.

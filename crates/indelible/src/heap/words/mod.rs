@@ -18,6 +18,7 @@ mod tests;
 pub(crate) use hints::Hints;
 
 use crate::error::Cause;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Words of an object in a transaction.
 pub(crate) trait Words {
@@ -47,20 +48,30 @@ pub(crate) trait Words {
 pub(crate) struct WordHeap {
     /// The object's own address, which its pointers have.
     base: usize,
-    /// Bytes of the object.
-    len: usize,
+    /// Bytes of the object. It grows while no transaction runs, or in one that is alone.
+    len: AtomicUsize,
     hints: Hints,
 }
 
 impl WordHeap {
     pub(crate) fn new(base: usize, len: usize) -> WordHeap {
-        WordHeap { base, len, hints: Hints::default() }
+        WordHeap { base, len: AtomicUsize::new(len), hints: Hints::default() }
+    }
+
+    /// Bytes of the object.
+    fn len(&self) -> usize {
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// The object has so many bytes now. Transactions take in what it got when they need it.
+    pub(crate) fn lengthen(&self, len: usize) {
+        self.len.fetch_max(len, Ordering::AcqRel);
     }
 
     /// Offset of an address in the object, if it is one.
     pub(crate) fn offset_of(&self, address: u64) -> Option<u64> {
         let offset = address.wrapping_sub(self.base as u64);
-        (offset < self.len as u64).then_some(offset)
+        (offset < self.len() as u64).then_some(offset)
     }
 
     pub(crate) fn address_of(&self, offset: u64) -> u64 {

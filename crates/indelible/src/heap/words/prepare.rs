@@ -5,9 +5,10 @@ use crate::error::Cause;
 use crate::heap::copies::Copies;
 use crate::heap::directory::Directory;
 use crate::heap::error::{HeapError, Result};
-use crate::heap::layout::PAGE;
+use crate::heap::layout::{FAR, Header, LONG_ROOTS, MAGIC, MAX_PAGES, PAGE, VERSION};
 use crate::heap::window::Window;
 use std::collections::BTreeMap;
+use std::mem::offset_of;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -26,6 +27,24 @@ impl WordHeap {
         })
     }
 
+    /// Makes a heap of a blank object.
+    pub(crate) fn ready(&self, words: &mut impl Words) -> Result<(), Cause> {
+        let magic = words.load(offset_of!(Header, magic) as u64)?;
+        let version = words.load(offset_of!(Header, version) as u64)?;
+        let known = magic == MAGIC && version & !(u64::from(LONG_ROOTS | FAR) << 32) == u64::from(VERSION);
+        if known { Ok(()) } else { self.open(words) }
+    }
+
+    /// Takes in what the object got since. `false`: there is nothing.
+    pub(super) fn extend(&self, words: &mut impl Words) -> Result<bool, Cause> {
+        let pages = words.load(offset_of!(Header, pages) as u64)?;
+        if pages >= (self.len() as u64 / PAGE).min(MAX_PAGES) {
+            return Ok(false);
+        }
+        self.open(words)?;
+        Ok(true)
+    }
+
     /// Runs `change` on copies of the pages that it accesses, as the transaction sees them, and stores the words that it changed. If it fails, none.
     pub(super) fn prepare<R>(
         &self,
@@ -36,7 +55,7 @@ impl WordHeap {
         let mut pages = BTreeMap::new();
         loop {
             let copies = Arc::new(Copies::of(&pages));
-            let result = change(Window::of_copies(base, self.len, copies.clone()));
+            let result = change(Window::of_copies(base, self.len(), copies.clone()));
             if let Some(absent) = copies.absent() {
                 copy(words, &mut pages, absent)?;
                 continue;

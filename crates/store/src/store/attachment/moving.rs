@@ -97,10 +97,13 @@ impl Writer {
 }
 
 /// Whether the table is as it was, after a change that failed so.
-fn is_harmless(error: &StoreError) -> bool {
+pub(in crate::store) fn is_harmless(error: &StoreError) -> bool {
     let full =
         matches!(error, StoreError::NoRoom { .. } | StoreError::NoAddresses { .. } | StoreError::NoSpace);
-    full || matches!(error, StoreError::TableBusy { .. } | StoreError::HeldStill { .. })
+    full || matches!(
+        error,
+        StoreError::TableBusy { .. } | StoreError::HeldStill { .. } | StoreError::BadSize { .. }
+    )
 }
 
 /// The bytes that are the object's own, and not its base's, in runs.

@@ -15,9 +15,10 @@ use crate::error::{Result, StoreError};
 use crate::format::LINE;
 use crate::lane::Batch;
 use crate::mutant::Mutant;
-use crate::store::attachment::{Changes, Psync, Writer, stage};
+use crate::store::attachment::{Changes, Psync, Writer, growth_left_no_trace, stage};
 use crate::store::locks::lock;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
+use crate::table::Located;
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
@@ -111,6 +112,26 @@ impl Commits {
         let flushed = self.flush();
         let mut writers = lock(&self.writers);
         (writers.remove(&object), flushed)
+    }
+
+    /// Has an object grow, durably, while its memory stays as it is: see [`Writer::grow_beside`]. `shown`: where the extent lies that its memory is mapped from, if it is.
+    /// Commits that were told, and are not durable yet, are published as before.
+    ///
+    /// # Errors
+    /// `NotFound`: it is not here. `Poisoned`: a publication failed. As for [`Writer::grow_beside`]; after an error by which the growth may have happened all the same, nothing
+    /// is published any more.
+    pub fn grow(&self, object: u64, size: u64, shown: Option<u64>) -> Result<Located> {
+        self.check()?;
+        let mut writers = lock(&self.writers);
+        let writer = writers.get_mut(&object).ok_or(StoreError::NotFound)?;
+        let mapped = shown == Some(writer.object().entry.primary_offset());
+        let grown = writer.grow_beside(size, mapped).map(|_| *writer.object());
+        self.measure(&writers);
+        drop(writers);
+        if grown.as_ref().is_err_and(|error| !growth_left_no_trace(error)) {
+            self.state().failed = true;
+        }
+        grown
     }
 
     /// Notes the state of the lane, for those who ask without a lock.

@@ -1,0 +1,326 @@
+// The containers of pmo/tm.hpp in blocks that GCC compiles: tm-containers.cpp POOL; tm-containers.cpp POOL die, which is killed; tm-containers.cpp POOL look.
+#include "check.h"
+#include <pmo/tm.hpp>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr int THREADS = 8, STEPS = 400, KEYS = 50;
+
+struct all {
+    pmo::tm::vector<long> vector;
+    pmo::tm::list<long> list;
+    pmo::tm::map<long, long> map;
+    long steps;
+};
+
+struct shelves {
+    all of[THREADS];
+    all common;
+    long inserted, erased;
+};
+
+const pmo_type TYPE = {"shelves", sizeof(shelves), nullptr, 0, PMO_OPAQUE, 0};
+const pmo_type OTHER = {"another", sizeof(shelves), nullptr, 0, PMO_OPAQUE, 0};
+
+void *heap;
+
+void *attached(pmo_pool *pool, const char *name, uint64_t size, uint64_t reach)
+{
+    pmo_create_options options{};
+    options.size = size;
+    options.reach = reach;
+    options.durability = PMO_DURABILITY_TRANSACTIONAL;
+    CHECK(pmo_create_with(pool, name, &options) == 0 || pmo_errno() == PMO_ERR_EXISTS);
+    void *object = pmo_attach_tm(pool, name, nullptr, 0);
+    CHECK(object != nullptr);
+    return object;
+}
+
+shelves *root()
+{
+    shelves *found;
+    __transaction_atomic { found = static_cast<shelves *>(pmo_tm_root(heap, "shelves", &TYPE)); }
+    CHECK(found != nullptr);
+    return found;
+}
+
+struct model {
+    std::vector<long> vector;
+    std::deque<long> list;
+    std::map<long, long> map;
+};
+
+// One step on a thread's own containers and on those that all have. A step that is cancelled changes nothing.
+bool step(shelves *in, all *own, int kind, long key, long value, bool cancel, long *got, bool *had)
+{
+    bool done = false;
+    long taken = 0;
+    bool there = false;
+    __transaction_atomic
+    {
+        switch (kind) {
+        case 0: there = own->vector.push_back(value); break;
+        case 1: there = own->vector.pop_back(taken); break;
+        case 2: there = own->vector.swap_remove(static_cast<std::size_t>(key), taken); break;
+        case 3: there = own->list.push_back(value); break;
+        case 4: there = own->list.push_front(value); break;
+        case 5: there = own->list.pop_front(taken); break;
+        case 6: there = own->list.pop_back(taken); break;
+        case 7: there = own->map.insert(key, value); break;
+        case 8: there = own->map.erase(key); break;
+        default:
+            if (const long *found = own->map.find(key)) {
+                there = true;
+                taken = *found;
+            }
+        }
+        own->steps++;
+        if (kind == 7) {
+            if (in->common.map.find(value) == nullptr)
+                in->inserted++;
+            in->common.map.insert(value, key);
+        }
+        if (kind == 8 && in->common.map.erase(key))
+            in->erased++;
+        if (cancel)
+            __transaction_cancel;
+        done = true;
+    }
+    *got = taken;
+    *had = there;
+    return done;
+}
+
+void compare(all *own, const model &expected)
+{
+    std::vector<long> vector, list, keys, values;
+    long size = 0;
+    __transaction_atomic { size = static_cast<long>(own->vector.size()); }
+    CHECK(static_cast<std::size_t>(size) == expected.vector.size());
+    for (long at = 0; at < size; at++) {
+        long value;
+        __transaction_atomic { value = own->vector[static_cast<std::size_t>(at)]; }
+        vector.push_back(value);
+    }
+    CHECK(vector == expected.vector);
+    pmo::tm::list<long>::node *node;
+    __transaction_atomic { node = own->list.first(); }
+    while (node != nullptr) {
+        long value;
+        pmo::tm::list<long>::node *next, *back;
+        __transaction_atomic
+        {
+            value = node->value;
+            next = node->next;
+            back = next == nullptr ? own->list.last() : next->previous;
+        }
+        CHECK(back == node);
+        list.push_back(value);
+        node = next;
+    }
+    CHECK(std::equal(list.begin(), list.end(), expected.list.begin(), expected.list.end()));
+    pmo::tm::map<long, long>::node *at;
+    long key = 0, value = 0;
+    __transaction_atomic { at = own->map.first(); }
+    auto should = expected.map.begin();
+    while (at != nullptr) {
+        __transaction_atomic
+        {
+            key = at->key;
+            value = at->value;
+            at = own->map.above(key);
+        }
+        CHECK(should != expected.map.end() && should->first == key && should->second == value);
+        ++should;
+    }
+    CHECK(should == expected.map.end());
+}
+
+void work(shelves *in, int thread)
+{
+    std::mt19937 random(7 + thread);
+    all *own = &in->of[thread];
+    model model;
+    for (int i = 0; i < STEPS; i++) {
+        const int kind = static_cast<int>(random() % 10);
+        const long key = random() % KEYS, value = random() % 1000;
+        const bool cancel = random() % 8 == 0;
+        long got = 0;
+        bool had = false;
+        CHECK(step(in, own, kind, key, value, cancel, &got, &had) != cancel);
+        if (cancel)
+            continue;
+        bool should = true;
+        long expected = got;
+        switch (kind) {
+        case 0: model.vector.push_back(value); break;
+        case 1:
+            if ((should = !model.vector.empty())) {
+                expected = model.vector.back();
+                model.vector.pop_back();
+            }
+            break;
+        case 2:
+            if ((should = static_cast<std::size_t>(key) < model.vector.size())) {
+                expected = model.vector[key];
+                model.vector[key] = model.vector.back();
+                model.vector.pop_back();
+            }
+            break;
+        case 3: model.list.push_back(value); break;
+        case 4: model.list.push_front(value); break;
+        case 5:
+            if ((should = !model.list.empty())) {
+                expected = model.list.front();
+                model.list.pop_front();
+            }
+            break;
+        case 6:
+            if ((should = !model.list.empty())) {
+                expected = model.list.back();
+                model.list.pop_back();
+            }
+            break;
+        case 7: model.map[key] = value; break;
+        case 8: should = model.map.erase(key) == 1; break;
+        default:
+            if ((should = model.map.count(key) == 1))
+                expected = model.map[key];
+        }
+        CHECK(had == should && (!had || got == expected));
+    }
+    compare(own, model);
+}
+
+// Empties everything; then the root is the only block, or one was lost.
+void nothing_is_lost(pmo_pool *pool, shelves *in)
+{
+    long count = 0, inserted = 0, erased = 0;
+    __transaction_atomic
+    {
+        inserted = in->inserted;
+        erased = in->erased;
+        for (auto *at = in->common.map.first(); at != nullptr; at = in->common.map.above(at->key))
+            count++;
+    }
+    CHECK(count == inserted - erased);
+    for (int i = 0; i <= THREADS; i++) {
+        all *own = i < THREADS ? &in->of[i] : &in->common;
+        __transaction_atomic
+        {
+            own->vector.clear();
+            own->list.clear();
+            own->map.clear();
+        }
+    }
+    __transaction_atomic { in->inserted = in->erased = 0; }
+    CHECK(pmo_detach(heap) == 0);
+    struct pmo_heap_stats stats;
+    void *object = pmo_attach(pool, "heap", PMO_READ, nullptr, 0);
+    CHECK(object != nullptr && pmo_heap_check(object, nullptr, nullptr) == 0 && pmo_heap_stats(object, &stats) == 0);
+    CHECK(stats.blocks == 1);
+    CHECK(pmo_detach(object) == 0);
+}
+
+void errors(pmo_pool *pool)
+{
+    void *full = attached(pool, "full", 65536, 65536);
+    char *block = nullptr;
+    int freed = 0, again = 0, inside = 0, nowhere = 0, code = 0;
+    long here = 0, got = 0;
+    void *other = nullptr;
+    __transaction_atomic
+    {
+        other = pmo_tm_root(heap, "shelves", &OTHER);
+    }
+    FAILS(other == nullptr, PMO_ERR_ROOT_TYPE, "shelves");
+    __transaction_atomic
+    {
+        block = static_cast<char *>(pmo_tm_alloc(heap, 100));
+        inside = pmo_tm_free(block + 16);
+        freed = pmo_tm_free(block);
+        again = pmo_tm_free(block);
+        nowhere = pmo_tm_free(&here);
+    }
+    CHECK(block != nullptr && freed == 0 && again == -1 && inside == -1 && nowhere == -1);
+    FAILS(pmo_tm_alloc(heap, 100) == nullptr, PMO_ERR_ARGUMENT, "block that runs on this thread");
+    // It cannot grow, and the block goes on.
+    __transaction_atomic
+    {
+        got = 0;
+        while (pmo_tm_alloc(full, 8192) != nullptr)
+            got++;
+    }
+    code = pmo_errno();
+    CHECK(got > 3 && code == PMO_ERR_HEAP_FULL && strstr(pmo_error_message(), "its address range ends there"));
+    // The next block tries anew.
+    __transaction_atomic { block = static_cast<char *>(pmo_tm_alloc(heap, 300000)); }
+    CHECK(block != nullptr);
+    __transaction_atomic { freed = pmo_tm_free(block); }
+    CHECK(freed == 0 && pmo_detach(full) == 0);
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    CHECK(argc >= 2);
+    pmo_pool *pool = pmo_open_or_format(argv[1], 128 << 20, 0);
+    CHECK(pool != nullptr);
+    heap = attached(pool, "heap", 65536, 0);
+    CHECK(pmo_create(pool, "behind", 65536) == 0 || pmo_errno() == PMO_ERR_EXISTS);
+    shelves *in = root();
+    if (argc > 2 && !strcmp(argv[2], "die")) {
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 4; i++)
+            threads.emplace_back([in, i] {
+                for (long n = 0;; n++) {
+                    __transaction_atomic
+                    {
+                        in->of[i].list.push_back(n);
+                        in->common.list.push_back(n);
+                        in->common.steps++;
+                        if (n % 3 == 2) {
+                            long gone;
+                            in->of[i].list.pop_front(gone);
+                            in->common.list.pop_front(gone);
+                        }
+                    }
+                    printf("step\n");
+                    fflush(stdout);
+                }
+            });
+        for (auto &thread : threads)
+            thread.join();
+    }
+    if (argc > 2 && !strcmp(argv[2], "look")) {
+        long steps = 0, common = 0, own = 0;
+        __transaction_atomic
+        {
+            steps = in->common.steps;
+            common = static_cast<long>(in->common.list.size());
+            for (int i = 0; i < THREADS; i++)
+                own += static_cast<long>(in->of[i].list.size());
+        }
+        CHECK(common == own);
+        nothing_is_lost(pool, in);
+        printf("%ld\n", steps);
+        return 0;
+    }
+    std::vector<std::thread> threads;
+    for (int i = 0; i < THREADS; i++)
+        threads.emplace_back(work, in, i);
+    for (auto &thread : threads)
+        thread.join();
+    errors(pool);
+    nothing_is_lost(pool, in);
+    puts("done");
+    return 0;
+}

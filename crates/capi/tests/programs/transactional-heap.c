@@ -1,0 +1,173 @@
+/* Blocks and roots in transactions of C: transactional-heap.c POOL. */
+#define _DEFAULT_SOURCE
+#include "check.h"
+#include <pmo/transaction.h>
+#include <pthread.h>
+
+enum { THREADS = 4, ROUNDS = 60, BATCH = 50 };
+
+struct node {
+    struct node *next;
+    uint64_t value;
+};
+
+struct stacks {
+    struct node *first[THREADS];
+    uint64_t pushed;
+};
+PMO_TYPE(stacks, PMO_FIELD(struct node *[THREADS], first), PMO_FIELD(uint64_t, pushed))
+
+struct other {
+    double pushed;
+};
+PMO_TYPE(other, PMO_FIELD(double, pushed))
+
+static void *heap;
+
+static void *attached(pmo_pool *pool, const char *name, uint64_t size, uint64_t reach)
+{
+    struct pmo_create_options options = {.size = size, .reach = reach, .durability = PMO_DURABILITY_TRANSACTIONAL};
+    CHECK(pmo_create_with(pool, name, &options) == 0 || pmo_errno() == PMO_ERR_EXISTS);
+    void *object = pmo_attach_transactional(pool, name, NULL, 0);
+    CHECK(object);
+    return object;
+}
+
+static void push(struct pmo_block *tx, struct node **first, uint64_t value)
+{
+    struct node *node = pmo_block_alloc(tx, first, sizeof *node);
+    CHECK(node && (uintptr_t)node % 16 == 0);
+    PMO_TX_STORE(tx, &node->next, PMO_TX_LOAD(tx, first));
+    PMO_TX_STORE(tx, &node->value, value);
+    PMO_TX_STORE(tx, first, node);
+}
+
+static int pop(struct pmo_block *tx, struct node **first)
+{
+    struct node *node = PMO_TX_LOAD(tx, first);
+    if (node == NULL)
+        return 0;
+    PMO_TX_STORE(tx, first, PMO_TX_LOAD(tx, &node->next));
+    pmo_block_free(tx, node);
+    return 1;
+}
+
+static struct stacks *root(struct pmo_block *tx)
+{
+    return pmo_block_root(tx, heap, "stacks", PMO_TYPEOF(stacks));
+}
+
+/* Pushes, with a large block that the heap has to grow for, and pops a part. */
+static int one(uintptr_t own, int round)
+{
+    int result;
+    PMO_TX (tx, result, heap) {
+        struct stacks *stacks = root(tx);
+        for (int i = 0; i < BATCH; i++)
+            push(tx, &stacks->first[own], (uint64_t)(round * BATCH + i));
+        void *large = pmo_block_alloc(tx, heap, 60000);
+        CHECK(large);
+        for (int i = 0; i < BATCH / 2; i++)
+            pop(tx, &stacks->first[own]);
+        if (round % 3 != 0)
+            pmo_block_free(tx, large);
+        PMO_TX_STORE(tx, &stacks->pushed, PMO_TX_LOAD(tx, &stacks->pushed) + BATCH / 2);
+        if (round % 10 == 9)
+            PMO_TX_ABORT(tx);
+    }
+    return result;
+}
+
+static void *work(void *context)
+{
+    for (int round = 0; round < ROUNDS; round++)
+        CHECK(one((uintptr_t)context, round) == (round % 10 == 9 ? PMO_TX_ABORTED : PMO_TX_COMMITTED));
+    return NULL;
+}
+
+static uint64_t blocks(pmo_pool *pool, const char *name)
+{
+    struct pmo_heap_stats stats;
+    void *object = pmo_attach(pool, name, PMO_READ, NULL, 0);
+    CHECK(object && pmo_heap_check(object, NULL, NULL) == 0 && pmo_heap_stats(object, &stats) == 0);
+    CHECK(pmo_detach(object) == 0);
+    return stats.blocks;
+}
+
+/* It cannot grow: the block goes on without. */
+static int fill(void *full)
+{
+    int result;
+    volatile int got = 0;
+    PMO_TX (tx, result, full) {
+        got = 0;
+        while (pmo_block_alloc(tx, full, 8192) != NULL)
+            got = got + 1;
+        CHECK(pmo_errno() == PMO_ERR_HEAP_FULL && strstr(pmo_error_message(), "its address range ends there"));
+    }
+    CHECK(result == PMO_TX_COMMITTED && got > 3);
+    return got;
+}
+
+static void errors(pmo_pool *pool)
+{
+    void *data = attached(pool, "data", 65536, 0), *full = attached(pool, "full", 65536, 65536);
+    void *const objects[] = {heap, data};
+    uint64_t word = 7;
+    pmo_tx *tx = pmo_tx_begin(objects, 2);
+    CHECK(tx && pmo_tx_write(tx, data, &word, 8) == 0);
+    FAILS(!pmo_tx_alloc(tx, data, 16), PMO_ERR_EXISTS, "holds data");
+    FAILS(!pmo_tx_alloc(tx, full, 16), PMO_ERR_NOT_ATTACHED, "no object of the transaction");
+    FAILS(!pmo_tx_alloc(tx, &word, 16), PMO_ERR_NOT_ATTACHED, "no object of the transaction");
+    FAILS(!pmo_tx_alloc(NULL, heap, 16), PMO_ERR_ARGUMENT, "NULL");
+    FAILS(!pmo_tx_alloc(tx, heap, (size_t)-1), PMO_ERR_CONFLICT, "met");
+    CHECK(pmo_tx_again(tx) == 0);
+    FAILS(!pmo_tx_alloc(tx, heap, (size_t)-1), PMO_ERR_HEAP_FULL, "does not grow");
+    char *block = pmo_tx_alloc(tx, heap, 100);
+    CHECK(block && pmo_tx_free(tx, NULL) == 0);
+    FAILS(pmo_tx_free(tx, block + 16) == -1, PMO_ERR_NOT_A_BLOCK, "inside the block");
+    FAILS(pmo_tx_free(tx, &word) == -1, PMO_ERR_NOT_ATTACHED, "no object of the transaction");
+    CHECK(pmo_tx_free(tx, block) == 0);
+    FAILS(pmo_tx_free(tx, block) == -1, PMO_ERR_DOUBLE_FREE, "free already");
+    FAILS(!pmo_tx_root(tx, heap, "stacks", PMO_TYPEOF(other)), PMO_ERR_ROOT_TYPE, "stacks");
+    FAILS(!pmo_tx_root(tx, heap, NULL, PMO_TYPEOF(other)), PMO_ERR_ARGUMENT, "NULL");
+    CHECK(pmo_tx_abort(tx) == 0);
+    int got = fill(full);
+    CHECK(pmo_detach(data) == 0 && pmo_detach(full) == 0);
+    CHECK(blocks(pool, "full") == (uint64_t)got);
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc >= 2);
+    pmo_pool *pool = pmo_open_or_format(argv[1], 128 << 20, 0);
+    CHECK(pool);
+    heap = attached(pool, "heap", 65536, 0);
+    /* Behind it, so that it moves when it grows. */
+    CHECK(pmo_create(pool, "behind", 65536) == 0);
+    pthread_t threads[THREADS];
+    for (uintptr_t i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, work, (void *)i) == 0);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    errors(pool);
+    CHECK(pmo_detach(heap) == 0);
+    /* A tenth was aborted, half of the rest popped again; of 54 large blocks, 18 stay. */
+    enum { LEFT = THREADS * 54 * BATCH / 2 };
+    CHECK(blocks(pool, "heap") == LEFT + THREADS * 18 + 1);
+    heap = attached(pool, "heap", 65536, 0);
+    int result;
+    volatile uint64_t popped = 0, pushed = 0;
+    PMO_TX (tx, result, heap) {
+        popped = 0;
+        struct stacks *stacks = root(tx);
+        for (int i = 0; i < THREADS; i++)
+            while (pop(tx, &stacks->first[i]))
+                popped = popped + 1;
+        pushed = PMO_TX_LOAD(tx, &stacks->pushed);
+    }
+    CHECK(result == PMO_TX_COMMITTED && popped == LEFT && pushed == LEFT);
+    CHECK(pmo_detach(heap) == 0 && blocks(pool, "heap") == THREADS * 18 + 1);
+    puts("done");
+    return 0;
+}

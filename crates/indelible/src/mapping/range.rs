@@ -1,0 +1,40 @@
+//! Ranges that mappings can have, and the files behind them.
+
+use super::MappingError;
+use crate::sys::PAGE;
+use crate::sys::fork::ForkFd;
+use crate::sys::mmap;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// Leaves a range out of core dumps, and out of swap if that is allowed.
+pub(super) fn leave_out(addr: usize, len: usize) -> io::Result<()> {
+    mmap::dont_dump(addr, len)?;
+    // Without the right to it, the pages may be swapped out: `doctor` says where to.
+    let _ = mmap::lock_when_touched(addr, len);
+    Ok(())
+}
+
+pub(super) fn duplicate(file: BorrowedFd<'_>) -> io::Result<ForkFd> {
+    ForkFd::new(rustix::io::fcntl_dupfd_cloexec(file, 3)?)
+}
+
+/// Refuses ranges that no mapping can have.
+pub(super) fn check(addr: usize, len: usize) -> Result<(), MappingError> {
+    let bad = |why| Err(MappingError::Range { addr, len, why });
+    if !addr.is_multiple_of(PAGE) || !len.is_multiple_of(PAGE) {
+        return bad("address and length must be multiples of the page size");
+    }
+    if addr == 0 || len == 0 {
+        return bad("it is empty or begins at address 0");
+    }
+    match addr.checked_add(len) {
+        Some(end) if end <= user_end() => Ok(()),
+        _ => bad("it reaches beyond the user address space"),
+    }
+}
+
+/// The first address that user space cannot have.
+pub(crate) fn user_end() -> usize {
+    1 << crate::sys::va_bits()
+}

@@ -1,0 +1,91 @@
+//! A transactional object that gets longer while it is attached, because its heap has no room for a block (docs/decisions/0061-transactions-in-languages.md).
+//!
+//! It grows by the one growth path of heaps (`heap/growth.rs`), outside of all transactions: the transaction that met the end of the heap is undone, the object
+//! grows while none of the pool runs in this process, and the transaction is run again. The growth is durable before a transaction uses what it brought; the heap takes that in as words of a
+//! transaction (`heap/words`). So whatever ends between the two, the object is longer than its heap, which the next transaction, or attach, that needs room sees.
+
+#![allow(unsafe_code)]
+
+use super::attached::{Attached, Kind, Memory};
+use super::home::Home;
+use super::run::alone;
+use crate::error::{Cause, Limit};
+use crate::events;
+use crate::heap::{Growable, grow_object};
+use crate::sys::PAGE;
+use indelible_store::error::StoreError;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// The largest alignment of a block.
+const ALIGN: usize = PAGE;
+
+impl Home {
+    /// Has the object grow until its heap has room for a block of so many bytes. `None`: it did; else the limit that was met.
+    ///
+    /// # Errors
+    /// `InTransaction`, `Forked`.
+    pub(crate) fn grow(&self, needed: usize) -> Result<Option<Limit>, Cause> {
+        alone(&self.attached, || Ok(self.grow_alone(needed)))
+    }
+
+    /// As [`grow`](Home::grow), for a transaction that is alone in its pool.
+    pub(super) fn grow_alone(&self, needed: usize) -> Option<Limit> {
+        let limit = grow_object(&self.attached, (needed, ALIGN), usize::MAX);
+        self.words.lengthen(self.attached.size());
+        limit
+    }
+}
+
+impl Growable for Attached {
+    fn mapped(&self) -> usize {
+        self.size()
+    }
+
+    fn grow(&self, size: usize) -> Result<(), Limit> {
+        self.lengthen(size).map_err(|cause| Limit::from(&cause))
+    }
+}
+
+impl Attached {
+    /// Makes the object longer. No transaction of the pool runs in this process, unless it is the caller's own.
+    fn lengthen(&self, size: usize) -> Result<(), Cause> {
+        self.pool.alive()?;
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Memory { view: Kind::Own(view), closed, shown }) = memory.as_mut() else {
+            return Err(Cause::Detached);
+        };
+        let (old, needed) = (self.size(), size.next_multiple_of(PAGE));
+        if needed > view.room() || self.pairs().is_some() {
+            return Err(StoreError::NoAddresses { needed: needed as u64, largest: view.room() as u64 }.into());
+        }
+        // A size beyond the pool's is refused by the store.
+        if size as u64 <= self.pool.media.device().len() {
+            closed.keep(needed)?;
+        }
+        let grown = self.space.commits().grow(self.slot(), size as u64, *shown);
+        let entry = grown.inspect_err(|_| closed.release())?.entry;
+        // An extent that the object has left, or that became a base, stays as it is for as long as pages of it are shown.
+        *shown = shown.filter(|extent| *extent == entry.primary_offset());
+        let len = entry.content_len() as usize;
+        closed.grow(len, None)?;
+        view.grow(len, *shown)?;
+        self.clear_behind(old);
+        self.space.lengthen(self.slot(), len);
+        self.len.store(entry.size.get() as usize, Ordering::Release);
+        events::grown(self.name(), entry.size.get());
+        Ok(())
+    }
+
+    /// Clears the rest of the page in which the object ended, as the store has done in the pool.
+    fn clear_behind(&self, end: usize) {
+        for at in end..end.next_multiple_of(PAGE) {
+            let byte = self.base().cast_mut().wrapping_add(at);
+            // SAFETY: in the last page of the view, behind all cells; no other thread runs a transaction, which could read its word.
+            let byte = unsafe { AtomicU8::from_ptr(byte) };
+            if byte.load(Ordering::Relaxed) != 0 {
+                byte.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Blocks and roots in a transaction that its caller runs again: by address, as C has them.
+
+use super::home::Home;
+use super::open::OpenTx;
+use crate::error::{Cause, HeapError, Result};
+use crate::heap::TypeInfo;
+use crate::heap::words::Words;
+
+/// The largest alignment of a block.
+const MOST_ALIGN: usize = 4096;
+
+impl Home {
+    /// Makes a heap of a blank object.
+    pub(crate) fn ready(&self, words: &mut impl Words) -> Result<(), Cause> {
+        self.words.ready(words)
+    }
+
+    /// A block of `size` bytes: its own address. Its bytes may be anything.
+    pub(crate) fn alloc(&self, words: &mut impl Words, size: usize, align: usize) -> Result<u64, Cause> {
+        if !align.is_power_of_two() || align > MOST_ALIGN {
+            let why = "the alignment is to be a power of two, 4096 at most";
+            return Err(HeapError::Alignment { align, why }.into());
+        }
+        let offset = self.words.allocate(words, size, align)?;
+        Ok(self.words.address_of(offset))
+    }
+
+    /// Frees the block at an address.
+    pub(crate) fn free(&self, words: &mut impl Words, block: usize) -> Result<(), Cause> {
+        self.words.free(words, block as u64)
+    }
+
+    /// The root of this name and type; a new one has `size` bytes, all zeros.
+    pub(crate) fn root(
+        &self,
+        words: &mut impl Words,
+        name: &str,
+        (size, align): (usize, usize),
+        ty: &TypeInfo<'_>,
+    ) -> Result<u64, Cause> {
+        if let Some(root) = self.words.root(words, name, ty)? {
+            return Ok(root.address as u64);
+        }
+        // Whole words, which a block has.
+        let block = self.alloc(words, size.next_multiple_of(8), align)?;
+        let first = block - self.words.address_of(0);
+        (0..size as u64).step_by(8).try_for_each(|at| words.store(first + at, 0))?;
+        self.words.create_root(words, name, (block, size as u64), ty)?;
+        Ok(block)
+    }
+}
+
+impl OpenTx {
+    /// Allocates a block in the heap of the object that has the address `beside`, if the transaction commits. Returns its address.
+    ///
+    /// # Errors
+    /// `Conflict`: the transaction is to be run again, after the heap has grown if it has no room. `HeapFull`: it does not grow; the transaction may go on. `NotAttached`, `Exists`: the object
+    /// has something else in it; `BadAlignment`, `Damaged`.
+    pub(crate) fn alloc(&mut self, beside: usize, size: usize, align: usize) -> Result<u64> {
+        self.in_heap(beside, "allocate in", |home, words| home.alloc(words, size, align))
+    }
+
+    /// Frees the block at an address, if the transaction commits.
+    ///
+    /// # Errors
+    /// `Conflict`: it is to be run again. `NotABlock`, `DoubleFree`, `NotAttached`: nothing was freed.
+    pub(crate) fn free(&mut self, block: usize) -> Result<()> {
+        self.in_heap(block, "free a block of", |home, words| home.free(words, block))
+    }
+
+    /// The root of this name and type in the heap of the object that has the address `beside`; a new one has this size and alignment, and is all zeros.
+    ///
+    /// # Errors
+    /// As for [`alloc`](OpenTx::alloc); `RootType`: it is of another type.
+    pub(crate) fn root(
+        &mut self,
+        beside: usize,
+        name: &str,
+        size_and_align: (usize, usize),
+        ty: &TypeInfo<'_>,
+    ) -> Result<u64> {
+        self.in_heap(beside, "find a root in", |home, words| home.root(words, name, size_and_align, ty))
+    }
+}

@@ -1,0 +1,306 @@
+//! Heaps that grow under the transactions that allocate in them: the transaction that met the end is run again, and nothing is lost, whatever fails or ends between.
+
+use crate::support::{Ground, POOL, World, everywhere};
+use crate::transactional_heap::{Top, blocks, push, simulated, stop, values};
+use indelible::{Class, CreateOptions, Error, ErrorKind, Pool, Tracking, TxCell, TxHeap};
+use indelible_testing::{CrashImage, Fault, Limits, OpKind, SimMedium, for_each_crash};
+use std::cell::Cell;
+use std::sync::Arc;
+
+const SMALL: u64 = 64 << 10;
+/// Pages of a block that a heap of the size `SMALL` has no room for.
+const LARGE: usize = 40;
+
+type Page = TxCell<[u64; 512]>;
+
+fn large() -> [Page; LARGE] {
+    [const { TxCell::new([1_u64; 512]) }; LARGE]
+}
+
+/// A heap, with an object behind it, so that it moves when it grows, or without.
+fn heap_in(pool: &Pool, walled: bool) -> TxHeap {
+    let heap = pool.transactional_heap("h", SMALL).unwrap();
+    if walled {
+        pool.create("behind", SMALL).unwrap();
+    }
+    heap
+}
+
+/// On every medium, where it stands and when it moves.
+#[test]
+fn s1_03_a_heap_grows_and_its_transaction_is_run_again() {
+    everywhere(|world| {
+        for walled in [false, true] {
+            let pool = world.format();
+            let heap = heap_in(&pool, walled);
+            let top = heap.root_or_default::<Top>("top").unwrap();
+            let runs = Cell::new(0);
+            let block = heap.transaction(|tx| {
+                runs.set(runs.get() + 1);
+                push(tx, &heap, top, 7)?;
+                tx.alloc(&heap, large())
+            });
+            let block = block.unwrap();
+            assert_eq!((runs.get(), blocks(&heap)), (2, 3), "one block more for each run is lost");
+            assert!(heap.size() as u64 > SMALL);
+            let grown = heap.size();
+            let mut count = 1;
+            while heap.size() == grown {
+                heap.transaction(|tx| (0..500).try_for_each(|_| push(tx, &heap, top, count).map(drop)))
+                    .unwrap();
+                count += 1;
+            }
+            let expected = blocks(&heap);
+            assert_eq!(values(&heap, top).len() as u64, expected - 2);
+            heap.transaction(|tx| {
+                let pages = tx.at(block)?;
+                pages.iter().try_for_each(|page| {
+                    assert_eq!(tx.read(page)?, [1; 512]);
+                    Ok::<_, Error>(())
+                })
+            })
+            .unwrap();
+            let size = heap.size();
+            heap.detach().unwrap();
+            drop(pool);
+            let pool = world.open();
+            let heap = pool.transactional_heap("h", 0).unwrap();
+            let top = heap.root::<Top>("top").unwrap();
+            assert_eq!((heap.size(), blocks(&heap)), (size, expected));
+            assert_eq!(values(&heap, top).last(), Some(&7));
+            drop(heap);
+            drop(pool);
+            if world.ground != Ground::Simulated {
+                std::fs::remove_file(world.path()).unwrap();
+            } else {
+                break;
+            }
+        }
+    });
+}
+
+/// The error says which limit was met; the transaction may go on, and nothing is lost.
+#[test]
+fn a_heap_that_cannot_grow_says_why() {
+    let world = simulated();
+    let pool = world.format();
+    let how = CreateOptions::new(SMALL).class(Class::Transactional).reach(4 * SMALL);
+    pool.create_with("short", &how).unwrap();
+    let short = pool.transactional_heap("short", 0).unwrap();
+    let wide = pool.transactional_heap("wide", SMALL).unwrap();
+    // All but a few pages.
+    let rest = POOL - (12 << 20);
+    pool.create("rest", rest).unwrap();
+    for (heap, says, advice) in [
+        (&short, "its address range ends there", "larger reach"),
+        (&wide, "the pool has no free piece", "`pmo grow`"),
+    ] {
+        let top = heap.root_or_default::<Top>("top").unwrap();
+        let before = blocks(heap);
+        let full = heap.transaction(|tx| (0..200).try_for_each(|_| tx.alloc(heap, large()).map(drop)));
+        let full = full.unwrap_err();
+        assert_eq!(full.kind(), ErrorKind::HeapFull, "{full}");
+        assert!(full.to_string().contains(says) && full.to_string().contains(advice), "{full}");
+        assert_eq!(blocks(heap), before);
+        // Small ones: a full pool has no room for a larger log.
+        let small = || heap.transaction(|tx| tx.alloc(heap, [const { TxCell::new([1_u64; 512]) }; 4]));
+        let got = (0..5000).take_while(|_| small().is_ok()).count() as u64;
+        // One that goes on without the block.
+        heap.transaction(|tx| {
+            let refused = tx.alloc(heap, large()).unwrap_err();
+            match refused.kind() {
+                ErrorKind::HeapFull => push(tx, heap, top, got).map(drop),
+                _ => Err(refused),
+            }
+        })
+        .unwrap();
+        assert!(got > 0 && values(heap, top) == [got]);
+        assert_eq!(blocks(heap), before + 1 + got, "{got} blocks");
+    }
+}
+
+/// A transaction that is alone is not run again: the heap grows at once.
+#[test]
+fn a_heap_grows_in_a_transaction_that_is_alone() {
+    let world = World::new(Ground::File, Tracking::Explicit, false);
+    let pool = world.format();
+    let heap = heap_in(&pool, true);
+    let alone = Cell::new(0);
+    heap.transaction(|tx| {
+        tx.alone()?;
+        alone.set(alone.get() + 1);
+        (0..10).try_for_each(|_| tx.alloc(&heap, large()).map(drop))
+    })
+    .unwrap();
+    assert_eq!((alone.get(), blocks(&heap)), (1, 10));
+    // The growth stays if the transaction does not.
+    let size = heap.size();
+    let stopped = heap.transaction(|tx| {
+        tx.alone()?;
+        (0..40).try_for_each(|_| tx.alloc(&heap, large()).map(drop))?;
+        Err::<(), _>(stop())
+    });
+    stopped.unwrap_err();
+    assert_eq!(blocks(&heap), 10);
+    assert!(heap.size() > size);
+}
+
+/// Four threads meet the end at the same time, again and again.
+#[test]
+fn s1_03_threads_that_meet_the_end_together_lose_nothing() {
+    for ground in [Ground::Memory, Ground::File] {
+        let world = World::new(ground, Tracking::Explicit, false);
+        let pool = world.format();
+        let heap = heap_in(&pool, true);
+        let tops = heap.root_or_default::<[Top; 4]>("tops").unwrap();
+        std::thread::scope(|scope| {
+            for top in tops {
+                let heap = &heap;
+                scope.spawn(move || {
+                    for round in 0..60 {
+                        heap.transaction(|tx| {
+                            (0..100)
+                                .try_for_each(|value| push(tx, heap, top, 100 * round + value).map(drop))?;
+                            let block = tx.alloc(heap, large())?;
+                            if round % 3 == 0 { Ok(()) } else { tx.free(block) }
+                        })
+                        .unwrap();
+                    }
+                });
+            }
+        });
+        for top in tops {
+            assert_eq!(values(&heap, top), (0..6000).rev().collect::<Vec<_>>());
+        }
+        assert_eq!(blocks(&heap), 1 + 4 * 6000 + 4 * 20);
+        assert!(heap.size() > 4 << 20);
+    }
+}
+
+/// Pushes batches that the heap grows for, and marks each that returned.
+fn pushes(heap: &TxHeap, sim: &SimMedium, rounds: u64) -> (u64, Option<Error>) {
+    let top = match heap.root_or_default::<Top>("top") {
+        Ok(top) => top,
+        Err(error) => return (0, Some(error)),
+    };
+    let (mut done, mut first) = (0, None);
+    for round in 1..=rounds {
+        let pushed = heap.transaction(|tx| {
+            (0..400).try_for_each(|_| push(tx, heap, top, round).map(drop))?;
+            let block = tx.alloc(heap, large())?;
+            tx.free(block)
+        });
+        match pushed {
+            Ok(()) => {
+                done = round;
+                sim.mark(round);
+            }
+            Err(error) => drop(first.get_or_insert(error)),
+        }
+    }
+    (done, first)
+}
+
+/// A prefix of the transactions is left, with all that returned, and no block besides.
+fn judge(pool: &Pool, returned: u64) -> Result<(), String> {
+    let heap = pool.transactional_heap("h", SMALL).map_err(|error| error.to_string())?;
+    let top = heap.root_or_default::<Top>("top").map_err(|error| error.to_string())?;
+    let found = values(&heap, top);
+    let rounds: Vec<u64> = found.chunks(400).map(|chunk| chunk[0]).collect();
+    let whole =
+        found.len() % 400 == 0 && found.chunks(400).all(|chunk| chunk.iter().all(|value| *value == chunk[0]));
+    if !whole || !rounds.is_sorted_by(|a, b| a > b) || rounds.first().copied().unwrap_or(0) < returned {
+        return Err(format!("{returned} returned, and {rounds:?} are there"));
+    }
+    if blocks(&heap) != found.len() as u64 + 1 {
+        return Err(format!("{} blocks for {} values", blocks(&heap), found.len()));
+    }
+    // It goes on, and grows.
+    heap.transaction(|tx| (0..10).try_for_each(|_| tx.alloc(&heap, large()).map(drop)))
+        .map_err(|error| error.to_string())
+}
+
+fn limits(points: u64) -> Limits {
+    Limits { exhaustive: 8, singles: 2, random: 2, points, seed: 5 }
+}
+
+#[test]
+fn s1_03_power_cuts_while_a_heap_grows_lose_nothing() {
+    for walled in [false, true] {
+        let world = simulated();
+        let pool = world.format();
+        drop(heap_in(&pool, walled));
+        drop(pool);
+        world.sim().unwrap().settle();
+        let record = |sim: &SimMedium| {
+            let pool = world.options().on_device(Arc::new(sim.handle()), false).unwrap();
+            let heap = pool.transactional_heap("h", SMALL).unwrap();
+            let (done, error) = pushes(&heap, sim, 8);
+            assert!(error.is_none() && done == 8, "{error:?}");
+            assert!(heap.size() as u64 > 3 * SMALL);
+        };
+        let check = |image: &CrashImage| {
+            let pool =
+                world.options().on_device(Arc::new(image.medium()), false).map_err(|e| e.to_string())?;
+            judge(&pool, image.last_mark().unwrap_or(0))
+        };
+        let report = for_each_crash(world.sim().unwrap(), record, check, &limits(60)).unwrap();
+        assert!(report.distinct > 20, "{report:?}");
+    }
+}
+
+/// A growth fails, more transactions are run in the same boot, and then the power is cut, wherever.
+#[test]
+fn s1_03_after_a_growth_that_failed_a_power_cut_loses_nothing() {
+    let (mut failed, mut refused) = (0, 0);
+    for (kind, fault) in [
+        (OpKind::Reserve, Fault::NoSpace),
+        (OpKind::Write, Fault::Io),
+        (OpKind::WriteDurable, Fault::Io),
+        (OpKind::WriteDurable, Fault::NoSpace),
+        (OpKind::WriteDurable, Fault::After),
+        (OpKind::Barrier, Fault::Io),
+    ] {
+        for nth in [0, 1, 3, 7] {
+            for walled in [false, true] {
+                let world = simulated();
+                let pool = world.format();
+                drop(heap_in(&pool, walled));
+                drop(pool);
+                world.sim().unwrap().settle();
+                let record = |sim: &SimMedium| {
+                    let pool = world.options().on_device(Arc::new(sim.handle()), false).unwrap();
+                    let heap = pool.transactional_heap("h", SMALL).unwrap();
+                    sim.fail_at(kind, nth, fault);
+                    let (_, error) = pushes(&heap, sim, 7);
+                    failed += usize::from(error.is_some());
+                    // A commit that fails says why. After a growth that may have happened, or not, nothing is committed any more.
+                    let in_growth = [ErrorKind::HeapFull, ErrorKind::Poisoned];
+                    refused += usize::from(error.is_some_and(|error| in_growth.contains(&error.kind())));
+                    sim.clear_faults();
+                    drop(heap);
+                };
+                let check = |image: &CrashImage| {
+                    let medium = Arc::new(image.medium());
+                    let pool = world.options().on_device(medium, false).map_err(|e| e.to_string())?;
+                    judge(&pool, image.last_mark().unwrap_or(0))
+                };
+                let done = for_each_crash(world.sim().unwrap(), record, check, &limits(6));
+                done.unwrap_or_else(|wrong| panic!("{kind:?} {nth}, {fault:?}, walled {walled}: {wrong}"));
+            }
+        }
+    }
+    assert!(failed > 15 && refused > 2, "{failed} failures, {refused} of them in a growth");
+}
+
+/// The object behind the last page that was asked for: what lay there is gone when it grows.
+#[test]
+fn bytes_behind_the_end_are_zeros_after_a_growth() {
+    let world = World::new(Ground::File, Tracking::Explicit, false);
+    let pool = world.format();
+    let heap = pool.transactional_heap("h", SMALL + 100).unwrap();
+    assert_eq!(heap.size() as u64, SMALL + 100);
+    heap.transaction(|tx| tx.alloc(&heap, large()).map(drop)).unwrap();
+    assert!(heap.size() as u64 > SMALL + 4096);
+    assert_eq!(blocks(&heap), 1);
+}

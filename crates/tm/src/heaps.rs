@@ -1,0 +1,112 @@
+//! Memory that blocks allocate in persistent objects: libpmo has the heaps, and reads and changes their words by the functions that it gets here, as a part of the block. So what a block allocated
+//! is there if, and as soon as, it has committed; one that is undone leaves nothing.
+//!
+//! Each function has a clone by the name that GCC gives it, which compiled code calls in a block: of functions that it is told to be pure, GCC drops a block that does nothing else.
+//!
+//! `_ITM_malloc` and the like, which GCC calls for malloc in a block, give memory of the process: a program says by name which object memory is to lie in.
+
+use crate::blocks::{Thread, fatal};
+use crate::objects;
+use crate::tm_interface::{Answer, CONFLICT, DONE, FAILED, FULL, Object, Words};
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::{null, null_mut, with_exposed_provenance, with_exposed_provenance_mut};
+
+extern "C" fn load(address: usize, into: *mut u64) -> c_int {
+    let Some(mut running) = Thread::in_transaction() else { return 1 };
+    // SAFETY: a word of an object that is attached, as libpmo promises.
+    match unsafe { running.load(with_exposed_provenance::<u64>(address)) } {
+        Ok(value) => {
+            // SAFETY: room for a word, as libpmo promises.
+            unsafe { into.write(value) };
+            0
+        }
+        Err(_) => 1,
+    }
+}
+
+extern "C" fn store(address: usize, value: u64) -> c_int {
+    let Some(mut running) = Thread::in_transaction() else { return 1 };
+    // SAFETY: as for `load`.
+    c_int::from(unsafe { running.store(with_exposed_provenance_mut::<u64>(address), value) }.is_err())
+}
+
+extern "C" fn store_byte(address: usize, value: u8) -> c_int {
+    let Some(mut running) = Thread::in_transaction() else { return 1 };
+    // SAFETY: as for `load`.
+    c_int::from(unsafe { running.store(with_exposed_provenance_mut::<u8>(address), value) }.is_err())
+}
+
+extern "C" fn peek(address: usize) -> u64 {
+    let Some(running) = Thread::in_transaction() else { return 0 };
+    // SAFETY: as for `load`.
+    unsafe { running.peek(with_exposed_provenance::<u64>(address)) }
+}
+
+static WORDS: Words = Words { load, store, store_byte, peek };
+
+/// Makes a step in the heap of the object that has an address. `None`: it failed, which libpmo says why, or there is no room. The block may be run again instead.
+fn step(address: usize, make: impl Fn(&Object, *const Words) -> Answer) -> Option<usize> {
+    let functions = objects::functions()?;
+    let words: *const Words = if Thread::in_transaction().is_some() { &raw const WORDS } else { null() };
+    loop {
+        // Nothing of this frame is owned (3).
+        let answer = make(functions, words);
+        match answer.outcome {
+            DONE => return Some(answer.value),
+            CONFLICT => Thread::again(),
+            FULL if Thread::grow(address, answer.value) => {}
+            FULL | FAILED => return None,
+            _ => fatal("libpmo gives an answer that this version does not know"),
+        }
+    }
+}
+
+fn pointer(address: Option<usize>) -> *mut c_void {
+    address.map_or(null_mut(), with_exposed_provenance_mut)
+}
+
+/// See pmo/blocks.h.
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_tm_alloc(beside: *const c_void, size: usize) -> *mut c_void {
+    let beside = beside.addr();
+    pointer(step(beside, |functions, words| (functions.allocate)(words, beside, size)))
+}
+
+/// See pmo/blocks.h.
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_tm_free(block: *mut c_void) -> c_int {
+    let block = block.addr();
+    if block == 0 {
+        return 0;
+    }
+    step(block, |functions, words| (functions.free)(words, block)).map_or(-1, |_| 0)
+}
+
+/// See pmo/blocks.h.
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_tm_root(beside: *const c_void, name: *const c_char, ty: *const c_void) -> *mut c_void {
+    let (beside, ty) = (beside.addr(), ty.expose_provenance());
+    pointer(step(beside, |functions, words| (functions.root)(words, beside, name, ty)))
+}
+
+/// `pmo_tm_alloc` in a block.
+#[unsafe(export_name = "_ZGTt12pmo_tm_alloc")]
+pub extern "C" fn alloc_in_block(beside: *const c_void, size: usize) -> *mut c_void {
+    pmo_tm_alloc(beside, size)
+}
+
+/// `pmo_tm_free` in a block.
+#[unsafe(export_name = "_ZGTt11pmo_tm_free")]
+pub extern "C" fn free_in_block(block: *mut c_void) -> c_int {
+    pmo_tm_free(block)
+}
+
+/// `pmo_tm_root` in a block.
+#[unsafe(export_name = "_ZGTt11pmo_tm_root")]
+pub extern "C" fn root_in_block(
+    beside: *const c_void,
+    name: *const c_char,
+    ty: *const c_void,
+) -> *mut c_void {
+    pmo_tm_root(beside, name, ty)
+}
