@@ -19,7 +19,7 @@ pub enum Class {
     Transactional,
     /// Stores in transactions alone, each of which outlives the process when it is committed, and becomes durable later, on demand.
     OnDemand,
-    /// Plain stores of any number of processes at once, to memory that they share and that nothing makes durable: for waiting, queues and messages (S2.6, S2.19). Such an
+    /// Plain stores of any number of processes at once, to memory that they share and that nothing makes durable: for waiting, queues and messages. Such an
     /// object is volatile.
     Shared,
 }
