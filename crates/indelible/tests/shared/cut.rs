@@ -11,7 +11,7 @@ fn cut(rig: &Rig) {
 }
 
 #[test]
-fn whoever_uses_memory_that_is_cut_gets_errors() {
+fn users_of_memory_that_is_cut_get_errors() {
     let rig = Rig::new();
     let object = rig.attach();
     let queue = object.queue(0, &QueueOptions::default()).unwrap();
