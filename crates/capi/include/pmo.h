@@ -1061,7 +1061,7 @@ enum {
 
 /** Sleeps until the word, of a shared object, is not expected any more, for so many nanoseconds at most; negative: for however long it takes. Returns 1 if it has changed, 0 if the time is
  * over. A change wakes nobody by itself: store, then pmo_wake. */
-int pmo_wait(const uint32_t *word, uint32_t expected, int64_t nanoseconds);
+int pmo_wait_word(const uint32_t *word, uint32_t expected, int64_t nanoseconds);
 
 /** A word to be waited for; reserved is 0. */
 struct pmo_word {
@@ -1070,7 +1070,7 @@ struct pmo_word {
     uint32_t reserved;
 };
 
-/** As pmo_wait, for a change of any of up to 128 words, of any shared objects. Returns the number of the word that has changed, from 0 on, or PMO_TIMED_OUT. */
+/** As pmo_wait_word, for a change of any of up to 128 words, of any shared objects. Returns the number of the word that has changed, from 0 on, or PMO_TIMED_OUT. */
 int64_t pmo_wait_any(const struct pmo_word *words, size_t count, int64_t nanoseconds);
 
 /** Wakes as many as most that sleep on the word, in any process; returns how many there were. */

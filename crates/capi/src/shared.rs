@@ -83,7 +83,7 @@ pub unsafe extern "C" fn pmo_attach_shared(
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn pmo_wait(word: *const u32, expected: u32, nanoseconds: i64) -> c_int {
+pub extern "C" fn pmo_wait_word(word: *const u32, expected: u32, nanoseconds: i64) -> c_int {
     guarded(-1, || Ok(c_int::from(shared::wait_any(&[(word, expected)], timeout(nanoseconds))?.is_some())))
 }
 

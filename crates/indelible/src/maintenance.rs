@@ -65,7 +65,7 @@ fn note_living_writers(device: &Arc<dyn Device>, report: &mut Report) -> Result<
             };
             if device.probe(LockKey::Object(object.offset))?.is_none() {
                 let pid = writer.pid;
-                // What it left is no news.
+                // Notes on what that writer left say nothing more.
                 report.findings.retain(|found| {
                     (found.severity, found.part, found.offset) != (Severity::Note, Part::Entry, object.offset)
                 });

@@ -207,8 +207,8 @@ fn judge(pool: &Pool, returned: u64) -> Result<(), String> {
     let top = heap.root_or_default::<Top>("top").map_err(|error| error.to_string())?;
     let found = values(&heap, top);
     let rounds: Vec<u64> = found.chunks(400).map(|chunk| chunk[0]).collect();
-    let whole =
-        found.len() % 400 == 0 && found.chunks(400).all(|chunk| chunk.iter().all(|value| *value == chunk[0]));
+    let whole = found.len().is_multiple_of(400)
+        && found.chunks(400).all(|chunk| chunk.iter().all(|value| *value == chunk[0]));
     if !whole || !rounds.is_sorted_by(|a, b| a > b) || rounds.first().copied().unwrap_or(0) < returned {
         return Err(format!("{returned} returned, and {rounds:?} are there"));
     }

@@ -62,7 +62,7 @@ static void parent(const char *program, const char *path)
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
     CHECK(atomic_load((_Atomic uint64_t *)(object + 128)) == (uint64_t)(uintptr_t)object);
     CHECK(pmo_receive(queue, message, sizeof message, 0) == PMO_TIMED_OUT);
-    CHECK(pmo_wait((uint32_t *)object, 1, 1000000) == 0 && pmo_wait((uint32_t *)object, 0, -1) == 1);
+    CHECK(pmo_wait_word((uint32_t *)object, 1, 1000000) == 0 && pmo_wait_word((uint32_t *)object, 0, -1) == 1);
     for (size_t sent = 0; sent < MANY.slots; sent++)
         CHECK(pmo_send(queue, "full", 4, 0) == 1);
     CHECK(pmo_send(queue, "full", 4, 0) == 0);

@@ -35,7 +35,9 @@ pub(super) fn detach(address: usize) -> Option<Result<()>> {
         objects.remove(&address);
     }
     drop(objects);
-    last.map(SharedObject::detach);
+    if let Some(last) = last {
+        last.detach();
+    }
     Some(Ok(()))
 }
 

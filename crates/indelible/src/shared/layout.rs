@@ -152,7 +152,7 @@ impl Layout {
     /// Claims of the queue: to format it, to take out of it, to put into it where there is one producer.
     pub(super) fn claim(&self, role: Role) -> u64 {
         // Behind those of lives, which have 32 bits.
-        (role as u64 + 1) << 44 | self.offset as u64 / 64
+        ((role as u64 + 1) << 44) | (self.offset as u64 / 64)
     }
 }
 

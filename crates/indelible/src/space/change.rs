@@ -163,7 +163,7 @@ impl Space {
         let (target, offset) = self.target(home, pointer)?;
         let attached = self.here_mut(&target, FOLLOW)?;
         let (range, size) = (attached.now(), size_of::<T>().saturating_mul(count));
-        if !offset.checked_add(size as u64).is_some_and(|end| end <= range.len() as u64) {
+        if offset.checked_add(size as u64).is_none_or(|end| end > range.len() as u64) {
             return Err(Space::no_values::<T>(attached, attached, (offset, count), super::NoValue::Beyond));
         }
         let heap = attached.free_heap_mut(STORE)?;

@@ -44,6 +44,7 @@ pub fn hold(world: &World, name: &str) -> indelible_store::store::Writer {
     world.open().store().attach_writer(name, indelible_store::table::Key(b"")).unwrap()
 }
 
+/// The kind of the error.
 pub fn kind<T: std::fmt::Debug>(result: indelible::Result<T>) -> indelible::ErrorKind {
     result.expect_err("it is refused").kind()
 }
