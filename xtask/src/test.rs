@@ -27,15 +27,25 @@ const REST: &[Step] = &[
             "indelible-store",
             "-p",
             "indelible",
+            "-p",
+            "indelible-guard",
             "--features",
-            "indelible-evidence/mutants",
+            "indelible-evidence/mutants,indelible-guard/__mutants",
             "--test",
             "main",
             "--test",
             "retention",
+            "--test",
+            "far",
+            "--test",
+            "shared",
+            "--test",
+            "views",
             "mutants",
         ];
         step("mutants", TESTS)?;
+        // Programs that a compiler made run on the library, which the test builds with the feature as well.
+        step("mutants of libpmo-tm", &["test", "-p", "indelible-tm", "--features", "mutants", "broken_rule"])?;
         done(evidence::mutants(false))
     }),
     Step::new("engines of sealing", 30, || {

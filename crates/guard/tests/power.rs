@@ -54,7 +54,7 @@ fn s1_07_a_writer_that_does_not_answer_in_time_is_killed_and_recovered() {
 
 #[cfg(feature = "__mutants")]
 #[test]
-fn a_writer_that_acknowledges_before_it_publishes_is_noticed() {
+fn mutants_that_acknowledge_before_they_publish_are_noticed() {
     let failed = std::panic::catch_unwind(|| late_writer(Some("AcknowledgedUnflushed")));
     assert!(failed.is_err(), "AcknowledgedUnflushed goes unnoticed");
 }
