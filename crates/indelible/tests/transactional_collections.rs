@@ -430,7 +430,10 @@ fn pointer<T>(address: u64) -> indelible::TxPtr<T> {
 /// A heap that is full in the midst of a change undoes the transaction, also if that goes on.
 #[test]
 fn a_collection_without_room_keeps_what_it_had() {
-    let heap = simulated().format().transactional_heap("h", 64 << 10).unwrap();
+    let pool = simulated().format();
+    let how = indelible::CreateOptions::new(64 << 10).class(indelible::Class::Transactional).reach(64 << 10);
+    pool.create_with("h", &how).unwrap();
+    let heap = pool.transactional_heap("h", 64 << 10).unwrap();
     let map = heap.root_or_default::<TxHashMap<u64, [u64; 4]>>("map").unwrap();
     let mut kept = 0;
     let full = loop {
