@@ -45,7 +45,10 @@ const REST: &[Step] = &[
         ];
         step("mutants", TESTS)?;
         // Programs that a compiler made run on the library, which the test builds with the feature as well.
-        step("mutants of libpmo-tm", &["test", "-p", "indelible-tm", "--features", "mutants", "broken_rule"])?;
+        step(
+            "mutants of libpmo-tm",
+            &["test", "-p", "indelible-tm", "--features", "mutants", "broken_rule"],
+        )?;
         done(evidence::mutants(false))
     }),
     Step::new("engines of sealing", 30, || {

@@ -253,6 +253,7 @@ pub const MODELS: &[Model] = &[
         "messages of two producers come once, and sleepers are woken",
         queues::messages_come_once_and_sleepers_are_woken,
     ),
+    bounded(2, "a full queue has room again, and its producer is woken", queues::a_full_queue_has_room_again),
     bounded(3, "a slot of a dead producer is left out", queues::a_slot_of_a_dead_producer_is_left_out),
     whole("messages of one producer come in order", queues::messages_of_one_producer_come_in_order),
     bounded(5, "a lane given up while another takes one", commits::a_lane_given_up_while_another_takes_one),

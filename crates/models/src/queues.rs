@@ -85,21 +85,33 @@ impl Queue {
     }
 }
 
-/// Two producers, a queue that is full on the way, and a consumer that sleeps: each message comes once, whole, and nobody sleeps for ever.
-pub(crate) fn messages_come_once_and_sleepers_are_woken() {
+/// Producers with their messages, and a consumer that sleeps: each message comes once, whole, those of a producer in their order, and nobody sleeps for ever.
+fn messages_come(all: &[(u32, &'static [u64])]) {
     let queue = Arc::new(Queue::default());
-    let producers: Vec<_> = [(1, vec![11]), (2, vec![21, 22])]
-        .into_iter()
+    let producers: Vec<_> = all
+        .iter()
         .map(|(owner, messages)| {
-            let queue = queue.clone();
-            thread::spawn(move || messages.into_iter().for_each(|message| queue.send(owner, message)))
+            let (queue, owner, messages) = (queue.clone(), *owner, *messages);
+            thread::spawn(move || messages.iter().for_each(|message| queue.send(owner, *message)))
         })
         .collect();
-    let mut received: Vec<u64> = (0..3).map(|number| queue.receive(number)).collect();
+    let count = all.iter().map(|(_, messages)| messages.len() as u64).sum();
+    let received: Vec<u64> = (0..count).map(|number| queue.receive(number)).collect();
     producers.into_iter().for_each(|producer| producer.join().unwrap());
-    assert!(received.iter().position(|m| *m == 21) < received.iter().position(|m| *m == 22));
-    received.sort_unstable();
-    assert_eq!(received, [11, 21, 22]);
+    for (_, messages) in all {
+        let own: Vec<_> = received.iter().filter(|message| messages.contains(message)).copied().collect();
+        assert_eq!(own, *messages);
+    }
+}
+
+/// Of two producers.
+pub(crate) fn messages_come_once_and_sleepers_are_woken() {
+    messages_come(&[(1, &[11]), (2, &[21])]);
+}
+
+/// Of one that finds the queue full, and sleeps as well.
+pub(crate) fn a_full_queue_has_room_again() {
+    messages_come(&[(1, &[11, 12, 13])]);
 }
 
 /// A producer dies with a claimed slot, at once or before its message is published: the consumer leaves that slot out, and has the message of the other one, once.
