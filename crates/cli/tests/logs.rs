@@ -22,7 +22,8 @@ fn s2_06_a_shared_object_is_made_shown_and_refused() {
     rig.pmo(["set"], ["scratch", "--class", "psync"]).fine();
     let pool = Pool::open(&rig.pool).unwrap();
     let held = pool.attach_shared("jobs").unwrap();
-    rig.pmo(["rm"], ["jobs"]).fine();
+    rig.pmo(["rm"], ["jobs"]).fails(4, "held by process");
+    rig.pmo(["rm"], ["jobs", "--later"]).fine();
     drop(held);
     rig.pmo(["gc"], [""; 0]).fine();
     assert_eq!(rig.pmo(["check"], [""; 0]).code, Some(0));

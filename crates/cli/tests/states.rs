@@ -47,11 +47,13 @@ fn a_copy_of_a_pool_in_use_is_noted_and_the_pool_itself_is_not() {
         "{noted:?}"
     );
     assert!(!noted.out.contains("is gone"), "{noted:?}");
-    let run =
-        |words: &[&str]| Run::of(Command::new(PMO).args([words[0]]).arg(&copy).args(&words[1..]), b"").fine();
-    assert!(run(&["stat", "a"]).out.contains("this may be a copy of a pool in use"));
-    assert_eq!(run(&["stat", "a", "--json"]).json()["living_writer"], writer.pid());
-    assert!(run(&["attach-check", "a"]).err.contains("if it is a copy of a pool in use"));
+    let run = |words: &[&str]| Run::of(Command::new(PMO).args([words[0]]).arg(&copy).args(&words[1..]), b"");
+    assert!(run(&["stat", "a"]).fine().out.contains("this may be a copy of a pool in use"));
+    assert_eq!(run(&["stat", "a", "--json"]).fine().json()["living_writer"], writer.pid());
+    let tried = rig.path("tried.pmo");
+    std::fs::copy(&copy, &tried).expect("copied");
+    let attached = Run::of(Command::new(PMO).arg("attach-check").arg(&tried).arg("a"), b"");
+    assert!(attached.err.contains("if it is a copy of a pool in use"), "{attached:?}");
     let writing = rig.pmo(["stat"], ["a"]).fine();
     assert!(!writing.out.contains("copy of a pool"), "{writing:?}");
     let original = check(&rig.pool);

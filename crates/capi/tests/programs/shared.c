@@ -10,7 +10,7 @@ static const struct pmo_queue_options MANY = {.slots = 8, .most = 64};
 
 static pmo_pool *opened(const char *path)
 {
-    pmo_pool *pool = pmo_open(path);
+    pmo_pool *pool = pmo_open(path, 0);
     CHECK(pool);
     return pool;
 }
@@ -33,7 +33,7 @@ static void child(const char *path)
 
 static void parent(const char *program, const char *path)
 {
-    pmo_pool *pool = pmo_format(path, 16 << 20);
+    pmo_pool *pool = pmo_format(path, 16 << 20, 0);
     CHECK(pool);
     struct pmo_create_options options = {.size = 1 << 16, .durability = PMO_DURABILITY_SHARED};
     CHECK(pmo_create_with(pool, "shared", &options) == 0 && pmo_create(pool, "plain", 4096) == 0);

@@ -45,7 +45,8 @@ JSON of status:
 
 JSON of test, and of `last` of status:
   {\"cause\":\"rehearsal\",\"durable\":true,\"microseconds\":812,\"allowed\":9000000,
-   \"writers\":[{\"pid\":4711,\"pool\":\"/srv/data.pmo\",\"outcome\":\"published\",\"bytes\":8192,\"microseconds\":790,\"why\":null}]}
+   \"writers\":[{\"pid\":4711,\"pool\":\"/srv/data.pmo\",\"outcome\":\"published\",\"bytes\":8192,\"microseconds\":790,
+    \"why\":null}]}
   outcome: published, failed, recovered (killed, and its commits are durable), lost (killed, and they are not), silent (a rehearsal kills nobody)
 
 With --json, run prints a line for each event.")]
