@@ -18,7 +18,7 @@ fn power_signal() -> libc::sigset_t {
     }
 }
 
-/// Keeps SIGPWR for [`wait_for_power_signal`]: it does not end the process any more. To be called before the process has other threads.
+/// Keeps SIGPWR for a thread that waits for it: it does not end the process any more. To be called before the process has other threads.
 pub fn hold_back_power_signal() {
     let set = power_signal();
     // SAFETY: changes the mask of this thread, which those that it starts inherit.

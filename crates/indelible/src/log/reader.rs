@@ -30,9 +30,10 @@ impl Pool {
     /// Attaches the log `name` for reading, from its first record on, whoever appends to it.
     ///
     /// # Errors
-    /// `RootType`: the object holds something else. `Damaged`; those of [`attach_snapshot`](Pool::attach_snapshot).
+    /// `RootType`: the object holds something else. `Damaged`; those of [`attach_snapshot_anywhere`](Pool::attach_snapshot_anywhere).
     pub fn read_log(&self, name: &str, key: &[u8]) -> Result<LogReader> {
-        let object = self.attach_snapshot_with_key(name, key)?;
+        // It has no pointers, and this process may append to it.
+        let object = self.attach_snapshot_anywhere(name, key)?;
         let header = header(&object)?;
         Ok(LogReader { object, header, at: HEADER, number: 0 })
     }
