@@ -241,7 +241,7 @@ impl Service {
     /// Puts pages in place, skipping those that are there; returns how many it has put.
     fn install(&self, range: &Range, page: usize, bytes: &[u8]) -> io::Result<usize> {
         let (addr, protect) = (range.addr(page), range.protect);
-        let (mut done, mut installed) = (0, 0);
+        let (mut done, mut installed, mut tries) = (0, 0, 0);
         let mut piece = bytes.len();
         while done < bytes.len() {
             let end = bytes.len().min(done + piece);
@@ -262,6 +262,8 @@ impl Service {
                     Some(libc::ENOENT) if piece > PAGE => piece = PAGE,
                     // An unmapped range needs nothing.
                     Some(libc::ENOENT) => return Ok(installed),
+                    // Want of memory may pass; what cannot be installed is a SIGBUS.
+                    _ if tries < TRIES => tries += 1,
                     _ => return Err(e),
                 },
             }
@@ -299,6 +301,9 @@ impl Service {
         }
     }
 }
+
+/// How often a copy into memory is tried again that failed for no reason of its own.
+const TRIES: usize = 3;
 
 /// Memory for pages on their way.
 fn buffer(pages: usize) -> io::Result<SecretBuffer> {
