@@ -2,8 +2,15 @@
 
 use indelible::{CreateOptions, Pool};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const POOLS: usize = 1000;
+
+/// A process has the pools of one of these tests at a time: those of both would need more addresses than chance leaves apart.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The bytes of a pool.
 const LEN: u64 = 4 << 20;
@@ -20,6 +27,7 @@ fn roomy() -> tempfile::TempDir {
 
 #[test]
 fn a_thousand_pools_are_attached_in_one_process() {
+    let _alone = alone();
     let limit = getrlimit(Resource::Nofile);
     let wanted = POOLS as u64 * DESCRIPTORS + 100;
     if limit.maximum.is_some_and(|most| most < wanted) {
@@ -47,6 +55,7 @@ fn a_thousand_pools_are_attached_in_one_process() {
 /// The case in which windows once met: few pools, each with an object that takes most of one.
 #[test]
 fn forty_pools_with_objects_of_16_gib_are_attached_in_one_process() {
+    let _alone = alone();
     const POOLS: u64 = 40;
     const SIZE: u64 = 16 << 30;
     let folder = tempfile::tempdir().unwrap();
