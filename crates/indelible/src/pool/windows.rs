@@ -25,7 +25,8 @@ pub(super) fn known() -> Vec<Window> {
         })
         .collect();
     if let Some(file) = file() {
-        known.extend(read(&file));
+        // The newest lines first.
+        known.extend(read(&file).into_iter().rev());
     }
     known
 }

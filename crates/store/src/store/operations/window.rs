@@ -41,21 +41,23 @@ pub fn likely_use(len: u64) -> u64 {
 
 impl Window {
     /// A window for a pool of `pool_len` bytes: of some places that follow from `random`, the one farthest from
-    /// `known`, the ranges that other pools are likely to use.
+    /// `known`, the ranges that other pools are likely to use, the more important ones first: where all places lie in some range, it is one of the last.
     #[must_use]
     pub fn choose(random: u64, pool_len: u64, known: &[Window]) -> Window {
         let len = pool_len.next_power_of_two().saturating_mul(16).clamp(TIB, 16 * TIB);
         let used = likely_use(pool_len);
         let mut state = random;
-        let mut best = (Window { start: place(next(&mut state), len), len }, 0);
+        let mut best = (Window { start: place(next(&mut state), len), len }, (0, 0));
         if known.is_empty() {
             return best.0;
         }
         for _ in 0..CANDIDATES {
             let start = place(next(&mut state), len);
-            let distance = known.iter().map(|other| other.distance(start, used)).min().unwrap_or(0);
-            if distance > best.1 {
-                best = (Window { start, len }, distance);
+            let mut distances = known.iter().map(|other| other.distance(start, used));
+            let clear = distances.clone().position(|distance| distance == 0).unwrap_or(known.len());
+            let score = (clear, distances.by_ref().take(clear).min().unwrap_or(0));
+            if score > best.1 {
+                best = (Window { start, len }, score);
             }
         }
         best.0
@@ -116,6 +118,23 @@ mod tests {
     use super::*;
 
     const GIB: u64 = 1 << 30;
+
+    /// A file that knows thousands of pools leaves no place free: then those of this process count.
+    #[test]
+    fn pools_of_this_process_do_not_meet_where_thousands_are_known() {
+        let far: Vec<_> =
+            (0..4096).map(|seed| Window { len: 16 * GIB, ..Window::choose(seed, GIB, &[]) }).collect();
+        let mut open = Vec::new();
+        for n in 0..40 {
+            let known = [open.as_slice(), &far].concat();
+            let window = Window { len: likely_use(17 * GIB), ..Window::choose(n, 17 * GIB, &known) };
+            assert!(
+                open.iter().all(|other: &Window| other.distance(window.start, window.len) > 0),
+                "pool {n}"
+            );
+            open.push(window);
+        }
+    }
 
     /// The formula at the head of this file, which users are told, by a count.
     #[test]
