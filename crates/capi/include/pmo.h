@@ -974,7 +974,7 @@ pmo_ptr pmo_store(const void *home, const void *target, unsigned rights);
 
 /* A view is an object with slots, each of which has an object of the same pool. A program that attaches a view has each of these objects at its own address from its first use on:
  * the first load or store by any code attaches it, for stores if the slot asks for them. From then on the object is known by its address as any other, but pmo_detach refuses it. If it cannot be had, or the access is not
- * allowed, the program gets SIGSEGV; pmo_view_at says why. To system calls the address of an object that was not used before is EFAULT. Where a view is NULL below, it is the one of pmo_view_start. */
+ * allowed, the program gets SIGSEGV; pmo_view_at says why. To system calls the address of an object that was not used before is EFAULT. A view that is NULL below is the one of pmo_view_start. */
 
 /** Makes a view with so many slots, up to 65536, all empty. */
 int pmo_view_create(pmo_pool *pool, const char *name, size_t slots);

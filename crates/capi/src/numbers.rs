@@ -1,6 +1,6 @@
 //! Numbers of C and C++ by their names, as descriptions of types have them.
 
-/// Names of numbers, and their words. Where a name has several sizes, the one on 64-bit Linux.
+/// Names of numbers, and their words; of a name that has several sizes, the one on 64-bit Linux.
 const NUMBERS: [(&str, &str, usize); 58] = [
     ("bool", "bool", 1),
     ("_Bool", "bool", 1),

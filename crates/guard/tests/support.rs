@@ -206,7 +206,9 @@ fn writer() {
     let say = |number: u64| println!("ROUND {number}");
     while number < 20 || kind == "busy" {
         number = step(&a, &b);
-        say(number);
+        if number < 20 || kind != "stuck" {
+            say(number);
+        }
     }
     let park = || -> indelible::Result<()> {
         loop {
@@ -216,6 +218,8 @@ fn writer() {
     match kind.as_str() {
         "stuck" => a.transaction(|tx| {
             tx.read(&a[0])?;
+            // From here on it does not answer.
+            say(number);
             park()
         }),
         _ => park(),

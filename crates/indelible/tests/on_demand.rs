@@ -563,7 +563,7 @@ mod mutants {
     fn every_broken_rule_is_noticed() {
         for (mutant, tests) in WATCHES {
             for (nth, test) in tests.iter().enumerate() {
-                // Where threads have to meet for it, they may not on a machine that is busy.
+                // Threads have to meet for some of them, which they may not do on a busy machine.
                 let noticed = || with_mutant(*mutant, || catch_unwind(AssertUnwindSafe(*test))).is_err();
                 assert!((0..20).any(|_| noticed()), "{mutant:?} goes unnoticed by {nth}");
             }

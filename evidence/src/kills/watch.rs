@@ -1,9 +1,12 @@
 //! A child that is watched: stopped, continued and killed at moments of its own output.
 
 use crate::workloads::wire::Said;
+use anyhow::{Result, bail};
+use indelible_record::add;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Debug;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
@@ -45,6 +48,45 @@ pub(crate) enum End {
     Hung,
     /// In any other way: a panic, a fault.
     Crashed(i32),
+}
+
+/// The names under which a campaign counts a child.
+pub(crate) struct Names<'n> {
+    /// Its deaths: those that are a victim's, say, and with whom it was.
+    pub(crate) killed: [String; 2],
+    /// The steps that it was told of.
+    pub(crate) done: &'n str,
+}
+
+impl Seen {
+    /// Writes down what became of a child, counts it, and fails on what must not be.
+    pub(crate) fn account(
+        &self,
+        role: impl Debug,
+        names: &Names<'_>,
+        (log, counts): (&mut String, &mut BTreeMap<String, u64>),
+    ) -> Result<()> {
+        for said in &self.said {
+            *log += &format!("{role:?}: {said}\n");
+        }
+        *log += &format!("{role:?}: ended by {:?}\n{}", self.end, self.stderr);
+        let mut count = |what: &str, number| add(counts, what, number);
+        count("SIGSTOP and SIGCONT", self.stopped);
+        match self.end {
+            End::Exit => count("processes that ended by themselves", 1),
+            End::Killed => names.killed.iter().for_each(|name| count(name, 1)),
+            end => bail!("a {role:?} ended by {end:?}: {}", self.stderr),
+        }
+        for said in &self.said {
+            match said {
+                Said::Wrong { why } | Said::Failed { why, .. } => bail!("{role:?}: {why}"),
+                Said::Done { .. } => count(names.done, 1),
+                Said::Count { what, count: number } => count(what, *number),
+                Said::Settled { .. } | Said::Begun { .. } => {}
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A line by which a victim says that it has nothing more to do.

@@ -36,23 +36,11 @@ pub(crate) fn sweep(
     boot: [u8; 16],
     wanted: impl Fn(&Identity) -> bool,
 ) -> Result<Swept, BackingError> {
-    let mut swept = Swept::default();
-    let failed = || file::failed("read the folder", folder);
-    for entry in std::fs::read_dir(folder).map_err(failed())? {
-        let entry = entry.map_err(failed())?;
-        let Some(identity) = entry.file_name().to_str().and_then(Identity::parse) else { continue };
-        let path = entry.path();
-        // A file that somebody may ask for is not even locked for a moment.
-        let kept = match identity.boot == boot && wanted(&identity) {
-            true => Some(Kept::Wanted),
-            false => remove(&path).unwrap_or_else(|error| Some(Kept::Failed(error))),
-        };
-        match kept {
-            Some(kept) => swept.kept.push((path, kept)),
-            None => swept.removed.push(path),
-        }
-    }
-    Ok(swept)
+    // A file that somebody may ask for is not even locked for a moment.
+    sweep_by(folder, |identity, _| match identity.boot == boot && wanted(identity) {
+        true => Verdict::Keep,
+        false => Verdict::Remove,
+    })
 }
 
 /// Removes the files of a folder that state the pool at `origin` and are not `wanted`, unless a process has them.
@@ -61,16 +49,36 @@ pub(crate) fn sweep_origin(
     origin: &Path,
     wanted: impl Fn(&Identity) -> bool,
 ) -> Result<Swept, BackingError> {
+    sweep_by(folder, |identity, path| {
+        match wanted(identity) || stated_origin(path).as_deref() != Some(origin) {
+            true => Verdict::PassOver,
+            false => Verdict::Remove,
+        }
+    })
+}
+
+/// The fate of a file in a sweep.
+enum Verdict {
+    Remove,
+    /// The next attach of its object will ask for it.
+    Keep,
+    /// It is not this sweep's.
+    PassOver,
+}
+
+fn sweep_by(folder: &Path, judge: impl Fn(&Identity, &Path) -> Verdict) -> Result<Swept, BackingError> {
     let mut swept = Swept::default();
     let failed = || file::failed("read the folder", folder);
     for entry in std::fs::read_dir(folder).map_err(failed())? {
         let entry = entry.map_err(failed())?;
         let Some(identity) = entry.file_name().to_str().and_then(Identity::parse) else { continue };
         let path = entry.path();
-        if wanted(&identity) || stated_origin(&path).as_deref() != Some(origin) {
-            continue;
-        }
-        match remove(&path).unwrap_or_else(|error| Some(Kept::Failed(error))) {
+        let kept = match judge(&identity, &path) {
+            Verdict::PassOver => continue,
+            Verdict::Keep => Some(Kept::Wanted),
+            Verdict::Remove => remove(&path).unwrap_or_else(|error| Some(Kept::Failed(error))),
+        };
+        match kept {
             Some(kept) => swept.kept.push((path, kept)),
             None => swept.removed.push(path),
         }

@@ -42,7 +42,7 @@ impl Group {
         &self.figures
     }
 
-    /// Where it is.
+    /// The place of its files.
     pub(crate) fn place(&self) -> &Place {
         &self.place
     }

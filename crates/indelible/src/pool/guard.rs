@@ -24,7 +24,7 @@ pub fn guard_sockets() -> Vec<PathBuf> {
 pub(crate) struct Guards(Mutex<Option<PathBuf>>);
 
 impl Guards {
-    /// Where a guard may be.
+    /// The sockets at which a guard may listen.
     pub(crate) fn sockets(&self) -> Vec<PathBuf> {
         match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(named) => vec![named.clone()],
@@ -45,7 +45,7 @@ impl Pool {
 }
 
 impl Inner {
-    /// Where its guard may be.
+    /// The sockets at which its guard may listen.
     pub(crate) fn guards(&self) -> &Arc<Guards> {
         &self.guards
     }

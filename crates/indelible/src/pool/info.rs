@@ -163,7 +163,10 @@ impl Stat {
             unseen_readers: status.others.unseen
                 + usize::from(status.state == 'R' && status.holder == Some(Holder::Unknown)),
             needs_recovery: status.needs_recovery,
-            living_writer: living_writer(entry).filter(|_| status.needs_recovery).map(|process| process.pid),
+            living_writer: match status.needs_recovery {
+                true => living_writer(entry).map(|process| process.pid),
+                false => None,
+            },
             class: Class::of(entry),
             read_only: entry.flags & FLAG_READ_ONLY != 0,
             sparse: entry.flags & FLAG_SPARSE != 0,

@@ -125,7 +125,10 @@ impl Inner {
 
     /// Removes the memory that processes shared of an object which is shared no more; if that fails, [`Pool::collect`] does.
     pub(super) fn remove_shared_memory(&self, before: &Located) {
-        if Class::of(&before.entry) == Some(Class::Shared) {
+        let now = self.store.find_id(&before.entry.id);
+        // Its name may have been another object's by the time that this one was destroyed.
+        let stays = now.is_ok_and(|now| now.entry.binding == before.entry.binding);
+        if Class::of(&before.entry) == Some(Class::Shared) && !stays {
             let identity = self.memory_place().shared(before.entry.id, before.entry.binding.get());
             let _ = Common::remove(Path::new(MEMORY), &identity);
         }

@@ -20,7 +20,7 @@ pub struct Producer {
 }
 
 impl Queue {
-    /// One who puts messages in. Where there is one producer, it is that until it is dropped, or its process dies.
+    /// A producer of messages. In a queue of one producer it is the only one until it is dropped, or its process dies.
     ///
     /// # Errors
     /// `Held`: there is one, and there can be no other. `Damaged`, `Gone`, `Forked`.

@@ -25,11 +25,11 @@ pub struct Attached {
     pub(super) space: Arc<Space>,
     /// `None` once it is detached.
     pub(super) memory: Mutex<Option<Memory>>,
-    /// Where transactions name it.
+    /// The first address by which transactions name it.
     base: *const u8,
     /// Bytes that programs see. It grows while no transaction runs, or in one that is alone.
     pub(super) len: AtomicUsize,
-    /// Where its words are, with check words; `None`: at `base`, without.
+    /// The place of its words, with check words; `None`: at `base`, without.
     pairs: Option<Pairs>,
     /// The object's own, which its pointers have.
     address: usize,
@@ -57,7 +57,7 @@ pub(super) struct Memory {
     pub(super) view: Kind,
     /// The object's own address.
     pub(super) closed: Mapping,
-    /// Where the extent lies that a view of a file is mapped from; `None`: there is no such view, or the object has left that extent.
+    /// Offset of the extent that a view of a file is mapped from; `None`: there is no such view, or the object has left that extent.
     pub(super) shown: Option<u64>,
 }
 
@@ -152,7 +152,7 @@ impl Attached {
         Attached { space, memory, base, len, pairs: None, address, slot, class, pool, name }
     }
 
-    /// Where its words are, if they have check words.
+    /// The place of its words, if they have check words.
     pub(super) fn pairs(&self) -> Option<&Pairs> {
         self.pairs.as_ref()
     }

@@ -28,7 +28,7 @@ pub(super) struct Pairs {
     pub(super) own: usize,
     /// Bytes of words.
     pub(super) len: usize,
-    /// Where the first word and its check word are.
+    /// Address of the first word, which its check word follows.
     pub(super) base: usize,
 }
 

@@ -164,7 +164,7 @@ impl<T: Plain> TxObject<T> {
     #[must_use]
     pub fn root(&self) -> &T {
         // SAFETY: large enough, aligned to a page, any bit pattern is a T, and mapped as long as `self` is; no atomics, and transactions
-        // alone change its cells (1, 3). With check words it has cells alone, and is at an address where nobody touches anything (5).
+        // alone change its cells (1, 3). With check words it has cells alone, and is at an address where nobody touches anything (6).
         unsafe { &*self.attached.base().cast::<T>() }
     }
 

@@ -17,7 +17,7 @@ pub(super) struct View {
     pub(super) object: u64,
     /// Lines that are to be published; `None`: each commit tells its own.
     pub(super) marks: Option<Arc<Marks>>,
-    /// Where its words are, with check words; `None`: at `base`, without.
+    /// The place of its words, with check words; `None`: at `base`, without.
     pub(super) pairs: Option<Pairs>,
 }
 

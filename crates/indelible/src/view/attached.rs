@@ -295,7 +295,7 @@ impl Owner for Inner {
         if state.ended {
             return false;
         }
-        // Where the view cannot be read, what is known of it counts.
+        // If the view cannot be read, the slots that are known count.
         let _ = self.follow(&mut state, false);
         match state.entries.get_mut(&number) {
             Some(entry) if number != WINDOW => entry.bring(&self.pool, false).is_ok(),

@@ -46,7 +46,7 @@ pub(super) fn header(slots: usize) -> [u8; HEADER] {
     bytes
 }
 
-/// Where the entry of a slot lies.
+/// Offset of the entry of a slot.
 pub(super) fn place(slot: usize) -> Range<usize> {
     len(slot)..len(slot + 1)
 }

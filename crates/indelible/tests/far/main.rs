@@ -4,6 +4,9 @@
 mod rounds;
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(feature = "__mutants")]
+#[path = "../support/watches.rs"]
+mod watches;
 
 mod closure;
 mod collections;

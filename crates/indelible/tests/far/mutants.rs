@@ -1,21 +1,8 @@
 //! With the feature `__mutants`, each rule of far pointers is broken once, and the tests that are named beside it fail.
 #![cfg(feature = "__mutants")]
 
-use crate::{closure, crash, entries, graph, names, spaces};
-use indelible_store::{Mutant, with_mutant};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-type Test = (&'static str, fn());
-
-macro_rules! watches {
-    ($($mutant:ident: $($module:ident::$test:ident),+;)+) => {
-        /// Each mutant, and the tests that have to notice it.
-        const WATCHES: &[(Mutant, &[Test])] =
-            &[$((Mutant::$mutant, &[$((stringify!($test), $module::$test)),+])),+];
-    };
-}
-
-watches! {
+crate::watches! {
+    FAR:
     FarEntryUnmarked: crash::with_explicit_tracking_entries_are_durable,
         crash::a_power_cut_finds_each_pointer_with_its_entry;
     FarEntryInUseFreed: entries::compact_takes_the_entries_that_no_pointer_needs,
@@ -28,23 +15,4 @@ watches! {
         names::s2_10_an_entry_with_a_name_gets_an_id_and_back;
     FarClosureShort: closure::objects_are_reached_through_any_number_of_others,
         closure::a_whole_list_is_reached_from_its_first_object;
-}
-
-#[test]
-fn every_broken_rule_is_noticed() {
-    let mut missed = Vec::new();
-    for (mutant, tests) in WATCHES {
-        for (name, test) in *tests {
-            if with_mutant(*mutant, || catch_unwind(AssertUnwindSafe(test))).is_ok() {
-                missed.push(format!("{mutant:?} ({}) by {name}", mutant.rule()));
-            }
-        }
-    }
-    assert_eq!(missed, [""; 0], "broken rules that go unnoticed");
-}
-
-#[test]
-fn every_rule_is_watched() {
-    let watched: Vec<Mutant> = WATCHES.iter().map(|(mutant, _)| *mutant).collect();
-    assert_eq!(watched, Mutant::FAR);
 }

@@ -3,6 +3,9 @@
 
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(feature = "__mutants")]
+#[path = "../support/watches.rs"]
+mod watches;
 
 mod convert;
 mod crash;

@@ -1,24 +1,8 @@
 //! With the feature `__mutants`, each rule of data retention is broken once, and the tests that are named beside it fail.
 #![cfg(feature = "__mutants")]
 
-use crate::{
-    convert, differences, extensions, extensions_by_address, extensions_gate, extensions_histories,
-    extensions_hostile, histories, record_histories, reset, steps,
-};
-use indelible_store::{Mutant, with_mutant};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-type Test = (&'static str, fn());
-
-macro_rules! watches {
-    ($($mutant:ident: $($module:ident::$test:ident),+;)+) => {
-        /// Each mutant, and the tests that have to notice it.
-        const WATCHES: &[(Mutant, &[Test])] =
-            &[$((Mutant::$mutant, &[$((stringify!($test), $module::$test)),+])),+];
-    };
-}
-
-watches! {
+crate::watches! {
+    RETENTION:
     NestingIgnored: histories::generated_histories_open_as_their_own_type_or_fail_by_name,
         record_histories::records_of_generated_histories_have_their_values_in_each_version;
     OrderIgnored: differences::s4_03_each_change_of_a_struct_names_its_first_field,
@@ -41,23 +25,4 @@ watches! {
     OldFreedFirst: convert::the_old_value_is_dropped_once_after_the_new_one_is_in_its_place;
     ResetLeaks: reset::s4_02_a_reset_frees_all_that_the_old_value_owns_and_nothing_else;
     ElementSkipped: steps::a_converter_that_fails_stops_a_migration_at_its_element;
-}
-
-#[test]
-fn every_broken_rule_is_noticed() {
-    let mut missed = Vec::new();
-    for (mutant, tests) in WATCHES {
-        for (name, test) in *tests {
-            if with_mutant(*mutant, || catch_unwind(AssertUnwindSafe(test))).is_ok() {
-                missed.push(format!("{mutant:?} ({}) by {name}", mutant.rule()));
-            }
-        }
-    }
-    assert_eq!(missed, [""; 0], "broken rules that go unnoticed");
-}
-
-#[test]
-fn every_rule_is_watched() {
-    let watched: Vec<Mutant> = WATCHES.iter().map(|(mutant, _)| *mutant).collect();
-    assert_eq!(watched, Mutant::RETENTION);
 }

@@ -4,6 +4,9 @@
 
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(feature = "__mutants")]
+#[path = "../support/watches.rs"]
+mod watches;
 
 mod class;
 mod cut;

@@ -2,6 +2,9 @@
 
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(feature = "__mutants")]
+#[path = "../support/watches.rs"]
+mod watches;
 
 mod adopting;
 mod editing;

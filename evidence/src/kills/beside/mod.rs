@@ -15,9 +15,8 @@ pub(crate) use child::Child;
 
 use super::Rounds;
 use super::environment::{Environment, Place};
-use super::watch::{End, Fate, Seen, start, watch};
+use super::watch::{End, Fate, Names, Seen, start, watch};
 use crate::workloads::program::mixed;
-use crate::workloads::wire::Said;
 use anyhow::{Result, bail};
 use child::{KEEPERS, Role};
 use history::{GROUPS, MEMBERS, SIZE, name};
@@ -136,29 +135,9 @@ impl Beside {
             Role::Keeper => ("victim", "a process that makes snapshots and copies"),
             Role::Collector => ("victim", "a process that merges"),
         };
-        for said in &seen.said {
-            self.log += &format!("{role:?}: {said}\n");
-        }
-        self.log += &format!("{role:?}: ended by {:?}\n{}", seen.end, seen.stderr);
-        let mut count = |what: &str, count| add(&mut self.counts, what, count);
-        count("SIGSTOP and SIGCONT", seen.stopped);
-        match seen.end {
-            End::Exit => count("processes that ended by themselves", 1),
-            End::Killed => {
-                count(&format!("SIGKILL of a {who}"), 1);
-                count(&format!("SIGKILL beside snapshots: {beside}"), 1);
-            }
-            end => bail!("a {role:?} ended by {end:?}: {}", seen.stderr),
-        }
-        for said in &seen.said {
-            match said {
-                Said::Wrong { why } | Said::Failed { why, .. } => bail!("{role:?}: {why}"),
-                Said::Done { .. } => count("steps done by victims", 1),
-                Said::Count { what, count: number } => count(what, *number),
-                Said::Settled { .. } | Said::Begun { .. } => {}
-            }
-        }
-        Ok(())
+        let killed = [format!("SIGKILL of a {who}"), format!("SIGKILL beside snapshots: {beside}")];
+        let names = Names { killed, done: "steps done by victims" };
+        seen.account(role, &names, (&mut self.log, &mut self.counts))
     }
 }
 

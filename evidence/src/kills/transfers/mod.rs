@@ -10,7 +10,7 @@ pub(crate) use child::Child;
 
 use super::Rounds;
 use super::environment::{Environment, Place};
-use super::watch::{End, Fate, Seen, start, watch};
+use super::watch::{End, Fate, Names, Seen, start, watch};
 use crate::workloads::program::mixed;
 use crate::workloads::wire::Said;
 use anyhow::{Result, bail};
@@ -142,31 +142,12 @@ impl Transfers {
 
     /// Writes down what became of a process, counts it, and fails on what must not be.
     fn account(&mut self, role: Role, seen: &Seen) -> Result<()> {
-        for said in &seen.said {
-            self.log += &format!("{role:?}: {said}\n");
-        }
-        self.log += &format!("{role:?}: ended by {:?}\n{}", seen.end, seen.stderr);
         let who = if role == Role::Judge { "recoverer" } else { "victim" };
         let class = if self.class == Class::OnDemand { "on demand" } else { "durable" };
-        let mut count = |what: &str, count| add(&mut self.counts, what, count);
-        count("SIGSTOP and SIGCONT", seen.stopped);
-        match seen.end {
-            End::Exit => count("processes that ended by themselves", 1),
-            End::Killed => {
-                count(&format!("SIGKILL of a {who}"), 1);
-                count(&format!("SIGKILL beside transactions, {class}: a {who}"), 1);
-            }
-            end => bail!("a {role:?} ended by {end:?}: {}", seen.stderr),
-        }
-        for said in &seen.said {
-            match said {
-                Said::Wrong { why } | Said::Failed { why, .. } => bail!("{role:?}: {why}"),
-                Said::Done { .. } => count(&format!("transactions acknowledged, {class}"), 1),
-                Said::Count { what, count: number } => count(what, *number),
-                Said::Settled { .. } | Said::Begun { .. } => {}
-            }
-        }
-        Ok(())
+        let killed =
+            [format!("SIGKILL of a {who}"), format!("SIGKILL beside transactions, {class}: a {who}")];
+        let done = format!("transactions acknowledged, {class}");
+        seen.account(role, &Names { killed, done: &done }, (&mut self.log, &mut self.counts))
     }
 }
 

@@ -1,0 +1,40 @@
+//! Mutants, and the tests that have to notice them: each rule is broken once, and the tests that are named beside it fail.
+
+use indelible_store::{Mutant, with_mutant};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A test, and its name.
+pub type Test = (&'static str, fn());
+
+/// Fails if a test passes with a mutant that it has to notice.
+pub fn all_are_noticed(watches: &[(Mutant, &[Test])]) {
+    let mut missed = Vec::new();
+    for (mutant, tests) in watches {
+        for (name, test) in *tests {
+            if with_mutant(*mutant, || catch_unwind(AssertUnwindSafe(test))).is_ok() {
+                missed.push(format!("{mutant:?} ({}) by {name}", mutant.rule()));
+            }
+        }
+    }
+    assert_eq!(missed, [""; 0], "broken rules that go unnoticed");
+}
+
+/// Lists each mutant of a group, and the tests that have to notice it, and has two tests: that they do, and that the list has the group.
+#[macro_export]
+macro_rules! watches {
+    ($group:ident: $($mutant:ident: $($module:ident::$test:ident),+;)+) => {
+        const WATCHES: &[(indelible_store::Mutant, &[$crate::watches::Test])] =
+            &[$((indelible_store::Mutant::$mutant, &[$((stringify!($test), $crate::$module::$test)),+])),+];
+
+        #[test]
+        fn every_broken_rule_is_noticed() {
+            $crate::watches::all_are_noticed(WATCHES);
+        }
+
+        #[test]
+        fn every_rule_is_watched() {
+            let watched: Vec<indelible_store::Mutant> = WATCHES.iter().map(|(mutant, _)| *mutant).collect();
+            assert_eq!(watched, indelible_store::Mutant::$group);
+        }
+    };
+}
