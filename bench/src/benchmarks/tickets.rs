@@ -3,6 +3,7 @@
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard, progress};
+use crate::floor::rounds as bare;
 use crate::model::{Cell, Goal, Section, Table, Unit};
 use crate::stats::{Samples, Spread};
 use indelible::collections::{PHashMap, PMutex};
@@ -24,14 +25,17 @@ const VALUE: usize = 64;
 type Value = [u8; VALUE];
 type Values<'h> = PMutex<'h, PHashMap<'h, u64, Value>>;
 
-const COLUMNS: [(&str, Unit); 8] = [
+const COLUMNS: [(&str, Unit); 11] = [
     ("changes at a time", Unit::Count),
     ("one writer", Unit::PerSecond),
     ("threads", Unit::PerSecond),
     ("to one writer", Unit::Ratio),
+    ("volatile, in rounds", Unit::PerSecond),
+    ("threads, to one writer and these", Unit::Ratio),
     ("tasks of one thread", Unit::PerSecond),
     ("to one writer", Unit::Ratio),
     ("longest stop of a thread that stores", Unit::Nanoseconds),
+    ("longest stop of such a thread beside those", Unit::Nanoseconds),
     ("rounds", Unit::Count),
 ];
 
@@ -44,7 +48,9 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     section.notes.push(
         "one writer: so many changes, then a psync, over and over. threads: each makes a change under the lock, takes a ticket, and \
          waits for it. tasks: the same, as futures that one thread polls. The stop is the median over rounds of the longest time \
-         that a thread which never waits for a ticket took for one change beside them, waiting for the lock included."
+         that a thread which never waits for a ticket took for one change beside them, waiting for the lock included. threads that \
+         only wait: as many, which one thread wakes together as soon as all of them wait, without a heap and without a write: what \
+         the scheduler takes. The ratio beside it is to what is left if a change takes its share of one writer's time and of theirs, one after the other."
             .into(),
     );
     Ok(())
@@ -64,13 +70,15 @@ fn on(environment: &Environment, medium: Medium, tracking: Tracking, section: &m
     let (slice, rounds) = if environment.quick { (80, 3) } else { (300, 9) };
     let slice = Duration::from_millis(slice);
     let bar = progress(rounds * THREADS.len(), &title);
-    let mut rows: [[Samples; 4]; THREADS.len()] = Default::default();
+    let mut rows: [[Samples; 6]; THREADS.len()] = Default::default();
     for round in 0..rounds as u64 {
         for (threads, row) in THREADS.iter().zip(&mut rows) {
             row[0].push(one_writer(&mut heap, *threads as u64, slice, round)?);
             row[1].push(by_threads(&heap, *threads, slice, round)?);
             row[2].push(by_tasks(&heap, *threads, slice, round)?);
             row[3].push(longest_stop(&heap, *threads, slice / 2, round)?);
+            row[4].push(bare::changes(*threads, slice / 2));
+            row[5].push(bare::longest_stop(*threads, slice / 2));
             bar.inc(1);
         }
     }
@@ -78,16 +86,20 @@ fn on(environment: &Environment, medium: Medium, tracking: Tracking, section: &m
     let mut table = Table::new(&title, &COLUMNS);
     for (threads, row) in THREADS.iter().zip(&rows) {
         let cell = |samples: &Samples| samples.spread().map_or(Cell::Empty, Spread::into);
-        let [writer, by_threads, by_tasks, stop] = row;
+        let [writer, by_threads, by_tasks, stop, bare, bare_stop] = row;
         let to_writer = |samples: &Samples| samples.median() / writer.median();
+        let left = 1.0 / (1.0 / writer.median() + 1.0 / bare.median());
         table.row(vec![
             (*threads as u64).into(),
             cell(writer),
             cell(by_threads),
             to_writer(by_threads).into(),
+            cell(bare),
+            (by_threads.median() / left).into(),
             cell(by_tasks),
             to_writer(by_tasks).into(),
             cell(stop),
+            cell(bare_stop),
             (rounds as u64).into(),
         ]);
         let what = |of: &str| format!("{}{word}: {threads} {of}", medium.short());
@@ -172,23 +184,16 @@ fn by_threads(heap: &Heap, threads: usize, slice: Duration, round: u64) -> Resul
 /// Nanoseconds of the longest change by a thread that never waits for a ticket, beside `threads` that do.
 fn longest_stop(heap: &Heap, threads: usize, slice: Duration, round: u64) -> Result<f64> {
     let values = heap.root_ref::<Values>("values")?;
-    let (stop, mut longest) = (AtomicBool::new(false), 0.0_f64);
+    let (stop, mut longest) = (AtomicBool::new(false), 0.0);
     std::thread::scope(|scope| {
         let others = scope.spawn(|| {
             together(threads, |thread| changes(heap, values, thread, round, || stop.load(Relaxed)))
         });
-        let start = Instant::now();
         let mut number = 0;
-        while start.elapsed() < slice {
-            let begin = Instant::now();
+        longest = bare::longest(slice, || {
             change(values, number, number);
-            longest = longest.max(begin.elapsed().as_nanos() as f64);
             number += 1;
-            // It stores now and then, and leaves the processor to the others.
-            while begin.elapsed() < Duration::from_micros(50) {
-                std::thread::yield_now();
-            }
-        }
+        });
         stop.store(true, Relaxed);
         others.join().map_err(|_| "a thread panicked")??;
         Ok(longest)

@@ -4,6 +4,7 @@
 mod cold;
 mod map;
 mod page;
+pub mod rounds;
 mod scan;
 mod unseal;
 mod write;

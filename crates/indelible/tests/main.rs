@@ -10,6 +10,7 @@ mod audit_pointers;
 mod beside;
 mod collections;
 mod collections_bytes;
+mod collections_cuts;
 mod collections_enums;
 mod collections_explicit;
 mod collections_format;

@@ -46,6 +46,8 @@ mod sync {
 mod allocation;
 #[path = "../../indelible/src/heap/cache.rs"]
 mod cache;
+#[path = "../../indelible/src/heap/company.rs"]
+mod company;
 #[path = "../../indelible/src/heap/gate.rs"]
 mod gate;
 #[path = "../../indelible/src/heap/leaked.rs"]
@@ -96,6 +98,23 @@ mod sys {
         pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
         pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
         pub(crate) use loom::thread_local;
+
+        /// Each run of a model has to be like the others.
+        pub(crate) fn since(_: std::time::Instant) -> std::time::Duration {
+            std::time::Duration::ZERO
+        }
+
+        /// Loom has no time: it is over at any moment, and nobody was notified before.
+        pub(crate) fn wait_for<'a, T>(
+            _: &Condvar,
+            mutex: &'a Mutex<T>,
+            guard: MutexGuard<'a, T>,
+            _: std::time::Duration,
+        ) -> (MutexGuard<'a, T>, bool) {
+            drop(guard);
+            loom::thread::yield_now();
+            (mutex.lock().unwrap(), false)
+        }
 
         pub(crate) fn zeroed(words: usize) -> Box<[AtomicU64]> {
             (0..words).map(|_| AtomicU64::new(0)).collect()
@@ -220,6 +239,11 @@ pub const MODELS: &[Model] = &[
         locks::a_gate_opens_beside_a_cut,
     ),
     bounded(3, "a ticket that was waited for is durable", tickets::a_ticket_that_was_waited_for_is_durable),
+    bounded(
+        3,
+        "who is expected in a round keeps nobody waiting",
+        tickets::who_is_expected_keeps_nobody_waiting,
+    ),
     bounded(3, "so it is where cuts fail", tickets::a_ticket_of_a_failed_round_is_not_taken_for_durable),
     whole("of two frees of a block one is refused", blocks::of_two_frees_one_is_refused),
     bounded(2, "blocks that others freed come back", blocks::blocks_that_others_freed_come_back),

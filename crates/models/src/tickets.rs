@@ -56,6 +56,19 @@ pub(crate) fn a_ticket_that_was_waited_for_is_durable() {
     assert!((1..=THREADS).contains(&heap.cuts.load(Relaxed)));
 }
 
+/// Two threads, each of which commits twice, and is expected by the other: somebody closes each round.
+pub(crate) fn who_is_expected_keeps_nobody_waiting() {
+    let hour = std::time::Duration::from_secs(3600);
+    let heap = Arc::new(Heap { rounds: Rounds::with_pace(hour), ..Heap::default() });
+    let other = {
+        let heap = heap.clone();
+        thread::spawn(move || (0..2).for_each(|_| heap.commit(1, 0)))
+    };
+    (0..2).for_each(|_| heap.commit(0, 0));
+    other.join().unwrap();
+    assert!((2..=4).contains(&heap.cuts.load(Relaxed)));
+}
+
 pub(crate) fn a_ticket_of_a_failed_round_is_not_taken_for_durable() {
     let _ = each_commits(1);
 }

@@ -7,7 +7,7 @@
 use super::into_persist::IntoPersist;
 use super::key::{Lookup, StableHash};
 use super::persist::Persist;
-use super::place::{expect, lend, lent, verify};
+use super::place::{self, expect, lend, lent, verify};
 use super::slots::Slot;
 use super::table::Table;
 use crate::error::Result;
@@ -75,7 +75,8 @@ where
     #[must_use]
     pub fn and_modify(mut self, change: impl FnOnce(&mut V)) -> Self {
         if let Entry::Occupied(entry) = &mut self {
-            change(entry.get_mut());
+            // SAFETY: the invariant, and borrowed exclusively.
+            unsafe { place::change(&raw mut (*entry.slot).value, change) };
         }
         self
     }
@@ -135,7 +136,8 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OccupiedEntry<'a, 'h, K, V> {
         let heap = self.table.heap();
         let value = value.into_persist(heap)?;
         heap.expect_own(&value);
-        Ok(std::mem::replace(self.get_mut(), value))
+        // SAFETY: the invariant, and borrowed exclusively.
+        Ok(unsafe { place::change(&raw mut (*self.slot).value, |old| std::mem::replace(old, value)) })
     }
 
     /// Takes the key out, and returns its value.

@@ -8,7 +8,7 @@ use super::into_persist::IntoPersist;
 use super::key::{Lookup, StableHash};
 use super::layout::Layout;
 use super::persist::{Bounds, Persist};
-use super::place::{HeapRef, expect, finally, lend, stored, verify};
+use super::place::{self, HeapRef, expect, lend, verify};
 use super::table::Table;
 use crate::error::Result;
 use std::fmt;
@@ -120,7 +120,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> PHashMap<'h, K, V> {
             // SAFETY: a slot in use of this table, checked; nobody else refers to it.
             unsafe {
                 verify(&raw const (*slot).key);
-                if !keep(&(*slot).key, lend(&raw mut (*slot).value)) {
+                if !place::change(&raw mut (*slot).value, |value| keep(&(*slot).key, value)) {
                     drop(self.table.take(slot));
                 }
             }
@@ -213,14 +213,8 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
         change: impl FnOnce(&mut V) -> R,
     ) -> Option<R> {
         let slot = self.table.find(self.table.hash(key), key)?.as_ptr();
-        let mut result = None;
-        // SAFETY: as for `get_mut`; the reference ends with the call, after which the value is marked.
-        unsafe {
-            let value = &raw mut (*slot).value;
-            verify(value);
-            finally(|| result = Some(change(&mut *value)), || stored(value, 1));
-        }
-        result
+        // SAFETY: as for `get_mut`.
+        Some(unsafe { place::change(&raw mut (*slot).value, change) })
     }
 
     /// Whether a key is in the map.

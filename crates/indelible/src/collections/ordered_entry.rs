@@ -8,7 +8,7 @@
 use super::into_persist::IntoPersist;
 use super::key::Compare;
 use super::persist::Persist;
-use super::place::{expect, lend, lent, verify};
+use super::place::{self, expect, lend, lent, verify};
 use super::tree::{Path, Tree};
 use crate::error::Result;
 
@@ -76,7 +76,8 @@ where
     #[must_use]
     pub fn and_modify(mut self, change: impl FnOnce(&mut V)) -> Self {
         if let OrderedEntry::Occupied(entry) = &mut self {
-            change(entry.get_mut());
+            // SAFETY: the invariant, and borrowed exclusively.
+            unsafe { place::change(entry.value(), change) };
         }
         self
     }
@@ -145,7 +146,8 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OrderedOccupied<'a, 'h, K, V> {
         let heap = self.tree.heap();
         let value = value.into_persist(heap)?;
         heap.expect_own(&value);
-        Ok(std::mem::replace(self.get_mut(), value))
+        // SAFETY: the invariant, and borrowed exclusively.
+        Ok(unsafe { place::change(self.value(), |old| std::mem::replace(old, value)) })
     }
 
     /// Takes the key out, and returns its value.

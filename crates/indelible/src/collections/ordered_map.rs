@@ -8,7 +8,7 @@ use super::layout::Layout;
 use super::node::Node;
 use super::ordered_entry::{OrderedEntry, OrderedOccupied, OrderedVacant};
 use super::persist::{Bounds, Persist};
-use super::place::{HeapRef, expect, lend, verify};
+use super::place::{self, HeapRef, expect, lend, verify};
 use super::tree::{Path, Tree};
 use crate::error::Result;
 use std::cmp::Ordering;
@@ -188,7 +188,9 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
         if found {
             let (node, index) = path.end();
             // SAFETY: the value of the key, checked, and borrowed exclusively.
-            return Ok(Some(std::mem::replace(unsafe { lend(node.value(index)) }, value)));
+            return Ok(Some(unsafe {
+                place::change(node.value(index), |old| std::mem::replace(old, value))
+            }));
         }
         let key = key.into_persist(heap)?;
         heap.expect_own(&key);

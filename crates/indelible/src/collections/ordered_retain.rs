@@ -4,7 +4,8 @@
 
 use super::ordered_map::PBTreeMap;
 use super::persist::Persist;
-use super::tree_iter::{Edge, checked, checked_mut};
+use super::place::change;
+use super::tree_iter::{Edge, checked};
 
 impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
     /// Drops the keys and values that `keep` does not want, in the order of keys. If it panics, or dropping one does, those not
@@ -18,8 +19,10 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
             left -= 1;
             let Some((node, index)) = here.next(&bounds) else { return };
             // SAFETY: a key and its value, in a map that is borrowed exclusively.
-            let stays =
-                unsafe { keep(checked(node.key(index), &bounds), checked_mut(node.value(index), &bounds)) };
+            let stays = unsafe {
+                let key = checked(node.key(index), &bounds);
+                change(node.value(index), |value| keep(key, value))
+            };
             if !stays {
                 let pair = self.tree.remove(&mut here.path_to(node, index));
                 // Nodes were joined: the place is searched anew, by the key that was taken out.

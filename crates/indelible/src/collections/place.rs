@@ -283,6 +283,30 @@ pub(super) unsafe fn lend<'a, 'h: 'a, T: Persist<'h>>(at: *mut T) -> &'a mut T {
     }
 }
 
+/// Has a value in an object changed: it is checked before, and marked as stored to after, also if `change` panics. The reference ends
+/// with the call, so that no later cut has to look at the value because of it, as it has to after [`lend`].
+///
+/// # Safety
+/// As for [`lend`].
+#[inline]
+pub(super) unsafe fn change<'h, T: Persist<'h>, R>(at: *mut T, change: impl FnOnce(&mut T) -> R) -> R {
+    struct Stored<T>(*mut T);
+
+    impl<T> Drop for Stored<T> {
+        fn drop(&mut self) {
+            // SAFETY: the promise to `change`.
+            unsafe { stored(self.0, 1) };
+        }
+    }
+
+    // SAFETY: the caller's promise.
+    unsafe {
+        verify(at);
+        let _stored = Stored(at);
+        change(&mut *at)
+    }
+}
+
 /// Panics unless the bytes at `at` are a value of `T`. Marks it as borrowed if a shared reference is enough to store to it.
 ///
 /// # Safety

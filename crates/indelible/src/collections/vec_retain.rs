@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::persist::Persist;
-use super::place::{discard, lend, stored};
+use super::place::{change, discard, stored};
 use super::vec::PVec;
 use std::ptr;
 
@@ -17,7 +17,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
             // SAFETY: each element is looked at once; it is the gap's, or was moved to a place that was looked at before.
             unsafe {
                 let at = gap.vec.start().add(gap.next);
-                let stays = keep(lend(at));
+                let stays = change(at, &mut keep);
                 gap.next += 1;
                 if stays {
                     gap.keep(at);
@@ -38,7 +38,8 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
             // SAFETY: as for `retain`; the last that stays lies before the gap, at another place.
             unsafe {
                 let at = gap.vec.start().add(gap.next);
-                let goes = gap.kept > 0 && same(lend(at), lend(gap.vec.start().add(gap.kept - 1)));
+                let before = gap.vec.start().wrapping_add(gap.kept.wrapping_sub(1));
+                let goes = gap.kept > 0 && change(at, |this| change(before, |before| same(this, before)));
                 gap.next += 1;
                 if goes {
                     discard(at);

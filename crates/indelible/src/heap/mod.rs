@@ -19,6 +19,7 @@ mod chain;
 mod check;
 mod chunk;
 mod class;
+mod company;
 mod copies;
 mod directory;
 mod error;

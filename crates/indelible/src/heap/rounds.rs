@@ -3,10 +3,13 @@
 //! 1. A round is closed before its cut begins: a store made before a ticket was taken is in the cut of the ticket's round.
 //! 2. One thread leads at a time, whichever waits first. So cuts end in the order of their rounds, and one that succeeds has all
 //!    stores of the rounds before it, whatever became of those.
-//! 3. A ticket waits only while somebody leads, and the end of a lead wakes it, also if the leader panics: then another leads.
+//! 3. A ticket waits only while somebody leads, and the end of a lead wakes it, also if the leader panics: then another leads; or
+//!    while one thread of its round watches for the others that are [expected](super::company), no longer than these keep coming.
 
-use crate::sys::sync::{Condvar, Mutex, MutexGuard};
+use super::company::Company;
+use crate::sys::sync::{Condvar, Mutex, MutexGuard, since, wait_for};
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 /// See the module. `E`: of a cut.
 #[derive(Debug)]
@@ -26,6 +29,10 @@ struct State<E> {
     durable: u64,
     /// The last round that failed, unless a later one succeeded.
     failed: Option<(u64, E)>,
+    /// Threads to wait for before the round that tickets join is closed.
+    company: Company,
+    /// The round for whose company a thread watches.
+    watched: Option<u64>,
     /// Of the tasks that wait.
     wakers: Vec<Waker>,
 }
@@ -39,13 +46,6 @@ pub(super) struct Waiting {
     left: Option<(u64, Waker)>,
 }
 
-impl<E: Clone> Default for Rounds<E> {
-    fn default() -> Self {
-        let state = State { joining: 0, led: false, durable: 0, failed: None, wakers: Vec::new() };
-        Rounds { state: Mutex::new(state), ended: [Condvar::new(), Condvar::new()] }
-    }
-}
-
 impl<E: Clone> State<E> {
     fn outcome(&self, round: u64) -> Option<Result<(), E>> {
         if round < self.durable {
@@ -55,7 +55,27 @@ impl<E: Clone> State<E> {
     }
 }
 
+impl<E: Clone> Default for Rounds<E> {
+    fn default() -> Self {
+        Rounds::with_pace(Duration::ZERO)
+    }
+}
+
 impl<E: Clone> Rounds<E> {
+    /// `pace`: how long a cut takes, until it is known.
+    pub(super) fn with_pace(pace: Duration) -> Self {
+        let state = State {
+            joining: 0,
+            led: false,
+            durable: 0,
+            failed: None,
+            company: Company::with_pace(pace),
+            watched: None,
+            wakers: Vec::new(),
+        };
+        Rounds { state: Mutex::new(state), ended: [Condvar::new(), Condvar::new()] }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State<E>> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -81,16 +101,42 @@ impl<E: Clone> Rounds<E> {
     /// The cut's that failed: each ticket of its round gets it.
     pub(super) fn wait(&self, round: u64, cut: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let mut state = self.lock();
-        loop {
+        let joins = round == state.joining;
+        state.company.arrive(joins);
+        let (mut state, outcome) = loop {
             if let Some(outcome) = state.outcome(round) {
-                return outcome;
+                break (state, outcome);
             }
-            if !state.led {
-                return self.lead(state, cut);
+            if state.led {
+                let awaited = round.max(state.joining - 1);
+                state = self.ended(awaited).wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+            } else if round < state.joining || state.company.is_complete() {
+                let outcome = self.lead(state, cut);
+                break (self.lock(), outcome);
+            } else {
+                state = self.gather(state, round);
             }
-            let awaited = round.max(state.joining - 1);
-            state = self.ended(awaited).wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        };
+        state.company.leave();
+        outcome
+    }
+
+    /// Waits for those that are expected in the round that tickets join. One thread looks at the clock for all.
+    fn gather<'r>(&'r self, mut state: MutexGuard<'r, State<E>>, round: u64) -> MutexGuard<'r, State<E>> {
+        if state.watched == Some(round) {
+            return self.ended(round).wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
+        state.watched = Some(round);
+        let before = state.company.arrived();
+        let patience = state.company.patience();
+        let (mut state, in_time) = wait_for(self.ended(round), &self.state, state, patience);
+        if state.watched == Some(round) {
+            state.watched = None;
+            if !in_time && round == state.joining && state.company.arrived() == before {
+                state.company.give_up();
+            }
+        }
+        state
     }
 
     /// As [`wait`](Rounds::wait), of a task. A task that would lead lets all that are ready pass once before it, so that their
@@ -134,8 +180,9 @@ impl<E: Clone> Rounds<E> {
         let round = state.joining;
         state.joining += 1;
         state.led = true;
+        state.company.close();
         drop(state);
-        let mut lead = Lead { rounds: self, round, outcome: None };
+        let mut lead = Lead { rounds: self, round, begin: Instant::now(), outcome: None };
         let outcome = cut();
         lead.outcome = Some(outcome.clone());
         drop(lead);
@@ -147,25 +194,29 @@ impl<E: Clone> Rounds<E> {
 struct Lead<'r, E: Clone> {
     rounds: &'r Rounds<E>,
     round: u64,
+    begin: Instant,
     /// `None`: the leader panicked. It is not known then what is durable, and nobody is told that anything is.
     outcome: Option<Result<(), E>>,
 }
 
 impl<E: Clone> Drop for Lead<'_, E> {
     fn drop(&mut self) {
-        let Lead { rounds, round, outcome } = self;
+        let Lead { rounds, round, begin, outcome } = self;
+        let took = since(*begin);
         let mut state = rounds.lock();
         state.led = false;
+        state.company.expect_again(took);
         match outcome.take() {
             Some(Ok(())) => (state.durable, state.failed) = (*round + 1, None),
             Some(Err(error)) => state.failed = Some((*round, error)),
-            None => {}
+            // It does not come back to say that it waits no longer.
+            None => state.company.leave(),
         }
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        rounds.ended(*round).notify_all();
-        // Of the next round one is enough: it leads.
+        // Of the next round one is enough: it leads, or watches for others. It goes first, to write beside those that only go on.
         rounds.ended(*round + 1).notify_one();
+        rounds.ended(*round).notify_all();
         // A task may be gone by the time it is woken, so that all are.
         wakers.into_iter().for_each(Waker::wake);
     }
@@ -251,6 +302,47 @@ mod tests {
             assert!(panicked.is_err());
         });
         assert_eq!(cuts.into_inner(), 1, "one lead is enough for all of them");
+    }
+
+    /// Two threads that commit over and over share each cut, and do not take turns.
+    #[test]
+    fn a_round_is_closed_when_those_who_waited_before_are_there() {
+        let rounds = Tested::with_pace(Duration::from_secs(3600));
+        let cuts = AtomicUsize::new(0);
+        let cut = || {
+            cuts.fetch_add(1, SeqCst);
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            rounds
+                .wait(rounds.join(), || {
+                    scope.spawn(|| rounds.wait(rounds.join(), &cut));
+                    while rounds.lock().company.waiting() < 2 {
+                        std::thread::yield_now();
+                    }
+                    cut()
+                })
+                .unwrap();
+            rounds.wait(rounds.join(), &cut).unwrap();
+        });
+        assert_eq!(cuts.load(SeqCst), 2);
+    }
+
+    #[test]
+    fn a_round_is_closed_without_those_who_do_not_come() {
+        let rounds = Tested::with_pace(Duration::from_millis(4));
+        std::thread::scope(|scope| {
+            rounds
+                .wait(rounds.join(), || {
+                    scope.spawn(|| rounds.wait(rounds.join(), || Ok(())));
+                    while rounds.lock().company.waiting() < 2 {
+                        std::thread::yield_now();
+                    }
+                    Ok(())
+                })
+                .unwrap();
+        });
+        rounds.wait(rounds.join(), || Ok(())).unwrap();
     }
 
     #[test]
