@@ -55,7 +55,7 @@ fn a_cut_does_not_look_again_at_values_whose_change_is_over() {
     heap.psync().unwrap();
     type Change = fn(&mut All<'_>);
     let changes: [(&str, Change); 11] = [
-        ("insert", |all| (0..KEYS).for_each(|key| drop(all.hashed.insert(key, of(key + 1))))),
+        ("insert", |all| (0..KEYS).for_each(|key| _ = all.hashed.insert(key, of(key + 1)))),
         ("entry, insert", |all| {
             for key in 0..KEYS {
                 if let Entry::Occupied(mut entry) = all.hashed.entry(key) {
@@ -66,14 +66,14 @@ fn a_cut_does_not_look_again_at_values_whose_change_is_over() {
         ("and_modify", |all| {
             (0..KEYS).for_each(|key| drop(all.hashed.entry(key).and_modify(|value| value[3] += 1)));
         }),
-        ("update", |all| (0..KEYS).for_each(|key| drop(all.hashed.update(&key, |value| value[4] += 1)))),
+        ("update", |all| (0..KEYS).for_each(|key| _ = all.hashed.update(&key, |value| value[4] += 1))),
         ("retain", |all| {
             all.hashed.retain(|_, value| {
                 value[5] += 1;
                 true
             })
         }),
-        ("ordered insert", |all| (0..KEYS).for_each(|key| drop(all.ordered.insert(key, of(key + 1))))),
+        ("ordered insert", |all| (0..KEYS).for_each(|key| _ = all.ordered.insert(key, of(key + 1)))),
         ("ordered entry, insert", |all| {
             for key in 0..KEYS {
                 if let OrderedEntry::Occupied(mut entry) = all.ordered.entry(key) {
