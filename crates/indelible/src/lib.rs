@@ -114,7 +114,7 @@ pub use shared::{
 };
 #[doc(hidden)]
 pub use space::FarPlace;
-pub use space::{At, Dangling, FarMap, FarVec, Reachable, Resolver, Space};
+pub use space::{At, Dangling, FarMap, FarVec, Home, Reachable, Resolver, Space, Way};
 #[doc(hidden)]
 pub use sys::supervise::{Ended, Supervisor};
 pub use transaction::{

@@ -337,7 +337,7 @@ impl RawHeap {
 
     /// The entry for another object with this number.
     pub(crate) fn far_entry(&self, index: u32) -> Result<FarEntry> {
-        OtherObjects::entry(&self.allocator.shared, index)
+        self.others.entry(&self.allocator.shared, index)
     }
 
     /// All entries for other objects that are in use, by their numbers.

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::attached::Attached;
+use super::place::NoValue;
 use super::{FOLLOW, Space};
 use crate::error::{FarError, Result};
 use crate::far::{Far, Rights};
@@ -91,8 +92,29 @@ impl<'s, T: Plain> At<'s, T> {
         found.map_err(|why| Space::no_values::<T>(self.home, self.home, (offset, count), why))
     }
 
-    #[inline]
+    /// As part of the loop that follows pointers: with a call, one within the object takes twice as long.
+    #[inline(always)]
     pub(super) fn new(space: &'s Space, home: &'s Attached, pointer: Far<T>) -> Result<Self> {
+        if pointer.index() == 0
+            && let Ok(value) = At::own(home, pointer.offset())
+        {
+            return Ok(At { space, home, value });
+        }
+        At::across(space, home, pointer)
+    }
+
+    /// A value of the object itself, in the bytes that it had when it was attached.
+    #[inline(always)]
+    fn own(home: &'s Attached, offset: u64) -> std::result::Result<&'s T, NoValue> {
+        match offset {
+            0 => Err(NoValue::Beyond),
+            // SAFETY: the range of an object of the space, which is shared for 's.
+            offset => unsafe { home.range.value::<T>(offset) },
+        }
+    }
+
+    #[inline]
+    fn across(space: &'s Space, home: &'s Attached, pointer: Far<T>) -> Result<Self> {
         let (index, offset) = (pointer.index(), pointer.offset());
         if offset == 0 {
             return Err(home.error(FOLLOW, FarError::Null));
@@ -114,7 +136,7 @@ impl<'s, T: Plain> At<'s, T> {
     }
 
     #[inline]
-    fn within(
+    pub(super) fn within(
         space: &'s Space,
         home: &'s Attached,
         target: &'s Attached,

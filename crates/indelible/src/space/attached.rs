@@ -12,6 +12,8 @@ pub(super) struct Attached {
     pub(super) content: Content,
     /// Objects that entries of this one lead to, by their numbers: as far as pointers were followed.
     pub(super) links: Slots<Link>,
+    /// The entry that was asked for last by the ID of its object, and its number.
+    pub(super) last: Option<([u8; 16], Rights, u32)>,
     /// Bytes when it was attached; a heap may have more by now.
     pub(super) range: Range,
 }
@@ -49,14 +51,14 @@ impl Attached {
             true => Content::Reading(ReadHeap::open(object)?),
             false => Content::Bare(object),
         };
-        Ok(Attached { id, content, links: Slots::new(), range })
+        Ok(Attached { id, content, links: Slots::new(), last: None, range })
     }
 
     pub(super) fn writing(heap: Heap) -> Result<Attached> {
         let (id, range) = (heap.attached().id()?, range_of(&heap));
         let fixed = why_fixed(&heap)?;
         let content = Content::Writing { heap: Box::new(heap), fixed };
-        Ok(Attached { id, content, links: Slots::new(), range })
+        Ok(Attached { id, content, links: Slots::new(), last: None, range })
     }
 
     /// All bytes that it has now.
@@ -97,10 +99,12 @@ impl Attached {
 
     /// The heap, to be stored to.
     pub(super) fn heap_mut(&mut self, operation: &'static str) -> Result<&mut Heap> {
-        let reading = self.error(operation, FarError::Reading(shown(&self.id)));
+        if !matches!(self.content, Content::Writing { .. }) {
+            return Err(self.error(operation, FarError::Reading(shown(&self.id))));
+        }
         match &mut self.content {
             Content::Writing { heap, .. } => Ok(heap),
-            Content::Reading(_) | Content::Bare(_) => Err(reading),
+            Content::Reading(_) | Content::Bare(_) => Err(Error::new(operation, Cause::Detached)),
         }
     }
 

@@ -36,8 +36,16 @@ impl Space {
         if home == target || pointer.is_null() {
             return Ok(pointer);
         }
-        let entry = FarEntry { target: FarTarget::Object(*target), rights };
-        self.far_by(home, &entry, pointer)
+        let index = match attached.last {
+            Some((id, has, index)) if id == *target && has == rights => index,
+            _ => {
+                let entry = FarEntry { target: FarTarget::Object(*target), rights };
+                let index = attached.heap_mut("store a far pointer in")?.far_index(&entry)?;
+                attached.last = Some((*target, rights, index));
+                index
+            }
+        };
+        Ok(Far::new(index, pointer.offset()).unwrap_or_default())
     }
 
     /// As [`far`](Space::far), through an entry for whatever object it names, also by a name that is looked up when the pointer is followed.

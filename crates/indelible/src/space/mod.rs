@@ -1,7 +1,7 @@
 //! A space of objects: far pointers are followed in it, through any number of objects and pools (S2.9 to S2.12).
 //!
-//! Modules: `place` (bytes in memory), `slots` (what is known, by number), `attached` (an object of the space), `resolve` (the object that an entry names), `at` (values that
-//! were reached), `change` (stores), `records` (roots by descriptions), `vec` and `map` (collections
+//! Modules: `place` (bytes in memory), `ids` and `slots` (what is known, by number), `attached` (an object of the space), `resolve` (the object that an entry names), `at` (values that
+//! were reached), `way` (objects and entries that are looked up once), `change` (stores), `records` (roots by descriptions), `vec` and `map` (collections
 //! without addresses), `closure` (what is
 //! reached, and what is not).
 
@@ -9,18 +9,21 @@ mod at;
 mod attached;
 mod change;
 mod closure;
+mod ids;
 mod map;
 mod place;
 mod records;
 mod resolve;
 mod slots;
 mod vec;
+mod way;
 
 pub use at::At;
 pub use closure::{Dangling, Reachable};
 pub use map::{FarMap, FarPlace};
 pub use resolve::Resolver;
 pub use vec::FarVec;
+pub use way::{Home, Way};
 
 use crate::error::{Error, FarError, Result};
 use crate::far::{Far, Rights};
@@ -28,10 +31,11 @@ use crate::heap::{Heap, HeapOptions};
 use crate::plain::{Plain, frozen};
 use crate::pool::Pool;
 use attached::{Attached, Content, Link, is_elsewhere, shown};
+use ids::Ids;
 use indelible_store::table::id_name;
 use place::NoValue;
 use slots::Slots;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Pools, and objects of them that are attached: far pointers are followed from one to the next.
@@ -88,7 +92,7 @@ pub struct Space {
     resolvers: BTreeMap<String, Box<dyn Resolver>>,
     attached: Slots<Attached>,
     /// Numbers of those, by ID, and how many there are. Objects are attached under this lock, so that none is twice.
-    numbers: Mutex<HashMap<[u8; 16], u32>>,
+    numbers: Mutex<Ids>,
 }
 
 const FOLLOW: &str = "follow a far pointer from";
@@ -114,7 +118,7 @@ impl Space {
         &self.pools
     }
 
-    fn numbers(&self) -> MutexGuard<'_, HashMap<[u8; 16], u32>> {
+    fn numbers(&self) -> MutexGuard<'_, Ids> {
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -148,7 +152,8 @@ impl Space {
     }
 
     fn here_mut(&mut self, id: &[u8; 16], operation: &'static str) -> Result<&mut Attached> {
-        let number = self.numbers().get(id).copied();
+        let numbers = self.numbers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let number = numbers.get(id).copied();
         let found = number.and_then(|number| self.attached.get_mut(number as usize));
         found.ok_or_else(|| Error::new(operation, FarError::NotHere(shown(id))))
     }
@@ -192,7 +197,7 @@ impl Space {
     /// Takes an object out of the space: one for reading is detached, the heap of one for writing is given back. `None`, too, if it is not in the space.
     pub fn remove(&mut self, id: &[u8; 16]) -> Option<Heap> {
         let all = std::mem::replace(&mut self.attached, Slots::new());
-        let mut numbers = HashMap::new();
+        let mut numbers = Ids::default();
         let mut removed = None;
         for attached in all.into_values() {
             if attached.id == *id {
@@ -237,7 +242,9 @@ impl Space {
     }
 
     fn forget(&mut self) {
-        self.attached.iter_mut().for_each(|attached| attached.links = Slots::new());
+        self.attached.iter_mut().for_each(|attached| {
+            (attached.links, attached.last) = (Slots::new(), None);
+        });
     }
 
     /// IDs of the objects of the space, in the order in which they came.

@@ -55,6 +55,9 @@ impl Space {
 
     /// ID of the object that an entry of `home` names.
     pub(super) fn resolve(&self, home: &Attached, first: &FarTarget) -> Result<[u8; 16]> {
+        if let FarTarget::Object(id) = first {
+            return Ok(*id);
+        }
         let mut target = first.clone();
         for _ in 0..=MOST {
             let (resolver, name) = match &target {

@@ -2,37 +2,55 @@
 
 use std::sync::OnceLock;
 
+/// Slots that are always there: of most objects, all that are in use.
+const NEAR: usize = 16;
 /// Slots of the first piece; each piece has twice as many as the one before.
 const FIRST: usize = 16;
 /// Pieces: enough for 2^24 numbers.
 const PIECES: usize = 21;
 
 pub(super) struct Slots<T> {
+    /// The first ones, without a piece to be found.
+    near: Box<[OnceLock<T>; NEAR]>,
+    /// The others.
     pieces: [OnceLock<Box<[OnceLock<T>]>>; PIECES],
 }
 
-/// The piece of a slot, and its number there.
+/// The piece of a slot behind the near ones, and its number there.
 #[inline]
 fn place(index: usize) -> (usize, usize) {
-    let shifted = index + FIRST;
+    let shifted = index - NEAR + FIRST;
     let piece = (usize::BITS - 1 - shifted.leading_zeros()) as usize - FIRST.trailing_zeros() as usize;
     (piece, shifted - (FIRST << piece))
 }
 
 impl<T> Slots<T> {
     pub(super) fn new() -> Self {
-        Slots { pieces: [const { OnceLock::new() }; PIECES] }
+        Slots {
+            near: Box::new([const { OnceLock::new() }; NEAR]),
+            pieces: [const { OnceLock::new() }; PIECES],
+        }
     }
 
     /// The value of this number, if it was set.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<&T> {
+        match self.near.get(index) {
+            Some(slot) => slot.get(),
+            None => self.get_far(index),
+        }
+    }
+
+    fn get_far(&self, index: usize) -> Option<&T> {
         let (piece, slot) = place(index);
         self.pieces.get(piece)?.get()?.get(slot)?.get()
     }
 
     /// Sets the value of this number, unless another thread did; returns the one that counts. `None`: the number is too large.
     pub(super) fn set(&self, index: usize, value: T) -> Option<&T> {
+        if let Some(slot) = self.near.get(index) {
+            return Some(slot.get_or_init(|| value));
+        }
         let (piece, slot) = place(index);
         let slots =
             self.pieces.get(piece)?.get_or_init(|| (0..FIRST << piece).map(|_| OnceLock::new()).collect());
@@ -41,23 +59,29 @@ impl<T> Slots<T> {
 
     /// The values whose numbers are in use.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.pieces.iter().filter_map(|piece| piece.get()).flatten().filter_map(|slot| slot.get())
+        let others = self.pieces.iter().filter_map(|piece| piece.get()).flatten();
+        self.near.iter().chain(others).filter_map(|slot| slot.get())
     }
 
     /// The values, taken out.
     pub(super) fn into_values(self) -> impl Iterator<Item = T> {
-        self.pieces.into_iter().filter_map(OnceLock::into_inner).flatten().filter_map(OnceLock::into_inner)
+        let others = self.pieces.into_iter().filter_map(OnceLock::into_inner).flatten();
+        self.near.into_iter().chain(others).filter_map(OnceLock::into_inner)
     }
 
     /// As [`get`](Slots::get), to change it.
     pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+        if index < NEAR {
+            return self.near[index].get_mut();
+        }
         let (piece, slot) = place(index);
         self.pieces.get_mut(piece)?.get_mut()?.get_mut(slot)?.get_mut()
     }
 
     /// As [`iter`](Slots::iter), to change them.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.pieces.iter_mut().filter_map(|piece| piece.get_mut()).flatten().filter_map(|slot| slot.get_mut())
+        let others = self.pieces.iter_mut().filter_map(|piece| piece.get_mut()).flatten();
+        self.near.iter_mut().chain(others).filter_map(|slot| slot.get_mut())
     }
 }
 
@@ -68,15 +92,15 @@ mod tests {
     #[test]
     fn values_are_found_by_their_numbers() {
         let mut slots = Slots::new();
-        for index in [0, 15, 16, 47, 48, 100_000, (1 << 24) - 1] {
+        for index in [0, 15, 16, 31, 32, 47, 48, 63, 64, 100_000, (1 << 24) - 1] {
             assert!(slots.get(index).is_none());
             assert_eq!(slots.set(index, index), Some(&index));
             assert_eq!(slots.set(index, 7), Some(&index), "the first counts");
         }
-        assert_eq!(slots.iter().count(), 7);
+        assert_eq!(slots.iter().count(), 11);
         *slots.get_mut(47).unwrap() = 1;
         assert_eq!((slots.get(47), slots.get(46)), (Some(&1), None));
-        assert_eq!(slots.into_values().count(), 7);
+        assert_eq!(slots.into_values().count(), 11);
         assert!(Slots::<u8>::new().set(1 << 60, 0).is_none());
     }
 }

@@ -227,3 +227,65 @@ pub fn s2_10_one_entry_retargets_all_pointers_through_it() {
     drop((space, pool));
     assert_eq!(walked(&[&world.open()], &ids[0]), [0, 2]);
 }
+
+/// Objects and entries that were looked up once give what pointers followed one by one do, of this entry and of others.
+#[test]
+fn s2_28_a_handle_gives_what_a_pointer_gives() {
+    let world = World::new(Ground::Simulated, indelible::Tracking::Auto, false);
+    let pool = world.format();
+    let (mut space, ids) = made(&[&pool], &["a", "b", "c"]);
+    let value = |number| Node::new(number, Far::null());
+    let inside = space.create(&ids[0], value(1)).unwrap();
+    let [there, other] = [1, 2].map(|at| {
+        let place = space.create(&ids[at], value(at as u64 * 10)).unwrap();
+        space.far(&ids[0], &ids[at], place, Rights::READ).unwrap()
+    });
+    let by_stores = FarEntry { target: FarTarget::Object(ids[1]), rights: Rights::WRITE };
+    let unread = space.far_by(&ids[0], &by_stores, there).unwrap();
+    let home = space.home(&ids[0]).unwrap();
+    assert_eq!([inside, there, other].map(|pointer| home.get(pointer).unwrap().value), [1, 10, 20]);
+    let way = home.way(there.index()).unwrap();
+    assert_eq!([inside, there, other].map(|pointer| way.get(pointer).unwrap().value), [1, 10, 20]);
+    let seen = way.get(there).unwrap();
+    assert_eq!((seen.object(), seen.here()), (ids[1], Far::own(there.offset()).unwrap()));
+    assert_eq!(way.target().get(seen.here()).unwrap().value, 10);
+    let beyond = Far::<Node>::new(there.index(), (1 << 20) - 8).unwrap();
+    let misaligned = Far::<Node>::new(there.index(), there.offset() + 1).unwrap();
+    let errors = [
+        way.get(beyond).map(drop),
+        way.get(misaligned).map(drop),
+        way.get(Far::<Node>::null()).map(drop),
+        way.get(Far::<Node>::from_word(there.word() - there.offset())).map(drop),
+        home.way(0).map(drop),
+        home.way(99).map(drop),
+    ];
+    for result in errors {
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::Dangling);
+    }
+    assert_eq!(home.way(unread.index()).unwrap_err().kind(), ErrorKind::ReadOnly);
+    assert_eq!(space.home(&[9; 16]).unwrap_err().kind(), ErrorKind::NotAttached);
+}
+
+/// What a space remembers of the entry that was asked for last is no entry that was changed or taken away since.
+#[test]
+pub fn an_entry_that_is_gone_is_not_handed_out_again() {
+    let world = World::new(Ground::Simulated, indelible::Tracking::Auto, false);
+    let pool = world.format();
+    let (mut space, ids) = made(&[&pool], &["a", "b", "c"]);
+    let [b, c] = [1, 2].map(|at| space.create(&ids[at], Node::new(at as u64, Far::null())).unwrap());
+    space.root_or_insert(&ids[0], "first", Node::new(0, Far::null())).unwrap();
+    let to_b = |space: &mut Space| space.far(&ids[0], &ids[1], b, Rights::READ).unwrap();
+    let pointer = to_b(&mut space);
+    assert_eq!(to_b(&mut space), pointer, "one entry for all pointers");
+    let stores = space.far(&ids[0], &ids[1], b, Rights::WRITE | Rights::READ).unwrap();
+    assert_ne!(stores.index(), pointer.index(), "another request, another entry");
+    let entry = FarEntry { target: FarTarget::Object(ids[2]), rights: Rights::READ };
+    space.retarget(&ids[0], pointer.index(), &entry).unwrap();
+    assert_eq!(space.get(&ids[0], pointer).unwrap().value, 2);
+    let again = to_b(&mut space);
+    assert_eq!(space.get(&ids[0], again).unwrap().value, 1, "the entry leads elsewhere now");
+    assert_eq!(space.compact(&ids[0]).unwrap().kept, 0, "nothing is stored yet");
+    let last = to_b(&mut space);
+    assert_eq!(space.get(&ids[0], last).unwrap().value, 1, "the entry was taken away");
+    assert_eq!(c, b, "objects that were made alike");
+}

@@ -2,12 +2,14 @@
 
 use super::super::directory::Directory;
 use super::super::error::{HeapError, Result};
-use super::super::layout::FAR_NAME_MAX;
+use super::super::layout::{FAR_ENTRIES, FAR_NAME_MAX, PAGE};
 use super::super::state::Shared;
-use super::table::{Table, check, put};
+use super::table::{Table, check, entry_by_id, put};
 use crate::far::{FarEntry, FarTarget};
 use crate::types::far::MOST_INDEX;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The table of a heap, with the entries that this attachment has read, so that one that is there is found without a search.
@@ -15,7 +17,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(in super::super) struct OtherObjects {
     /// Read when an entry is first asked for.
     known: Mutex<Option<Entries>>,
+    /// The leaf in which an entry was found last, and was one of the heap's own pages: its number and one more, above 40 bits of its
+    /// page. Leaves stay where they are.
+    leaf: AtomicU64,
 }
+
+/// Bits of a page's number in [`OtherObjects::leaf`].
+const PAGE_BITS: u32 = 40;
 
 #[derive(Debug, Default)]
 struct Entries {
@@ -40,9 +48,23 @@ impl OtherObjects {
     }
 
     /// The entry with this number.
-    pub(in super::super) fn entry(shared: &Shared, index: u32) -> Result<FarEntry> {
-        let found = with_table(shared, |table| table.map_or(Ok(None), |table| table.entry(index)))?;
-        found.ok_or(HeapError::FarMissing { index })
+    pub(in super::super) fn entry(&self, shared: &Shared, index: u32) -> Result<FarEntry> {
+        let _inner = shared.lock();
+        let number = u64::from(index) / FAR_ENTRIES as u64 + 1;
+        let leaf = self.leaf.load(Relaxed);
+        let page = leaf & ((1 << PAGE_BITS) - 1);
+        if leaf >> PAGE_BITS == number
+            && let Some(entry) = entry_by_id(shared.window.at(page * PAGE)?, index)
+        {
+            return Ok(entry);
+        }
+        let missing = || HeapError::FarMissing { index };
+        let table = Table::open(Directory::open(&shared.window)?)?.ok_or_else(missing)?;
+        let (_, at) = table.slot(index)?.ok_or_else(missing)?;
+        if at / PAGE >> PAGE_BITS == 0 {
+            self.leaf.store(number << PAGE_BITS | at / PAGE, Relaxed);
+        }
+        table.entry(index)?.ok_or_else(missing)
     }
 
     /// All entries that are in use, by their numbers.

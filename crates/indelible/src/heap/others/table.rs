@@ -47,6 +47,20 @@ fn place(index: u32) -> (usize, usize, usize) {
     (index / (FAR_LEAVES * FAR_ENTRIES), index / FAR_ENTRIES % FAR_LEAVES, index % FAR_ENTRIES)
 }
 
+/// The ID of an entry that has one.
+fn id(slot: &FarSlot) -> [u8; 16] {
+    let [low, high] = [&slot.id[0], &slot.id[1]].map(|word| word.load(Relaxed));
+    (u128::from(high) << 64 | u128::from(low)).to_le_bytes()
+}
+
+/// An entry of a leaf, if it is one in use that names its object by its ID, and nothing is wrong with it.
+pub(super) fn entry_by_id(leaf: &FarLeaf, index: u32) -> Option<FarEntry> {
+    let slot = &leaf.entries[index as usize % FAR_ENTRIES];
+    let rights = Rights::from_bits(slot.rights.load(Relaxed))?;
+    let target = FarTarget::Object(id(slot));
+    (slot.kind.load(Relaxed) == BY_ID).then_some(FarEntry { target, rights })
+}
+
 impl<'a> Table<'a> {
     /// The table, if the heap has one.
     pub(super) fn open(directory: Directory<'a>) -> Result<Option<Table<'a>>> {
@@ -110,10 +124,7 @@ impl<'a> Table<'a> {
         let Some((slot, at)) = self.slot(index)? else { return Ok(None) };
         let target = match slot.kind.load(Relaxed) {
             0 => return Ok(None),
-            BY_ID => {
-                let [low, high] = [&slot.id[0], &slot.id[1]].map(|word| word.load(Relaxed));
-                FarTarget::Object((u128::from(high) << 64 | u128::from(low)).to_le_bytes())
-            }
+            BY_ID => FarTarget::Object(id(slot)),
             BY_NAME => self.names(slot, at)?,
             _ => return damaged(at, "an entry for another object of no known kind"),
         };
