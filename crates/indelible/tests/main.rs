@@ -54,6 +54,7 @@ mod sealed_copies;
 mod sealed_faults;
 mod sealing;
 mod signing;
+mod statics;
 mod stores;
 mod stray;
 mod support;

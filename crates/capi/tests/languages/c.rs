@@ -113,6 +113,34 @@ fn s1_02_statics_of_c_are_found_again_and_made_once() {
     }
 }
 
+/// Variables of one name and type are one, whichever language declares them.
+#[test]
+fn s1_02_statics_of_c_cpp_and_rust_are_the_same() {
+    use indelible::{ErrorKind, Persistent, Pool};
+    static HITS: Persistent<u64> = Persistent::new("hits", 5);
+    static RANGE: Persistent<[f64; 2]> = Persistent::new("range", [0.0; 2]);
+    let folder = folder();
+    let (in_c, in_cpp) = (folder.path().join("in-c"), folder.path().join("in-cpp"));
+    C.build(&program("statics.c"), &in_c);
+    CPP.build(&program("statics.cpp"), &in_cpp);
+    let pool = folder.path().join("pool.pmo");
+    assert_eq!(succeed(&mut run(&in_c, &pool)), "1180 8\n");
+    assert_eq!(succeed(&mut run(&in_cpp, &pool)), "1360 8\n", "C++ goes on where C ended");
+    let opened = Pool::open(&pool).unwrap();
+    let statics = opened.statics().unwrap();
+    let hits = HITS.of(&statics).unwrap();
+    statics.transaction(|tx| tx.update(hits, |hits| hits + 1)).unwrap();
+    assert_eq!(RANGE.of(&statics).unwrap_err().kind(), ErrorKind::RootType, "an array is no struct");
+    assert_eq!(statics.check().unwrap(), []);
+    statics.detach().unwrap();
+    drop(opened);
+    assert_eq!(succeed(&mut run(&in_c, &pool)), "1541 9\n");
+    // And a pool that C++ makes.
+    let pool = folder.path().join("cpp.pmo");
+    assert_eq!(succeed(&mut run(&in_cpp, &pool)), "1180 8\n");
+    assert_eq!(succeed(&mut run(&in_c, &pool)), "1360 9\n");
+}
+
 /// GCC with libpmo-tm.
 const BLOCKS: Compiler = Compiler {
     command: "gcc",

@@ -36,6 +36,8 @@ pub(crate) enum TransactionError {
     Checked(&'static str),
     #[error("its words have no check words")]
     Unchecked,
+    #[error("the environment names no pool")]
+    NoPool,
 }
 
 impl TransactionError {
@@ -50,6 +52,7 @@ impl TransactionError {
             | TransactionError::PsyncObject
             | TransactionError::Checked(_)
             | TransactionError::Unchecked => ErrorKind::ClassMismatch,
+            TransactionError::NoPool => ErrorKind::NotFound,
             TransactionError::Elsewhere
             | TransactionError::NoObject
             | TransactionError::NoHeap
@@ -87,6 +90,7 @@ impl TransactionError {
             TransactionError::PsyncObject => {
                 "give it the class transactional while nobody has it attached (`pmo set --class`, `pmo_set_durability`), and attach it as such"
             }
+            TransactionError::NoPool => "set PMO_POOL to the path of one, or use `Pool::statics`",
             TransactionError::NoObject => "name the objects that it uses",
             TransactionError::OtherUsers => {
                 "detach them first: a process uses the transactional objects of a pool in one of the two ways"

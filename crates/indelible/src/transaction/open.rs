@@ -70,7 +70,7 @@ impl OpenTx {
         let first = &self.objects[0].attached;
         let failed = |cause: Cause| first.error("begin a transaction on", cause);
         check(first).map_err(failed)?;
-        let thread = self.member.thread.get_or_insert_with(|| first.space.stm.thread());
+        let thread = self.member.thread.get_or_insert_with(|| Box::new(first.space.stm.thread()));
         thread.begin().map_err(|error| match error {
             BeginError::Forked => failed(Cause::Forked),
             BeginError::Nested => failed(TransactionError::Inside.into()),

@@ -87,7 +87,7 @@ pub fn transaction<R, E: From<Error>>(
         if let Err(cause) = check(first) {
             return Err(first.error("begin a transaction on", cause).into());
         }
-        let thread = member.thread.get_or_insert_with(|| first.space.stm.thread());
+        let thread = member.thread.get_or_insert_with(|| Box::new(first.space.stm.thread()));
         if let Err(cause) = first.space.prepare(thread.own(), strict) {
             return Err(first.error("begin a transaction on", cause).into());
         }
@@ -139,7 +139,7 @@ pub(super) fn alone<R>(attached: &Attached, what: impl FnOnce() -> Result<R, Cau
     }
     attached.pool.alive()?;
     let mut member = Member::of(&attached.space);
-    let thread = member.thread.get_or_insert_with(|| attached.space.stm.thread());
+    let thread = member.thread.get_or_insert_with(|| Box::new(attached.space.stm.thread()));
     let alone = thread.alone().map_err(|error| match error {
         BeginError::Forked => Cause::Forked,
         BeginError::Nested => TransactionError::Inside.into(),
@@ -238,7 +238,8 @@ impl Drop for Ends<'_> {
 /// The part that a thread takes in the transactions of a pool, unless a transaction has it.
 struct Place {
     space: Weak<Space>,
-    thread: Option<Thread>,
+    /// Boxed, as it goes to a transaction and comes back.
+    thread: Option<Box<Thread>>,
 }
 
 thread_local! {
@@ -251,7 +252,7 @@ thread_local! {
 pub(super) struct Member {
     /// Address of its space: that of a place is of no other, as the place has a part in it.
     space: usize,
-    pub(super) thread: Option<Thread>,
+    pub(super) thread: Option<Box<Thread>>,
 }
 
 impl Member {
@@ -267,7 +268,7 @@ impl Member {
             None
         });
         // While the thread ends there is no place to keep it.
-        let thread = kept.ok().flatten().unwrap_or_else(|| space.stm.thread());
+        let thread = kept.ok().flatten().unwrap_or_else(|| Box::new(space.stm.thread()));
         Member { space: address, thread: Some(thread) }
     }
 }

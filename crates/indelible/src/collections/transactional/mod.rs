@@ -34,6 +34,7 @@ mod list;
 mod ordered_map;
 mod queue;
 mod roots;
+mod statics;
 mod steps;
 mod vec;
 
@@ -41,6 +42,7 @@ pub use hash_map::TxHashMap;
 pub use list::TxList;
 pub use ordered_map::TxOrderedMap;
 pub use queue::TxQueue;
+pub use statics::{Persistent, statics};
 pub use vec::TxVec;
 
 use crate::plain::Plain;

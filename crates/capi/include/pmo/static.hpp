@@ -1,0 +1,88 @@
+// Persistent variables in C++: found again by name and type, with their initial value the first time.
+//
+//     static const pmo::persistent<std::uint64_t> hits("hits", 0);
+//     ...
+//     pmo::statics statics; // of the pool that PMO_POOL names
+//     statics.transaction([&](pmo::tx &tx) { hits.set(tx, statics, hits.get(tx, statics) + 1); });
+//
+// They are roots in the heap of the transactional object "statics" of a pool, as those of PMO_STATIC in C and of persistent! in Rust: of one name and
+// type they are the same. The first transaction that uses one and commits gives it its initial value.
+#ifndef PMO_STATIC_HPP
+#define PMO_STATIC_HPP
+
+#include <pmo.hpp>
+
+namespace pmo {
+
+// The persistent variables of a pool, attached; they are made if there are none. One process has them at a time: pool::wait has others wait for it.
+class statics {
+public:
+    // Of the pool that PMO_POOL names.
+    statics() : statics(static_cast<pmo_pool *>(nullptr)) {}
+    explicit statics(const pool &of) : statics(of.handle()) {}
+    statics(const statics &) = delete;
+    statics &operator=(const statics &) = delete;
+    ~statics() { pmo_detach(base_); }
+
+    void *base() const noexcept { return base_; }
+
+    // Runs a transaction on them: see pmo::transaction.
+    template <class F> auto transaction(F &&body) const { return detail::run(body, &base_, 1); }
+
+private:
+    explicit statics(pmo_pool *of) : base_(attach(of))
+    {
+        if (base_ == nullptr && pmo_errno() == PMO_ERR_NOT_FOUND) {
+            pmo_create_options options{};
+            options.size = 65536;
+            options.durability = PMO_DURABILITY_TRANSACTIONAL;
+            if (pmo_create_with(of, "statics", &options) == 0 || pmo_errno() == PMO_ERR_EXISTS)
+                base_ = attach(of);
+        }
+        detail::check(base_);
+    }
+    static void *attach(pmo_pool *of) { return pmo_attach_transactional(of, "statics", nullptr, 0); }
+
+    void *base_;
+};
+
+// A persistent variable of this name: a number, an array of such, a pointer into an object, or a struct that PMO_DESCRIBE knows.
+template <class T> class persistent {
+    static_assert(std::is_trivially_copyable<T>::value, "a value in an object is a number, a pointer, or a struct of such");
+
+    struct made {
+        T value;
+        std::uint64_t set;
+    };
+
+public:
+    persistent(const char *name, const T &initial)
+        : name_(name), type_(PMO_STRUCT, std::string("static ") + name, sizeof(made), alignof(made),
+                             {detail::part<T>("value", offsetof(made, value)), detail::part<std::uint64_t>("made", offsetof(made, set))}),
+          initial_(initial)
+    {
+    }
+
+    T get(tx &in, const statics &of) const { return in.load(at(in, of)); }
+    void set(tx &in, const statics &of, const T &value) const { in.store(at(in, of), value); }
+
+    // Its address, for tx::load and tx::store. A failure with PMO_ERR_ROOT_TYPE if there is one of this name and another type.
+    T *at(tx &in, const statics &of) const
+    {
+        auto *root = static_cast<made *>(in.root(of.base(), name_, type_.get()));
+        if (in.load(&root->set) == 0) {
+            in.store(&root->value, initial_);
+            in.store(&root->set, std::uint64_t(1));
+        }
+        return &root->value;
+    }
+
+private:
+    const char *name_;
+    detail::made_type type_;
+    T initial_;
+};
+
+} // namespace pmo
+
+#endif

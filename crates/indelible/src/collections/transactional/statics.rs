@@ -1,0 +1,165 @@
+//! Persistent variables: found again by name and type, with their initial value the first time (S1.2).
+
+#![allow(unsafe_code)]
+
+use super::Value;
+use crate::collections::layout::Layout;
+use crate::collections::persist::Persist;
+use crate::error::{Error, Result, TransactionError};
+use crate::heap::TypeInfo;
+use crate::plain::Plain;
+use crate::pool::Pool;
+use crate::transaction::{Tx, TxCell, TxHeap, TxPtr};
+use std::mem::offset_of;
+
+/// The object whose roots they are, in every language.
+const OBJECT: &str = "statics";
+/// Bytes of a new one, which grows.
+const SIZE: u64 = 1 << 16;
+
+/// A variable that outlives the program: see [`persistent!`](crate::persistent).
+pub struct Persistent<T> {
+    name: &'static str,
+    initial: T,
+}
+
+/// What lies in the object.
+#[repr(C)]
+struct Made<T> {
+    value: TxCell<T>,
+    /// 0: the value is not the initial one yet.
+    made: TxCell<u64>,
+}
+
+// SAFETY: cells with whole words, one behind the other, without padding: the first one's size is a multiple of eight.
+unsafe impl<T: Plain + Copy> Plain for Made<T> {
+    const SHARED: bool = true;
+    const ATOMICS: bool = false;
+    const CELLS: bool = true;
+    const LAYOUT: () = {
+        let () = <TxCell<T> as Plain>::LAYOUT;
+        assert!(align_of::<T>() <= 8, "a persistent variable is aligned to words");
+    };
+}
+
+impl<T: Value + Persist<'static>> Persistent<T> {
+    /// A variable of this name, in whatever pool it is looked for: two with one name are one, and have to be of one type.
+    #[must_use]
+    pub const fn new(name: &'static str, initial: T) -> Self {
+        Persistent { name, initial }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The variable in the statics of a pool. If it was never used there, it gets its initial value, in a transaction of its own.
+    ///
+    /// # Errors
+    /// `RootType` if there is one of this name and another type, with the first difference; `HeapFull`, `Damaged`; as for
+    /// [`transaction`](TxHeap::transaction).
+    pub fn of<'s>(&self, statics: &'s TxHeap) -> Result<&'s TxCell<T>> {
+        let made: TxPtr<Made<T>> = statics.transaction(|tx| self.made(tx, statics))?;
+        Ok(&statics.value(made)?.value)
+    }
+
+    /// The same within a transaction, with which it is made if it commits.
+    ///
+    /// # Errors
+    /// `Conflict`: to be passed on. As for [`of`](Persistent::of).
+    pub fn within<'t>(&self, tx: &mut Tx<'t>, statics: &TxHeap) -> Result<&'t TxCell<T>> {
+        let made = self.made(tx, statics)?;
+        Ok(&tx.at(made)?.value)
+    }
+
+    fn made(&self, tx: &mut Tx<'_>, statics: &TxHeap) -> Result<TxPtr<Made<T>>> {
+        let (name, layout) = self.described();
+        let root = statics.root_or_zero::<Made<T>>(tx, self.name, &TypeInfo::described(&name, &layout))?;
+        let at = tx.at(root)?;
+        if tx.read(&at.made)? == 0 {
+            tx.write(&at.value, self.initial)?;
+            tx.write(&at.made, 1)?;
+        }
+        Ok(root)
+    }
+
+    /// Its type, as every language describes it.
+    fn described(&self) -> (String, String) {
+        let mut layout = Layout::default();
+        layout.define::<Made<T>>(&format!("static_{}", self.name), |members| {
+            members.field::<T>("value", offset_of!(Made<T>, value));
+            members.field::<u64>("made", offset_of!(Made<T>, made));
+        });
+        layout.finish();
+        (format!("static {}", self.name), layout.stream)
+    }
+}
+
+impl<T> std::fmt::Debug for Persistent<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Persistent").field(&self.name).finish()
+    }
+}
+
+impl Pool {
+    /// The persistent variables of this pool: the heap of its object `statics`, which is made if there is none. One process has it at a time.
+    ///
+    /// # Errors
+    /// As for [`transactional_heap`](Pool::transactional_heap).
+    pub fn statics(&self) -> Result<TxHeap> {
+        self.transactional_heap(OBJECT, SIZE)
+    }
+}
+
+/// The persistent variables of the pool that the environment variable `PMO_POOL` names.
+///
+/// # Errors
+/// `NotFound` if it names none, or one that is not there; as for [`Pool::open`] and [`Pool::statics`].
+pub fn statics() -> Result<TxHeap> {
+    let Some(path) = std::env::var_os("PMO_POOL") else {
+        return Err(Error::new("attach the statics of a pool", TransactionError::NoPool));
+    };
+    Pool::open(path)?.statics()
+}
+
+/// Declares variables that outlive the program.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("p");
+/// use indelible::{Pool, persistent};
+///
+/// persistent! {
+///     /// How often this program was started.
+///     static STARTS: u64 = 0;
+///     pub static LIMITS: [i64; 2] = [10, 99];
+/// }
+///
+/// let pool = Pool::format(&path, 16 << 20)?; // or `indelible::statics()`, of the pool that `PMO_POOL` names
+/// let statics = pool.statics()?;
+/// let (starts, limits) = (STARTS.of(&statics)?, LIMITS.of(&statics)?);
+/// let [now, most] = statics.transaction(|tx| {
+///     let now = tx.read(starts)? + 1;
+///     tx.write(starts, now)?; // durable with the transaction
+///     Ok::<_, indelible::Error>([now as i64, tx.read(limits)?[1]])
+/// })?;
+/// assert_eq!([now, most], [1, 99]);
+/// # Ok(()) }
+/// ```
+///
+/// A variable is a root of the object `statics`: its name is that of the variable, and its type has whole words of 8 bytes, as in a
+/// [`TxCell`](crate::TxCell). The first transaction that uses one and commits gives it its initial value; of threads and processes that race, one does. Variables of C
+/// (`PMO_STATIC`) with the same name and type are the same.
+#[macro_export]
+macro_rules! persistent {
+    ($($(#[$attribute:meta])* $visible:vis static $name:ident: $type:ty = $initial:expr;)+) => {
+        $(
+            $(#[$attribute])*
+            $visible static $name: $crate::Persistent<$type> =
+                $crate::Persistent::new(::core::stringify!($name), $initial);
+        )+
+    };
+}
