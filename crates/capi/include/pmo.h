@@ -404,6 +404,10 @@ void *pmo_attach_for_blocks(pmo_pool *pool, const char *name, const void *key, s
 /** A transaction of the thread that began it. */
 typedef struct pmo_tx pmo_tx;
 
+/** Has this process say, on its standard error, which object it was when it is about to die of a load or a store outside of a transaction, in an object that transactions alone
+ * use: its name, the offset, and what to do. PMO_EXPLAIN_FAULTS=1 in the environment does the same for any program. A handler for SIGSEGV that the program installs later comes first. */
+int pmo_explain_faults(void);
+
 /** Begins a transaction on count transactional objects of one pool. NULL for an error; PMO_ERR_IN_TRANSACTION if the thread has one already. The
  * functions of pmo_tx are what PMO_TX and pmo_transaction of pmo/transaction.h, and pmo::transaction of pmo.hpp, are made of: where
  * those can be used, they run a transaction again by themselves. */

@@ -193,6 +193,15 @@ pub unsafe extern "C" fn pmo_tx_root(
 }
 
 #[unsafe(no_mangle)]
+pub extern "C" fn pmo_explain_faults() -> c_int {
+    status(|| {
+        indelible::explain_faults().map_err(|error| {
+            Failure::argument(format_args!("no handler for SIGSEGV can be installed: {error}"))
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
 pub extern "C" fn pmo_tx_alone(tx: *mut pmo_tx) -> c_int {
     status(|| {
         mine(tx)?;

@@ -80,6 +80,7 @@ mod types;
 mod view;
 
 pub use collections::Persist;
+pub use collections::transactional::{Persistent, statics};
 pub use doctor::{Doctor, Facility, doctor};
 pub use error::{Error, ErrorKind, Result};
 pub use far::{Far, FarEntry, FarTarget, Rights};
@@ -100,7 +101,6 @@ pub use maintenance::{
 };
 #[doc(hidden)]
 pub use media::{CacheModel, MediumModel, Traffic};
-pub use collections::transactional::{Persistent, statics};
 pub use object::{Beside, Bystanders, Object, PsyncStats, ReadObject, Shared, psync_all};
 pub use plain::Plain;
 pub use pool::{
@@ -119,6 +119,7 @@ pub use space::{At, Dangling, FarMap, FarVec, Home, Reachable, Resolver, Space, 
 #[doc(hidden)]
 pub use sys::supervise::{Ended, Supervisor};
 pub use transaction::{
-    Pending, Repairs, Scrubbed, Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, transaction,
+    Pending, Repairs, Scrubbed, Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, explain_faults,
+    transaction,
 };
 pub use view::{AttachedView, Left, Resumed, SlotMemory, SlotState, View, ViewSlot, resume};

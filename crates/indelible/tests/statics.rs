@@ -106,15 +106,16 @@ fn a_variable_of_another_type_is_refused_with_the_difference() {
 fn power_cuts_leave_variables_whole() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
     let sim = world.sim().unwrap();
-    let statics = world.format().statics().unwrap();
+    let (statics, mut images) = (world.format().statics().unwrap(), Vec::new());
     for count in 1001..1004 {
         assert_eq!(hit(&statics), count);
-        for seed in 0..8 {
-            let image = sim.power_cut(Choice::Random(seed)).medium();
-            let pool = world.options().on_device(Arc::new(image), false).unwrap();
-            let found = pool.statics().unwrap();
-            let hits = HITS.of(&found).unwrap();
-            assert_eq!(found.transaction(|tx| tx.read(hits)).unwrap(), count, "seed {seed}");
-        }
+        images.extend((0..8).map(|seed| (count, seed, sim.power_cut(Choice::Random(seed)).medium())));
+    }
+    drop(statics);
+    for (count, seed, image) in images {
+        let pool = world.options().on_device(Arc::new(image), false).unwrap();
+        let found = pool.statics().unwrap();
+        let hits = HITS.of(&found).unwrap();
+        assert_eq!(found.transaction(|tx| tx.read(hits)).unwrap(), count, "seed {seed}");
     }
 }

@@ -123,6 +123,37 @@ fn stray_signal(world: &World, kind: &str, inside: bool, mutant: Option<&str>) -
     (output.status.signal(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// What a process says that dies of an access at an offset, if the environment asks it to.
+#[test]
+fn s1_16_a_stray_access_is_explained_where_that_is_asked_for() {
+    let world = World::new(Ground::File, Tracking::Explicit, false);
+    drop(formatted(&world));
+    let died = |kind: &str, asked: Option<&str>| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "transaction_processes::stray", "--nocapture", "--ignored"])
+            .env("WORK_POOL", world.path())
+            .env("WORK_WORLD", kind)
+            .env_remove("PMO_EXPLAIN_FAULTS");
+        if let Some(asked) = asked {
+            command.env("PMO_EXPLAIN_FAULTS", asked);
+        }
+        let output = command.output().unwrap();
+        assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{kind}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    for (kind, words) in [("load", "a load from 0x"), ("store", "a store to 0x")] {
+        let said = died(kind, Some("1"));
+        let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("indelible: ")).collect();
+        assert_eq!(lines.len(), 1, "{said}");
+        let about = [words, ", offset 0x0 of object \"a\"", "outside of a transaction", "tx.read"];
+        assert!(about.iter().all(|about| lines[0].contains(about)), "{said}");
+        for asked in [None, Some("0")] {
+            assert!(!died(kind, asked).contains("of object"), "{kind}: nobody asked");
+        }
+    }
+}
+
 /// At the object's address loads and stores are a SIGSEGV, also of other threads while a transaction runs.
 #[test]
 fn s1_16_a_stray_pointer_into_the_object_is_a_sigsegv() {

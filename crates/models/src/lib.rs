@@ -7,6 +7,8 @@
 
 #[path = "../../store/src/commit.rs"]
 mod commit;
+#[path = "../../store/src/company.rs"]
+mod company;
 #[path = "../../store/src/entropy.rs"]
 mod entropy;
 #[path = "../../store/src/error/mod.rs"]
@@ -40,14 +42,29 @@ mod turn;
 mod sync {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
+
+    /// Each run of a model has to be like the others.
+    pub fn since(_: std::time::Instant) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
+
+    /// Loom has no time: it is over at any moment, and nobody was notified before.
+    pub fn wait_for<'a, T>(
+        _: &Condvar,
+        mutex: &'a Mutex<T>,
+        guard: MutexGuard<'a, T>,
+        _: std::time::Duration,
+    ) -> (MutexGuard<'a, T>, bool) {
+        drop(guard);
+        loom::thread::yield_now();
+        (mutex.lock().unwrap(), false)
+    }
 }
 
 #[path = "../../indelible/src/heap/allocation.rs"]
 mod allocation;
 #[path = "../../indelible/src/heap/cache.rs"]
 mod cache;
-#[path = "../../indelible/src/heap/company.rs"]
-mod company;
 #[path = "../../indelible/src/heap/gate.rs"]
 mod gate;
 #[path = "../../indelible/src/heap/leaked.rs"]
@@ -99,22 +116,7 @@ mod sys {
         pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
         pub(crate) use loom::thread_local;
 
-        /// Each run of a model has to be like the others.
-        pub(crate) fn since(_: std::time::Instant) -> std::time::Duration {
-            std::time::Duration::ZERO
-        }
-
-        /// Loom has no time: it is over at any moment, and nobody was notified before.
-        pub(crate) fn wait_for<'a, T>(
-            _: &Condvar,
-            mutex: &'a Mutex<T>,
-            guard: MutexGuard<'a, T>,
-            _: std::time::Duration,
-        ) -> (MutexGuard<'a, T>, bool) {
-            drop(guard);
-            loom::thread::yield_now();
-            (mutex.lock().unwrap(), false)
-        }
+        pub(crate) use crate::sync::{since, wait_for};
 
         pub(crate) fn zeroed(words: usize) -> Box<[AtomicU64]> {
             (0..words).map(|_| AtomicU64::new(0)).collect()

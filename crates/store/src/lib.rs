@@ -14,6 +14,7 @@ pub use mutant::with_mutant;
 pub use mutant::{Mutant, Selected};
 
 pub mod commit;
+pub mod company;
 mod entropy;
 pub mod error;
 pub mod format;

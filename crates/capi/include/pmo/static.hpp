@@ -46,6 +46,32 @@ private:
     void *base_;
 };
 
+namespace detail {
+
+// Numbers, and arrays of them, by the names that C has for them, so that variables of both are of one type. Empty for other types.
+template <class T> struct name_in_c {
+    static std::string text()
+    {
+        if constexpr (std::is_same<T, double>::value)
+            return "double";
+        else if constexpr (std::is_same<T, float>::value)
+            return "float";
+        else if constexpr (std::is_integral<T>::value && !std::is_same<T, bool>::value && !std::is_same<T, char>::value)
+            return (std::is_signed<T>::value ? "int" : "uint") + std::to_string(8 * sizeof(T)) + "_t";
+        else
+            return {};
+    }
+};
+template <class T, std::size_t N> struct name_in_c<std::array<T, N>> {
+    static std::string text()
+    {
+        const std::string element = name_in_c<T>::text();
+        return element.empty() ? element : element + "[" + std::to_string(N) + "]";
+    }
+};
+
+} // namespace detail
+
 // A persistent variable of this name: a number, an array of such, a pointer into an object, or a struct that PMO_DESCRIBE knows.
 template <class T> class persistent {
     static_assert(std::is_trivially_copyable<T>::value, "a value in an object is a number, a pointer, or a struct of such");
@@ -57,11 +83,16 @@ template <class T> class persistent {
 
 public:
     persistent(const char *name, const T &initial)
-        : name_(name), type_(PMO_STRUCT, std::string("static ") + name, sizeof(made), alignof(made),
-                             {detail::part<T>("value", offsetof(made, value)), detail::part<std::uint64_t>("made", offsetof(made, set))}),
+        : name_(name), text_(detail::name_in_c<T>::text()),
+          type_(PMO_STRUCT, std::string("static ") + name, sizeof(made), alignof(made),
+                {text_.empty() ? detail::part<T>("value", offsetof(made, value))
+                               : pmo_field{"value", text_.c_str(), offsetof(made, value), sizeof(T), nullptr, nullptr},
+                 pmo_field{"made", "uint64_t", offsetof(made, set), sizeof(std::uint64_t), nullptr, nullptr}}),
           initial_(initial)
     {
     }
+    persistent(const persistent &) = delete;
+    persistent &operator=(const persistent &) = delete;
 
     T get(tx &in, const statics &of) const { return in.load(at(in, of)); }
     void set(tx &in, const statics &of, const T &value) const { in.store(at(in, of), value); }
@@ -79,6 +110,7 @@ public:
 
 private:
     const char *name_;
+    std::string text_;
     detail::made_type type_;
     T initial_;
 };

@@ -1,6 +1,6 @@
 //! C programs.
 
-use super::ground::{C, Compiler, dies, disk, folder, have, installed, program, succeed, text};
+use super::ground::{C, CPP, Compiler, dies, disk, folder, have, installed, program, succeed, text};
 use super::kill::kill;
 use indelible_testing::{Seeded, not_tested};
 use std::path::Path;
@@ -44,8 +44,13 @@ fn s1_03_transactions_in_c_are_whole_and_refuse_what_they_cannot_do() {
         compiler.build(&program("transactions.c"), &binary);
         let pool = folder.path().join("pool.pmo");
         assert_eq!(succeed(&mut run(&binary, &pool)), "done\n");
-        for fault in ["store outside", "load outside", "store inside"] {
+        for (fault, access) in
+            [("store outside", "a store to"), ("load outside", "a load from"), ("store inside", "a store to")]
+        {
             assert_eq!(dies(run(&binary, &pool).arg(fault)), 11, "{fault}");
+            let said = run(&binary, &pool).arg(fault).env("EXPLAINED", "1").output().unwrap();
+            let said = text(&said.stderr);
+            assert!(said.contains(access) && said.contains("pmo_tx_write"), "{fault}: {said}");
         }
     }
 }
@@ -125,7 +130,7 @@ fn s1_02_statics_of_c_cpp_and_rust_are_the_same() {
     CPP.build(&program("statics.cpp"), &in_cpp);
     let pool = folder.path().join("pool.pmo");
     assert_eq!(succeed(&mut run(&in_c, &pool)), "1180 8\n");
-    assert_eq!(succeed(&mut run(&in_cpp, &pool)), "1360 8\n", "C++ goes on where C ended");
+    assert_eq!(succeed(&mut run(&in_cpp, &pool)), "1360 9\n", "C++ goes on where C ended");
     let opened = Pool::open(&pool).unwrap();
     let statics = opened.statics().unwrap();
     let hits = HITS.of(&statics).unwrap();
@@ -134,7 +139,7 @@ fn s1_02_statics_of_c_cpp_and_rust_are_the_same() {
     assert_eq!(statics.check().unwrap(), []);
     statics.detach().unwrap();
     drop(opened);
-    assert_eq!(succeed(&mut run(&in_c, &pool)), "1541 9\n");
+    assert_eq!(succeed(&mut run(&in_c, &pool)), "1541 10\n");
     // And a pool that C++ makes.
     let pool = folder.path().join("cpp.pmo");
     assert_eq!(succeed(&mut run(&in_cpp, &pool)), "1180 8\n");

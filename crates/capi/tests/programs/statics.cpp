@@ -8,7 +8,7 @@
 struct limits {
     double low, high;
 };
-PMO_DESCRIBE(limits, low, high)
+PMO_DESCRIBE(limits, PMO_MEMBER(low), PMO_MEMBER(high))
 
 static const pmo::persistent<std::uint64_t> hits("hits", 1000);
 static const pmo::persistent<std::array<std::int32_t, 3>> scores("scores", {7, 8, 9});
@@ -44,7 +44,7 @@ struct node {
     std::uint64_t value;
     node *next;
 };
-PMO_DESCRIBE(node, value, next)
+PMO_DESCRIBE(node, PMO_MEMBER(value), PMO_MEMBER(next))
 
 // A stack of nodes that transactions allocate and free, in the heap of the statics.
 static void blocks(const pmo::statics &statics)

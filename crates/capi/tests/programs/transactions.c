@@ -326,6 +326,8 @@ int main(int argc, char **argv)
     pmo_pool *pool = pmo_open_or_format(argv[1], 128 << 20, 0);
     CHECK(pool);
     bank = attached(pool, "bank", 4096), branch = attached(pool, "branch", 4096);
+    if (argc > 2 && getenv("EXPLAINED"))
+        CHECK(pmo_explain_faults() == 0);
     if (argc > 2 && !strcmp(argv[2], "store outside"))
         bank->accounts[0] = 1;
     if (argc > 2 && !strcmp(argv[2], "load outside"))

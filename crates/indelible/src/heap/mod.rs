@@ -19,7 +19,6 @@ mod chain;
 mod check;
 mod chunk;
 mod class;
-mod company;
 mod copies;
 mod directory;
 mod error;

@@ -4,10 +4,10 @@
 //! 2. One thread leads at a time, whichever waits first. So cuts end in the order of their rounds, and one that succeeds has all
 //!    stores of the rounds before it, whatever became of those.
 //! 3. A ticket waits only while somebody leads, and the end of a lead wakes it, also if the leader panics: then another leads; or
-//!    while one thread of its round watches for the others that are [expected](super::company), no longer than these keep coming.
+//!    while one thread of its round watches for the others that are [expected](indelible_store::company), no longer than these keep coming.
 
-use super::company::Company;
 use crate::sys::sync::{Condvar, Mutex, MutexGuard, since, wait_for};
+use indelible_store::company::Company;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -181,8 +181,10 @@ impl<E: Clone> Rounds<E> {
         state.joining += 1;
         state.led = true;
         state.company.close();
+        // A thread that waits alone has nobody to wait for.
+        let begin = (state.company.waiting() > 1).then(Instant::now);
         drop(state);
-        let mut lead = Lead { rounds: self, round, begin: Instant::now(), outcome: None };
+        let mut lead = Lead { rounds: self, round, begin, outcome: None };
         let outcome = cut();
         lead.outcome = Some(outcome.clone());
         drop(lead);
@@ -194,7 +196,8 @@ impl<E: Clone> Rounds<E> {
 struct Lead<'r, E: Clone> {
     rounds: &'r Rounds<E>,
     round: u64,
-    begin: Instant,
+    /// When the cut began, where others wait.
+    begin: Option<Instant>,
     /// `None`: the leader panicked. It is not known then what is durable, and nobody is told that anything is.
     outcome: Option<Result<(), E>>,
 }
@@ -202,7 +205,7 @@ struct Lead<'r, E: Clone> {
 impl<E: Clone> Drop for Lead<'_, E> {
     fn drop(&mut self) {
         let Lead { rounds, round, begin, outcome } = self;
-        let took = since(*begin);
+        let took = begin.map(since);
         let mut state = rounds.lock();
         state.led = false;
         state.company.expect_again(took);
@@ -316,14 +319,14 @@ mod tests {
         std::thread::scope(|scope| {
             rounds
                 .wait(rounds.join(), || {
-                    scope.spawn(|| rounds.wait(rounds.join(), &cut));
+                    scope.spawn(|| rounds.wait(rounds.join(), cut));
                     while rounds.lock().company.waiting() < 2 {
                         std::thread::yield_now();
                     }
                     cut()
                 })
                 .unwrap();
-            rounds.wait(rounds.join(), &cut).unwrap();
+            rounds.wait(rounds.join(), cut).unwrap();
         });
         assert_eq!(cuts.load(SeqCst), 2);
     }

@@ -36,6 +36,10 @@ pub(crate) type Toucher = fn(addr: usize, mapped: bool) -> Verdict;
 
 static RESOLVER: AtomicUsize = AtomicUsize::new(0);
 static TOUCHER: AtomicUsize = AtomicUsize::new(0);
+/// Says something of a fault that nobody resolved, by its address; the second is whether it was a store.
+pub(crate) type Explainer = fn(addr: usize, is_store: bool);
+
+static EXPLAINER: AtomicUsize = AtomicUsize::new(0);
 static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
 /// Si_codes of faults where nothing is mapped (`SEGV_MAPERR`), and at a mapped address (`SEGV_ACCERR`), absent from libc.
@@ -51,6 +55,12 @@ pub(crate) fn install(resolver: Resolver) -> io::Result<()> {
 /// Has the handler ask `toucher`, and installs it as [`install`] does.
 pub(crate) fn install_toucher(toucher: Toucher) -> io::Result<()> {
     TOUCHER.store(toucher as usize, Ordering::SeqCst);
+    install_handler()
+}
+
+/// Has the handler tell `explainer` of faults that it passes on, and installs it as [`install`] does.
+pub(crate) fn install_explainer(explainer: Explainer) -> io::Result<()> {
+    EXPLAINER.store(explainer as usize, Ordering::SeqCst);
     install_handler()
 }
 
@@ -179,6 +189,13 @@ extern "C" fn on_segv(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
             unsafe { *libc::__errno_location() = errno };
             return;
         }
+    }
+    let explainer = EXPLAINER.load(Ordering::Relaxed);
+    if matches!(code, SEGV_MAPERR | SEGV_ACCERR) && explainer != 0 {
+        // SAFETY: `install_explainer` stored an `Explainer`.
+        let explainer: Explainer = unsafe { std::mem::transmute::<usize, Explainer>(explainer) };
+        // SAFETY: the kernel's context.
+        explainer(addr, unsafe { is_store(context) });
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };

@@ -3,26 +3,10 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) use indelible_store::company::{since, wait_for};
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::thread_local;
-
-/// The time since then.
-pub(crate) fn since(begin: std::time::Instant) -> std::time::Duration {
-    begin.elapsed()
-}
-
-/// Waits until the condition is notified, or so long. Returns whether it was notified in time.
-pub(crate) fn wait_for<'a, T>(
-    condition: &Condvar,
-    _: &'a Mutex<T>,
-    guard: MutexGuard<'a, T>,
-    time: std::time::Duration,
-) -> (MutexGuard<'a, T>, bool) {
-    let (guard, result) =
-        condition.wait_timeout(guard, time).unwrap_or_else(|poisoned| poisoned.into_inner());
-    (guard, !result.timed_out())
-}
 
 /// Words of zeros, whose memory is not touched.
 pub(crate) fn zeroed(words: usize) -> Box<[AtomicU64]> {

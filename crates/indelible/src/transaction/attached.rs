@@ -4,6 +4,7 @@
 
 use super::checked::Pairs;
 use super::space::{Space, Users};
+use super::strays::{self, Named};
 use super::view::View;
 use crate::dirty::Rung;
 use crate::error::{Cause, Error, Result, TransactionError};
@@ -57,6 +58,8 @@ pub(super) struct Memory {
     pub(super) view: Kind,
     /// The object's own address.
     pub(super) closed: Mapping,
+    /// So that a stray access can be explained.
+    pub(super) _named: Named,
     /// Offset of the extent that a view of a file is mapped from; `None`: there is no such view, or the object has left that extent.
     pub(super) shown: Option<u64>,
 }
@@ -122,7 +125,7 @@ impl Attached {
         let object = writer.object().offset;
         space.commits().join(writer)?;
         let shown = view.is_file().then(|| entry.primary_offset());
-        let memory = Memory { view: Kind::Own(view), closed, shown };
+        let memory = Memory { view: Kind::Own(view), closed, _named: named(&entry, name), shown };
         let mut attached = Attached::of(pool, space, memory, (base, object), &entry);
         if checked {
             attached.put_behind(base.expose_provenance(), len);
@@ -247,6 +250,12 @@ pub(super) fn closed(entry: &Entry, needed: usize) -> Result<Mapping, Cause> {
     }
     let open = if Mutant::AddressOpen.is_on() { Protection::ReadWrite } else { Protection::None };
     Ok(Mapping::anonymous(entry.address.get() as usize, entry.content_len() as usize, open)?)
+}
+
+/// Names the object to whoever meets its closed addresses.
+pub(super) fn named(entry: &Entry, name: &str) -> Named {
+    strays::explain_if_asked();
+    Named::new(entry.address.get() as usize, entry.reserved.get().max(entry.content_len()) as usize, name)
 }
 
 impl Drop for Attached {

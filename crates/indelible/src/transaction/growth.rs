@@ -52,7 +52,7 @@ impl Attached {
     fn lengthen(&self, size: usize) -> Result<(), Cause> {
         self.pool.alive()?;
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(Memory { view: Kind::Own(view), closed, shown }) = memory.as_mut() else {
+        let Some(Memory { view: Kind::Own(view), closed, shown, .. }) = memory.as_mut() else {
             return Err(Cause::Detached);
         };
         let (old, needed) = (self.size(), size.next_multiple_of(PAGE));

@@ -2,7 +2,7 @@
 //!
 //! The memory is there before the entry of the object says so, and until it no longer does.
 
-use super::attached::{Attached, Kind, Memory, closed};
+use super::attached::{Attached, Kind, Memory, closed, named};
 use super::demand::Demand;
 use super::marks::Marks;
 use super::space::Space;
@@ -61,7 +61,7 @@ impl Attached {
         let (base, len) = (area.words().base(), area.len());
         let marks = Some(Arc::new(Marks::new(len, area.pending().ok())));
         space.add(View { base: base.expose_provenance(), len, object, marks, pairs: None });
-        let memory = Memory { view: Kind::Kept(area), closed, shown: None };
+        let memory = Memory { view: Kind::Kept(area), closed, _named: named(&entry, name), shown: None };
         Ok(Attached::of(pool, space, memory, (base, object), &entry))
     }
 

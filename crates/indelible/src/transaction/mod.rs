@@ -40,6 +40,7 @@ mod pointer;
 mod run;
 mod scrub;
 mod space;
+mod strays;
 mod view;
 mod words;
 
@@ -56,3 +57,4 @@ pub use pointer::TxPtr;
 pub use run::{Tx, transaction};
 pub use scrub::Scrubbed;
 pub(crate) use space::Users;
+pub use strays::explain_faults;

@@ -61,8 +61,8 @@ impl OtherObjects {
         let missing = || HeapError::FarMissing { index };
         let table = Table::open(Directory::open(&shared.window)?)?.ok_or_else(missing)?;
         let (_, at) = table.slot(index)?.ok_or_else(missing)?;
-        if at / PAGE >> PAGE_BITS == 0 {
-            self.leaf.store(number << PAGE_BITS | at / PAGE, Relaxed);
+        if (at / PAGE) >> PAGE_BITS == 0 {
+            self.leaf.store((number << PAGE_BITS) | (at / PAGE), Relaxed);
         }
         table.entry(index)?.ok_or_else(missing)
     }

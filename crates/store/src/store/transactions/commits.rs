@@ -11,15 +11,19 @@
 //! 4. `writers` is locked before nothing but what a psync locks; `state` is not locked meanwhile.
 
 use super::queue::{ChangedLine, Group, Lines, Queue, fitting, pages, weight};
+use crate::company::Company;
 use crate::error::{Result, StoreError};
 use crate::format::LINE;
 use crate::lane::Batch;
 use crate::mutant::Mutant;
 use crate::store::attachment::{Changes, Psync, Writer, growth_left_no_trace, stage};
 use crate::store::locks::lock;
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
+use crate::sync::{
+    AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, since, wait_for,
+};
 use crate::table::Located;
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 #[derive(Debug)]
 struct State {
@@ -30,6 +34,12 @@ struct State {
     failed: bool,
     /// Threads that wait for `changed`.
     waiting: usize,
+    /// Those of them that wait for a number which is to be told first.
+    apart: usize,
+    /// Threads to wait for before the next publication.
+    company: Company,
+    /// A thread watches for them.
+    watched: bool,
 }
 
 /// See the module.
@@ -48,7 +58,15 @@ pub struct Commits {
 
 impl Default for Commits {
     fn default() -> Self {
-        let state = State { queue: Queue::new(), leading: false, failed: false, waiting: 0 };
+        let state = State {
+            queue: Queue::new(),
+            leading: false,
+            failed: false,
+            waiting: 0,
+            apart: 0,
+            company: Company::default(),
+            watched: false,
+        };
         Commits {
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -201,9 +219,9 @@ impl Commits {
         self.notify(&state);
     }
 
-    /// Wakes those who wait, unless one of them publishes and will wake the others.
+    /// Wakes those who wait for a number that was told now, or skipped. Who waits for company is not woken: whoever told it comes next.
     fn notify(&self, state: &State) {
-        if state.waiting > 0 && !state.leading {
+        if state.apart > 0 && !state.leading {
             self.changed.notify_all();
         }
     }
@@ -215,24 +233,55 @@ impl Commits {
     /// the commits are there, of any other that they are not.
     pub fn wait(&self, sequence: u64) -> Result<()> {
         let mut state = self.state();
-        loop {
-            if state.queue.is_durable(sequence) || Mutant::CommitNotAwaited.is_on() {
-                return Ok(());
+        if state.queue.is_durable(sequence) || Mutant::CommitNotAwaited.is_on() {
+            return Ok(());
+        }
+        let joins = !state.queue.is_taken(sequence);
+        state.company.arrive(joins);
+        // One that panics leaves nothing to wait for: see invariant 3.
+        let (mut state, outcome) = loop {
+            if state.queue.is_durable(sequence) {
+                break (state, Ok(()));
             }
             if state.failed {
-                return Err(StoreError::Poisoned);
+                break (state, Err(StoreError::Poisoned));
+            }
+            if !state.leading && !state.company.is_complete() && !state.watched {
+                state = self.gather(state);
+                continue;
             }
             let room = self.capacity.load(Ordering::Relaxed);
-            state = match if state.leading { None } else { state.queue.take(room) } {
-                Some(group) => self.lead(state, &group)?,
+            let closes = !state.leading && state.company.is_complete();
+            state = match if closes { state.queue.take(room) } else { None } {
+                Some(group) => match self.lead(state, &group) {
+                    Ok(()) => self.state(),
+                    failed => break (self.state(), failed),
+                },
                 None => {
                     state.waiting += 1;
+                    state.apart += usize::from(closes);
                     let mut state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
                     state.waiting -= 1;
+                    state.apart -= usize::from(closes);
                     state
                 }
             };
+        };
+        state.company.leave();
+        outcome
+    }
+
+    /// Waits for those who are expected in the next publication: one thread looks at the clock for all.
+    fn gather<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.watched = true;
+        state.waiting += 1;
+        let (before, patience) = (state.company.arrived(), state.company.patience());
+        let (mut state, in_time) = wait_for(&self.changed, &self.state, state, patience);
+        (state.watched, state.waiting) = (false, state.waiting - 1);
+        if !in_time && !state.leading && state.company.arrived() == before && !state.company.is_complete() {
+            state.company.give_up();
         }
+        state
     }
 
     /// Makes everything durable that was told.
@@ -244,15 +293,17 @@ impl Commits {
         self.wait(last)
     }
 
-    fn lead<'a>(&'a self, mut state: MutexGuard<'a, State>, group: &Group) -> Result<MutexGuard<'a, State>> {
+    fn lead(&self, mut state: MutexGuard<'_, State>, group: &Group) -> Result<()> {
         state.leading = true;
+        state.company.close();
+        // A thread that waits alone has nobody to wait for.
+        let begin = (state.company.waiting() > 1).then(Instant::now);
         drop(state);
-        let mut lead = Lead { commits: self, failed: true };
+        let mut lead = Lead { commits: self, begin, failed: true };
         let result = self.publish(group);
         lead.failed = result.is_err() && !Mutant::CommitFailureForgotten.is_on();
         drop(lead);
-        result?;
-        Ok(self.state())
+        result
     }
 
     fn publish(&self, group: &Group) -> Result<()> {
@@ -298,13 +349,17 @@ fn publish(writers: &mut BTreeMap<u64, Writer>, lines: &BTreeMap<u64, Lines<'_>>
 /// The thread that publishes. However it ends, others go on.
 struct Lead<'a> {
     commits: &'a Commits,
+    /// When the publication began, where others wait.
+    begin: Option<Instant>,
     failed: bool,
 }
 
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
+        let took = self.begin.map(since);
         let mut state = self.commits.state();
         state.leading = false;
+        state.company.expect_again(took);
         state.failed |= self.failed;
         if !self.failed {
             state.queue.made_durable();

@@ -73,6 +73,11 @@ impl Queue {
         sequence < self.durable
     }
 
+    /// Whether the commit is being made durable, or is durable.
+    pub(super) fn is_taken(&self, sequence: u64) -> bool {
+        sequence < self.next
+    }
+
     /// The largest number below which everything was told.
     pub(super) fn last(&self) -> u64 {
         let run = (self.next..).zip(self.told.keys()).take_while(|(expected, told)| expected == *told);

@@ -1,21 +1,23 @@
-//! Threads that a round of a group commit waits for before it is closed, so that one durable write serves all of them.
+//! Threads that a group commit waits for before it begins to write, so that one durable write serves all of them: heaps with tickets, and transactions.
 //!
 //! A round that is closed as soon as somebody waits has half of the threads: the others were just woken by the end of the round
 //! before. So the two halves take turns, with twice the writes. Who waited when a cut ended is expected in the next round.
 //! An expectation that fails costs a wait that is short beside a cut, and for some rounds nobody is expected then.
 
+#[doc(hidden)]
+pub use crate::sync::{since, wait_for};
 use std::time::Duration;
 
 /// Cuts that are shorter are not worth a wait: waking a thread takes as long.
 const WORTH: Duration = Duration::from_micros(50);
-/// Of the time that a cut takes, how long the company may keep away before the round is closed without it.
+/// Of the time that a cut takes, as what part the company may keep away before the round is closed without it.
 const SHARE: u32 = 4;
 /// Rounds without expectations after many failures: 2 to the power of this.
 const DISTRUST: u32 = 6;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Company {
+pub struct Company {
     /// Threads that wait for any round.
     waiting: usize,
     /// Threads that wait for the round that tickets join.
@@ -32,48 +34,54 @@ pub(super) struct Company {
 
 impl Company {
     /// `pace`: how long a cut takes, until it is known.
-    pub(super) fn with_pace(pace: Duration) -> Company {
+    #[must_use]
+    pub fn with_pace(pace: Duration) -> Company {
         Company { pace, ..Company::default() }
     }
 
-    #[cfg(test)]
-    pub(super) fn waiting(&self) -> usize {
+    /// Threads that wait for any round.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
         self.waiting
     }
 
     /// A thread begins to wait. `joins`: for the round that tickets join.
-    pub(super) fn arrive(&mut self, joins: bool) {
+    pub fn arrive(&mut self, joins: bool) {
         self.waiting += 1;
         self.arrived += usize::from(joins);
     }
 
     /// A thread waits no longer.
-    pub(super) fn leave(&mut self) {
+    pub fn leave(&mut self) {
         self.waiting -= 1;
     }
 
-    pub(super) fn arrived(&self) -> usize {
+    /// Threads that wait for the round that tickets join.
+    #[must_use]
+    pub fn arrived(&self) -> usize {
         self.arrived
     }
 
     /// Whether nobody else is worth waiting for.
-    pub(super) fn is_complete(&self) -> bool {
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
         self.arrived >= self.expected || self.trustless > 0 || self.pace < WORTH
     }
 
     /// How long to wait for the next of them.
-    pub(super) fn patience(&self) -> Duration {
+    #[must_use]
+    pub fn patience(&self) -> Duration {
         self.pace / SHARE
     }
 
     /// Those who are missing did not come in time.
-    pub(super) fn give_up(&mut self) {
+    pub fn give_up(&mut self) {
         self.failures = (self.failures + 1).min(DISTRUST);
         self.trustless = 1 << self.failures;
     }
 
     /// The round is closed, and another one begins.
-    pub(super) fn close(&mut self) {
+    pub fn close(&mut self) {
         if self.trustless > 0 {
             self.trustless -= 1;
         } else if self.expected > 1 {
@@ -82,10 +90,12 @@ impl Company {
         self.arrived = 0;
     }
 
-    /// A cut ended, after such a time: who waits now is expected in the next round, or waits for it.
-    pub(super) fn expect_again(&mut self, took: Duration) {
+    /// A cut ended, after such a time, if it was measured: who waits now is expected in the next round, or waits for it.
+    pub fn expect_again(&mut self, took: Option<Duration>) {
         self.expected = self.waiting;
-        self.pace = (self.pace * 3 + took) / 4;
+        if let Some(took) = took {
+            self.pace = (self.pace * 3 + took) / 4;
+        }
     }
 }
 
@@ -98,7 +108,7 @@ mod tests {
         let mut company = Company::default();
         (0..threads).for_each(|_| company.arrive(true));
         company.close();
-        company.expect_again(took);
+        company.expect_again(Some(took));
         (0..threads).for_each(|_| company.leave());
         company
     }
