@@ -1,4 +1,4 @@
-//! What a cut compares with explicit tracking: what changed since the last one, where no reference to a value was given out.
+//! With explicit tracking a cut compares the lines that changed since the last one, and no others unless a reference to a value was given out.
 
 use crate::support::{Ground, World};
 use indelible::collections::{Entry, OrderedEntry, PBTreeMap, PHashMap, PMutex, PVec};

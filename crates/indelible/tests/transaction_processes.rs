@@ -123,7 +123,7 @@ fn stray_signal(world: &World, kind: &str, inside: bool, mutant: Option<&str>) -
     (output.status.signal(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What a process says that dies of an access at an offset, if the environment asks it to.
+/// A process that dies of an access says at which offset of which object, if the environment asks it to.
 #[test]
 fn s1_16_a_stray_access_is_explained_where_that_is_asked_for() {
     let world = World::new(Ground::File, Tracking::Explicit, false);

@@ -1,7 +1,7 @@
 //! Threads that a group commit waits for before it begins to write, so that one durable write serves all of them: heaps with tickets, and transactions.
 //!
 //! A round that is closed as soon as somebody waits has half of the threads: the others were just woken by the end of the round
-//! before. So the two halves take turns, with twice the writes. Who waited when a cut ended is expected in the next round.
+//! before. So the two halves take turns, with twice the writes. Those who waited when a cut ended are expected in the next round.
 //! An expectation that fails costs a wait that is short beside a cut, and for some rounds nobody is expected then.
 
 #[doc(hidden)]

@@ -48,7 +48,7 @@ fn check_layers(folder: &str, prefix: &str, layers: &[&[&str]], everywhere: &[&s
 
 const STORE: &[&[&str]] = &[
     &["format", "sync"],
-    &["seal"],
+    &["seal", "company"],
     &["medium"],
     &["space"],
     &["lane"],

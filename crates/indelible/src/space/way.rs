@@ -69,7 +69,7 @@ impl<'s> Home<'s> {
         At::new(self.space, self.attached, pointer)
     }
 
-    /// An entry of this object. What it names is attached for reading, as when a pointer through it is followed.
+    /// An entry of this object. The object that it names is attached for reading, as when a pointer through it is followed.
     ///
     /// # Errors
     /// `Dangling`: there is no such entry, as none has the number 0, or what it names is in no pool. `ReadOnly`: it does not ask for loads. Those of

@@ -64,6 +64,12 @@ pub(crate) fn install_explainer(explainer: Explainer) -> io::Result<()> {
     install_handler()
 }
 
+/// Writes to standard error, as a handler may.
+pub(crate) fn say(bytes: &[u8]) {
+    // SAFETY: bytes that are borrowed; the call is async-signal-safe (2).
+    let _ = unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
+}
+
 fn install_handler() -> io::Result<()> {
     static INSTALLED: Mutex<bool> = Mutex::new(false);
     let mut installed = INSTALLED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

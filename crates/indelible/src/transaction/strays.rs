@@ -1,11 +1,9 @@
 //! A message for an access to an object that only transactions use, at the object's own address: which object it was, before the program dies of it.
 //!
 //! Invariants:
-//! 1. [`explain`] runs in a signal handler: it loads atomics, and calls nothing but `write`.
+//! 1. [`explain`] runs in a signal handler: it loads atomics, and calls nothing but [`signal::say`].
 //! 2. A slot is taken by `busy`, and is of an object while its `base` is not 0; `base` is stored last, and cleared first. A handler that meets a change of a slot names the
 //!    object wrongly at worst.
-
-#![allow(unsafe_code)]
 
 use crate::sys::signal;
 use std::io;
@@ -126,6 +124,5 @@ fn explain(addr: usize, is_store: bool) {
         }
     }
     line.text(b"\", outside of a transaction: only transactions use it, by tx.read and tx.write (pmo_tx_read and pmo_tx_write in C)\n");
-    // SAFETY: bytes of this frame; the call is async-signal-safe.
-    let _ = unsafe { libc::write(libc::STDERR_FILENO, line.bytes.as_ptr().cast(), line.len) };
+    signal::say(&line.bytes[..line.len]);
 }

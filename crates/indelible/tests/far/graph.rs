@@ -266,7 +266,7 @@ fn s2_28_a_handle_gives_what_a_pointer_gives() {
     assert_eq!(space.home(&[9; 16]).unwrap_err().kind(), ErrorKind::NotAttached);
 }
 
-/// What a space remembers of the entry that was asked for last is no entry that was changed or taken away since.
+/// A space remembers the entry that was asked for last, and never one that was changed or taken away since.
 #[test]
 pub fn an_entry_that_is_gone_is_not_handed_out_again() {
     let world = World::new(Ground::Simulated, indelible::Tracking::Auto, false);

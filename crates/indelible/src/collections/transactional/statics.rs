@@ -1,15 +1,12 @@
 //! Persistent variables: found again by name and type, with their initial value the first time (S1.2).
 
-#![allow(unsafe_code)]
-
 use super::Value;
 use crate::collections::layout::Layout;
 use crate::collections::persist::Persist;
 use crate::error::{Error, Result, TransactionError};
 use crate::heap::TypeInfo;
-use crate::plain::Plain;
 use crate::pool::Pool;
-use crate::transaction::{Tx, TxCell, TxHeap, TxPtr};
+use crate::{Plain, Tx, TxCell, TxHeap, TxPtr};
 use std::mem::offset_of;
 
 /// The object whose roots they are, in every language.
@@ -23,23 +20,13 @@ pub struct Persistent<T> {
     initial: T,
 }
 
-/// What lies in the object.
+/// A variable as it lies in the object.
+#[derive(Plain)]
 #[repr(C)]
 struct Made<T> {
     value: TxCell<T>,
     /// 0: the value is not the initial one yet.
     made: TxCell<u64>,
-}
-
-// SAFETY: cells with whole words, one behind the other, without padding: the first one's size is a multiple of eight.
-unsafe impl<T: Plain + Copy> Plain for Made<T> {
-    const SHARED: bool = true;
-    const ATOMICS: bool = false;
-    const CELLS: bool = true;
-    const LAYOUT: () = {
-        let () = <TxCell<T> as Plain>::LAYOUT;
-        assert!(align_of::<T>() <= 8, "a persistent variable is aligned to words");
-    };
 }
 
 impl<T: Value + Persist<'static>> Persistent<T> {

@@ -219,7 +219,7 @@ impl Commits {
         self.notify(&state);
     }
 
-    /// Wakes those who wait for a number that was told now, or skipped. Who waits for company is not woken: whoever told it comes next.
+    /// Wakes those who wait for a number that was told now, or skipped. Threads that wait for company are not woken: the one that told it comes next.
     fn notify(&self, state: &State) {
         if state.apart > 0 && !state.leading {
             self.changed.notify_all();
