@@ -38,8 +38,11 @@ struct State {
     apart: usize,
     /// Threads to wait for before the next publication.
     company: Company,
-    /// A thread watches for them.
-    watched: bool,
+    /// Publications that were begun.
+    round: u64,
+    /// A thread watches for the company of the publication behind so many. One that watched for an earlier one may not have seen yet that it
+    /// was begun, and then nobody else is to rely on it.
+    watched: Option<u64>,
 }
 
 /// See the module.
@@ -65,7 +68,8 @@ impl Default for Commits {
             waiting: 0,
             apart: 0,
             company: Company::default(),
-            watched: false,
+            round: 0,
+            watched: None,
         };
         Commits {
             state: Mutex::new(state),
@@ -246,7 +250,7 @@ impl Commits {
             if state.failed {
                 break (state, Err(StoreError::Poisoned));
             }
-            if !state.leading && !state.company.is_complete() && !state.watched {
+            if !state.leading && !state.company.is_complete() && state.watched != Some(state.round) {
                 state = self.gather(state);
                 continue;
             }
@@ -273,13 +277,17 @@ impl Commits {
 
     /// Waits for those who are expected in the next publication: one thread looks at the clock for all.
     fn gather<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        state.watched = true;
+        let round = state.round;
+        state.watched = Some(round);
         state.waiting += 1;
         let (before, patience) = (state.company.arrived(), state.company.patience());
         let (mut state, in_time) = wait_for(&self.changed, &self.state, state, patience);
-        (state.watched, state.waiting) = (false, state.waiting - 1);
-        if !in_time && !state.leading && state.company.arrived() == before && !state.company.is_complete() {
-            state.company.give_up();
+        state.waiting -= 1;
+        if state.watched == Some(round) {
+            state.watched = None;
+            if !in_time && state.round == round && state.company.arrived() == before {
+                state.company.give_up();
+            }
         }
         state
     }
@@ -295,6 +303,7 @@ impl Commits {
 
     fn lead(&self, mut state: MutexGuard<'_, State>, group: &Group) -> Result<()> {
         state.leading = true;
+        state.round += 1;
         state.company.close();
         // A thread that waits alone has nobody to wait for.
         let begin = (state.company.waiting() > 1).then(Instant::now);
