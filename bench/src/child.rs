@@ -7,6 +7,7 @@ use crate::file_backends::{self, Place};
 use crate::pattern::{Chooser, PAGE, Pattern, store};
 use crate::personalities::{self, Actor, Journal, KINDS, Meter};
 use crate::stats::Samples;
+use crate::talk::{self, Talk};
 use clap::Subcommand;
 use indelible::{CreateOptions, MediumKind, Object, PoolOptions};
 use serde::{Deserialize, Serialize};
@@ -56,6 +57,8 @@ pub enum Job {
     },
     /// Attaches and says how long that took.
     Recover { path: PathBuf, medium: String },
+    /// Takes part in what another process measures: plays with words, or sends messages. Says a line when it is ready, and one at its end.
+    Talk { path: PathBuf, role: Talk, count: usize },
     /// Follows a writer as a reader, and says what that cost.
     Follow {
         path: PathBuf,
@@ -95,6 +98,7 @@ pub fn work(job: Job) -> Result<()> {
         Job::Perform { dir, personality, contestant, medium, seconds } => {
             perform(&dir, &personality, &contestant, &medium, seconds)
         }
+        Job::Talk { path, role, count } => talk::take_part(&path, role, count),
         Job::Recover { path, medium } => recover(&path, &medium),
         Job::Follow { path, medium, name, pause, time } => {
             follow(&path, &medium, &name, Duration::from_nanos(pause), Duration::from_millis(time))

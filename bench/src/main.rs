@@ -22,6 +22,7 @@ mod render;
 mod retention;
 mod stamp;
 mod stats;
+mod talk;
 mod traffic;
 
 use clap::{Parser, Subcommand};

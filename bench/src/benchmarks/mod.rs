@@ -9,6 +9,7 @@ mod heap;
 mod kernels;
 mod lane_bytes;
 mod maps;
+mod messages;
 mod models;
 mod open;
 mod pointers;
@@ -106,6 +107,11 @@ pub const ALL: &[Benchmark] = &[
         name: "pointers",
         about: "far pointers followed and stored, beside plain ones",
         run: pointers::run,
+    },
+    Benchmark {
+        name: "messages",
+        about: "processes that wake each other, send messages, append to a durable log; a view attached as a whole",
+        run: messages::run,
     },
     Benchmark { name: "threads", about: "threads that psync different objects", run: threads::run },
     Benchmark {

@@ -1,0 +1,111 @@
+//! Processes that talk through shared objects: what either side of them does.
+
+use crate::Result;
+use crate::environment::Medium;
+use indelible::{Pool, PoolOptions, Queue, QueueKind, QueueOptions, SharedObject};
+use rustix::thread::futex;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Bytes of a message of the queues.
+pub const BYTES: usize = 64;
+/// Messages that a queue holds.
+pub const SLOTS: usize = 4096;
+/// The words of the two that play, each in lines of its own.
+pub const PING: usize = 0;
+pub const PONG: usize = 256;
+
+/// The part that a process takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Talk {
+    /// Waits for words by the bare system call.
+    Bare,
+    /// Waits for words of a shared object.
+    Words,
+    /// Sends to a queue of one producer.
+    One,
+    /// Sends to a queue of many.
+    Many,
+}
+
+impl Talk {
+    /// As an argument, and as the name of the object.
+    pub fn word(self) -> &'static str {
+        match self {
+            Talk::Bare => "bare",
+            Talk::Words => "words",
+            Talk::One => "one",
+            Talk::Many => "many",
+        }
+    }
+}
+
+/// Stores to one word, and waits until the other has that number, as the other side does in turn.
+pub fn play(
+    words: &SharedObject,
+    (own, other): (usize, usize),
+    first: bool,
+    bare: bool,
+    count: u32,
+) -> Result<()> {
+    let (own, other) = (words.word(own)?, words.word(other)?);
+    let raw: (&AtomicU32, &AtomicU32) = (&own, &other);
+    for number in 1..=count {
+        let answer = || -> Result<()> {
+            raw.0.store(number, Ordering::Release);
+            match bare {
+                true => drop(futex::wake(raw.0, futex::Flags::empty(), 1)?),
+                false => drop(own.wake(1)?),
+            }
+            Ok(())
+        };
+        if first {
+            answer()?;
+        }
+        while raw.1.load(Ordering::Acquire) < number {
+            match bare {
+                // Interrupted, or changed before it slept: looked at again.
+                true => drop(futex::wait(raw.1, futex::Flags::empty(), number - 1, None)),
+                false => drop(other.wait(number - 1, None)?),
+            }
+        }
+        if !first {
+            answer()?;
+        }
+    }
+    Ok(())
+}
+
+/// The other side of a queue: sends the numbers from 0 on.
+pub fn send(queue: &Queue, count: usize) -> Result<()> {
+    let mut producer = queue.producer()?;
+    for number in 0..count as u64 {
+        producer.send_value(&[number; 8], None)?;
+    }
+    Ok(())
+}
+
+/// The queue of a side, as the other one made it.
+pub fn queue_of(pool: &Pool, talk: Talk) -> Result<Queue> {
+    let kind = if talk == Talk::One { QueueKind::OneProducer } else { QueueKind::ManyProducers };
+    Ok(pool.attach_shared(talk.word())?.queue(0, &QueueOptions { kind, slots: SLOTS, most: BYTES })?)
+}
+
+/// Takes part, as a process of its own. Says a line when it is ready, and one at its end.
+pub fn take_part(path: &Path, role: Talk, count: usize) -> Result<()> {
+    let pool = PoolOptions::new().medium(Medium::Memory.kind()).open(path)?;
+    match role {
+        Talk::Bare | Talk::Words => {
+            let words = pool.attach_shared(Talk::Words.word())?;
+            println!("ready");
+            play(&words, (PONG, PING), false, role == Talk::Bare, count as u32)?;
+        }
+        Talk::One | Talk::Many => {
+            let queue = queue_of(&pool, role)?;
+            println!("ready");
+            send(&queue, count)?;
+        }
+    }
+    println!("done");
+    Ok(())
+}
