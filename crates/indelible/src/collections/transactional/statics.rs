@@ -80,7 +80,20 @@ impl<T: Value + Persist<'static>> Persistent<T> {
             members.field::<u64>("made", offset_of!(Made<T>, made));
         });
         layout.finish();
-        (format!("static {}", self.name), layout.stream)
+        let words: Vec<String> = layout.stream.split(' ').map(as_in_c).collect();
+        (format!("static {}", self.name), words.join(" "))
+    }
+}
+
+/// A word of a description, with the name that C has for a number in front of it: names are a part of what a type is.
+fn as_in_c(word: &str) -> String {
+    let (letter, bits) = word.split_at(word.len().min(1));
+    match (letter, bits) {
+        ("u", "8" | "16" | "32" | "64") => format!("uint{bits}_t~ {word}"),
+        ("i", "8" | "16" | "32" | "64") => format!("int{bits}_t~ {word}"),
+        ("f", "32") => "float~ f32".to_owned(),
+        ("f", "64") => "double~ f64".to_owned(),
+        _ => word.to_owned(),
     }
 }
 
