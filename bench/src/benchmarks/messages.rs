@@ -23,7 +23,11 @@ const RECORDS: usize = 64;
 
 pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     let pool = environment.pool(Medium::Memory, "messages", 64 << 20)?;
-    let rounds = if environment.smoke { 2 } else { if environment.quick { 7 } else { 31 } };
+    let rounds = match (environment.smoke, environment.quick) {
+        (true, _) => 2,
+        (_, true) => 7,
+        _ => 31,
+    };
     let bar = progress(rounds * 5, "messages");
     let tick = || bar.inc(1);
     waking(environment, &pool, rounds, &tick, section)?;
@@ -51,7 +55,9 @@ impl Partner {
         command.arg("child").arg("talk").arg(pool.path()).arg(talk.word()).arg(count.to_string());
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let mut said = BufReader::new(child.stdout.take().ok_or("a pipe")?);
-        said.read_line(&mut String::new())?;
+        if said.read_line(&mut String::new())? == 0 {
+            return Err(format!("a process of the benchmark failed: {}", child.wait()?).into());
+        }
         Ok(Partner { child, said })
     }
 
@@ -63,6 +69,14 @@ impl Partner {
         } else {
             Err(format!("a process of the benchmark failed: {status}").into())
         }
+    }
+}
+
+/// A process whose other side failed would wait for it for ever.
+impl Drop for Partner {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -144,7 +158,7 @@ fn queues(
     Ok(())
 }
 
-/// Messages a second, all of which came, in the order of their producer.
+/// Messages a second, all of which came once.
 fn received(pool: &Pool, queue: &Queue, talk: Talk, (producers, each): (usize, usize)) -> Result<f64> {
     let mut consumer = queue.consumer()?;
     let partners: Result<Vec<_>> = (0..producers).map(|_| Partner::start(pool, talk, each)).collect();

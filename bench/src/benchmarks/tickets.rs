@@ -11,7 +11,7 @@ use indelible::{CreateOptions, Heap, HeapOptions, Tracking};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
@@ -48,9 +48,9 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     section.notes.push(
         "one writer: so many changes, then a psync, over and over. threads: each makes a change under the lock, takes a ticket, and \
          waits for it. tasks: the same, as futures that one thread polls. The stop is the median over rounds of the longest time \
-         that a thread which never waits for a ticket took for one change beside them, waiting for the lock included. threads that \
-         only wait: as many, which one thread wakes together as soon as all of them wait, without a heap and without a write: what \
-         the scheduler takes. The ratio beside it is to what is left if a change takes its share of one writer's time and of theirs, one after the other."
+         that a thread which never waits for a ticket took for one change beside them, waiting for the lock included. volatile, \
+         in rounds: as many threads, each of which changes a map of std's under a lock, and waits until one thread wakes all, as soon as all of them wait; \
+         nothing is written: what locks and the scheduler take. The ratio beside it is to what is left if a change takes its share of one writer's time and of theirs, one after the other."
             .into(),
     );
     Ok(())
@@ -62,7 +62,7 @@ fn on(environment: &Environment, medium: Medium, tracking: Tracking, section: &m
     let mut heap = Heap::format_with(pool.attach("heap")?, HeapOptions::new())?;
     heap.root_or_insert_with::<Values, _>("values", |place| PMutex::new_in(PHashMap::new(), place))?;
     for key in 0..KEYS {
-        change(heap.root_ref::<Values>("values")?, key, key);
+        change(heap.root_ref::<Values>("values")?, key, 0);
     }
     heap.psync()?;
     let word = if tracking == Tracking::Explicit { ", explicit" } else { "" };
@@ -71,12 +71,12 @@ fn on(environment: &Environment, medium: Medium, tracking: Tracking, section: &m
     let slice = Duration::from_millis(slice);
     let bar = progress(rounds * THREADS.len(), &title);
     let mut rows: [[Samples; 6]; THREADS.len()] = Default::default();
-    for round in 0..rounds as u64 {
+    for _ in 0..rounds {
         for (threads, row) in THREADS.iter().zip(&mut rows) {
-            row[0].push(one_writer(&mut heap, *threads as u64, slice, round)?);
-            row[1].push(by_threads(&heap, *threads, slice, round)?);
-            row[2].push(by_tasks(&heap, *threads, slice, round)?);
-            row[3].push(longest_stop(&heap, *threads, slice / 2, round)?);
+            row[0].push(one_writer(&mut heap, *threads as u64, slice)?);
+            row[1].push(by_threads(&heap, *threads, slice)?);
+            row[2].push(by_tasks(&heap, *threads, slice)?);
+            row[3].push(longest_stop(&heap, *threads, slice / 2)?);
             row[4].push(bare::changes(*threads, slice / 2));
             row[5].push(bare::longest_stop(*threads, slice / 2));
             bar.inc(1);
@@ -124,18 +124,26 @@ fn on(environment: &Environment, medium: Medium, tracking: Tracking, section: &m
     Ok(())
 }
 
-/// A change of a key that follows from a number.
-fn change(values: &Values<'_>, key: u64, number: u64) {
+/// What no other run stores: bytes that are there already are no change, and a psync of nothing else writes nothing.
+fn salt() -> u64 {
+    static RUNS: AtomicU64 = AtomicU64::new(0);
+    RUNS.fetch_add(1, Relaxed) << 32
+}
+
+/// A change of a key that follows from a number. No two have the same value.
+fn change(values: &Values<'_>, key: u64, salt: u64) {
     let mut value = [0; VALUE];
-    value.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&number.to_ne_bytes()));
+    for (word, bytes) in value.chunks_exact_mut(8).enumerate() {
+        bytes.copy_from_slice(&(key ^ salt.rotate_left(word as u32)).to_ne_bytes());
+    }
     values.lock().insert(key.wrapping_mul(0x9e37_79b9_7f4a_7c15) % KEYS, value);
 }
 
-fn one_writer(heap: &mut Heap, at_a_time: u64, slice: Duration, round: u64) -> Result<f64> {
-    let (start, mut done) = (Instant::now(), 0);
+fn one_writer(heap: &mut Heap, at_a_time: u64, slice: Duration) -> Result<f64> {
+    let (start, salt, mut done) = (Instant::now(), salt(), 0);
     while start.elapsed() < slice {
         let values = heap.root_ref::<Values>("values")?;
-        (done..done + at_a_time).for_each(|key| change(values, key, round + key));
+        (done..done + at_a_time).for_each(|key| change(values, key, salt));
         heap.psync()?;
         done += at_a_time;
     }
@@ -165,33 +173,33 @@ fn together(threads: usize, work: impl Fn(u64) -> Result<u64> + Sync) -> Result<
 }
 
 /// Changes of one thread of many, each waited for, until `end` says so.
-fn changes(heap: &Heap, values: &Values<'_>, thread: u64, round: u64, end: impl Fn() -> bool) -> Result<u64> {
+fn changes(heap: &Heap, values: &Values<'_>, thread: u64, salt: u64, end: impl Fn() -> bool) -> Result<u64> {
     let mut done = 0;
     while !end() {
-        change(values, thread << 32 | done, round + done);
+        change(values, thread << 32 | done, salt);
         heap.commit().wait()?;
         done += 1;
     }
     Ok(done)
 }
 
-fn by_threads(heap: &Heap, threads: usize, slice: Duration, round: u64) -> Result<f64> {
+fn by_threads(heap: &Heap, threads: usize, slice: Duration) -> Result<f64> {
     let values = heap.root_ref::<Values>("values")?;
-    let end = Instant::now() + slice;
-    together(threads, |thread| changes(heap, values, thread, round, || Instant::now() >= end))
+    let (end, salt) = (Instant::now() + slice, salt());
+    together(threads, |thread| changes(heap, values, thread, salt, || Instant::now() >= end))
 }
 
 /// Nanoseconds of the longest change by a thread that never waits for a ticket, beside `threads` that do.
-fn longest_stop(heap: &Heap, threads: usize, slice: Duration, round: u64) -> Result<f64> {
+fn longest_stop(heap: &Heap, threads: usize, slice: Duration) -> Result<f64> {
     let values = heap.root_ref::<Values>("values")?;
-    let (stop, mut longest) = (AtomicBool::new(false), 0.0);
+    let (stop, by_threads, own) = (AtomicBool::new(false), salt(), salt());
     std::thread::scope(|scope| {
         let others = scope.spawn(|| {
-            together(threads, |thread| changes(heap, values, thread, round, || stop.load(Relaxed)))
+            together(threads, |thread| changes(heap, values, thread, by_threads, || stop.load(Relaxed)))
         });
         let mut number = 0;
-        longest = bare::longest(slice, || {
-            change(values, number, number);
+        let longest = bare::longest(slice, || {
+            change(values, number, own);
             number += 1;
         });
         stop.store(true, Relaxed);
@@ -209,13 +217,13 @@ impl Wake for Ready {
     }
 }
 
-fn by_tasks(heap: &Heap, tasks: usize, slice: Duration, round: u64) -> Result<f64> {
+fn by_tasks(heap: &Heap, tasks: usize, slice: Duration) -> Result<f64> {
     let values = heap.root_ref::<Values>("values")?;
-    let (start, mut done) = (Instant::now(), 0_u64);
+    let (start, salt, mut done) = (Instant::now(), salt(), 0_u64);
     let task = |task: u64| async move {
         let mut done = 0;
         while start.elapsed() < slice {
-            change(values, task << 32 | done, round + done);
+            change(values, task << 32 | done, salt);
             heap.commit().await?;
             done += 1;
         }

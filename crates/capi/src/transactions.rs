@@ -194,11 +194,7 @@ pub unsafe extern "C" fn pmo_tx_root(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pmo_explain_faults() -> c_int {
-    status(|| {
-        indelible::explain_faults().map_err(|error| {
-            Failure::argument(format_args!("no handler for SIGSEGV can be installed: {error}"))
-        })
-    })
+    status(|| Ok(indelible::explain_faults()?))
 }
 
 #[unsafe(no_mangle)]

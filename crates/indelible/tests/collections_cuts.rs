@@ -3,6 +3,7 @@
 use crate::support::{Ground, World};
 use indelible::collections::{Entry, OrderedEntry, PBTreeMap, PHashMap, PMutex, PVec};
 use indelible::{Heap, Persist, Tracking};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Values of a page each, so that each change is one of a page of its own.
 type Value = [u64; 512];
@@ -104,6 +105,15 @@ fn a_cut_does_not_look_again_at_values_whose_change_is_over() {
             })
         }),
     ];
+    let panics = |all: &mut All<'_>| {
+        let change = |value: &mut Value| {
+            value[10] = 77;
+            panic!("on purpose");
+        };
+        let done = catch_unwind(AssertUnwindSafe(|| all.hashed.update(&5, change)));
+        assert!(done.is_err());
+    };
+    assert!(compared(&heap, panics) < KEYS / 4);
     for (what, change) in changes {
         let pages = compared(&heap, change);
         assert!(pages < KEYS / 4, "after {what} a cut with one change compares {pages} pages");

@@ -107,12 +107,18 @@ fn stray() {
     println!("alive");
 }
 
-fn stray_signal(world: &World, kind: &str, inside: bool, mutant: Option<&str>) -> (Option<i32>, String) {
+fn stray_process(world: &World, kind: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", "transaction_processes::stray", "--nocapture", "--ignored"])
         .env("WORK_POOL", world.path())
-        .env("WORK_WORLD", kind);
+        .env("WORK_WORLD", kind)
+        .env_remove("PMO_EXPLAIN_FAULTS");
+    command
+}
+
+fn stray_signal(world: &World, kind: &str, inside: bool, mutant: Option<&str>) -> (Option<i32>, String) {
+    let mut command = stray_process(world, kind);
     if inside {
         command.env("WORK_INSIDE", "1");
     }
@@ -129,12 +135,7 @@ fn s1_16_a_stray_access_is_explained_where_that_is_asked_for() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
     drop(formatted(&world));
     let died = |kind: &str, asked: Option<&str>| {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command
-            .args(["--exact", "transaction_processes::stray", "--nocapture", "--ignored"])
-            .env("WORK_POOL", world.path())
-            .env("WORK_WORLD", kind)
-            .env_remove("PMO_EXPLAIN_FAULTS");
+        let mut command = stray_process(&world, kind);
         if let Some(asked) = asked {
             command.env("PMO_EXPLAIN_FAULTS", asked);
         }

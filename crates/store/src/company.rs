@@ -30,6 +30,22 @@ pub struct Company {
     failures: u32,
     /// Rounds to close without waiting for anybody.
     trustless: u32,
+    /// Rounds that were closed.
+    closed: u64,
+    /// The round for whose company a thread watches: the one behind so many. One that watched for an earlier round may not have seen
+    /// yet that it was closed, so that nobody relies on it.
+    watched: Option<u64>,
+}
+
+/// A thread watches for the company of a round, for all that wait for it.
+#[derive(Debug)]
+#[must_use = "the others wait for what comes of it"]
+pub struct Watch {
+    round: u64,
+    /// Threads that had arrived when it began.
+    arrived: usize,
+    /// How long to wait for the next of them.
+    pub patience: Duration,
 }
 
 impl Company {
@@ -56,26 +72,33 @@ impl Company {
         self.waiting -= 1;
     }
 
-    /// Threads that wait for the round that tickets join.
-    #[must_use]
-    pub fn arrived(&self) -> usize {
-        self.arrived
-    }
-
     /// Whether nobody else is worth waiting for.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.arrived >= self.expected || self.trustless > 0 || self.pace < WORTH
     }
 
-    /// How long to wait for the next of them.
-    #[must_use]
-    pub fn patience(&self) -> Duration {
-        self.pace / SHARE
+    /// Begins to watch for the company of the round that tickets join. `None`: a thread does so already, and wakes the others.
+    pub fn watch(&mut self) -> Option<Watch> {
+        if self.watched == Some(self.closed) {
+            return None;
+        }
+        self.watched = Some(self.closed);
+        Some(Watch { round: self.closed, arrived: self.arrived, patience: self.pace / SHARE })
+    }
+
+    /// Ends a watch. If nobody came meanwhile, the company is not waited for any longer.
+    pub fn end_watch(&mut self, watch: Watch, in_time: bool) {
+        if self.watched == Some(watch.round) {
+            self.watched = None;
+        }
+        if !in_time && self.closed == watch.round && self.arrived == watch.arrived {
+            self.give_up();
+        }
     }
 
     /// Those who are missing did not come in time.
-    pub fn give_up(&mut self) {
+    fn give_up(&mut self) {
         self.failures = (self.failures + 1).min(DISTRUST);
         self.trustless = 1 << self.failures;
     }
@@ -88,6 +111,7 @@ impl Company {
             self.failures = 0;
         }
         self.arrived = 0;
+        self.closed += 1;
     }
 
     /// A cut ended, after such a time, if it was measured: who waits now is expected in the next round, or waits for it.
@@ -133,6 +157,36 @@ mod tests {
         assert!(company.is_complete());
     }
 
+    /// A thread that watched for a round which is closed by now may wake late: the next round has a watch of its own, which that thread does not end.
+    #[test]
+    fn nobody_relies_on_a_watch_for_an_earlier_round() {
+        let mut company = after_a_cut(3, WORTH * 8);
+        company.arrive(true);
+        let late = company.watch().unwrap();
+        assert!(company.watch().is_none(), "one thread looks at the clock for all");
+        company.close();
+        let next = company.watch().expect("the thread of the round before counts for nothing");
+        company.end_watch(late, false);
+        assert!(company.watch().is_none(), "the watch of this round goes on");
+        assert_eq!(company.trustless, 0, "whoever is late says nothing of this round");
+        company.end_watch(next, false);
+        assert!(company.trustless > 0 && company.is_complete());
+    }
+
+    /// If some of those that are missing came while a thread watched, the others are waited for as well.
+    #[test]
+    fn company_that_keeps_coming_is_waited_for() {
+        let mut company = after_a_cut(3, WORTH * 8);
+        company.arrive(true);
+        let watch = company.watch().unwrap();
+        company.arrive(true);
+        company.end_watch(watch, false);
+        assert!(!company.is_complete());
+        let watch = company.watch().expect("the watch ended");
+        company.end_watch(watch, true);
+        assert!(!company.is_complete(), "it was woken before the time was over");
+    }
+
     #[test]
     fn failed_expectations_become_rare_and_a_good_one_brings_trust_back() {
         let mut company = after_a_cut(2, WORTH * 8);
@@ -141,7 +195,8 @@ mod tests {
             company.arrive(true);
             if !company.is_complete() {
                 waits += 1;
-                company.give_up();
+                let watch = company.watch().unwrap();
+                company.end_watch(watch, false);
             }
             company.close();
             // The other thread waits elsewhere in this moment, and does not come.

@@ -14,6 +14,23 @@
 #define PMO_STATIC_H
 
 #include <pmo/transaction.h>
+#include <string.h>
+
+/* Attaches the statics of a pool, or, for NULL, of the pool that PMO_POOL names; makes them if there are none. NULL for an error: PMO_ERR_HELD if another process has them for longer than
+ * pmo_wait says. pmo_detach detaches them. */
+static inline void *pmo_attach_statics(pmo_pool *pool)
+{
+    void *statics = pmo_attach_transactional(pool, "statics", NULL, 0);
+    if (statics != NULL || pmo_errno() != PMO_ERR_NOT_FOUND)
+        return statics;
+    struct pmo_create_options options;
+    memset(&options, 0, sizeof options);
+    options.size = 65536;
+    options.durability = PMO_DURABILITY_TRANSACTIONAL;
+    if (pmo_create_with(pool, "statics", &options) != 0 && pmo_errno() != PMO_ERR_EXISTS)
+        return NULL;
+    return pmo_attach_transactional(pool, "statics", NULL, 0);
+}
 
 #ifndef __cplusplus
 
@@ -39,19 +56,6 @@
         }                                                                                           \
         return &root->value;                                                                        \
     }
-
-/* Attaches the statics of a pool, or, for NULL, of the pool that PMO_POOL names; makes them if there are none. NULL for an error: PMO_ERR_HELD if another process has them for longer than
- * pmo_wait says. pmo_detach detaches them. */
-static inline void *pmo_attach_statics(pmo_pool *pool)
-{
-    struct pmo_create_options options = {.size = 65536, .durability = PMO_DURABILITY_TRANSACTIONAL};
-    void *statics = pmo_attach_transactional(pool, "statics", NULL, 0);
-    if (statics != NULL || pmo_errno() != PMO_ERR_NOT_FOUND)
-        return statics;
-    if (pmo_create_with(pool, "statics", &options) != 0 && pmo_errno() != PMO_ERR_EXISTS)
-        return NULL;
-    return pmo_attach_transactional(pool, "statics", NULL, 0);
-}
 
 #endif
 #endif

@@ -11,6 +11,7 @@
 #define PMO_STATIC_HPP
 
 #include <pmo.hpp>
+#include <pmo/static.h>
 
 namespace pmo {
 
@@ -30,18 +31,7 @@ public:
     template <class F> auto transaction(F &&body) const { return detail::run(body, &base_, 1); }
 
 private:
-    explicit statics(pmo_pool *of) : base_(attach(of))
-    {
-        if (base_ == nullptr && pmo_errno() == PMO_ERR_NOT_FOUND) {
-            pmo_create_options options{};
-            options.size = 65536;
-            options.durability = PMO_DURABILITY_TRANSACTIONAL;
-            if (pmo_create_with(of, "statics", &options) == 0 || pmo_errno() == PMO_ERR_EXISTS)
-                base_ = attach(of);
-        }
-        detail::check(base_);
-    }
-    static void *attach(pmo_pool *of) { return pmo_attach_transactional(of, "statics", nullptr, 0); }
+    explicit statics(pmo_pool *of) : base_(detail::check(pmo_attach_statics(of))) {}
 
     void *base_;
 };

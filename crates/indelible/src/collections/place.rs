@@ -290,20 +290,10 @@ pub(super) unsafe fn lend<'a, 'h: 'a, T: Persist<'h>>(at: *mut T) -> &'a mut T {
 /// As for [`lend`].
 #[inline]
 pub(super) unsafe fn change<'h, T: Persist<'h>, R>(at: *mut T, change: impl FnOnce(&mut T) -> R) -> R {
-    struct Stored<T>(*mut T);
-
-    impl<T> Drop for Stored<T> {
-        fn drop(&mut self) {
-            // SAFETY: the promise to `change`.
-            unsafe { stored(self.0, 1) };
-        }
-    }
-
     // SAFETY: the caller's promise.
     unsafe {
         verify(at);
-        let _stored = Stored(at);
-        change(&mut *at)
+        finally(|| change(&mut *at), || stored(at, 1))
     }
 }
 
@@ -379,9 +369,9 @@ pub(super) fn each<I: Iterator>(all: I, act: impl FnMut(I::Item)) {
     Rest(all, act).run();
 }
 
-/// Does one thing, and then another, also if the first panics.
+/// Does one thing, and then another, also if the first panics; returns what the first does.
 #[inline]
-pub(super) fn finally(first: impl FnOnce(), then: impl FnOnce()) {
+pub(super) fn finally<R>(first: impl FnOnce() -> R, then: impl FnOnce()) -> R {
     struct Then<F: FnOnce()>(Option<F>);
 
     impl<F: FnOnce()> Drop for Then<F> {
@@ -393,7 +383,7 @@ pub(super) fn finally(first: impl FnOnce(), then: impl FnOnce()) {
     }
 
     let _then = Then(Some(then));
-    first();
+    first()
 }
 
 /// The result, or a panic with the error's text.

@@ -38,6 +38,8 @@ pub(crate) enum TransactionError {
     Unchecked,
     #[error("the environment names no pool")]
     NoPool,
+    #[error("no handler for SIGSEGV can be installed: {0}")]
+    Handler(#[source] std::io::Error),
 }
 
 impl TransactionError {
@@ -53,6 +55,7 @@ impl TransactionError {
             | TransactionError::Checked(_)
             | TransactionError::Unchecked => ErrorKind::ClassMismatch,
             TransactionError::NoPool => ErrorKind::NotFound,
+            TransactionError::Handler(_) => ErrorKind::Io,
             TransactionError::Elsewhere
             | TransactionError::NoObject
             | TransactionError::NoHeap
@@ -90,6 +93,7 @@ impl TransactionError {
             TransactionError::PsyncObject => {
                 "give it the class transactional while nobody has it attached (`pmo set --class`, `pmo_set_durability`), and attach it as such"
             }
+            TransactionError::Handler(_) => "the program goes on without explanations",
             TransactionError::NoPool => "set PMO_POOL to the path of one, or use `Pool::statics`",
             TransactionError::NoObject => "name the objects that it uses",
             TransactionError::OtherUsers => {

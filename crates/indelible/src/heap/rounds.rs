@@ -31,8 +31,6 @@ struct State<E> {
     failed: Option<(u64, E)>,
     /// Threads to wait for before the round that tickets join is closed.
     company: Company,
-    /// The round for whose company a thread watches.
-    watched: Option<u64>,
     /// Of the tasks that wait.
     wakers: Vec<Waker>,
 }
@@ -70,7 +68,6 @@ impl<E: Clone> Rounds<E> {
             durable: 0,
             failed: None,
             company: Company::with_pace(pace),
-            watched: None,
             wakers: Vec::new(),
         };
         Rounds { state: Mutex::new(state), ended: [Condvar::new(), Condvar::new()] }
@@ -100,42 +97,31 @@ impl<E: Clone> Rounds<E> {
     /// # Errors
     /// The cut's that failed: each ticket of its round gets it.
     pub(super) fn wait(&self, round: u64, cut: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        // Before the state is locked: it locks it when it is dropped.
+        let _waits = Waits::begin(self, round);
         let mut state = self.lock();
-        let joins = round == state.joining;
-        state.company.arrive(joins);
-        let (mut state, outcome) = loop {
+        loop {
             if let Some(outcome) = state.outcome(round) {
-                break (state, outcome);
+                return outcome;
             }
             if state.led {
                 let awaited = round.max(state.joining - 1);
                 state = self.ended(awaited).wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
             } else if round < state.joining || state.company.is_complete() {
-                let outcome = self.lead(state, cut);
-                break (self.lock(), outcome);
+                return self.lead(state, cut);
             } else {
                 state = self.gather(state, round);
             }
-        };
-        state.company.leave();
-        outcome
+        }
     }
 
     /// Waits for those that are expected in the round that tickets join. One thread looks at the clock for all.
     fn gather<'r>(&'r self, mut state: MutexGuard<'r, State<E>>, round: u64) -> MutexGuard<'r, State<E>> {
-        if state.watched == Some(round) {
+        let Some(watch) = state.company.watch() else {
             return self.ended(round).wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
-        }
-        state.watched = Some(round);
-        let before = state.company.arrived();
-        let patience = state.company.patience();
-        let (mut state, in_time) = wait_for(self.ended(round), &self.state, state, patience);
-        if state.watched == Some(round) {
-            state.watched = None;
-            if !in_time && round == state.joining && state.company.arrived() == before {
-                state.company.give_up();
-            }
-        }
+        };
+        let (mut state, in_time) = wait_for(self.ended(round), &self.state, state, watch.patience);
+        state.company.end_watch(watch, in_time);
         state
     }
 
@@ -192,6 +178,25 @@ impl<E: Clone> Rounds<E> {
     }
 }
 
+/// A thread that waits, until this is dropped: also if its cut panics.
+struct Waits<'r, E: Clone>(&'r Rounds<E>);
+
+impl<'r, E: Clone> Waits<'r, E> {
+    fn begin(rounds: &'r Rounds<E>, round: u64) -> Self {
+        let mut state = rounds.lock();
+        let joins = round == state.joining;
+        state.company.arrive(joins);
+        drop(state);
+        Waits(rounds)
+    }
+}
+
+impl<E: Clone> Drop for Waits<'_, E> {
+    fn drop(&mut self) {
+        self.0.lock().company.leave();
+    }
+}
+
 /// The lead of a round, which ends when this is dropped.
 struct Lead<'r, E: Clone> {
     rounds: &'r Rounds<E>,
@@ -212,8 +217,7 @@ impl<E: Clone> Drop for Lead<'_, E> {
         match outcome.take() {
             Some(Ok(())) => (state.durable, state.failed) = (*round + 1, None),
             Some(Err(error)) => state.failed = Some((*round, error)),
-            // It does not come back to say that it waits no longer.
-            None => state.company.leave(),
+            None => {}
         }
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
@@ -346,6 +350,22 @@ mod tests {
                 .unwrap();
         });
         rounds.wait(rounds.join(), || Ok(())).unwrap();
+    }
+
+    /// Neither a thread nor a task whose cut panics counts as one that waits from then on.
+    #[test]
+    fn who_panicked_is_not_expected() {
+        let rounds = Tested::with_pace(Duration::from_secs(3600));
+        let panicking = || -> Result<(), &'static str> { panic!("on purpose") };
+        assert!(catch_unwind(AssertUnwindSafe(|| rounds.wait(rounds.join(), panicking))).is_err());
+        let waker = Waker::from(Arc::new(Count::default()));
+        let mut context = Context::from_waker(&waker);
+        let (round, mut waiting) = (rounds.join(), Waiting::default());
+        assert!(rounds.poll(round, &mut waiting, &mut context, never).is_pending());
+        let task = AssertUnwindSafe(|| rounds.poll(round, &mut waiting, &mut context, panicking));
+        assert!(catch_unwind(task).is_err());
+        assert_eq!(rounds.lock().company.waiting(), 0);
+        (0..2).for_each(|_| rounds.wait(rounds.join(), || Ok(())).unwrap());
     }
 
     #[test]

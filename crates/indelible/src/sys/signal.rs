@@ -2,12 +2,13 @@
 //!
 //! Invariants:
 //! 1. `PREVIOUS` is filled before the handler can run and never changes afterwards.
-//! 2. The handler, and the function given to [`install`], allocate nothing, take no lock and call
+//! 2. The handler, and the functions that it is given, allocate nothing, take no lock and call
 //!    only async-signal-safe functions.
 //! 3. While they run, all signals are blocked: another handler that stores to an object would fault while SIGSEGV is
 //!    blocked, of which the process dies. An earlier handler gets the mask that the kernel would have given it.
 //! 4. Only stores that a protection forbids go to the [`Resolver`]. Other faults, above all jumps, cannot be helped by
-//!    making a page writable, and would recur for ever. A fault that it does not resolve goes to the [`Toucher`], which tells one that recurs from one that does not.
+//!    making a page writable, and would recur for ever. A fault that it does not resolve goes to the [`Toucher`], which tells one that recurs from one that does not; the [`Explainer`] is told of
+//!    the others, before an earlier handler is.
 //!
 //! A program that installs a handler of its own *after* us must pass on faults that it does not know.
 
@@ -34,11 +35,11 @@ pub(crate) type Resolver = fn(addr: usize) -> Verdict;
 /// Looks at a fault by its address; the second is whether something is mapped there, which forbids the access.
 pub(crate) type Toucher = fn(addr: usize, mapped: bool) -> Verdict;
 
-static RESOLVER: AtomicUsize = AtomicUsize::new(0);
-static TOUCHER: AtomicUsize = AtomicUsize::new(0);
 /// Says something of a fault that nobody resolved, by its address; the second is whether it was a store.
 pub(crate) type Explainer = fn(addr: usize, is_store: bool);
 
+static RESOLVER: AtomicUsize = AtomicUsize::new(0);
+static TOUCHER: AtomicUsize = AtomicUsize::new(0);
 static EXPLAINER: AtomicUsize = AtomicUsize::new(0);
 static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 

@@ -5,8 +5,9 @@
 //! 2. A slot is taken by `busy`, and is of an object while its `base` is not 0; `base` is stored last, and cleared first. A handler that meets a change of a slot names the
 //!    object wrongly at worst.
 
+use crate::error::{Error, Result, TransactionError};
 use crate::sys::signal;
-use std::io;
+use std::sync::Once;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize};
 
@@ -37,7 +38,7 @@ pub(super) struct Named(Option<&'static Slot>);
 impl Named {
     /// `len`: bytes that may become its own, all of them.
     pub(super) fn new(base: usize, len: usize, name: &str) -> Named {
-        let free = |slot: &&Slot| slot.busy.compare_exchange(false, true, AcqRel, Relaxed).is_ok();
+        let free = |slot: &&Slot| !slot.busy.load(Relaxed) && !slot.busy.swap(true, AcqRel);
         let slot = SLOTS_OF_OBJECTS.iter().find(free);
         if let Some(slot) = slot {
             let bytes = name.bytes().chain(std::iter::repeat(0));
@@ -64,17 +65,21 @@ impl Drop for Named {
 /// `PMO_EXPLAIN_FAULTS=1` in the environment does the same for a program that does not call it.
 ///
 /// # Errors
-/// Those of `sigaction`.
-pub fn explain_faults() -> io::Result<()> {
-    signal::install_explainer(explain)
+/// `Io`: the system takes no handler for SIGSEGV.
+pub fn explain_faults() -> Result<()> {
+    let installed = signal::install_explainer(explain);
+    installed.map_err(|error| Error::new("explain faults", TransactionError::Handler(error)))
 }
 
-/// As [`explain_faults`], if the environment asks for it.
+/// As [`explain_faults`], if the environment asks for it when the first object is attached.
 pub(super) fn explain_if_asked() {
-    if std::env::var_os("PMO_EXPLAIN_FAULTS").is_some_and(|value| value != "0") {
-        // Without a message the fault is what it was.
-        let _ = explain_faults();
-    }
+    static ASKED: Once = Once::new();
+    ASKED.call_once(|| {
+        if std::env::var_os("PMO_EXPLAIN_FAULTS").is_some_and(|value| value != "0") {
+            // Without a message the fault is what it was.
+            let _ = explain_faults();
+        }
+    });
 }
 
 /// Text that grows in place.

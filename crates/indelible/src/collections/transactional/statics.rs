@@ -8,6 +8,7 @@ use crate::heap::TypeInfo;
 use crate::pool::Pool;
 use crate::{Plain, Tx, TxCell, TxHeap, TxPtr};
 use std::mem::offset_of;
+use std::sync::OnceLock;
 
 /// The object whose roots they are, in every language.
 const OBJECT: &str = "statics";
@@ -18,6 +19,15 @@ const SIZE: u64 = 1 << 16;
 pub struct Persistent<T> {
     name: &'static str,
     initial: T,
+    /// Made when it is first used.
+    described: OnceLock<Described>,
+}
+
+/// The type of a variable.
+struct Described {
+    name: String,
+    layout: String,
+    fingerprint: u128,
 }
 
 /// A variable as it lies in the object.
@@ -33,7 +43,7 @@ impl<T: Value + Persist<'static>> Persistent<T> {
     /// A variable of this name, in whatever pool it is looked for: two with one name are one, and have to be of one type.
     #[must_use]
     pub const fn new(name: &'static str, initial: T) -> Self {
-        Persistent { name, initial }
+        Persistent { name, initial, described: OnceLock::new() }
     }
 
     /// Its name.
@@ -62,8 +72,9 @@ impl<T: Value + Persist<'static>> Persistent<T> {
     }
 
     fn made(&self, tx: &mut Tx<'_>, statics: &TxHeap) -> Result<TxPtr<Made<T>>> {
-        let (name, layout) = self.described();
-        let root = statics.root_or_zero::<Made<T>>(tx, self.name, &TypeInfo::described(&name, &layout))?;
+        let Described { name, layout, fingerprint } = self.described.get_or_init(|| self.describe());
+        let ty = TypeInfo { name, layout, fingerprint: *fingerprint };
+        let root = statics.root_or_zero::<Made<T>>(tx, self.name, &ty)?;
         let at = tx.at(root)?;
         if tx.read(&at.made)? == 0 {
             tx.write(&at.value, self.initial)?;
@@ -73,7 +84,7 @@ impl<T: Value + Persist<'static>> Persistent<T> {
     }
 
     /// Its type, as every language describes it.
-    fn described(&self) -> (String, String) {
+    fn describe(&self) -> Described {
         let mut layout = Layout::default();
         layout.define::<Made<T>>(&format!("static_{}", self.name), |members| {
             members.field::<T>("value", offset_of!(Made<T>, value));
@@ -81,7 +92,9 @@ impl<T: Value + Persist<'static>> Persistent<T> {
         });
         layout.finish();
         let words: Vec<String> = layout.stream.split(' ').map(as_in_c).collect();
-        (format!("static {}", self.name), words.join(" "))
+        let (name, layout) = (format!("static {}", self.name), words.join(" "));
+        let fingerprint = TypeInfo::described(&name, &layout).fingerprint;
+        Described { name, layout, fingerprint }
     }
 }
 

@@ -60,11 +60,12 @@ impl OtherObjects {
         }
         let missing = || HeapError::FarMissing { index };
         let table = Table::open(Directory::open(&shared.window)?)?.ok_or_else(missing)?;
-        let (_, at) = table.slot(index)?.ok_or_else(missing)?;
-        if (at / PAGE) >> PAGE_BITS == 0 {
-            self.leaf.store((number << PAGE_BITS) | (at / PAGE), Relaxed);
+        let slot = table.slot(index)?.ok_or_else(missing)?;
+        let page = slot.1 / PAGE;
+        if page >> PAGE_BITS == 0 {
+            self.leaf.store((number << PAGE_BITS) | page, Relaxed);
         }
-        table.entry(index)?.ok_or_else(missing)
+        table.entry_at(slot)?.ok_or_else(missing)
     }
 
     /// All entries that are in use, by their numbers.

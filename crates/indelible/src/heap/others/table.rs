@@ -121,7 +121,11 @@ impl<'a> Table<'a> {
 
     /// An entry, if it is in use.
     pub(super) fn entry(&self, index: u32) -> Result<Option<FarEntry>> {
-        let Some((slot, at)) = self.slot(index)? else { return Ok(None) };
+        self.slot(index)?.map_or(Ok(None), |slot| self.entry_at(slot))
+    }
+
+    /// The entry of a slot, if it is in use.
+    pub(super) fn entry_at(&self, (slot, at): (&FarSlot, u64)) -> Result<Option<FarEntry>> {
         let target = match slot.kind.load(Relaxed) {
             0 => return Ok(None),
             BY_ID => FarTarget::Object(id(slot)),

@@ -11,7 +11,7 @@
 //! 4. `writers` is locked before nothing but what a psync locks; `state` is not locked meanwhile.
 
 use super::queue::{ChangedLine, Group, Lines, Queue, fitting, pages, weight};
-use crate::company::Company;
+use crate::company::{Company, Watch};
 use crate::error::{Result, StoreError};
 use crate::format::LINE;
 use crate::lane::Batch;
@@ -38,11 +38,6 @@ struct State {
     apart: usize,
     /// Threads to wait for before the next publication.
     company: Company,
-    /// Publications that were begun.
-    round: u64,
-    /// A thread watches for the company of the publication behind so many. One that watched for an earlier one may not have seen yet that it
-    /// was begun, and then nobody else is to rely on it.
-    watched: Option<u64>,
 }
 
 /// See the module.
@@ -68,8 +63,6 @@ impl Default for Commits {
             waiting: 0,
             apart: 0,
             company: Company::default(),
-            round: 0,
-            watched: None,
         };
         Commits {
             state: Mutex::new(state),
@@ -250,12 +243,15 @@ impl Commits {
             if state.failed {
                 break (state, Err(StoreError::Poisoned));
             }
-            if !state.leading && !state.company.is_complete() && state.watched != Some(state.round) {
-                state = self.gather(state);
+            let closes = !state.leading && state.company.is_complete();
+            if !state.leading
+                && !closes
+                && let Some(watch) = state.company.watch()
+            {
+                state = self.gather(state, watch);
                 continue;
             }
             let room = self.capacity.load(Ordering::Relaxed);
-            let closes = !state.leading && state.company.is_complete();
             state = match if closes { state.queue.take(room) } else { None } {
                 Some(group) => match self.lead(state, &group) {
                     Ok(()) => self.state(),
@@ -276,19 +272,11 @@ impl Commits {
     }
 
     /// Waits for those who are expected in the next publication: one thread looks at the clock for all.
-    fn gather<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let round = state.round;
-        state.watched = Some(round);
+    fn gather<'a>(&'a self, mut state: MutexGuard<'a, State>, watch: Watch) -> MutexGuard<'a, State> {
         state.waiting += 1;
-        let (before, patience) = (state.company.arrived(), state.company.patience());
-        let (mut state, in_time) = wait_for(&self.changed, &self.state, state, patience);
+        let (mut state, in_time) = wait_for(&self.changed, &self.state, state, watch.patience);
         state.waiting -= 1;
-        if state.watched == Some(round) {
-            state.watched = None;
-            if !in_time && state.round == round && state.company.arrived() == before {
-                state.company.give_up();
-            }
-        }
+        state.company.end_watch(watch, in_time);
         state
     }
 
@@ -303,7 +291,6 @@ impl Commits {
 
     fn lead(&self, mut state: MutexGuard<'_, State>, group: &Group) -> Result<()> {
         state.leading = true;
-        state.round += 1;
         state.company.close();
         // A thread that waits alone has nobody to wait for.
         let begin = (state.company.waiting() > 1).then(Instant::now);
