@@ -119,7 +119,9 @@ fn the_page_on_far_pointers_is_true() {
     let (folder, bin) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let bin = bin.path().join("bin");
     install_tool(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap(), &bin);
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_links"), bin.join("links")).unwrap();
+    for (program, path) in [("links", env!("CARGO_BIN_EXE_links")), ("kv", env!("CARGO_BIN_EXE_kv"))] {
+        std::os::unix::fs::symlink(path, bin.join(program)).unwrap();
+    }
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let mut commands = 0;
     for (_, block) in blocks(page).into_iter().filter(|(kind, _)| kind == "console") {

@@ -13,6 +13,7 @@ mod messages;
 mod models;
 mod open;
 mod pointers;
+mod programs;
 mod psync;
 mod recovery;
 mod retention;
@@ -107,6 +108,11 @@ pub const ALL: &[Benchmark] = &[
         name: "pointers",
         about: "far pointers followed and stored, beside plain ones",
         run: pointers::run,
+    },
+    Benchmark {
+        name: "programs",
+        about: "a tree and a store of keys and values on far pointers, beside mapped files",
+        run: programs::run,
     },
     Benchmark {
         name: "messages",

@@ -86,6 +86,25 @@ impl<T> Far<T> {
         offset(self.word)
     }
 
+    /// The value `count` values behind this one, in the same object. `None`: that is beyond what pointers reach, or this one leads nowhere.
+    ///
+    /// ```
+    /// use indelible::Far;
+    ///
+    /// let first = Far::<u64>::own(4096).unwrap();
+    /// assert_eq!(first.nth(2).unwrap().offset(), 4112);
+    /// assert!(Far::<u64>::null().nth(1).is_none());
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn nth(self, count: usize) -> Option<Self> {
+        let bytes = (size_of::<T>() as u64).checked_mul(count as u64)?;
+        if self.offset() == 0 {
+            return None;
+        }
+        Far::new(self.index(), self.offset().checked_add(bytes)?)
+    }
+
     /// The same place, as one of another type.
     #[must_use]
     pub const fn cast<U>(self) -> Far<U> {

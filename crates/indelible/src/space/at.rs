@@ -3,10 +3,9 @@
 #![allow(unsafe_code)]
 
 use super::attached::Attached;
-use super::place::NoValue;
-use super::{FOLLOW, Space};
+use super::{FOLLOW, LOADS, Space};
 use crate::error::{FarError, Result};
-use crate::far::{Far, Rights};
+use crate::far::Far;
 use crate::plain::Plain;
 use std::fmt;
 use std::ops::Deref;
@@ -96,21 +95,13 @@ impl<'s, T: Plain> At<'s, T> {
     #[inline(always)]
     pub(super) fn new(space: &'s Space, home: &'s Attached, pointer: Far<T>) -> Result<Self> {
         if pointer.index() == 0
-            && let Ok(value) = At::own(home, pointer.offset())
+            && pointer.offset() != 0
+            // SAFETY: the range of an object of the space, which is shared for 's.
+            && let Ok(value) = unsafe { home.range.value::<T>(pointer.offset()) }
         {
             return Ok(At { space, home, value });
         }
         At::across(space, home, pointer)
-    }
-
-    /// A value of the object itself, in the bytes that it had when it was attached.
-    #[inline(always)]
-    fn own(home: &'s Attached, offset: u64) -> std::result::Result<&'s T, NoValue> {
-        match offset {
-            0 => Err(NoValue::Beyond),
-            // SAFETY: the range of an object of the space, which is shared for 's.
-            offset => unsafe { home.range.value::<T>(offset) },
-        }
     }
 
     #[inline]
@@ -120,19 +111,9 @@ impl<'s, T: Plain> At<'s, T> {
             return Err(home.error(FOLLOW, FarError::Null));
         }
         if index == 0 {
-            return At::within(space, home, home, home.range, offset);
+            return At::within(space, home, home, offset);
         }
-        let link = match home.links.get(index as usize) {
-            Some(link) => link,
-            None => space.look_up(home, index)?,
-        };
-        if !link.rights.has(Rights::READ) {
-            Space::expect(home, index, link.rights, Rights::READ, "loads")?;
-        }
-        match space.attached.get(link.target as usize) {
-            Some(target) => At::within(space, home, target, link.range, offset),
-            None => Err(home.error(FOLLOW, FarError::NotHere(index.to_string()))),
-        }
+        At::within(space, home, space.linked(home, index, LOADS)?, offset)
     }
 
     #[inline]
@@ -140,13 +121,12 @@ impl<'s, T: Plain> At<'s, T> {
         space: &'s Space,
         home: &'s Attached,
         target: &'s Attached,
-        range: super::place::Range,
         offset: u64,
     ) -> Result<Self> {
         // SAFETY: the range of an object of the space, which is shared for 's.
-        match unsafe { range.value::<T>(offset) } {
+        match unsafe { target.range.value::<T>(offset) } {
             Ok(value) => Ok(At { space, home: target, value }),
-            // It may have grown since.
+            // It may have grown since it was looked at.
             // SAFETY: as above.
             Err(_) => match unsafe { target.now().value::<T>(offset) } {
                 Ok(value) => Ok(At { space, home: target, value }),

@@ -14,7 +14,9 @@ pub(super) struct Attached {
     pub(super) links: Slots<Link>,
     /// The entry that was asked for last by the ID of its object, and its number.
     pub(super) last: Option<([u8; 16], Rights, u32)>,
-    /// Bytes when it was attached; a heap may have more by now.
+    /// Addresses of its roots, until one may have been made or taken away.
+    roots: Option<Vec<usize>>,
+    /// Bytes when it was looked at last; a heap may have more by now.
     pub(super) range: Range,
 }
 
@@ -29,9 +31,19 @@ pub(super) enum Content {
     Bare(ReadObject),
 }
 
+impl Content {
+    fn error(&self, operation: &'static str, error: FarError) -> Error {
+        let cause = Cause::Far(error);
+        match self {
+            Content::Writing { heap, .. } => heap.attached().error(operation, cause),
+            Content::Reading(heap) => heap.object().error(operation, cause),
+            Content::Bare(object) => object.error(operation, cause),
+        }
+    }
+}
+
 /// An entry that was looked up.
 pub(super) struct Link {
-    pub(super) range: Range,
     /// The number of the object in the space.
     pub(super) target: u32,
     pub(super) rights: Rights,
@@ -51,14 +63,14 @@ impl Attached {
             true => Content::Reading(ReadHeap::open(object)?),
             false => Content::Bare(object),
         };
-        Ok(Attached { id, content, links: Slots::new(), last: None, range })
+        Ok(Attached { id, content, links: Slots::new(), last: None, roots: None, range })
     }
 
     pub(super) fn writing(heap: Heap) -> Result<Attached> {
         let (id, range) = (heap.attached().id()?, range_of(&heap));
         let fixed = why_fixed(&heap)?;
         let content = Content::Writing { heap: Box::new(heap), fixed };
-        Ok(Attached { id, content, links: Slots::new(), last: None, range })
+        Ok(Attached { id, content, links: Slots::new(), last: None, roots: None, range })
     }
 
     /// All bytes that it has now.
@@ -67,6 +79,11 @@ impl Attached {
             Content::Writing { heap, .. } => range_of(heap),
             Content::Reading(_) | Content::Bare(_) => self.range,
         }
+    }
+
+    /// Looks at its bytes again.
+    pub(super) fn refresh(&mut self) {
+        self.range = self.now();
     }
 
     pub(super) fn entry(&self, index: u32) -> Result<FarEntry> {
@@ -89,31 +106,41 @@ impl Attached {
     }
 
     pub(super) fn error(&self, operation: &'static str, error: FarError) -> Error {
-        let cause = Cause::Far(error);
-        match &self.content {
-            Content::Writing { heap, .. } => heap.attached().error(operation, cause),
-            Content::Reading(heap) => heap.object().error(operation, cause),
-            Content::Bare(object) => object.error(operation, cause),
-        }
+        self.content.error(operation, error)
     }
 
-    /// The heap, to be stored to.
+    /// The heap, to be changed in any way.
     pub(super) fn heap_mut(&mut self, operation: &'static str) -> Result<&mut Heap> {
-        if !matches!(self.content, Content::Writing { .. }) {
-            return Err(self.error(operation, FarError::Reading(shown(&self.id))));
-        }
+        self.roots = None;
+        self.refresh();
+        self.heap_to_store(operation)
+    }
+
+    fn heap_to_store(&mut self, operation: &'static str) -> Result<&mut Heap> {
         match &mut self.content {
             Content::Writing { heap, .. } => Ok(heap),
-            Content::Reading(_) | Content::Bare(_) => Err(Error::new(operation, Cause::Detached)),
+            content => Err(content.error(operation, FarError::Reading(shown(&self.id)))),
         }
     }
 
-    /// As [`heap_mut`](Attached::heap_mut), where any bytes of blocks may be stored to.
+    /// Fails if a root begins at an address.
+    pub(super) fn expect_no_root(&mut self, address: usize) -> Result<()> {
+        if self.roots.is_none() {
+            let roots = self.heap_to_store("free a block of")?.all_roots()?;
+            self.roots = Some(roots.iter().map(|root| root.address).collect());
+        }
+        match self.roots.as_ref().is_some_and(|roots| roots.contains(&address)) {
+            true => self.heap_to_store("free a block of")?.expect_no_root(address),
+            false => Ok(()),
+        }
+    }
+
+    /// The heap, to store to any bytes of blocks, and to make and free blocks: no root comes or goes.
     pub(super) fn free_heap_mut(&mut self, operation: &'static str) -> Result<&mut Heap> {
         if let Content::Writing { fixed: Some(why), .. } = &self.content {
             return Err(self.error(operation, FarError::Fixed(why.clone())));
         }
-        self.heap_mut(operation)
+        self.heap_to_store(operation)
     }
 }
 

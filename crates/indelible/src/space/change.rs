@@ -4,7 +4,7 @@
 
 use super::attached::{Attached, Content, shown};
 use super::place::Range;
-use super::{FOLLOW, Space};
+use super::{FOLLOW, STORES, Space};
 use crate::error::{FarError, Result};
 use crate::far::{Far, FarEntry, FarTarget, Rights};
 use crate::heap::{Compacted, Heap};
@@ -126,10 +126,11 @@ impl Space {
 
     /// A block with room for `count` values.
     pub(super) fn reserve<T: Plain>(&mut self, home: &[u8; 16], count: usize) -> Result<Far<T>> {
-        let heap = self.here_mut(home, STORE)?.free_heap_mut(STORE)?;
+        let attached = self.here_mut(home, STORE)?;
         let size = size_of::<T>().saturating_mul(count.max(1)).max(1);
-        let block = heap.aligned_block(align_of::<T>().max(16), size)?;
-        let offset = block.addr().get() - heap.attached().as_ptr().addr();
+        let block = attached.free_heap_mut(STORE)?.aligned_block(align_of::<T>().max(16), size)?;
+        attached.refresh();
+        let offset = block.addr().get() - attached.range.base();
         Ok(Far::own(offset as u64).unwrap_or_default())
     }
 
@@ -168,8 +169,7 @@ impl Space {
         pointer: Far<T>,
         count: usize,
     ) -> Result<(&Attached, Range, u64)> {
-        let (target, offset) = self.target(home, pointer)?;
-        let attached = self.here_mut(&target, FOLLOW)?;
+        let (attached, offset) = self.target_mut(home, pointer)?;
         let (range, size) = (attached.now(), size_of::<T>().saturating_mul(count));
         if offset.checked_add(size as u64).is_none_or(|end| end > range.len() as u64) {
             return Err(Space::no_values::<T>(attached, attached, (offset, count), super::NoValue::Beyond));
@@ -187,36 +187,39 @@ impl Space {
     /// # Errors
     /// As for [`get_mut`](Space::get_mut); `NotABlock`: it is not the first byte of a block, or the one of a root.
     pub fn free<T: Plain>(&mut self, home: &[u8; 16], pointer: Far<T>) -> Result<()> {
-        let (target, offset) = self.target(home, pointer)?;
-        let attached = self.here_mut(&target, FOLLOW)?;
+        let (attached, offset) = self.target_mut(home, pointer)?;
         let range = attached.now();
         if offset >= range.len() as u64 {
             return Err(Space::no_value::<T>(attached, attached, offset, super::NoValue::Beyond));
         }
-        let heap = attached.free_heap_mut(STORE)?;
         let address = range.base() + offset as usize;
-        heap.expect_no_root(address)?;
+        attached.expect_no_root(address)?;
+        let heap = attached.free_heap_mut(STORE)?;
         // SAFETY: a block of an object in which nothing owns a block but its root; the space is borrowed exclusively, so that nobody refers to it.
         unsafe { heap.free(std::ptr::with_exposed_provenance_mut(address)) }
     }
 
-    /// ID of the object and the offset in it that a pointer leads to, if its entry asks for stores.
-    pub(super) fn target<T>(&self, home: &[u8; 16], pointer: Far<T>) -> Result<([u8; 16], u64)> {
+    /// The object that a pointer leads to, and the offset in it, if its entry asks for stores.
+    pub(super) fn target<T>(&self, home: &[u8; 16], pointer: Far<T>) -> Result<(&Attached, u64)> {
         let attached = self.here(home, FOLLOW)?;
         let (index, offset) = (pointer.index(), pointer.offset());
         if offset == 0 {
             return Err(attached.error(FOLLOW, FarError::Null));
         }
-        if index == 0 {
-            return Ok((*home, offset));
+        match index {
+            0 => Ok((attached, offset)),
+            _ => Ok((self.linked(attached, index, STORES)?, offset)),
         }
-        let link = match attached.links.get(index as usize) {
-            Some(link) => link,
-            None => self.look_up(attached, index)?,
-        };
-        Space::expect(attached, index, link.rights, Rights::WRITE, "stores")?;
-        let missing = || attached.error(FOLLOW, FarError::NotHere(index.to_string()));
-        Ok((self.attached.get(link.target as usize).ok_or_else(missing)?.id, offset))
+    }
+
+    /// As [`target`](Space::target), to be stored to.
+    fn target_mut<T>(&mut self, home: &[u8; 16], pointer: Far<T>) -> Result<(&mut Attached, u64)> {
+        if pointer.index() == 0 && pointer.offset() != 0 {
+            return Ok((self.here_mut(home, FOLLOW)?, pointer.offset()));
+        }
+        let (target, offset) = self.target(home, pointer)?;
+        let id = target.id;
+        Ok((self.here_mut(&id, FOLLOW)?, offset))
     }
 
     /// The value of the root `name` of an object that is attached for writing, to be stored to.

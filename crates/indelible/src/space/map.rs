@@ -122,6 +122,11 @@ fn place<K: StableHash + PartialEq, V>(
     (None, free)
 }
 
+/// One slot: a store to all of them would be noticed as one to the whole table.
+fn slot<K, V>(map: &FarMap<K, V>, index: usize) -> Far<FarPlace<K, V>> {
+    map.slots.nth(index).unwrap_or_default()
+}
+
 impl<'s, K: Plain, V: Plain> At<'s, FarMap<K, V>> {
     fn slots(&self) -> Result<&'s [FarPlace<K, V>]> {
         self.follow(self.slots)?.map_or(Ok(&[]), |first| first.slice(self.room as usize))
@@ -174,7 +179,7 @@ impl Space {
             places = place(self.slots_of(&owner, &head)?, head.seed, &key);
         }
         if let (Some(index), _) = places {
-            let slot = &mut self.slice_mut(&owner, head.slots, head.room as usize)?[index];
+            let slot = self.get_mut(&owner, slot(&head, index))?;
             return Ok(Some(std::mem::replace(&mut slot.value, value)));
         }
         let former = head.slots;
@@ -187,7 +192,7 @@ impl Space {
                 free.unwrap_or(0)
             }
         };
-        let slot = &mut self.slice_mut(&owner, head.slots, head.room as usize)?[index];
+        let slot = self.get_mut(&owner, slot(&head, index))?;
         let was_empty = slot.state == EMPTY;
         *slot = FarPlace { state: FULL, key, value };
         (head.len, head.used) = (head.len.saturating_add(1), head.used.saturating_add(was_empty.into()));
@@ -213,7 +218,7 @@ impl Space {
             return Ok(None);
         }
         let (Some(index), _) = place(self.slots_of(&owner, &head)?, head.seed, key) else { return Ok(None) };
-        let slot = &mut self.slice_mut(&owner, head.slots, head.room as usize)?[index];
+        let slot = self.get_mut(&owner, slot(&head, index))?;
         slot.state = REMOVED;
         let value = slot.value;
         self.get_mut(home, map)?.len = head.len.saturating_sub(1);

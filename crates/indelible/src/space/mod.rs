@@ -96,6 +96,11 @@ pub struct Space {
 }
 
 const FOLLOW: &str = "follow a far pointer from";
+/// Objects that are found by comparing IDs, before a lock is taken: all of most spaces.
+const COMPARED: usize = 4;
+/// Rights that are needed, and what for.
+const LOADS: (Rights, &str) = (Rights::READ, "loads");
+const STORES: (Rights, &str) = (Rights::WRITE, "stores");
 
 impl Space {
     /// A space without pools.
@@ -144,18 +149,30 @@ impl Space {
         Ok(None)
     }
 
-    /// An object of the space.
-    fn here(&self, id: &[u8; 16], operation: &'static str) -> Result<&Attached> {
-        let number = self.numbers().get(id).copied();
-        let found = number.and_then(|number| self.attached.get(number as usize));
-        found.ok_or_else(|| Error::new(operation, FarError::NotHere(shown(id))))
+    /// The number of an object, if it is one of the first few: their IDs are compared without a lock.
+    #[inline]
+    fn near(&self, id: &[u8; 16]) -> Option<usize> {
+        (0..COMPARED).find(|number| self.attached.get(*number).is_some_and(|attached| attached.id == *id))
     }
 
+    /// The number of an object of the space.
+    #[inline]
+    fn number(&self, id: &[u8; 16], operation: &'static str) -> Result<usize> {
+        let number = self.near(id).or_else(|| self.numbers().get(id).map(|number| *number as usize));
+        number.ok_or_else(|| not_here(id, operation))
+    }
+
+    /// An object of the space.
+    #[inline]
+    fn here(&self, id: &[u8; 16], operation: &'static str) -> Result<&Attached> {
+        let number = self.number(id, operation)?;
+        self.attached.get(number).ok_or_else(|| not_here(id, operation))
+    }
+
+    #[inline]
     fn here_mut(&mut self, id: &[u8; 16], operation: &'static str) -> Result<&mut Attached> {
-        let numbers = self.numbers.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let number = numbers.get(id).copied();
-        let found = number.and_then(|number| self.attached.get_mut(number as usize));
-        found.ok_or_else(|| Error::new(operation, FarError::NotHere(shown(id))))
+        let number = self.number(id, operation)?;
+        self.attached.get_mut(number).ok_or_else(|| not_here(id, operation))
     }
 
     /// Attaches an object for reading, unless it is in the space.
@@ -287,15 +304,35 @@ impl Space {
         Ok(At::of(self, home, value))
     }
 
-    /// The place that entry `index` of an object leads to.
+    /// The object that entry `index` of an object leads to, if the entry asks for what is `needed`.
+    #[inline]
+    fn linked<'s>(
+        &'s self,
+        home: &'s Attached,
+        index: u32,
+        (needed, what): (Rights, &'static str),
+    ) -> Result<&'s Attached> {
+        let link = match home.links.get(index as usize) {
+            Some(link) => link,
+            None => self.look_up(home, index)?,
+        };
+        if !link.rights.has(needed) {
+            let has = link.rights.to_string();
+            return Err(home.error(FOLLOW, FarError::Rights { index, has, needed: what }));
+        }
+        let target = self.attached.get(link.target as usize);
+        target.ok_or_else(|| home.error(FOLLOW, FarError::NotHere(index.to_string())))
+    }
+
+    /// What entry `index` of an object leads to.
     #[cold]
     #[inline(never)]
     fn look_up<'s>(&'s self, home: &'s Attached, index: u32) -> Result<&'s Link> {
         let entry = home.entry(index)?;
         let id = self.resolve(home, &entry.target)?;
         let missing = || FarError::NoObject { target: entry.target.to_string(), pools: self.pools.len() };
-        let (target, attached) = self.reach(&id)?.ok_or_else(|| home.error(FOLLOW, missing()))?;
-        let link = Link { range: attached.now(), target, rights: entry.rights };
+        let (target, _) = self.reach(&id)?.ok_or_else(|| home.error(FOLLOW, missing()))?;
+        let link = Link { target, rights: entry.rights };
         home.links.set(index as usize, link).ok_or_else(|| home.error(FOLLOW, missing()))
     }
 
@@ -328,13 +365,11 @@ impl Space {
             },
         )
     }
+}
 
-    fn expect(home: &Attached, index: u32, has: Rights, needed: Rights, what: &'static str) -> Result<()> {
-        match has.has(needed) {
-            true => Ok(()),
-            false => Err(home.error(FOLLOW, FarError::Rights { index, has: has.to_string(), needed: what })),
-        }
-    }
+#[cold]
+fn not_here(id: &[u8; 16], operation: &'static str) -> Error {
+    Error::new(operation, FarError::NotHere(shown(id)))
 }
 
 impl Default for Space {

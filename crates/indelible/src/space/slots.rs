@@ -2,12 +2,11 @@
 
 use std::sync::OnceLock;
 
-/// Slots that are always there: of most objects, all that are in use.
+/// Slots that are always there, of most objects all that are in use. The first piece behind them has as many, and each piece twice as
+/// many as the one before.
 const NEAR: usize = 16;
-/// Slots of the first piece; each piece has twice as many as the one before.
-const FIRST: usize = 16;
 /// Pieces: enough for 2^24 numbers.
-const PIECES: usize = 21;
+const PIECES: usize = 20;
 
 pub(super) struct Slots<T> {
     /// The first ones, without a piece to be found.
@@ -19,9 +18,8 @@ pub(super) struct Slots<T> {
 /// The piece of a slot behind the near ones, and its number there.
 #[inline]
 fn place(index: usize) -> (usize, usize) {
-    let shifted = index - NEAR + FIRST;
-    let piece = (usize::BITS - 1 - shifted.leading_zeros()) as usize - FIRST.trailing_zeros() as usize;
-    (piece, shifted - (FIRST << piece))
+    let piece = (index.ilog2() - NEAR.ilog2()) as usize;
+    (piece, index - (NEAR << piece))
 }
 
 impl<T> Slots<T> {
@@ -53,7 +51,7 @@ impl<T> Slots<T> {
         }
         let (piece, slot) = place(index);
         let slots =
-            self.pieces.get(piece)?.get_or_init(|| (0..FIRST << piece).map(|_| OnceLock::new()).collect());
+            self.pieces.get(piece)?.get_or_init(|| (0..NEAR << piece).map(|_| OnceLock::new()).collect());
         Some(slots[slot].get_or_init(|| value))
     }
 

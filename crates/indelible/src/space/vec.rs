@@ -1,6 +1,6 @@
 //! Vectors without addresses: they lie in position-independent objects, and travel as they are.
 
-use super::{At, FOLLOW, Space};
+use super::{At, Space};
 use crate::error::Result;
 use crate::far::Far;
 use crate::plain::Plain;
@@ -126,8 +126,9 @@ impl Space {
             head.room = room as u64;
             self.slice_mut(&owner, head.first, len)?.copy_from_slice(&before);
         }
-        if needed > 0 {
-            self.slice_mut(&owner, head.first, needed)?[len..].copy_from_slice(values);
+        if !values.is_empty() {
+            let behind = head.first.nth(len).unwrap_or_default();
+            self.slice_mut(&owner, behind, values.len())?.copy_from_slice(values);
         }
         head.len = needed as u64;
         *self.get_mut(home, vec)? = head;
@@ -164,7 +165,6 @@ impl Space {
     /// The object that a collection lies in, and its head.
     pub(super) fn head<H: Plain + Copy>(&self, home: &[u8; 16], at: Far<H>) -> Result<([u8; 16], H)> {
         let (owner, offset) = self.target(home, at)?;
-        let here = self.here(&owner, FOLLOW)?;
-        Ok((owner, *At::new(self, here, Far::own(offset).unwrap_or_default())?))
+        Ok((owner.id, *At::new(self, owner, Far::own(offset).unwrap_or_default())?))
     }
 }

@@ -1,10 +1,10 @@
 //! Objects and entries that are looked up once, where many pointers are followed from one object, or through one entry.
 
-use super::attached::{Attached, Link};
-use super::{FOLLOW, Space};
+use super::attached::Attached;
+use super::{FOLLOW, LOADS, Space};
 use crate::At;
-use crate::error::{FarError, Result};
-use crate::far::{Far, Rights};
+use crate::error::Result;
+use crate::far::Far;
 use crate::plain::Plain;
 use std::fmt;
 
@@ -44,7 +44,6 @@ pub struct Home<'s> {
 #[derive(Clone, Copy)]
 pub struct Way<'s> {
     home: Home<'s>,
-    link: &'s Link,
     target: &'s Attached,
     index: u32,
 }
@@ -75,14 +74,8 @@ impl<'s> Home<'s> {
     /// `Dangling`: there is no such entry, as none has the number 0, or what it names is in no pool. `ReadOnly`: it does not ask for loads. Those of
     /// [`Pool::attach_read`](crate::Pool::attach_read). `Damaged`: the entry is.
     pub fn way(self, index: u32) -> Result<Way<'s>> {
-        let link = match self.attached.links.get(index as usize) {
-            Some(link) => link,
-            None => self.space.look_up(self.attached, index)?,
-        };
-        Space::expect(self.attached, index, link.rights, Rights::READ, "loads")?;
-        let missing = || self.attached.error(FOLLOW, FarError::NotHere(index.to_string()));
-        let target = self.space.attached.get(link.target as usize).ok_or_else(missing)?;
-        Ok(Way { home: self, link, target, index })
+        let target = self.space.linked(self.attached, index, LOADS)?;
+        Ok(Way { home: self, target, index })
     }
 }
 
@@ -94,13 +87,7 @@ impl<'s> Way<'s> {
     #[inline]
     pub fn get<T: Plain>(self, pointer: Far<T>) -> Result<At<'s, T>> {
         if pointer.index() == self.index && pointer.offset() != 0 {
-            return At::within(
-                self.home.space,
-                self.home.attached,
-                self.target,
-                self.link.range,
-                pointer.offset(),
-            );
+            return At::within(self.home.space, self.home.attached, self.target, pointer.offset());
         }
         self.home.get(pointer)
     }

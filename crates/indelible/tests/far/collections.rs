@@ -229,3 +229,56 @@ fn damaged_collections_are_errors_or_wrong_values() {
     let mut heap = space.remove(&id).unwrap();
     assert_eq!(heap.check(), []);
 }
+
+/// A change of a large map or vector is noticed as one of what changed, not of the whole table.
+#[test]
+fn a_change_of_a_large_collection_is_a_small_one() {
+    let world = World::new(Ground::Memory, Tracking::Explicit, false);
+    let pool = world.format();
+    let (mut space, ids) = made(&[&pool], &["a"]);
+    space
+        .root_or_insert(&ids[0], "register", Register { people: FarMap::new(), order: FarVec::new() })
+        .unwrap();
+    let (people, order) = parts(&space, &ids[0]);
+    let person = |number| Person { name: FarVec::new(), number };
+    for number in 0..10_000 {
+        space.map_insert(&ids[0], people, number, person(number)).unwrap();
+        space.vec_push(&ids[0], order, number).unwrap();
+    }
+    space.psync(&ids[0]).unwrap();
+    let mut compared = |space: &mut Space, change: &dyn Fn(&mut Space)| {
+        let psynced = |space: &mut Space| {
+            let heap = space.remove(&ids[0]).unwrap();
+            let pages = heap.psync_stats().pages_compared;
+            space.insert(heap).unwrap();
+            pages
+        };
+        let before = psynced(space);
+        change(space);
+        space.psync(&ids[0]).unwrap();
+        psynced(space) - before
+    };
+    for (what, pages) in [
+        (
+            "new key",
+            compared(&mut space, &|space| {
+                assert!(space.map_insert(&ids[0], people, 1 << 40, person(1)).unwrap().is_none());
+            }),
+        ),
+        (
+            "known key",
+            compared(&mut space, &|space| {
+                assert!(space.map_insert(&ids[0], people, 7, person(8)).unwrap().is_some());
+            }),
+        ),
+        (
+            "removal",
+            compared(&mut space, &|space| {
+                assert!(space.map_remove(&ids[0], people, &9).unwrap().is_some());
+            }),
+        ),
+        ("push", compared(&mut space, &|space| space.vec_push(&ids[0], order, 1).unwrap())),
+    ] {
+        assert!((1..=4).contains(&pages), "{what}: {pages} pages");
+    }
+}

@@ -170,6 +170,10 @@ fn stores_and_frees_go_to_blocks_alone() {
     space.root_or_insert(id, "first", Node::new(0, node)).unwrap();
     let root = space.root::<Node>(id, "first").unwrap().here();
     assert_eq!(space.free(id, root).unwrap_err().kind(), ErrorKind::NotABlock);
+    // What is known of roots is not what it was before one came.
+    space.root_or_insert(id, "second", 2_u64).unwrap();
+    let root = space.root::<u64>(id, "second").unwrap().here();
+    assert_eq!(space.free(id, root).unwrap_err().kind(), ErrorKind::NotABlock);
     space.free(id, array).unwrap();
     assert!(space.free(id, array).is_err(), "it is free");
     assert_eq!(values(&space, id), [0, 1]);

@@ -1,0 +1,63 @@
+//! A plain file in memory, which grows: what a program has without objects.
+//!
+//! Invariant 1: nobody else changes a file that is mapped, as a program without locks has to trust.
+
+#![allow(unsafe_code)]
+
+use anyhow::{Context, Result};
+use memmap2::MmapMut;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a new file.
+const FIRST: u64 = 1 << 16;
+
+/// A file, mapped to be changed.
+#[derive(Debug)]
+pub(crate) struct MappedFile {
+    path: PathBuf,
+    file: File,
+    bytes: MmapMut,
+}
+
+impl MappedFile {
+    /// The file at this path, which is made if there is none: zeros.
+    pub(crate) fn open(path: &Path) -> Result<MappedFile> {
+        let named = || format!("file {}", path.display());
+        let options = File::options().read(true).write(true).create(true).truncate(false).open(path);
+        let file = options.with_context(named)?;
+        if file.metadata()?.len() < FIRST {
+            file.set_len(FIRST).with_context(named)?;
+        }
+        // SAFETY: (1).
+        let bytes = unsafe { MmapMut::map_mut(&file) }.with_context(named)?;
+        Ok(MappedFile { path: path.to_owned(), file, bytes })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    /// Has it have at least so many bytes. They may be at another address then.
+    pub(crate) fn grow_to(&mut self, len: usize) -> Result<()> {
+        if len > self.bytes.len() {
+            self.file.set_len(len.max(2 * self.bytes.len()) as u64)?;
+            // SAFETY: (1).
+            self.bytes = unsafe { MmapMut::map_mut(&self.file) }?;
+        }
+        Ok(())
+    }
+
+    /// Returns when the file has all bytes, in no order.
+    pub(crate) fn sync(&self) -> Result<()> {
+        Ok(self.bytes.flush()?)
+    }
+}
