@@ -28,12 +28,12 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
         (_, true) => 7,
         _ => 31,
     };
-    let bar = progress(rounds * 5, "messages");
+    let bar = progress(rounds * 6, "messages");
     let tick = || bar.inc(1);
     waking(environment, &pool, rounds, &tick, section)?;
     queues(environment, &pool, rounds, &tick, section)?;
-    views(&pool, rounds, &tick, section)?;
     discard(pool);
+    views(environment, rounds, &tick, section)?;
     log(environment, rounds, &tick, section)?;
     bar.finish_and_clear();
     section.notes.push(format!(
@@ -182,44 +182,59 @@ fn received(pool: &Pool, queue: &Queue, talk: Talk, (producers, each): (usize, u
 /// Objects of the view that is attached as a whole.
 const OBJECTS: usize = 100;
 
-fn views(pool: &Pool, rounds: usize, tick: &dyn Fn(), section: &mut Section) -> Result<()> {
-    let mut view = View::create(pool, "view", OBJECTS)?;
-    for slot in 0..OBJECTS {
-        let name = format!("part-{slot}");
-        pool.create(&name, 4096)?;
-        view.set_at_once(slot, &name, Rights::READ | Rights::WRITE)?;
-    }
-    view.psync()?;
-    drop(view);
-    let (mut one, mut all) = (Samples::default(), Samples::default());
-    for _ in 0..rounds {
-        let start = Instant::now();
-        let object = pool.attach("part-0")?;
-        one.push(start.elapsed().as_nanos() as f64);
-        drop(object);
-        let start = Instant::now();
-        let attached = AttachedView::attach(pool, "view")?;
-        let brought = attached.bring_all()?;
-        all.push(start.elapsed().as_nanos() as f64);
-        if attached.slots().iter().filter(|slot| slot.memory == SlotMemory::Writing).count() != OBJECTS {
-            return Err(format!("{brought} objects of {OBJECTS} were attached").into());
-        }
-        tick();
-    }
-    let ratio = all.median() / one.median();
+fn views(environment: &Environment, rounds: usize, tick: &dyn Fn(), section: &mut Section) -> Result<()> {
     let mut table = Table::new(
         format!("A view of {OBJECTS} objects, attached as a whole"),
-        &[("an attach", Unit::Nanoseconds), ("the view", Unit::Nanoseconds), ("attaches", Unit::Ratio)],
+        &[
+            ("medium", Unit::Text),
+            ("an attach", Unit::Nanoseconds),
+            ("the view", Unit::Nanoseconds),
+            ("attaches", Unit::Ratio),
+        ],
     );
-    table.row(vec![cell(&one), cell(&all), ratio.into()]);
+    for medium in Medium::ALL {
+        let pool = environment.pool(medium, "views", 64 << 20)?;
+        let mut view = View::create(&pool, "view", OBJECTS)?;
+        for slot in 0..OBJECTS {
+            let name = format!("part-{slot}");
+            pool.create(&name, 4096)?;
+            view.set_at_once(slot, &name, Rights::READ | Rights::WRITE)?;
+        }
+        view.psync()?;
+        drop(view);
+        let (mut one, mut all) = (Samples::default(), Samples::default());
+        for _ in 0..rounds {
+            let start = Instant::now();
+            let object = pool.attach("part-0")?;
+            one.push(start.elapsed().as_nanos() as f64);
+            drop(object);
+            all.push(attached_whole(&pool)?);
+            tick();
+        }
+        let ratio = all.median() / one.median();
+        table.row(vec![medium.word().into(), cell(&one), cell(&all), ratio.into()]);
+        section.goals.push(Goal::at_most(
+            format!("{}: attach of a view of {OBJECTS} objects, in attaches", medium.short()),
+            Unit::Ratio,
+            10.0,
+            ratio,
+        ));
+        discard(pool);
+    }
     section.tables.push(table);
-    section.goals.push(Goal::at_most(
-        format!("attach of a view of {OBJECTS} objects, in attaches"),
-        Unit::Ratio,
-        10.0,
-        ratio,
-    ));
     Ok(())
+}
+
+/// Nanoseconds to attach the view with all of its objects.
+fn attached_whole(pool: &Pool) -> Result<f64> {
+    let start = Instant::now();
+    let attached = AttachedView::attach(pool, "view")?;
+    let brought = attached.bring_all()?;
+    let took = start.elapsed().as_nanos() as f64;
+    match attached.slots().iter().filter(|slot| slot.memory == SlotMemory::Writing).count() {
+        OBJECTS => Ok(took),
+        _ => Err(format!("{brought} objects of {OBJECTS} were attached").into()),
+    }
 }
 
 fn log(environment: &Environment, rounds: usize, tick: &dyn Fn(), section: &mut Section) -> Result<()> {

@@ -365,6 +365,27 @@ int pmo_psync_all(void *const *objects, size_t count, unsigned flags);
  * nothing was undone. */
 int pmo_revert(void *object);
 
+/** Begins a transaction of this thread on an attached object, by records of what was there before: TXSTART, TXRECORD and TXEND.
+ * One thread at a time is in one on an object; another waits here. For objects that are psynced; those that transactions change
+ * have <pmo/transaction.h>. Any address in the object will do. */
+int pmo_txstart(void *object);
+
+/** Records size bytes from address on, in the object of the thread's transaction, before the program changes them; PMO_TXRECORD
+ * does so for a variable. They may be recorded several times. They need not be marked as well. */
+int pmo_txrecord(const void *address, size_t size);
+
+/** Ends the thread's transaction by a psync: its changes are durable as one step, together with whatever else was stored to the object
+ * since the last psync. After an error the transaction has ended, its changes are in memory, and another pmo_psync may make them
+ * durable. No thread stores to the object meanwhile. */
+int pmo_txend(void);
+
+/** Ends the thread's transaction, with all recorded bytes as they were when it began. Nothing is psynced. A thread that ends in its
+ * transaction does the same. */
+int pmo_txabort(void);
+
+/** Records a variable of the object: PMO_TXRECORD(node->next). */
+#define PMO_TXRECORD(variable) pmo_txrecord(&(variable), sizeof(variable))
+
 /** An address in an object that means nothing in the next run: offset is where it lies, in bytes from the object's start, target the
  * address. The place is the way to it in its root, with its type where that is described, such as "list.next (*mut node)", or the block
  * that it lies in; into says what it leads into. */

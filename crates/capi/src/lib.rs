@@ -28,6 +28,7 @@ mod paper;
 mod pool_options;
 mod pools;
 mod psync;
+mod records;
 mod remedies;
 mod retention;
 mod roots;

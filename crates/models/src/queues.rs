@@ -1,6 +1,6 @@
 //! Queues of messages in shared memory.
 
-use crate::slots::{Bell, Claim, Front, NO_MESSAGE, Slots};
+use crate::slots::{Bell, Claim, Front, NO_MESSAGE, Seen, Slots};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use loom::thread;
@@ -152,19 +152,21 @@ pub(crate) fn messages_of_one_producer_come_in_order() {
     let queue = Arc::new(Queue::default());
     let producing = queue.clone();
     let producer = thread::spawn(move || {
+        let mut head = Seen::default();
         for number in 0..3 {
-            while producing.slots().has_room(number) != Some(true) {
+            while producing.slots().has_room(number, &mut head) != Some(true) {
                 thread::yield_now();
             }
             producing.messages[producing.slots().index(number)].store(10 + number, Ordering::Relaxed);
             producing.slots().put(number, 8);
         }
     });
+    let mut tail = Seen::default();
     for number in 0..3 {
-        while queue.slots().next(number) == Front::Empty {
+        while queue.slots().next(number, &mut tail) == Front::Empty {
             thread::yield_now();
         }
-        assert_eq!(queue.slots().next(number), Front::Ready(8));
+        assert_eq!(queue.slots().next(number, &mut tail), Front::Ready(8));
         let message = queue.messages[queue.slots().index(number)].load(Ordering::Relaxed);
         assert_eq!(message, 10 + number);
         queue.head.store(number + 1, Ordering::Release);

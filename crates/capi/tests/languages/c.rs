@@ -420,3 +420,11 @@ fn programs_run_under_address_sanitizer() {
         assert_eq!(text(&output.stdout), "done\n", "{}", text(&output.stderr));
     }
 }
+
+#[test]
+fn s2_17_transactions_by_records_are_durable_or_taken_back() {
+    let folder = folder();
+    let (binary, pool) = (folder.path().join("records"), folder.path().join("records.pmo"));
+    C.build(&program("records.c"), &binary);
+    assert_eq!(succeed(Command::new(&binary).arg(&pool)), "done\n");
+}

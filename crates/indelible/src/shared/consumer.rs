@@ -2,7 +2,7 @@
 
 use super::layout::{QueueKind, Role};
 use super::queue::Queue;
-use super::slots::{Front, NO_MESSAGE};
+use super::slots::{Front, NO_MESSAGE, Seen};
 use super::value::value_of;
 use super::word::error;
 use crate::error::{Cause, Error, Result, SharedError};
@@ -25,6 +25,8 @@ pub struct Consumer {
     head: u64,
     /// Number of the next message to be looked at.
     next: u64,
+    /// Of one producer: its place.
+    tail: Seen,
     buffer: Vec<u8>,
 }
 
@@ -43,7 +45,8 @@ impl Consumer {
     fn new(queue: &Queue) -> Result<Consumer, Cause> {
         queue.take_part(Role::Consumer, "consumer")?;
         let head = queue.slots().head.load(Ordering::Acquire);
-        let mut consumer = Consumer { queue: queue.clone(), head, next: head, buffer: Vec::new() };
+        let (queue, tail, buffer) = (queue.clone(), Seen::default(), Vec::new());
+        let mut consumer = Consumer { queue, head, next: head, tail, buffer };
         consumer.go_on()?;
         Ok(consumer)
     }
@@ -100,8 +103,8 @@ impl Consumer {
     /// # Errors
     /// As for [`receive`](Self::receive).
     pub fn look(&mut self, message: &mut Vec<u8>, timeout: Option<Duration>) -> Result<Option<u64>> {
-        let Consumer { queue, head, next, .. } = self;
-        let found = queue.until(queue.filled(), timeout, || look(queue, (*head, next), message));
+        let Consumer { queue, head, next, tail, .. } = self;
+        let found = queue.until(queue.filled(), timeout, || look(queue, (*head, next, tail), message));
         found.map_err(|cause| self.error(cause))
     }
 
@@ -137,14 +140,18 @@ impl Consumer {
 }
 
 /// The next message, and its number; `None`: there is none as yet.
-fn look(queue: &Queue, (head, next): (u64, &mut u64), message: &mut Vec<u8>) -> Result<Option<u64>, Cause> {
+fn look(
+    queue: &Queue,
+    (head, next, tail): (u64, &mut u64, &mut Seen),
+    message: &mut Vec<u8>,
+) -> Result<Option<u64>, Cause> {
     let slots = queue.slots();
     // All that there can be are looked at once, those without a message as well.
     while next.wrapping_sub(head) < slots.states.len() as u64 {
         let number = *next;
         let front = match queue.layout.kind {
             QueueKind::ManyProducers => written(queue, number)?,
-            QueueKind::OneProducer => slots.next(number),
+            QueueKind::OneProducer => slots.next(number, tail),
         };
         let len = match front {
             Front::Ready(len) => len,

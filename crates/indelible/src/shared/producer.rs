@@ -2,7 +2,7 @@
 
 use super::layout::{QueueKind, Role};
 use super::queue::Queue;
-use super::slots::{Claim, NO_MESSAGE};
+use super::slots::{Claim, NO_MESSAGE, Seen};
 use super::value::bytes_of;
 use super::word::error;
 use crate::error::{Cause, Result, SharedError};
@@ -15,6 +15,8 @@ pub struct Producer {
     queue: Queue,
     /// Of one producer: the number of its next message.
     next: u64,
+    /// Of one producer: the consumer's place.
+    head: Seen,
     /// Messages that come in parts.
     scratch: Vec<u8>,
 }
@@ -36,7 +38,7 @@ impl Producer {
             queue.take_part(Role::Producer, "producer")?;
         }
         let next = queue.slots().tail.load(Ordering::Acquire);
-        Ok(Producer { queue: queue.clone(), next, scratch: Vec::new() })
+        Ok(Producer { queue: queue.clone(), next, head: Seen::default(), scratch: Vec::new() })
     }
 
     /// Puts a message in, once there is room, within `timeout`; `None`: however long that takes. Returns the message's number, by which [`wait_taken`](Self::wait_taken) knows it; none if the queue stayed
@@ -120,8 +122,8 @@ impl Producer {
         if len > most {
             return Err(SharedError::TooLong { len, most }.into());
         }
-        let (queue, next) = (&self.queue, self.next);
-        let Some(number) = queue.until(queue.taken(), timeout, || claim(queue, next))? else {
+        let Producer { queue, next, head, .. } = self;
+        let Some(number) = queue.until(queue.taken(), timeout, || claim(queue, *next, head))? else {
             return Ok(None);
         };
         let mut claimed = Claimed { queue, number, len: NO_MESSAGE };
@@ -137,7 +139,7 @@ impl Producer {
 
 /// Claims a slot; `None`: the queue is full.
 #[inline]
-fn claim(queue: &Queue, next: u64) -> Result<Option<u64>, Cause> {
+fn claim(queue: &Queue, next: u64, head: &mut Seen) -> Result<Option<u64>, Cause> {
     let slots = queue.slots();
     let found = match queue.layout.kind {
         QueueKind::ManyProducers => match slots.claim(queue.memory.life()) {
@@ -145,7 +147,7 @@ fn claim(queue: &Queue, next: u64) -> Result<Option<u64>, Cause> {
             Claim::Full => Some(None),
             Claim::Damaged => None,
         },
-        QueueKind::OneProducer => slots.has_room(next).map(|has_room| has_room.then_some(next)),
+        QueueKind::OneProducer => slots.has_room(next, head).map(|has_room| has_room.then_some(next)),
     };
     queue.memory.check()?;
     found.ok_or_else(|| queue.damaged("the word of a slot, or of the tail, cannot be"))

@@ -7,6 +7,7 @@ use super::slots::{Bell, Slots};
 use crate::error::{Cause, Result, SharedError};
 use crate::sys::futex;
 use crate::sys::sync::{AtomicU32, Ordering};
+use std::hint::spin_loop;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// After such a time one who waits for a queue looks at it again, in case that the one who would have woken it died before it did.
 const LOOK: Duration = Duration::from_millis(50);
+/// Pauses before a thread sleeps, each twice as long as the one before: falling asleep and being woken cost more than what the other side does meanwhile, if it runs.
+const PAUSES: u32 = 7;
 
 /// A queue in a shared object: messages of up to so many bytes, put in by one or many producers, of any processes, and taken out in their order by one consumer. Both sides may die at any
 /// instruction: what a producer was putting in is left out then, once the consumer gets there, and the next consumer goes on where the last one had got.
@@ -172,7 +175,8 @@ impl Queue {
         }
     }
 
-    /// Makes `attempt` until it gives something, for `timeout` at most, asleep on the bell in between. `None`: the time is over.
+    /// Makes `attempt` until it gives something, for `timeout` at most: a few times with pauses, of some microseconds together, then asleep on the bell in between.
+    /// `None`: the time is over.
     pub(super) fn until<T>(
         &self,
         bell: &AtomicU32,
@@ -182,7 +186,16 @@ impl Queue {
         if let Some(done) = attempt()? {
             return Ok(Some(done));
         }
+        if timeout == Some(Duration::ZERO) {
+            return Ok(None);
+        }
         let begin = Instant::now();
+        for doubled in 0..PAUSES {
+            (0..1 << doubled).for_each(|_| spin_loop());
+            if let Some(done) = attempt()? {
+                return Ok(Some(done));
+            }
+        }
         loop {
             let left = timeout.map_or(LOOK, |timeout| timeout.saturating_sub(begin.elapsed()));
             if left.is_zero() {

@@ -29,6 +29,10 @@ fn parts(word: u64) -> (u64, u64, u32) {
     (word >> 62, word >> 32 & (LAPS - 1), word as u32)
 }
 
+/// The tail or the head, as the side that does not move it saw it last: it looks again when that is not enough, as the word's line is in the other side's cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen(u64);
+
 /// The words of a queue. There are as many states as slots, a power of two.
 #[derive(Clone, Copy)]
 pub(crate) struct Slots<'a> {
@@ -145,10 +149,14 @@ impl Slots<'_> {
         self.state(number).compare_exchange(found, none, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Of one producer: whether there is room for message `number`. `None`: the words cannot be.
-    pub(crate) fn has_room(&self, number: u64) -> Option<bool> {
-        let used = number.wrapping_sub(self.head.load(Ordering::Acquire));
-        (used <= self.states.len() as u64).then_some(used < self.states.len() as u64)
+    /// Of one producer: whether there is room for message `number`. `head`: as it was seen last. `None`: the words cannot be.
+    pub(crate) fn has_room(&self, number: u64, head: &mut Seen) -> Option<bool> {
+        let slots = self.states.len() as u64;
+        if number.wrapping_sub(head.0) >= slots {
+            head.0 = self.head.load(Ordering::Acquire);
+        }
+        let used = number.wrapping_sub(head.0);
+        (used <= slots).then_some(used < slots)
     }
 
     /// Of one producer: the message is in its slot.
@@ -158,10 +166,14 @@ impl Slots<'_> {
     }
 
     /// Of one producer: the message at the head.
-    pub(crate) fn next(&self, head: u64) -> Front {
-        match self.tail.load(Ordering::Acquire).wrapping_sub(head) {
+    pub(crate) fn next(&self, head: u64, tail: &mut Seen) -> Front {
+        let slots = self.states.len() as u64;
+        if !(1..=slots).contains(&tail.0.wrapping_sub(head)) {
+            tail.0 = self.tail.load(Ordering::Acquire);
+        }
+        match tail.0.wrapping_sub(head) {
             0 => Front::Empty,
-            used if used <= self.states.len() as u64 => {
+            used if used <= slots => {
                 Front::Ready(u32::try_from(self.state(head).load(Ordering::Relaxed)).unwrap_or(u32::MAX))
             }
             _ => Front::Damaged,

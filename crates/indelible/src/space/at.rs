@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::attached::Attached;
+use super::place::Range;
 use super::{FOLLOW, LOADS, Space};
 use crate::error::{FarError, Result};
 use crate::far::Far;
@@ -111,9 +112,10 @@ impl<'s, T: Plain> At<'s, T> {
             return Err(home.error(FOLLOW, FarError::Null));
         }
         if index == 0 {
-            return At::within(space, home, home, offset);
+            return At::within(space, home, home, home.range, offset);
         }
-        At::within(space, home, space.linked(home, index, LOADS)?, offset)
+        let (link, target) = space.linked(home, index, LOADS)?;
+        At::within(space, home, target, link.range, offset)
     }
 
     #[inline]
@@ -121,17 +123,24 @@ impl<'s, T: Plain> At<'s, T> {
         space: &'s Space,
         home: &'s Attached,
         target: &'s Attached,
+        range: Range,
         offset: u64,
     ) -> Result<Self> {
         // SAFETY: the range of an object of the space, which is shared for 's.
-        match unsafe { target.range.value::<T>(offset) } {
+        match unsafe { range.value::<T>(offset) } {
             Ok(value) => Ok(At { space, home: target, value }),
-            // It may have grown since it was looked at.
-            // SAFETY: as above.
-            Err(_) => match unsafe { target.now().value::<T>(offset) } {
-                Ok(value) => Ok(At { space, home: target, value }),
-                Err(why) => Err(Space::no_value::<T>(home, target, offset, why)),
-            },
+            Err(_) => At::behind(space, home, target, offset),
+        }
+    }
+
+    /// What lies behind the bytes that an object had when it was looked up.
+    fn behind(space: &'s Space, home: &'s Attached, target: &'s Attached, offset: u64) -> Result<Self> {
+        // SAFETY: as in `within`.
+        let found = unsafe { target.range.value::<T>(offset) };
+        // SAFETY: as above.
+        match found.or_else(|_| unsafe { target.now().value::<T>(offset) }) {
+            Ok(value) => Ok(At { space, home: target, value }),
+            Err(why) => Err(Space::no_value::<T>(home, target, offset, why)),
         }
     }
 }

@@ -44,6 +44,8 @@ impl Content {
 
 /// An entry that was looked up.
 pub(super) struct Link {
+    /// The object's bytes then: with it here, a pointer's target is found without a look at the object.
+    pub(super) range: Range,
     /// The number of the object in the space.
     pub(super) target: u32,
     pub(super) rights: Rights,

@@ -208,7 +208,7 @@ impl Space {
         }
         match index {
             0 => Ok((attached, offset)),
-            _ => Ok((self.linked(attached, index, STORES)?, offset)),
+            _ => Ok((self.linked(attached, index, STORES)?.1, offset)),
         }
     }
 

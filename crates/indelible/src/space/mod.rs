@@ -311,7 +311,7 @@ impl Space {
         home: &'s Attached,
         index: u32,
         (needed, what): (Rights, &'static str),
-    ) -> Result<&'s Attached> {
+    ) -> Result<(&'s Link, &'s Attached)> {
         let link = match home.links.get(index as usize) {
             Some(link) => link,
             None => self.look_up(home, index)?,
@@ -320,8 +320,10 @@ impl Space {
             let has = link.rights.to_string();
             return Err(home.error(FOLLOW, FarError::Rights { index, has, needed: what }));
         }
-        let target = self.attached.get(link.target as usize);
-        target.ok_or_else(|| home.error(FOLLOW, FarError::NotHere(index.to_string())))
+        match self.attached.get(link.target as usize) {
+            Some(target) => Ok((link, target)),
+            None => Err(home.error(FOLLOW, FarError::NotHere(index.to_string()))),
+        }
     }
 
     /// What entry `index` of an object leads to.
@@ -331,8 +333,8 @@ impl Space {
         let entry = home.entry(index)?;
         let id = self.resolve(home, &entry.target)?;
         let missing = || FarError::NoObject { target: entry.target.to_string(), pools: self.pools.len() };
-        let (target, _) = self.reach(&id)?.ok_or_else(|| home.error(FOLLOW, missing()))?;
-        let link = Link { target, rights: entry.rights };
+        let (target, attached) = self.reach(&id)?.ok_or_else(|| home.error(FOLLOW, missing()))?;
+        let link = Link { range: attached.now(), target, rights: entry.rights };
         home.links.set(index as usize, link).ok_or_else(|| home.error(FOLLOW, missing()))
     }
 

@@ -74,7 +74,7 @@ impl<'s> Home<'s> {
     /// `Dangling`: there is no such entry, as none has the number 0, or what it names is in no pool. `ReadOnly`: it does not ask for loads. Those of
     /// [`Pool::attach_read`](crate::Pool::attach_read). `Damaged`: the entry is.
     pub fn way(self, index: u32) -> Result<Way<'s>> {
-        let target = self.space.linked(self.attached, index, LOADS)?;
+        let (_, target) = self.space.linked(self.attached, index, LOADS)?;
         Ok(Way { home: self, target, index })
     }
 }
@@ -87,7 +87,13 @@ impl<'s> Way<'s> {
     #[inline]
     pub fn get<T: Plain>(self, pointer: Far<T>) -> Result<At<'s, T>> {
         if pointer.index() == self.index && pointer.offset() != 0 {
-            return At::within(self.home.space, self.home.attached, self.target, pointer.offset());
+            return At::within(
+                self.home.space,
+                self.home.attached,
+                self.target,
+                self.target.range,
+                pointer.offset(),
+            );
         }
         self.home.get(pointer)
     }

@@ -1,0 +1,173 @@
+//! Transactions that record what was there before they changed it (paper 002, S2.17): TXSTART, TXRECORD and TXEND, on an object that is psynced.
+//!
+//! What the paper has in an undo log in persistent memory is volatile here: nothing of a transaction is durable before its psync, so that a crash needs no undoing, and an abort alone does.
+//!
+//! Invariants:
+//! 1. Of each object in [`RUNNING`], by its first address, one thread has the transaction, in its `OWN`, until that ends.
+//! 2. What is recorded lies in that object. It is put back only while an object of as many bytes is attached for stores at that address.
+
+#![allow(unsafe_code)]
+
+use crate::guard::{Failure, Result, status};
+use indelible::{Tracking, raw};
+use std::cell::RefCell;
+use std::ffi::{c_int, c_void};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Objects that a transaction changes.
+static RUNNING: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+/// A transaction ended.
+static ENDED: Condvar = Condvar::new();
+
+thread_local! {
+    static OWN: RefCell<Option<Transaction>> = const { RefCell::new(None) };
+}
+
+/// The transaction of a thread.
+struct Transaction {
+    /// First address of the object.
+    base: usize,
+    /// Bytes of the object when it began.
+    len: usize,
+    records: Vec<Record>,
+}
+
+/// What was there before.
+struct Record {
+    address: usize,
+    bytes: Vec<u8>,
+}
+
+fn running() -> MutexGuard<'static, Vec<usize>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Transaction {
+    /// Waits for the transaction of another thread on the same object.
+    fn begin(object: *const u8) -> Result<Transaction> {
+        let of = raw::attached(object)?;
+        if !of.writable {
+            return Err(Failure::argument(format_args!("the object {:?} is attached for reading", of.name)));
+        }
+        let base = of.base.addr().get();
+        let mut all = running();
+        while all.contains(&base) {
+            all = ENDED.wait(all).unwrap_or_else(PoisonError::into_inner);
+        }
+        all.push(base);
+        Ok(Transaction { base, len: of.len, records: Vec::new() })
+    }
+
+    fn record(&mut self, address: usize, size: usize) -> Result<()> {
+        self.object()?;
+        let end = address.checked_add(size);
+        if address < self.base || end.is_none_or(|end| end > self.base + self.len) {
+            return Err(Failure::argument("the bytes do not lie in the object of the transaction"));
+        }
+        // SAFETY: mapped bytes of the object; no other thread stores to what the caller is about to change, as the header demands.
+        let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, size) };
+        self.records.push(Record { address, bytes: bytes.to_vec() });
+        Ok(())
+    }
+
+    /// The object, attached as it was.
+    fn object(&self) -> Result<raw::Attached> {
+        let of = raw::attached(self.base as *const u8)?;
+        let same = of.base.addr().get() == self.base && of.writable && of.len >= self.len;
+        if same { Ok(of) } else { Err(Failure::argument("the object was detached in its transaction")) }
+    }
+
+    /// Has the next psync look at what was recorded, where it does not find stores by itself.
+    fn mark(&self, of: &raw::Attached) -> Result<()> {
+        if of.tracking == Tracking::Explicit {
+            for record in &self.records {
+                raw::mark_dirty(record.address as *const u8, record.bytes.len())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts back what was there before, the last record first.
+    fn undo(&mut self) -> Result<()> {
+        let of = self.object()?;
+        for record in self.records.iter().rev() {
+            // SAFETY: bytes of the object (2), which is attached for stores; the caller's transaction is over, and no thread uses what it changed.
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    record.bytes.as_ptr(),
+                    record.address as *mut u8,
+                    record.bytes.len(),
+                );
+            }
+        }
+        self.mark(&of)?;
+        self.records.clear();
+        Ok(())
+    }
+
+    fn end(mut self) -> Result<()> {
+        let of = self.object()?;
+        self.mark(&of)?;
+        self.records.clear();
+        // SAFETY: no thread stores to the object meanwhile, as the header demands.
+        unsafe { raw::psync(self.base as *const u8) }?;
+        Ok(())
+    }
+}
+
+/// A thread that ends in its transaction, or one that fails, leaves nothing of it.
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if !self.records.is_empty() {
+            // If the object is gone, so are its stores.
+            let _ = self.undo();
+        }
+        running().retain(|base| *base != self.base);
+        ENDED.notify_all();
+    }
+}
+
+fn own<T>(work: impl FnOnce(&mut Option<Transaction>) -> Result<T>) -> Result<T> {
+    let gone = || Failure::argument("the thread is at its end");
+    OWN.try_with(|own| work(&mut own.borrow_mut())).unwrap_or_else(|_| Err(gone()))
+}
+
+fn none() -> Failure {
+    Failure::argument("the thread is in no such transaction: it begins with pmo_txstart")
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_txstart(object: *mut c_void) -> c_int {
+    status(|| {
+        own(|own| {
+            if own.is_some() {
+                return Err(Failure::argument("the thread is in such a transaction: pmo_txend ends it"));
+            }
+            *own = Some(Transaction::begin(object.cast())?);
+            Ok(())
+        })
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_txrecord(address: *const c_void, size: usize) -> c_int {
+    status(|| own(|own| own.as_mut().ok_or_else(none)?.record(address.addr(), size)))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_txend() -> c_int {
+    status(|| own(|own| own.take().ok_or_else(none))?.end())
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_txabort() -> c_int {
+    status(|| own(|own| own.take().ok_or_else(none))?.undo())
+}
