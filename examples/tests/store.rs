@@ -108,7 +108,7 @@ fn s2_24_the_same_on_plain_files() {
     }
 }
 
-/// Who has no right to an object of data finds everything else, and an error where the index leads there (S2.15).
+/// Somebody without a right to an object of data finds everything else, and an error where the index leads there (S2.15).
 #[test]
 fn s2_24_data_of_a_pool_that_is_not_open_is_an_error_when_it_is_looked_up() {
     let folder = tempfile::tempdir().unwrap();

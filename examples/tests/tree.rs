@@ -94,7 +94,7 @@ impl World {
     }
 }
 
-/// What a psync left is there after the space is gone, and what came after it is not.
+/// The state of the last psync is there after the space is gone, and nothing that came later.
 fn survives(world: &World, objects: &[(&str, usize)], seed: u64) {
     let (mut seeded, mut model) = (Seeded::new(seed), Model::new());
     for _ in 0..4 {

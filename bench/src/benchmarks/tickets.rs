@@ -124,7 +124,7 @@ fn on(environment: &Environment, medium: Medium, tracking: Tracking, section: &m
     Ok(())
 }
 
-/// What no other run stores: bytes that are there already are no change, and a psync of nothing else writes nothing.
+/// A number that no other run stores: bytes that are there already are no change, and a psync of nothing else writes nothing.
 fn salt() -> u64 {
     static RUNS: AtomicU64 = AtomicU64::new(0);
     RUNS.fetch_add(1, Relaxed) << 32

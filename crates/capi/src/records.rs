@@ -1,13 +1,14 @@
 //! Transactions that record what was there before they changed it (paper 002, S2.17): TXSTART, TXRECORD and TXEND, on an object that is psynced.
 //!
-//! What the paper has in an undo log in persistent memory is volatile here: nothing of a transaction is durable before its psync, so that a crash needs no undoing, and an abort alone does.
+//! The undo log, which the paper has in persistent memory, is volatile here: nothing of a transaction is durable before its psync, so that a crash needs no undoing, and an abort alone does.
 //!
 //! Invariants:
 //! 1. Of each object in [`RUNNING`], by its first address, one thread has the transaction, in its `OWN`, until that ends.
-//! 2. What is recorded lies in that object. It is put back only while an object of as many bytes is attached for stores at that address.
+//! 2. All that is recorded lies in that object. It is put back only while an object of as many bytes is attached for stores at that address.
 
 #![allow(unsafe_code)]
 
+use crate::args;
 use crate::guard::{Failure, Result, status};
 use indelible::{Tracking, raw};
 use std::cell::RefCell;
@@ -32,7 +33,7 @@ struct Transaction {
     records: Vec<Record>,
 }
 
-/// What was there before.
+/// Bytes as they were before.
 struct Record {
     address: usize,
     bytes: Vec<u8>,
@@ -65,14 +66,15 @@ impl Transaction {
             return Err(Failure::argument("the bytes do not lie in the object of the transaction"));
         }
         // SAFETY: mapped bytes of the object; no other thread stores to what the caller is about to change, as the header demands.
-        let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, size) };
+        let bytes =
+            unsafe { args::bytes(std::ptr::with_exposed_provenance(address), size, "recorded bytes") }?;
         self.records.push(Record { address, bytes: bytes.to_vec() });
         Ok(())
     }
 
     /// The object, attached as it was.
     fn object(&self) -> Result<raw::Attached> {
-        let of = raw::attached(self.base as *const u8)?;
+        let of = raw::attached(std::ptr::without_provenance(self.base))?;
         let same = of.base.addr().get() == self.base && of.writable && of.len >= self.len;
         if same { Ok(of) } else { Err(Failure::argument("the object was detached in its transaction")) }
     }
@@ -81,7 +83,7 @@ impl Transaction {
     fn mark(&self, of: &raw::Attached) -> Result<()> {
         if of.tracking == Tracking::Explicit {
             for record in &self.records {
-                raw::mark_dirty(record.address as *const u8, record.bytes.len())?;
+                raw::mark_dirty(std::ptr::without_provenance(record.address), record.bytes.len())?;
             }
         }
         Ok(())
@@ -95,7 +97,7 @@ impl Transaction {
             unsafe {
                 std::ptr::copy_nonoverlapping(
                     record.bytes.as_ptr(),
-                    record.address as *mut u8,
+                    std::ptr::with_exposed_provenance_mut(record.address),
                     record.bytes.len(),
                 );
             }
@@ -110,7 +112,7 @@ impl Transaction {
         self.mark(&of)?;
         self.records.clear();
         // SAFETY: no thread stores to the object meanwhile, as the header demands.
-        unsafe { raw::psync(self.base as *const u8) }?;
+        unsafe { raw::psync(std::ptr::without_provenance(self.base)) }?;
         Ok(())
     }
 }

@@ -38,7 +38,7 @@ impl Record {
     }
 }
 
-/// What a secondary index is ordered by.
+/// The order of a secondary index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Keys, of which there is one of each.

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 /// A key of nodes in objects. It may have far pointers, which are those of the object that has the node.
 pub trait FarKey: Plain + Copy {
-    /// What is told of keys to find one.
+    /// That by which a key is found.
     type Sought: ?Sized;
 
     /// How what is sought compares to a key.

@@ -18,11 +18,11 @@ use anyhow::{Result, bail};
 pub trait Walk {
     /// Where a node is.
     type Place: Copy + PartialEq;
-    /// What a node is found by.
+    /// That by which a node is found.
     type Key: Copy;
-    /// What is told of keys to find one.
+    /// That by which a key is found.
     type Sought: ?Sized;
-    /// What a node has beside its key.
+    /// The part of a node beside its key.
     type Value: Copy;
 
     /// The node at the top.

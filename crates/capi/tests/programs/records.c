@@ -54,7 +54,7 @@ static void in_one(pmo_pool *pool, const char *name)
     CHECK(pthread_join(threads[0], NULL) == 0);
     CHECK(account->from == 1000 - 264);
 
-    /* What is recorded twice goes back to what was there first. */
+    /* Bytes that are recorded twice go back to what was there first. */
     CHECK(pmo_txstart(account) == 0);
     for (uint64_t value = 1; value < 4; value++) {
         CHECK(PMO_TXRECORD(account->to) == 0);

@@ -354,7 +354,7 @@ mod tests {
 
     /// Neither a thread nor a task whose cut panics counts as one that waits from then on.
     #[test]
-    fn who_panicked_is_not_expected() {
+    fn threads_and_tasks_that_panicked_are_not_expected() {
         let rounds = Tested::with_pace(Duration::from_secs(3600));
         let panicking = || -> Result<(), &'static str> { panic!("on purpose") };
         assert!(catch_unwind(AssertUnwindSafe(|| rounds.wait(rounds.join(), panicking))).is_err());

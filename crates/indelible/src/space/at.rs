@@ -133,7 +133,7 @@ impl<'s, T: Plain> At<'s, T> {
         }
     }
 
-    /// What lies behind the bytes that an object had when it was looked up.
+    /// A value behind the bytes that an object had when it was looked up.
     fn behind(space: &'s Space, home: &'s Attached, target: &'s Attached, offset: u64) -> Result<Self> {
         // SAFETY: as in `within`.
         let found = unsafe { target.range.value::<T>(offset) };

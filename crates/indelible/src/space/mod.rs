@@ -326,7 +326,7 @@ impl Space {
         }
     }
 
-    /// What entry `index` of an object leads to.
+    /// The object that entry `index` of an object leads to, looked up.
     #[cold]
     #[inline(never)]
     fn look_up<'s>(&'s self, home: &'s Attached, index: u32) -> Result<&'s Link> {

@@ -246,7 +246,7 @@ fn a_change_of_a_large_collection_is_a_small_one() {
         space.vec_push(&ids[0], order, number).unwrap();
     }
     space.psync(&ids[0]).unwrap();
-    let mut compared = |space: &mut Space, change: &dyn Fn(&mut Space)| {
+    let compared = |space: &mut Space, change: &dyn Fn(&mut Space)| {
         let psynced = |space: &mut Space| {
             let heap = space.remove(&ids[0]).unwrap();
             let pages = heap.psync_stats().pages_compared;
