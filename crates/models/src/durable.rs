@@ -4,6 +4,7 @@ use crate::commits::{attach, begin_on_disk, recovered, spawn};
 use crate::error::StoreError;
 use crate::store::{ChangedLine, Commits};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Two threads commit, each to an object of its own, under the numbers 1 and 2, and tell and wait in any order. `WRITES`: the durable
 /// writes that succeed; all of them if there are more than it takes.
@@ -42,6 +43,30 @@ fn two_commits<const WRITES: u32>() {
         let found = [recovered(&medium, "a", 1) == 1, recovered(&medium, "b", 1) == 2];
         assert_eq!(found, done);
         assert!(found[0] || !found[1], "the second is there without the first");
+    })
+    .join()
+    .unwrap();
+}
+
+/// Two threads that commit twice and three times, to one object, and expect each other: no publication waits for ever, not even for one that has not noticed that its last commit is durable, and all commits are there.
+pub(crate) fn commits_of_those_that_are_expected_end() {
+    spawn(|| {
+        let (medium, _, store) = begin_on_disk();
+        let writer = attach(&store, "a");
+        let object = writer.object().offset;
+        let commits = Arc::new(Commits::with_pace(Duration::from_secs(3600)));
+        commits.join(writer).unwrap();
+        let commit = move |commits: &Commits, number: u64| {
+            let line = ChangedLine { object, offset: 64, bytes: [number as u8; 64] };
+            commits.tell(number, vec![line]).unwrap();
+            commits.wait(number).unwrap();
+        };
+        let others = commits.clone();
+        let thread = spawn(move || [2, 4, 5].into_iter().for_each(|number| commit(&others, number)));
+        [1, 3].into_iter().for_each(|number| commit(&commits, number));
+        thread.join().unwrap();
+        std::mem::forget(commits);
+        assert_eq!(recovered(&medium, "a", 1), 5, "the newest was acknowledged");
     })
     .join()
     .unwrap();

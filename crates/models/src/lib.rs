@@ -263,6 +263,7 @@ pub const MODELS: &[Model] = &[
         durable::acknowledged_transactions_are_durable,
     ),
     bounded(2, "none is acknowledged after a failed write", durable::none_is_acknowledged_after_a_failure),
+    bounded(3, "publications wait for nobody for ever", durable::commits_of_those_that_are_expected_end),
     bounded(
         2,
         "a failed write of the second leaves the first",

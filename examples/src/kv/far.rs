@@ -217,7 +217,8 @@ impl FarStore {
     /// Has a key have a value, both of which are copied to the object `data`; returns whether it is new.
     ///
     /// # Errors
-    /// The object is not there for data. There is no room. As for [`remove`](FarStore::remove) of the former value.
+    /// The object is not there for data. As for [`remove`](FarStore::remove) of the former value. There is no room: a part of the change may be in memory then, and nothing
+    /// of it is durable before a psync.
     pub fn insert(&mut self, data: &[u8; 16], key: &[u8], value: &[u8]) -> Result<bool> {
         let pool = self.pool_of(data).context("the object is not there for data of the store")?.to_owned();
         let bytes = self.space.create_slice(data, &[key, value].concat())?;

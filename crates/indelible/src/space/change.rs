@@ -169,17 +169,36 @@ impl Space {
         pointer: Far<T>,
         count: usize,
     ) -> Result<(&Attached, Range, u64)> {
+        let (attached, range, offset) = self.block(home, pointer, count)?;
+        let address = range.base() + offset as usize;
+        attached.free_heap_mut(STORE)?.stored(&[address..address + size_of::<T>().saturating_mul(count)]);
+        Ok((attached, range, offset))
+    }
+
+    /// The same, of values that lie in one block and may be stored to: none of them is stored to yet.
+    fn block<T: Plain>(
+        &mut self,
+        home: &[u8; 16],
+        pointer: Far<T>,
+        count: usize,
+    ) -> Result<(&mut Attached, Range, u64)> {
         let (attached, offset) = self.target_mut(home, pointer)?;
         let (range, size) = (attached.now(), size_of::<T>().saturating_mul(count));
         if offset.checked_add(size as u64).is_none_or(|end| end > range.len() as u64) {
             return Err(Space::no_values::<T>(attached, attached, (offset, count), super::NoValue::Beyond));
         }
-        let heap = attached.free_heap_mut(STORE)?;
-        let address = range.base() + offset as usize;
-        heap.expect_block(address, size)?;
-        let stored = address..address + size;
-        heap.stored(&[stored]);
+        attached.free_heap_mut(STORE)?.expect_block(range.base() + offset as usize, size)?;
         Ok((attached, range, offset))
+    }
+
+    /// Fails unless `count` values lie in one block, as those of a collection do: in a damaged one, a store to the last of them might change something else.
+    pub(super) fn expect_block<T: Plain>(
+        &mut self,
+        home: &[u8; 16],
+        first: Far<T>,
+        count: usize,
+    ) -> Result<()> {
+        self.block(home, first, count).map(drop)
     }
 
     /// Frees the block that a pointer leads to which lies in the object `home`. Pointers to it dangle from then on: they lead to whatever comes there.

@@ -176,6 +176,7 @@ impl Space {
         let roomy = head.used.saturating_add(1).saturating_mul(4) <= head.room.saturating_mul(3);
         let mut places = (None, None);
         if head.room > 0 {
+            self.expect_block(&owner, head.slots, head.room as usize)?;
             places = place(self.slots_of(&owner, &head)?, head.seed, &key);
         }
         if let (Some(index), _) = places {
@@ -217,6 +218,7 @@ impl Space {
         if head.room == 0 {
             return Ok(None);
         }
+        self.expect_block(&owner, head.slots, head.room as usize)?;
         let (Some(index), _) = place(self.slots_of(&owner, &head)?, head.seed, key) else { return Ok(None) };
         let slot = self.get_mut(&owner, slot(&head, index))?;
         slot.state = REMOVED;

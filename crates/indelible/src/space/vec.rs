@@ -127,6 +127,7 @@ impl Space {
             self.slice_mut(&owner, head.first, len)?.copy_from_slice(&before);
         }
         if !values.is_empty() {
+            self.expect_block(&owner, head.first, needed)?;
             let behind = head.first.nth(len).unwrap_or_default();
             self.slice_mut(&owner, behind, values.len())?.copy_from_slice(values);
         }

@@ -202,6 +202,8 @@ fn damaged_collections_are_errors_or_wrong_values() {
             space.vec_push(&id, list, number).unwrap();
             space.map_insert(&id, map, number, number).unwrap();
         }
+        // Blocks of the same sizes beside those of the collections.
+        let witnesses = [32, 64, 32].map(|count| space.create_slice(&id, &vec![7_u64; count * 3]).unwrap());
         let whole = (*space.get(&id, list).unwrap(), *space.get(&id, map).unwrap());
         let values = [0, 1, 2, 3, 7, 64, 4096, 1 << 20, 1 << 40, u64::MAX / 8, u64::MAX, random.u64(..)];
         let value = values[random.usize(..values.len())];
@@ -220,6 +222,14 @@ fn damaged_collections_are_errors_or_wrong_values() {
         count(space.map_remove(&id, map, &3).is_err());
         count(space.vec_push(&id, list, 9).is_err());
         count(space.vec_truncate(&id, list, 1).is_err());
+        for (witness, count) in witnesses.into_iter().zip([32, 64, 32]) {
+            let values = space.get(&id, witness).unwrap().slice(count * 3).unwrap();
+            assert!(
+                values.iter().all(|value| *value == 7),
+                "word {word} as {value:#x}: another block has changed"
+            );
+            space.free(&id, witness).unwrap();
+        }
         // The blocks that it led to are given up; the tables of before are freed.
         *space.get_mut(&id, list).unwrap() = whole.0;
         *space.get_mut(&id, map).unwrap() = whole.1;

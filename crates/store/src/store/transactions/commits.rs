@@ -23,7 +23,7 @@ use crate::sync::{
 };
 use crate::table::Located;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[derive(Debug)]
 struct State {
@@ -56,13 +56,20 @@ pub struct Commits {
 
 impl Default for Commits {
     fn default() -> Self {
+        Commits::with_pace(Duration::ZERO)
+    }
+}
+
+impl Commits {
+    /// `pace`: how long a publication takes, until it is known.
+    pub(crate) fn with_pace(pace: Duration) -> Self {
         let state = State {
             queue: Queue::new(),
             leading: false,
             failed: false,
             waiting: 0,
             apart: 0,
-            company: Company::default(),
+            company: Company::with_pace(pace),
         };
         Commits {
             state: Mutex::new(state),
@@ -73,9 +80,7 @@ impl Default for Commits {
             based: AtomicBool::new(false),
         }
     }
-}
 
-impl Commits {
     /// Takes an object in, and brings it to the lane of the others.
     ///
     /// # Errors
