@@ -310,6 +310,38 @@ fn threads_share_durable_writes() {
     assert!(psyncs < 8 * EACH, "{psyncs} batches for {} transactions", 8 * EACH);
 }
 
+/// Code behind `alone` runs once, whatever other threads change meanwhile.
+#[test]
+fn s1_03_code_behind_alone_runs_once_beside_others() {
+    let world = World::new(Ground::Memory, Tracking::Explicit, false);
+    let (_pool, a, b) = both(&world);
+    const EACH: u64 = 200;
+    let effects = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (a, b, effects) = (&a, &b, &effects);
+            let change = move || {
+                transaction(&[a, b], |tx| {
+                    if thread < 2 {
+                        tx.alone()?;
+                    }
+                    let (left, right) = (tx.read(&a.cells[0])?, tx.read(&b.cells[0])?);
+                    if thread < 2 {
+                        effects.fetch_add(1, Ordering::Relaxed);
+                        assert_eq!(left, right);
+                    }
+                    tx.write(&a.cells[0], left + 1)?;
+                    tx.write(&b.cells[0], right + 1)
+                })
+                .unwrap();
+            };
+            scope.spawn(move || (0..EACH).for_each(|_| change()));
+        }
+    });
+    assert_eq!(effects.load(Ordering::Relaxed), 2 * EACH, "once each");
+    assert_eq!([get(&a, 0), get(&b, 0)], [8 * EACH; 2]);
+}
+
 /// A durable write fails: from then on no transaction is acknowledged, and none begins, until all is attached anew.
 #[test]
 fn after_a_failure_nothing_is_acknowledged_until_the_objects_are_attached_anew() {
