@@ -170,8 +170,9 @@ impl Space {
         count: usize,
     ) -> Result<(&Attached, Range, u64)> {
         let (attached, range, offset) = self.block(home, pointer, count)?;
-        let address = range.base() + offset as usize;
-        attached.free_heap_mut(STORE)?.stored(&[address..address + size_of::<T>().saturating_mul(count)]);
+        let start = range.base() + offset as usize;
+        let stored = start..start + size_of::<T>().saturating_mul(count);
+        attached.free_heap_mut(STORE)?.stored(&[stored]);
         Ok((attached, range, offset))
     }
 
