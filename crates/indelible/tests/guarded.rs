@@ -191,6 +191,26 @@ fn s1_10_a_commit_that_the_bound_has_no_room_for_is_durable_at_once() {
     assert_eq!((durable(&pool, 72), at_once()), (9, before + 2));
 }
 
+/// A guard that takes the connection and says nothing, or half a line, keeps nobody waiting: neither commits, nor those who wait for them, nor a detach.
+#[test]
+fn s1_06_a_guard_that_is_slow_keeps_nobody_waiting() {
+    let world = world();
+    let fake = Fake::listen(&world);
+    let (pool, a) = pool(&world);
+    let mut guard = fake.accept();
+    for half in ["", "publish 1"] {
+        guard.say(half);
+        let value = 1 + half.len() as u64;
+        set(&a, 0, value);
+        assert!(a.pending().bytes > 0 && durable(&pool, 0) < value, "nobody asked yet");
+        a.tx_sync().unwrap();
+        assert_eq!((durable(&pool, 0), a.pending()), (value, Pending::default()));
+    }
+    set(&a, 0, 77);
+    a.detach().unwrap();
+    assert_eq!(durable(&pool, 0), 77);
+}
+
 /// A guard cannot have less become durable: its bound is a bound more, and garbage of it ends the connection.
 #[test]
 fn s1_06_a_guard_that_lies_takes_nothing_away() {

@@ -28,7 +28,7 @@ fn heap_in(pool: &Pool, walled: bool) -> TxHeap {
 
 /// On every medium, where it stands and when it moves.
 #[test]
-fn s1_03_a_heap_grows_and_its_transaction_is_run_again() {
+pub(crate) fn s1_03_a_heap_grows_and_its_transaction_is_run_again() {
     everywhere(|world| {
         for walled in [false, true] {
             let pool = world.format();
@@ -225,7 +225,7 @@ fn limits(points: u64) -> Limits {
 }
 
 #[test]
-fn s1_03_power_cuts_while_a_heap_grows_lose_nothing() {
+pub(crate) fn s1_03_power_cuts_while_a_heap_grows_lose_nothing() {
     for walled in [false, true] {
         let world = simulated();
         let pool = world.format();

@@ -172,6 +172,24 @@ fn s1_16_an_object_is_attached_by_its_class_alone() {
     drop(strict);
 }
 
+/// Transactions store, so that objects of a pool that is opened for reading have none.
+#[test]
+fn a_pool_that_is_read_only_has_no_transactions() {
+    let world = World::new(Ground::File, Tracking::Explicit, false);
+    let pool = world.format();
+    for (name, class) in [("strict", Class::Transactional), ("late", Class::OnDemand)] {
+        pool.create_with(name, &CreateOptions::new(16_384).class(class)).unwrap();
+    }
+    drop(pool);
+    let reading = world.options().read_only(true).open(world.path()).unwrap();
+    for name in ["strict", "late"] {
+        let refused = reading.attach_transactional::<Table>(name).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ReadOnly, "{refused}");
+        assert!(refused.to_string().contains(name), "{refused}");
+        assert_eq!(reading.stat(name).unwrap().name, name);
+    }
+}
+
 #[test]
 fn calls_that_do_not_fit_a_transaction_are_errors_by_name() {
     let world = simulated();
@@ -518,7 +536,7 @@ fn snapshots_are_made_beside_transactions() {
 
 #[cfg(feature = "__mutants")]
 mod mutants {
-    use crate::transactional_heap as heap;
+    use crate::{transactional_growth as growth, transactional_heap as heap};
     use indelible_store::{Mutant, with_mutant};
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -563,6 +581,13 @@ mod mutants {
             [
                 heap::blocks_are_freed_once_and_by_their_first_byte,
                 heap::s1_03_a_block_freed_twice_is_given_away_once,
+            ],
+        ),
+        (
+            Mutant::GrowthUntold,
+            [
+                growth::s1_03_a_heap_grows_and_its_transaction_is_run_again,
+                growth::s1_03_power_cuts_while_a_heap_grows_lose_nothing,
             ],
         ),
     ];

@@ -287,6 +287,8 @@ mutants! {
         FreedAtOnce,
         /// A block is freed that is free already.
         FreedTwice,
+        /// Commits do not learn that an object grew, and so not which of its lines they change there.
+        GrowthUntold,
     }
 
     /// Of words with check words, in the mapped half: `crates/indelible/tests/ecc` looks for them.
