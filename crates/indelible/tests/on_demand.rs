@@ -390,6 +390,29 @@ fn s1_09_what_objects_could_not_publish_when_they_were_dropped_stays_in_memory()
     assert_eq!((get(&a, 0), get(&b, 9), durable(&pool, "a", 0)), (2, 2, 2));
 }
 
+/// The medium has no room for the epoch of objects that are dropped, and the process goes away: the next one finds the bytes of all commits.
+#[test]
+fn s1_09_objects_dropped_without_room_for_their_epoch_lose_nothing() {
+    let world = simulated();
+    let (pool, a, b) = both(&world);
+    set(&a, 0, 1);
+    a.psync().unwrap();
+    pool.snapshot("a", "then", b"").unwrap();
+    transaction(&[&a, &b], |tx| {
+        tx.write(&a.cells[0], 2)?;
+        tx.write(&b.cells[9], 2)
+    })
+    .unwrap();
+    world.sim().unwrap().fail_at(OpKind::Reserve, 0, Fault::NoSpace);
+    drop((a, b));
+    world.sim().unwrap().clear_faults();
+    drop(pool);
+    let pool = world.open();
+    let (b, a) = (attach(&pool, "b"), attach(&pool, "a"));
+    assert_eq!((get(&a, 0), get(&b, 9)), (2, 2));
+    assert_eq!((durable(&pool, "a", 0), durable(&pool, "b", 9)), (2, 2));
+}
+
 #[test]
 fn objects_of_two_classes_are_in_a_transaction_together_if_they_are_attached_for_it() {
     let world = simulated();
@@ -555,7 +578,13 @@ mod mutants {
                 super::s1_06_a_transaction_over_both_classes_whose_durable_write_fails_is_whole_or_absent,
             ],
         ),
-        (Mutant::MemoryGivenUp, &[super::s1_09_what_a_detach_could_not_publish_stays_in_memory]),
+        (
+            Mutant::MemoryGivenUp,
+            &[
+                super::s1_09_what_a_detach_could_not_publish_stays_in_memory,
+                super::s1_09_objects_dropped_without_room_for_their_epoch_lose_nothing,
+            ],
+        ),
         (Mutant::MemoryForgotten, &[super::s1_09_what_a_detach_could_not_publish_stays_in_memory]),
     ];
 
