@@ -585,7 +585,13 @@ mod mutants {
                 super::s1_09_objects_dropped_without_room_for_their_epoch_lose_nothing,
             ],
         ),
-        (Mutant::MemoryForgotten, &[super::s1_09_what_a_detach_could_not_publish_stays_in_memory]),
+        (
+            Mutant::MemoryForgotten,
+            &[
+                super::s1_09_what_a_detach_could_not_publish_stays_in_memory,
+                super::s1_09_objects_dropped_without_room_for_their_epoch_lose_nothing,
+            ],
+        ),
     ];
 
     #[test]
