@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import pickle
 
 import indelible
@@ -78,6 +79,27 @@ def test_addresses_in_a_dict_are_found_with_their_keys(pool: indelible.Pool) -> 
         del run[key]
     run.record("settings", indelible.Struct("Settings", {"rate": "f8", "at": "u8"}))["at"] = ADDRESS
     assert [place for place in places(run) if "settings" in place] == ["settings.at (u64)"]
+
+
+def test_letters_are_no_addresses(pool: indelible.Pool) -> None:
+    """Text may lead into the memory of a program at a fixed place: that is an accident of one run."""
+    page = mmap.PAGESIZE
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + 3 * [ctypes.c_int] + [ctypes.c_long]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    fixed_noreplace = 0x100000
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | fixed_noreplace
+    where = int.from_bytes(b"111111", "little") // page * page
+    assert libc.mmap(where, page, mmap.PROT_READ, flags, -1, 0) == where
+    try:
+        run = pool.dict("run")
+        run["text"], run["list"] = "111111\0\0" * 8, ["111111\0\0" * 8 + "1" * n for n in range(8)]
+        assert indelible.audit(run) == []
+        run["bytes"] = b"111111\0\0" * 8
+        assert places(run) == 8 * ["run['bytes']"]
+    finally:
+        libc.munmap(where, page)
 
 
 def test_memory_of_a_dict_that_no_value_has_is_not_looked_at(pool: indelible.Pool) -> None:

@@ -1,6 +1,7 @@
 //! Which value of a dict has an address in the heap.
 //!
 //! Memory of the dict that no value has is not looked at: hashes and positions, padding, room for more, and what was there before.
+//! Nor are keys, text and trees, in which no address is.
 
 use super::table::{PythonDict, ROOT};
 use crate::held::Held;
@@ -34,9 +35,10 @@ pub(crate) fn places(held: &Held) -> Result<Option<Places>, Error> {
     };
     let mut owned: Vec<usize> = table.own_memory().collect();
     let mut values = Vec::new();
-    for (key, memory) in table.values() {
+    for (key, value) in table.values() {
         owned.push(key.as_ptr().addr());
-        if let Some((address, len)) = memory {
+        owned.extend(value.letters());
+        if let Some((address, len)) = value.words() {
             owned.push(address);
             values.push((address, len, key.to_owned()));
         }

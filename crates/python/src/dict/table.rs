@@ -151,10 +151,10 @@ impl<'h> PythonDict<'h> {
         }
     }
 
-    /// The keys, and the memory of their values: address and bytes.
-    pub(super) fn values(&self) -> impl Iterator<Item = (&str, Option<(usize, usize)>)> {
+    /// The keys and their values.
+    pub(super) fn values(&self) -> impl Iterator<Item = (&str, &Value<'h>)> {
         let live = self.entries.iter().filter(|entry| !entry.is_removed());
-        live.map(|entry| (&*entry.key, entry.value.memory()))
+        live.map(|entry| (&*entry.key, &entry.value))
     }
 
     /// Addresses in the blocks that the table itself has, beside those of keys and values.

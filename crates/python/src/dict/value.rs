@@ -40,15 +40,25 @@ pub(super) enum Value<'h> {
 }
 
 impl Value<'_> {
-    /// The words that were assigned: address and bytes. In its entry is more, which is not defined.
-    pub(super) fn memory(&self) -> Option<(usize, usize)> {
+    /// The words that were assigned, among which an address may be: address and bytes. In its entry is more, which is not
+    /// defined.
+    pub(super) fn words(&self) -> Option<(usize, usize)> {
         match self {
             Value::Int(value) => Some((from_ref(value).addr(), size_of::<i64>())),
             Value::Float(value) => Some((from_ref(value).addr(), size_of::<f64>())),
-            Value::Str(text) => Some((text.as_ptr().addr(), text.len())),
-            Value::Bytes(bytes) | Value::Tree(bytes) => Some((bytes.as_ptr().addr(), bytes.len())),
+            Value::Bytes(bytes) => Some((bytes.as_ptr().addr(), bytes.len())),
             Value::Array(room) => Some(extent(room)),
-            Value::Removed | Value::None | Value::Bool(_) => None,
+            Value::Removed | Value::None | Value::Bool(_) | Value::Str(_) | Value::Tree(_) => None,
+        }
+    }
+
+    /// The address of bytes that are no words: text, four letters of which are an address of a program at a fixed place, and
+    /// trees, whose numbers lie at any byte.
+    pub(super) fn letters(&self) -> Option<usize> {
+        match self {
+            Value::Str(text) => Some(text.as_ptr().addr()),
+            Value::Tree(bytes) => Some(bytes.as_ptr().addr()),
+            _ => None,
         }
     }
 }
