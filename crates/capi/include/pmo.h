@@ -212,9 +212,14 @@ enum {
     PMO_STAT_BY_CONTENT = 4096
 };
 
-/** How stores to an object become durable: plain stores by psync; those of transactions alone, each transaction when it commits; or never, as any number of
- * processes share the object: pmo_attach_shared. */
-enum pmo_durability { PMO_DURABILITY_PSYNC, PMO_DURABILITY_TRANSACTIONAL, PMO_DURABILITY_SHARED = 3 };
+/** How stores to an object become durable: plain stores by psync; those of transactions alone, each transaction when it commits, or on demand, when it
+ * outlives the process at once and becomes durable later (pmo_tx_sync); or never, as any number of processes share the object: pmo_attach_shared. */
+enum pmo_durability {
+    PMO_DURABILITY_PSYNC,
+    PMO_DURABILITY_TRANSACTIONAL,
+    PMO_DURABILITY_ON_DEMAND,
+    PMO_DURABILITY_SHARED
+};
 
 /** The pool's entry of an object; sizes in bytes. The state is 'D' (detached), 'R' (read), 'W'
  * (written), 'P' or 'C' (psync under way); the holder is a process or 0; created is in seconds since
@@ -408,11 +413,40 @@ int64_t pmo_audit(const void *object, void (*each)(const struct pmo_pointer *poi
  * sparse objects are not transactional, and only volatile ones are shared. */
 int pmo_set_durability(pmo_pool *pool, const char *name, const void *key, size_t key_len, int durability);
 
-/** Attaches a transactional object, and returns its first byte: the same address in every process and every run. A plain load or store there is a
+/** Attaches a transactional object, or one on demand, and returns its first byte: the same address in every process and every run. A plain load or store there is a
  * SIGSEGV: transactions of the threads of this process read and change it, and each is durable when it has committed. If the last process that had
  * it died, the object is recovered first. pmo_detach detaches it. Its heap is that of pmo_tx_alloc and pmo_tx_root; other functions of heaps and roots are for
- * other objects. */
+ * other objects.
+ *
+ * On demand (PMO_DURABILITY_ON_DEMAND), a transaction that has committed outlives the process, whatever that dies of, at no cost of a durable write. It is durable
+ * later: when pmo_tx_sync or pmo_psync returns, when the object is detached, and now and then (pmo_set_epochs). After a power cut there is what the first so many transactions left, with all
+ * that were durable, and never a part of one. A guard of the machine (pmo guard) has it all become durable when the power fails. Such an object has no heap. */
 void *pmo_attach_transactional(pmo_pool *pool, const char *name, const void *key, size_t key_len);
+
+/** As pmo_attach_transactional, for transactions on objects of both kinds: one that names a transactional object, attached by this function, among objects on demand is durable when it has
+ * committed, together with all that was committed on demand before. */
+void *pmo_attach_with_on_demand(pmo_pool *pool, const char *name, const void *key, size_t key_len);
+
+/** Returns when all transactions of this thread are durable that it committed on objects on demand of this object's pool, and all that these read; object is any address in one that is
+ * attached. Threads that wait at the same time share one durable write. Of transactional objects they are when they have committed, so that this does nothing. After an error the next attach
+ * recovers them. */
+int pmo_tx_sync(const void *object);
+
+/** Commits on demand of this process that a power cut would take: transactions, at most, and the bytes that they changed, in lines of 64. */
+struct pmo_pending {
+    uint64_t transactions;
+    uint64_t bytes;
+};
+
+/** Tells of those in the pool of this object, any address in one that transactions have. Of transactional objects there are none. */
+int pmo_tx_pending(const void *object, struct pmo_pending *pending);
+
+/** Has commits on demand in this pool, of this process, become durable by themselves after so many milliseconds (at first 1000; 0: never), and before more than so many bytes have changed (at first
+ * 4 MiB), in lines of 64. */
+int pmo_set_epochs(pmo_pool *pool, uint64_t milliseconds, uint64_t bytes);
+
+/** Names the socket of the guard (pmo guard) that has commits on demand of this process in this pool become durable when the power fails. Without this call it is found by itself. */
+int pmo_set_guard(pmo_pool *pool, const char *socket);
 
 /** The functions that libpmo-tm gives to libpmo: pmo_tm_runtime of pmo/blocks.h. */
 struct pmo_tm_runtime;
@@ -444,7 +478,7 @@ int pmo_tx_write(pmo_tx *tx, void *to, const void *from, size_t size);
 struct pmo_type;
 
 /** Allocates size bytes in the heap of a transactional object of the transaction, given by any address in it, if the transaction commits; a blank object becomes a heap. Returns
- * their address, a multiple of 16; the bytes may be anything. NULL for an error: PMO_ERR_CONFLICT as for pmo_tx_read, also if the heap is full and grows when the transaction is begun again;
+ * their address, a multiple of 16; the bytes may be anything. NULL for an error: PMO_ERR_CLASS_MISMATCH of objects on demand; PMO_ERR_CONFLICT as for pmo_tx_read, also if the heap is full and grows when the transaction is begun again;
  * PMO_ERR_HEAP_FULL if it cannot grow, which its message says why, and the transaction may go on. */
 void *pmo_tx_alloc(pmo_tx *tx, const void *object, size_t size);
 
@@ -458,7 +492,7 @@ void *pmo_tx_root(pmo_tx *tx, const void *object, const char *name, const struct
 /** Undoes what the transaction did so far and begins it anew, after a while if it has met another one. After an error it is over. */
 int pmo_tx_again(pmo_tx *tx);
 
-/** Commits the transaction. 0: all that it changed is durable, and so is all that it read; it is over. 1: it has met another one and is undone,
+/** Commits the transaction. 0: all that it changed is durable, and so is all that it read, or, of objects on demand, outlives the process; it is over. 1: it has met another one and is undone,
  * pmo_tx_again begins it anew. -1: an error, and it is over; nothing of it is left after PMO_ERR_NO_ROOM, and after others all or nothing when its objects
  * are attached again. */
 int pmo_tx_commit(pmo_tx *tx);
@@ -467,7 +501,7 @@ int pmo_tx_commit(pmo_tx *tx);
 int pmo_tx_abort(pmo_tx *tx);
 
 /** Has the transaction run beside no other of the pool: PMO_ERR_CONFLICT, unless it does so already, and from pmo_tx_again on it does. For one that takes long, or
- * is not to be run again. */
+ * is not to be run again. PMO_ERR_CLASS_MISMATCH of objects on demand. */
 int pmo_tx_alone(pmo_tx *tx);
 
 /** Has a function called once the transaction is durable, in the order of these calls. A run that does not commit drops it. */

@@ -385,13 +385,20 @@ public:
     {
         detail::check(pmo_destroy(handle_, name, key.data(), key.size()));
     }
-    // A transactional object, which begins with a T (pmo_attach_transactional).
+    // A transactional object, or one on demand, which begins with a T (pmo_attach_transactional).
     template <class T> transactional<T> attach_transactional(const char *name, std::string_view key = {})
     {
-        transactional<T> attached(detail::check(pmo_attach_transactional(handle_, name, key.data(), key.size())));
-        if (stat(name).size < sizeof(T))
-            throw failure(PMO_ERR_BAD_SIZE, "the object is smaller than the type that it is to begin with (use pmo_resize, or a smaller type)");
-        return attached;
+        return beginning_with<T>(name, pmo_attach_transactional(handle_, name, key.data(), key.size()));
+    }
+    // As attach_transactional, for transactions on objects of both kinds (pmo_attach_with_on_demand).
+    template <class T> transactional<T> attach_with_on_demand(const char *name, std::string_view key = {})
+    {
+        return beginning_with<T>(name, pmo_attach_with_on_demand(handle_, name, key.data(), key.size()));
+    }
+    // When commits on demand become durable that nobody asks for (pmo_set_epochs).
+    void set_epochs(std::uint64_t milliseconds, std::uint64_t bytes)
+    {
+        detail::check(pmo_set_epochs(handle_, milliseconds, bytes));
     }
     // Gives an object that nobody has attached another durability (pmo_set_durability).
     void set_durability(const char *name, pmo_durability durability, std::string_view key = {})
@@ -707,6 +714,14 @@ public:
 
 private:
     explicit pool(pmo_pool *handle) : handle_(detail::check(handle)) {}
+
+    template <class T> transactional<T> beginning_with(const char *name, void *base)
+    {
+        transactional<T> attached(detail::check(base));
+        if (stat(name).size < sizeof(T))
+            throw failure(PMO_ERR_BAD_SIZE, "the object is smaller than the type that it is to begin with (use pmo_resize, or a smaller type)");
+        return attached;
+    }
 
     pmo_pool *handle_;
 };

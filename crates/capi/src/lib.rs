@@ -24,6 +24,7 @@ mod heap;
 mod lifetimes;
 mod numbers;
 mod objects;
+mod on_demand;
 mod paper;
 mod pool_options;
 mod pools;

@@ -1,10 +1,11 @@
 //! Advice at the end of errors, which names functions of Rust, in the words of C.
 
 /// Words of advice, and the words in C. Those for errors that C cannot have are not among them.
-const WORDS: [(&str, &str); 14] = [
+const WORDS: [(&str, &str); 15] = [
     ("`View::create`", "pmo_view_create"),
     ("`Space::add`", "pmo_space_add"),
     (", or change the entry (`Heap::retarget`)", ""),
+    ("`Pool::attach_with_on_demand`", "pmo_attach_with_on_demand"),
     ("Pool::format", "pmo_format"),
     ("Pool::grow", "pmo_pool_grow"),
     ("`PoolOptions::wait`", "pmo_wait"),

@@ -91,6 +91,22 @@ pub unsafe extern "C" fn pmo_attach_transactional(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_attach_with_on_demand(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+) -> *mut c_void {
+    guarded(null_mut(), || {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        Ok(running::attach_with_on_demand(&pool(handle)?, name, key)?.as_ptr().cast())
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tx_begin(objects: *const *mut c_void, count: usize) -> *mut pmo_tx {
     guarded(null_mut(), || {
         // SAFETY: the caller's promise.

@@ -183,7 +183,7 @@ template <class F> auto run(F &body, void *const *objects, std::size_t count) ->
 
 } // namespace detail
 
-// An attached transactional object, which begins with a T. A plain load or store of it is a SIGSEGV: tx_cell, tx::load and tx::store take addresses in it. The
+// An attached transactional object, or one on demand, which begins with a T. A plain load or store of it is a SIGSEGV: tx_cell, tx::load and tx::store take addresses in it. The
 // destructor detaches it.
 template <class T> class transactional {
     static_assert(std::is_trivially_copyable<T>::value, "an object has numbers, pointers, tx_cells, and structs of such");
@@ -208,12 +208,21 @@ public:
 
     // Runs a transaction on this object alone: see pmo::transaction.
     template <class F> auto transaction(F &&body) const { return detail::run(body, &base_, 1); }
+    // Returns when all transactions of this thread on objects on demand of the pool are durable (pmo_tx_sync).
+    void tx_sync() const { detail::check(pmo_tx_sync(base_)); }
+    // Commits on demand that a power cut would take (pmo_tx_pending).
+    pmo_pending pending() const
+    {
+        pmo_pending pending;
+        detail::check(pmo_tx_pending(base_, &pending));
+        return pending;
+    }
 
 private:
     void *base_;
 };
 
-// Runs body(tx) as a transaction on these objects of one pool, and returns what it returned, once all that it changed is durable. It is run again if it
+// Runs body(tx) as a transaction on these objects of one pool, and returns what it returned, once all that it changed is durable, or, on demand, outlives the process. It is run again if it
 // meets another one, so that it does nothing that cannot be done again. An exception undoes it, and is rethrown.
 template <class F, class... T> auto transaction(F &&body, const transactional<T> &...objects)
 {

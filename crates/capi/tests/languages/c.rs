@@ -81,6 +81,34 @@ fn killed_transfers_are_whole(binary: &Path, pool: &Path) {
 }
 
 #[test]
+fn s1_06_commits_on_demand_in_c_are_durable_when_they_are_asked_for() {
+    for folder in [folder(), disk()] {
+        let (binary, pool) = (folder.path().join("on-demand"), folder.path().join("pool.pmo"));
+        C.build(&program("on-demand.c"), &binary);
+        assert_eq!(succeed(&mut run(&binary, &pool)), "done\n");
+    }
+}
+
+#[test]
+fn s1_06_commits_on_demand_in_c_survive_sigkill() {
+    let folder = disk();
+    let (binary, pool) = (folder.path().join("on-demand"), folder.path().join("pool.pmo"));
+    C.build(&program("on-demand.c"), &binary);
+    let mut rng = Seeded::new(fastrand::u64(..));
+    println!("INDELIBLE_SEED={}", rng.seed());
+    let mut before = 0;
+    for _ in 0..15 {
+        let (said, was_killed) = kill(run(&binary, &pool).arg("die"), rng.usize(1..400), rng.u32(0..20_000));
+        assert!(was_killed);
+        let last: u64 = said.last().unwrap().parse().unwrap();
+        let there: u64 = succeed(run(&binary, &pool).arg("look")).trim().parse().unwrap();
+        // None of them was durable; that which was under way may be there.
+        assert!(last > before && [last, last + 1].contains(&there), "{before}, {last}, {there}");
+        before = there;
+    }
+}
+
+#[test]
 fn s1_03_blocks_of_memory_in_transactions_of_c_are_whole_and_their_heap_grows() {
     let folder = folder();
     let binary = folder.path().join("transactional-heap");

@@ -165,5 +165,27 @@ int main(int, char **arguments)
     }
     auto again = pool.attach_transactional<bank>("first");
     CHECK(sum(again) == left);
+
+    // On demand.
+    pool.set_epochs(0, 1 << 20);
+    pmo_create_options options{};
+    options.size = sizeof(bank);
+    options.durability = PMO_DURABILITY_ON_DEMAND;
+    pool.create("later", options);
+    auto later = pool.attach_transactional<bank>("later");
+    const auto count = [&](pmo::tx &tx) { later->balances[0].set(tx, later->balances[0].get(tx) + 1); };
+    later.transaction(count);
+    later.transaction(count);
+    CHECK(later.pending().transactions == 2 && later.pending().bytes == 64);
+    later.tx_sync();
+    CHECK(later.pending().transactions == 0 && later.pending().bytes == 0 && again.pending().bytes == 0);
+    options.durability = PMO_DURABILITY_TRANSACTIONAL;
+    pool.create("now", options);
+    auto now = pool.attach_with_on_demand<bank>("now");
+    later.transaction(count);
+    pmo::transaction([&](pmo::tx &tx) { now->balances[0].set(tx, later->balances[0].get(tx)); }, now, later);
+    CHECK(later.pending().transactions == 0);
+    CHECK(now.transaction([&](pmo::tx &tx) { return now->balances[0].get(tx); }) == 3);
+    CHECK(code_of([&] { later.transaction([](pmo::tx &tx) { tx.alone(); }); }) == PMO_ERR_CLASS_MISMATCH);
     std::puts("done");
 }

@@ -28,6 +28,8 @@ pub(crate) enum TransactionError {
     Classes,
     #[error("a transaction on objects on demand may be run again")]
     AloneOnDemand,
+    #[error("objects on demand, and those that are attached to be used together with them, have no heap")]
+    HeapOnDemand,
     #[error(
         "more bits of the word at offset {offset:#x} are wrong, with those of its check word, than can be repaired"
     )]
@@ -51,6 +53,7 @@ impl TransactionError {
             TransactionError::Lost { .. } => ErrorKind::Damaged,
             TransactionError::Classes
             | TransactionError::AloneOnDemand
+            | TransactionError::HeapOnDemand
             | TransactionError::PsyncObject
             | TransactionError::Checked(_)
             | TransactionError::Unchecked => ErrorKind::ClassMismatch,
@@ -84,6 +87,9 @@ impl TransactionError {
             }
             TransactionError::AloneOnDemand => {
                 "do what cannot be repeated after the transaction, or give the object the class transactional (`pmo set --class`)"
+            }
+            TransactionError::HeapOnDemand => {
+                "lay out the object as one struct, or keep what is allocated in a transactional object that is attached as such"
             }
             TransactionError::Lost { .. } => LOST_WORD,
             TransactionError::Checked(_) => "copy its data to an object without check words",

@@ -5,7 +5,7 @@ use crate::error::{Cause, Error, HeapError, Result, TransactionError};
 use crate::heap::TypeInfo;
 use crate::heap::words::Words;
 use crate::pool::Pool;
-use crate::transaction::{BlockLine, Home, Users, shortage_of, tell_of};
+use crate::transaction::{Attached, BlockLine, Home, Users, shortage_of, tell_of};
 use std::sync::Arc;
 
 /// An object for blocks.
@@ -34,7 +34,7 @@ pub struct Line {
 /// # Errors
 /// As for [`Pool::attach_transactional`]; `Held`: functions have objects of the pool.
 pub fn attach(pool: &Pool, name: &str, key: &[u8]) -> Result<ForBlocks> {
-    let home = enter(pool, name, key, Users::Blocks)?;
+    let home = enter(pool, name, |inner| Attached::durable(inner, name, key, Users::Blocks))?;
     let attached = home.attached();
     let (address, len) = (attached.own(), attached.size());
     let view = attached.place(address, len).unwrap_or(address);

@@ -5,8 +5,8 @@
 
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::heap::TypeInfo;
-use crate::pool::{Pool, inside_transaction};
-use crate::transaction::{Attached, Home, OpenTx, Users};
+use crate::pool::{Inner, Pool, inside_transaction};
+use crate::transaction::{Attached, Home, OpenTx, Pending, Users, sync};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
@@ -19,19 +19,32 @@ thread_local! {
     static RUNNING: RefCell<Option<OpenTx>> = const { RefCell::new(None) };
 }
 
-/// Attaches an object of the class `transactional`, and returns its own address, at which transactions alone read and change it.
+/// Attaches an object of the class `transactional` or `on-demand`, and returns its own address, at which transactions alone read and change it.
 ///
 /// # Errors
 /// As for [`Pool::attach_transactional`].
 pub fn attach_transactional(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8>> {
-    let own = enter(pool, name, key, Users::Functions)?.attached().own();
+    let own = enter(pool, name, |inner| Attached::new(inner, name, key, (0, false)))?.attached().own();
+    Ok(at(own as u64))
+}
+
+/// As [`attach_transactional`], for transactions on objects of both classes.
+///
+/// # Errors
+/// As for [`Pool::attach_with_on_demand`].
+pub fn attach_with_on_demand(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8>> {
+    let own = enter(pool, name, |inner| Attached::new(inner, name, key, (0, true)))?.attached().own();
     Ok(at(own as u64))
 }
 
 /// Attaches, and makes the attachment known.
-pub(super) fn enter(pool: &Pool, name: &str, key: &[u8], users: Users) -> Result<Arc<Home>> {
+pub(super) fn enter(
+    pool: &Pool,
+    name: &str,
+    attach: impl FnOnce(&Arc<Inner>) -> Result<Attached, Cause>,
+) -> Result<Arc<Home>> {
     let inner = pool.inner();
-    let attached = inner.alive().and_then(|()| Attached::durable(inner, name, key, users));
+    let attached = inner.alive().and_then(|()| attach(inner));
     let failed = |cause| Error::new("attach", cause).pool(pool.path()).object(name);
     let home = Arc::new(Home::new(attached.map_err(failed)?));
     // One that a parent of this process had is forgotten.
@@ -59,6 +72,27 @@ pub(super) fn detach(address: usize) -> Option<Result<()>> {
 /// Waits for all transactions of the object's pool, if they have it: see [`TxObject::psync`](crate::TxObject::psync). `None`: they do not.
 pub(super) fn psync(address: usize) -> Option<Result<()>> {
     find(address).map(|home| home.attached().psync())
+}
+
+/// Returns when all that this thread committed in the pool of the object at an address is durable: see [`TxObject::tx_sync`](crate::TxObject::tx_sync).
+///
+/// # Errors
+/// `NotAttached`; those of [`TxObject::tx_sync`](crate::TxObject::tx_sync).
+pub fn tx_sync(address: *const u8) -> Result<()> {
+    sync(expect(address)?.attached())
+}
+
+/// Commits that a power cut would take, of the pool of the object at an address: see [`TxObject::pending`](crate::TxObject::pending).
+///
+/// # Errors
+/// `NotAttached`.
+pub fn pending(address: *const u8) -> Result<Pending> {
+    Ok(Pending::of(expect(address)?.attached()))
+}
+
+fn expect(address: *const u8) -> Result<Arc<Home>> {
+    let missing = || Error::new("ask for the transactions on", Cause::NotAttached(address.addr()));
+    find(address.addr()).ok_or_else(missing)
 }
 
 pub(super) fn find(address: usize) -> Option<Arc<Home>> {
@@ -173,12 +207,12 @@ pub fn on_abort(action: Box<dyn FnOnce()>) -> Result<()> {
 /// See [`Tx::alone`](crate::Tx::alone).
 ///
 /// # Errors
-/// `Conflict`: the transaction is to be run [`again`].
+/// `Conflict`: the transaction is to be run [`again`]. `ClassMismatch`: of objects on demand.
 pub fn alone() -> Result<()> {
     running(OpenTx::alone)
 }
 
-/// Commits the thread's transaction: it is durable when this returns `true`. `false`: it is to be run [`again`].
+/// Commits the thread's transaction: it is durable when this returns `true`, or, of objects on demand alone, outlives the process. `false`: it is to be run [`again`].
 ///
 /// # Errors
 /// Those of [`transaction`](crate::transaction()): it is over.

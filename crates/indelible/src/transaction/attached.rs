@@ -69,7 +69,7 @@ const ROOM: usize = 256 << 30;
 
 impl Attached {
     /// An object that functions use, of either class. `with_on_demand`: in one memory with objects on demand, whatever its class is.
-    pub(super) fn new(
+    pub(crate) fn new(
         pool: &Arc<Inner>,
         name: &str,
         key: &[u8],
@@ -207,11 +207,16 @@ impl Attached {
 
     /// Waits until everything is durable that was committed in the pool.
     pub(crate) fn psync(&self) -> Result<()> {
+        self.outside("psync", || self.space.publish())
+    }
+
+    /// Does something outside of the thread's transactions.
+    pub(super) fn outside(&self, what: &'static str, work: impl FnOnce() -> Result<(), Cause>) -> Result<()> {
         let result = self.pool.alive().and_then(|()| match inside_transaction() {
             true => Err(TransactionError::Inside.into()),
-            false => self.space.publish(),
+            false => work(),
         });
-        result.map_err(|cause| self.error("psync", cause))
+        result.map_err(|cause| self.error(what, cause))
     }
 
     /// Detaches.

@@ -5,11 +5,11 @@
 use super::attached::Attached;
 use super::checked::Repairs;
 use super::home::{Transactional, private};
+use super::pending::{Pending, sync};
 use super::run::{Tx, transaction};
-use crate::error::{Cause, Error, Result, TransactionError};
+use crate::error::{Error, Result, TransactionError};
 use crate::plain::{Plain, placed};
-use crate::pool::{Class, Pool, inside_transaction};
-use indelible_store::format::LINE;
+use crate::pool::{Class, Pool};
 use std::marker::PhantomData;
 use std::ops::Deref;
 
@@ -81,15 +81,6 @@ pub struct TxObject<T> {
 unsafe impl<T: Sync> Send for TxObject<T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Sync> Sync for TxObject<T> {}
-
-/// Commits that are not durable: see [`TxObject::pending`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pending {
-    /// Transactions, at most: those that changed nothing of what is attached now count as well.
-    pub transactions: u64,
-    /// Bytes, in lines of 64.
-    pub bytes: u64,
-}
 
 impl Pool {
     /// Attaches an object of the class `transactional` or `on-demand`. If the last process that had it died, it is recovered first, to a state that all of its
@@ -205,19 +196,13 @@ impl<T: Plain> TxObject<T> {
     /// # Errors
     /// As for [`psync`](TxObject::psync). The transactions are in memory all the same; after an error the next attach recovers them.
     pub fn tx_sync(&self) -> Result<()> {
-        self.outside("make durable transactions on", |attached| {
-            attached.space.sync(super::run::last_of_thread(&attached.space))
-        })
+        sync(&self.attached)
     }
 
     /// Changes by transactions on demand that a power cut would take: those of all objects of this class in the pool, in this process.
     #[must_use]
     pub fn pending(&self) -> Pending {
-        let space = &self.attached.space;
-        space.demand().map_or(Pending::default(), |demand| Pending {
-            transactions: space.stm.now().saturating_sub(demand.durable()),
-            bytes: demand.pending() * LINE,
-        })
+        Pending::of(&self.attached)
     }
 
     /// Words that transactions of this process found damaged, in all objects with [check words](crate::CreateOptions::ecc) of the pool, since the first of its transactional objects was
@@ -231,15 +216,6 @@ impl<T: Plain> TxObject<T> {
     #[must_use]
     pub fn class(&self) -> Class {
         self.attached.class
-    }
-
-    fn outside(&self, what: &'static str, work: impl FnOnce(&Attached) -> Result<(), Cause>) -> Result<()> {
-        let attached = &self.attached;
-        let result = attached.pool.alive().and_then(|()| match inside_transaction() {
-            true => Err(TransactionError::Inside.into()),
-            false => work(attached),
-        });
-        result.map_err(|cause| attached.error(what, cause))
     }
 
     /// Detaches.

@@ -7,10 +7,10 @@
 
 use super::attached::Attached;
 use super::home::{After, Full, Home, Stuck};
-use super::run::{Member, check};
+use super::run::{Member, check, expect_together};
 use super::words::{ObjectWords, Running};
 use crate::error::{Cause, Error, Result, TransactionError};
-use crate::pool::{self, Inside};
+use crate::pool::{Class, Inside};
 use crate::sys::fork;
 use indelible_stm::{BeginError, CommitError, Conflict, Number};
 use indelible_store::error::StoreError;
@@ -22,6 +22,8 @@ pub(crate) struct OpenTx {
     inside: Option<Inside>,
     member: Member,
     objects: Vec<Arc<Home>>,
+    /// Whether it is durable when it has committed, also among objects on demand.
+    strict: bool,
     /// The process that runs it.
     generation: u32,
     /// It has met another one, and is to be run again.
@@ -41,18 +43,15 @@ impl OpenTx {
         let Some(first) = objects.first().map(|home| &home.attached) else {
             return Err(Error::new("begin a transaction", TransactionError::NoObject));
         };
-        if pool::inside_transaction() {
-            return Err(first.error("begin a transaction on", TransactionError::Inside));
-        }
-        if objects.iter().any(|object| !Arc::ptr_eq(&object.attached.space, &first.space)) {
-            return Err(first.error("begin a transaction on", StoreError::DifferentPools));
-        }
+        expect_together(first, objects.iter().map(|home| &home.attached))?;
+        let strict = objects.iter().any(|home| home.attached.class == Class::Transactional);
         let member = Member::of(&first.space);
         let generation = fork::generation();
         let mut open = OpenTx {
             inside: None,
             member,
             objects,
+            strict,
             generation,
             conflicted: false,
             full: None,
@@ -71,6 +70,7 @@ impl OpenTx {
         let failed = |cause: Cause| first.error("begin a transaction on", cause);
         check(first).map_err(failed)?;
         let thread = self.member.thread.get_or_insert_with(|| Box::new(first.space.stm.thread()));
+        first.space.prepare(thread.own(), self.strict).map_err(failed)?;
         thread.begin().map_err(|error| match error {
             BeginError::Forked => failed(Cause::Forked),
             BeginError::Nested => failed(TransactionError::Inside.into()),
@@ -170,8 +170,11 @@ impl OpenTx {
     /// See [`Tx::alone`](crate::Tx::alone).
     ///
     /// # Errors
-    /// `Conflict`: it is to be run again.
+    /// `Conflict`: it is to be run again. `ClassMismatch`: of objects on demand.
     pub(crate) fn alone(&mut self) -> Result<()> {
+        if self.first().space.demand().is_some() {
+            return Err(self.first().error("run a transaction alone on", TransactionError::AloneOnDemand));
+        }
         self.step(|running| if running.is_alone() { Ok(()) } else { Err(running.restart_alone()) })
     }
 
@@ -193,22 +196,39 @@ impl OpenTx {
         let (first, Some(thread)) = (&self.objects[0].attached, &mut self.member.thread) else {
             return Ok(false);
         };
-        let shortage = thread.running().map_or(0, |mut running| first.space.shortage(&mut running));
-        if shortage > 0 {
+        let Some(mut running) = thread.running() else { return Ok(false) };
+        let (lines, alone) = (running.writes().len() as u64, running.is_alone());
+        let shortage = first.space.shortage(&mut running);
+        if shortage > 0 && !alone {
             self.stop(false);
-            let room = self.first().space.commits().make_room(shortage);
-            return room.map_or_else(|error| failed(self, error.into()), |()| Ok(false));
+            return self.make_room(shortage);
+        }
+        // Nobody waits for what it owns, and what it did must perhaps not be done again.
+        if shortage > 0
+            && let Err(error) = first.space.commits().make_room(shortage)
+        {
+            return failed(self, error.into());
         }
         // Actions on commit come after it.
         self.inside = None;
         match thread.commit() {
             Ok(_) => Ok(true),
             Err(CommitError::Conflict(_)) => Ok(false),
+            Err(CommitError::Refused(StoreError::NoRoom { .. })) if !alone => self.make_room(lines),
             Err(CommitError::Refused(error) | CommitError::Unacknowledged(error)) => {
                 failed(self, error.into())
             }
             Err(CommitError::Forked) => failed(self, Cause::Forked),
         }
+    }
+
+    /// Makes room for what it changed, while it does not run: it is to be run again.
+    fn make_room(&mut self, short: u64) -> Result<bool> {
+        let (first, Some(thread)) = (&self.objects[0].attached, &mut self.member.thread) else {
+            return Ok(false);
+        };
+        let room = first.space.make_room(thread.own(), short);
+        room.map_or_else(|cause| Err(first.error("commit a transaction on", cause)), |()| Ok(false))
     }
 
     /// Calls `what` with the heap that has an address, and its words. The heap is made if the object is blank. If it has no room, it grows before the transaction is run
@@ -224,6 +244,9 @@ impl OpenTx {
             return Err(refused(TransactionError::Elsewhere));
         };
         let failed = |cause: Cause| home.attached.error(operation, cause);
+        if home.attached.space.demand().is_some() {
+            return Err(failed(TransactionError::HeapOnDemand.into()));
+        }
         let mut limit = None;
         loop {
             let running = match &mut self.member.thread {

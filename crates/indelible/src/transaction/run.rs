@@ -112,10 +112,18 @@ fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<&'o Attached> {
     let Some(first) = objects.first().map(|object| object.attached()) else {
         return Err(Error::new("begin a transaction", TransactionError::NoObject));
     };
-    let apart = |object: &&&dyn Transactional| !Arc::ptr_eq(&object.attached().space, &first.space);
-    if let Some(other) = objects.iter().find(apart) {
-        let of_two_classes = other.attached().space.class() != first.space.class();
-        let cause = match of_two_classes && Arc::ptr_eq(&other.attached().pool, &first.pool) {
+    expect_together(first, objects.iter().map(|object| object.attached()))?;
+    Ok(first)
+}
+
+/// Refuses a transaction of this thread on the objects if they are not in one memory, or one runs already.
+pub(super) fn expect_together<'o>(
+    first: &Attached,
+    mut objects: impl Iterator<Item = &'o Attached>,
+) -> Result<()> {
+    if let Some(other) = objects.find(|object| !Arc::ptr_eq(&object.space, &first.space)) {
+        let of_two_classes = other.space.class() != first.space.class();
+        let cause = match of_two_classes && Arc::ptr_eq(&other.pool, &first.pool) {
             true => TransactionError::Classes.into(),
             false => Cause::from(StoreError::DifferentPools),
         };
@@ -124,7 +132,7 @@ fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<&'o Attached> {
     if pool::inside_transaction() {
         return Err(first.error("begin a transaction on", TransactionError::Inside));
     }
-    Ok(first)
+    Ok(())
 }
 
 pub(super) fn check(first: &Attached) -> Result<(), Cause> {

@@ -1,0 +1,30 @@
+//! Commits on demand that are not durable, and threads that wait for theirs to be.
+
+use super::attached::Attached;
+use super::run::last_of_thread;
+use crate::error::Result;
+use indelible_store::format::LINE;
+
+/// Commits that are not durable: see [`TxObject::pending`](crate::TxObject::pending).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pending {
+    /// Transactions, at most: those that changed nothing of what is attached now count as well.
+    pub transactions: u64,
+    /// Bytes, in lines of 64.
+    pub bytes: u64,
+}
+
+impl Pending {
+    /// Those of the object's pool, in this process.
+    pub(crate) fn of(attached: &Attached) -> Pending {
+        attached.space.demand().map_or(Pending::default(), |demand| Pending {
+            transactions: attached.space.stm.now().saturating_sub(demand.durable()),
+            bytes: demand.pending() * LINE,
+        })
+    }
+}
+
+/// Waits until everything is durable that this thread committed in the object's pool: see [`TxObject::tx_sync`](crate::TxObject::tx_sync).
+pub(crate) fn sync(attached: &Attached) -> Result<()> {
+    attached.outside("make durable transactions on", || attached.space.sync(last_of_thread(&attached.space)))
+}
