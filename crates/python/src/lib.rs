@@ -24,6 +24,7 @@ mod seal_key;
 mod sealed;
 mod stat;
 mod tool;
+mod transactions;
 
 use pyo3::prelude::*;
 
@@ -48,6 +49,11 @@ mod _indelible {
     use super::sealed::{_change_signer, _reencrypt, _resize, _set_anchor};
     #[pymodule_export]
     use super::tool::{mkpmo, pmo};
+    #[pymodule_export]
+    use super::transactions::{
+        _set_durability, _set_epochs, _tx_abort, _tx_again, _tx_alone, _tx_attach, _tx_begin, _tx_commit,
+        _tx_conflicted, _tx_detach, _tx_pending, _tx_psync, _tx_read, _tx_sync, _tx_write,
+    };
 
     use pyo3::prelude::*;
 

@@ -1,6 +1,6 @@
 //! A pool in numbers, and its table's entry of an object, for Python.
 
-use indelible::{PoolInfo, Stat};
+use indelible::{Class, PoolInfo, Stat};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::time::UNIX_EPOCH;
@@ -25,6 +25,7 @@ pub(crate) fn fields<'py>(py: Python<'py>, stat: &Stat) -> PyResult<Bound<'py, P
     fields.set_item("position_independent", stat.position_independent)?;
     fields.set_item("shares", stat.shares)?;
     fields.set_item("sealed", stat.sealed)?;
+    fields.set_item("durability", stat.class.map_or("unknown", Class::name))?;
     fields.set_item("own", stat.own)?;
     fields.set_item("psyncs", stat.psyncs)?;
     let created = stat.created.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());

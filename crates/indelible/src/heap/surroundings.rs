@@ -1,6 +1,8 @@
 //! The address space around an object: the program, its libraries, its memory, other objects.
 
 use crate::shadow::attached;
+use crate::sys::PAGE;
+use crate::sys::loaded::segments;
 use crate::sys::maps::{Mapped, mapped};
 use std::collections::BTreeSet;
 use std::io;
@@ -53,7 +55,7 @@ impl Surroundings {
         let attached = attached();
         let mapped = mapped()?;
         let program = std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default();
-        let mut all = regions(&mapped, &program);
+        let mut all = regions(&mapped, &program, &segments());
         // The mappings of objects are files, or anonymous memory.
         let of_an_object = |region: &Region| {
             let overlaps = |(range, _): &(Range<u64>, String)| {
@@ -80,21 +82,27 @@ impl Surroundings {
     }
 }
 
-fn regions(mapped: &[Mapped], program: &str) -> Vec<Region> {
+fn regions(mapped: &[Mapped], program: &str, segments: &[Range<usize>]) -> Vec<Region> {
     let libraries: BTreeSet<&str> =
         mapped.iter().filter(|mapped| mapped.executable).map(|mapped| mapped.name.as_str()).collect();
     let mut all: Vec<Region> = Vec::new();
     for Mapped { range, readable, name, .. } in mapped {
-        let range = range.start as u64..range.end as u64;
+        let mut range = range.start as u64..range.end as u64;
         let (into, name) = match name.as_str() {
             "[stack]" => (Outside::Stack, ""),
             "[heap]" => (Outside::Memory, ""),
-            // Static variables that begin with zeros lie behind the file's own.
+            // Static variables that begin with zeros lie behind the file's own, up to the end of their segment: the kernel maps other memory right behind that.
             "" => match all.last() {
                 Some(Region { range: before, into: into @ (Outside::Program | Outside::Library), name })
                     if before.end == range.start =>
                 {
-                    (*into, name.as_str())
+                    let (into, name) = (*into, name.clone());
+                    let end = end_of(segments, range.start as usize).min(range.end);
+                    if *readable && end > range.start {
+                        all.push(Region { range: range.start..end, into, name });
+                        range.start = end;
+                    }
+                    (Outside::Memory, "")
                 }
                 _ => (Outside::Memory, ""),
             },
@@ -103,12 +111,18 @@ fn regions(mapped: &[Mapped], program: &str) -> Vec<Region> {
             path => (Outside::Memory, path),
         };
         // A range that nobody can read is kept for later growth, or lies between two that are in use.
-        if *readable {
+        if *readable && !range.is_empty() {
             let name = name.to_owned();
             all.push(Region { range, into, name });
         }
     }
     all
+}
+
+/// The end of the pages of the segment that has an address; 0 if there is none.
+fn end_of(segments: &[Range<usize>], address: usize) -> u64 {
+    let segment = segments.iter().find(|segment| segment.contains(&address));
+    segment.map_or(0, |segment| segment.end.next_multiple_of(PAGE) as u64)
 }
 
 #[cfg(test)]
@@ -126,27 +140,30 @@ mod tests {
         let mapped = [
             map(0x1000, "rx", "/bin/program"),
             map(0x2000, "r", "/bin/program"),
-            map(0x3000, "r", ""),
+            Mapped { range: 0x3000..0x4800, ..map(0x3000, "r", "") },
             map(0x5000, "r", ""),
             map(0x6000, "r", "[heap]"),
             map(0x7000, "rx", "/lib/library"),
             map(0x8000, "r", "/lib/library"),
-            map(0x9000, "", "/lib/library"),
+            map(0x9000, "r", ""),
             map(0xb000, "r", "/some/file"),
             map(0xc000, "", ""),
             map(0xd000, "r", "[stack]"),
             map(0xe000, "rx", "[vdso]"),
         ];
-        let all = Surroundings(regions(&mapped, "/bin/program"));
+        // The zeros of the program end in a page, behind which its memory begins; a library has none, though memory lies behind it.
+        let all = Surroundings(regions(&mapped, "/bin/program", &[0x2000..0x3010, 0x8000..0x8100]));
         let expected = [
             (0x0fff, None),
             (0x1000, Some((Outside::Program, "/bin/program"))),
             (0x3fff, Some((Outside::Program, "/bin/program"))),
-            (0x4000, None),
+            (0x4000, Some((Outside::Memory, ""))),
+            (0x4800, None),
             (0x5000, Some((Outside::Memory, ""))),
             (0x6008, Some((Outside::Memory, ""))),
             (0x8000, Some((Outside::Library, "/lib/library"))),
-            (0x9000, None),
+            (0x9000, Some((Outside::Memory, ""))),
+            (0xa000, None),
             (0xb000, Some((Outside::Memory, "/some/file"))),
             (0xc000, None),
             (0xd000, Some((Outside::Stack, ""))),

@@ -82,6 +82,14 @@ pub fn tx_sync(address: *const u8) -> Result<()> {
     sync(expect(address)?.attached())
 }
 
+/// Returns when all that this process committed in the pool of the object at an address is durable: see [`TxObject::psync`](crate::TxObject::psync).
+///
+/// # Errors
+/// `NotAttached`; those of [`TxObject::psync`](crate::TxObject::psync).
+pub fn publish(address: *const u8) -> Result<()> {
+    expect(address)?.attached().psync()
+}
+
 /// Commits that a power cut would take, of the pool of the object at an address: see [`TxObject::pending`](crate::TxObject::pending).
 ///
 /// # Errors
@@ -123,6 +131,12 @@ pub(super) fn begin(objects: &[*const u8]) -> Result<()> {
 #[must_use]
 pub fn is_open() -> bool {
     RUNNING.with_borrow(Option::is_some)
+}
+
+/// Whether it has met another one, so that it is to be run [`again`], whatever came of it.
+#[must_use]
+pub fn is_conflicted() -> bool {
+    RUNNING.with_borrow(|open| open.as_ref().is_some_and(OpenTx::is_conflicted))
 }
 
 /// Takes back what the thread's transaction did, and begins it again.

@@ -12,6 +12,7 @@ pub(crate) mod flush;
 pub(crate) mod fork;
 pub(crate) mod futex;
 pub(crate) mod link;
+pub(crate) mod loaded;
 pub(crate) mod lock_table;
 pub(crate) mod loops;
 pub(crate) mod maps;

@@ -88,6 +88,11 @@ impl OpenTx {
         }
     }
 
+    /// Whether it has met another one.
+    pub(crate) fn is_conflicted(&self) -> bool {
+        self.conflicted
+    }
+
     /// Undoes what it did so far, and begins it again, after a while if it has met another one.
     ///
     /// # Errors

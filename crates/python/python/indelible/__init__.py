@@ -21,6 +21,7 @@ from ._errors import (
     BadSize,
     ClassMismatch,
     Closed,
+    Conflict,
     Damaged,
     DifferentPools,
     Error,
@@ -29,6 +30,7 @@ from ._errors import (
     Gone,
     HeapFull,
     Held,
+    InTransaction,
     Io,
     Mismatch,
     NoAddresses,
@@ -56,6 +58,7 @@ from ._pool import Pool
 from ._psync import psync
 from ._record import Field, Struct
 from ._table import Collected, Difference, KeySlot, Stat, Tie
+from ._transactions import Pending, Tx, TxArray, TxElements, transaction
 
 __all__ = [
     "AnchorBehind",
@@ -66,6 +69,7 @@ __all__ = [
     "ClassMismatch",
     "Closed",
     "Collected",
+    "Conflict",
     "Damaged",
     "Dict",
     "Difference",
@@ -77,6 +81,7 @@ __all__ = [
     "Gone",
     "HeapFull",
     "Held",
+    "InTransaction",
     "Io",
     "KeySlot",
     "Mismatch",
@@ -88,6 +93,7 @@ __all__ = [
     "NotFound",
     "Object",
     "ObjectReadOnly",
+    "Pending",
     "Poisoned",
     "Pool",
     "PoolBehind",
@@ -102,6 +108,9 @@ __all__ = [
     "Tie",
     "TieCycle",
     "TooManyTies",
+    "Tx",
+    "TxArray",
+    "TxElements",
     "Version",
     "VolatileGone",
     "WrongKey",
@@ -109,6 +118,7 @@ __all__ = [
     "audit",
     "open",
     "psync",
+    "transaction",
     "verify_key",
 ]
 

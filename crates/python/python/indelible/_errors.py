@@ -152,6 +152,14 @@ class TooManyTies(Error, ValueError):
     """The object is tied to as many others as one can be."""
 
 
+class Conflict(Error, RuntimeError):
+    """The transaction has met another one: its function is run again once it returns, whatever it makes of this."""
+
+
+class InTransaction(Error, RuntimeError):
+    """A transaction runs on this thread: what was to be done comes before it, or after."""
+
+
 class ClassMismatch(Error, ValueError):
     """The object is, or would be, of a durability class that does not fit."""
 

@@ -17,8 +17,9 @@ from ._dict import Dict
 from ._errors import Error, Exists, Gone, Held, Mismatch, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
 from ._indelible import Object, SealKey, psync_all
 from ._layout import MAGIC, Layout, Order, layout
-from ._sealed import SealedPool
 from ._table import Collected, Difference, Stat, Tie
+from ._transactional import TransactionalPool
+from ._transactions import TxArray
 
 Mode = Literal["r", "r+", "w+"]
 
@@ -32,7 +33,7 @@ _A = TypeVar("_A", Object, Dict)
 _PURPOSES: tuple[_registry.Purpose, ...] = ("store", "lock", "follow")
 
 
-class Pool(SealedPool):
+class Pool(TransactionalPool):
     """A pool: one formatted file or device full of named objects. Made by `indelible.open`; a context manager."""
 
     def list(self) -> list[Stat]:
@@ -43,8 +44,8 @@ class Pool(SealedPool):
         """State, size, holder and so on of an object; NotFound if there is none."""
         return Stat(**self._stat(name))
 
-    def __getitem__(self, name: str) -> Array | Dict | Object:
-        """The content of the object `name`: an array, a dict, or its bytes if it is neither; for storing, if it is no snapshot and not
+    def __getitem__(self, name: str) -> Array | Dict | Object | TxArray:
+        """The content of the object `name`: an array, also one for transactions, a dict, or its bytes if it is neither; for storing, if it is no snapshot and not
         read-only.
         """
         with _registry.attaching():
@@ -54,6 +55,8 @@ class Pool(SealedPool):
             if shared is not None:
                 return self.array(name)
             stat = self.stat(name)
+            if stat.durability in ("transactional", "on-demand"):
+                return self.transactional(name)
             mode: Literal["r", "r+"] = "r" if stat.snapshot or stat.read_only else "r+"
             # A snapshot beside its object, which may have the addresses.
             obj = self._attach_anywhere(name, None, None) if stat.snapshot else self.attach(name, mode)

@@ -43,6 +43,8 @@ class Stat:
     """Pages that it did not change are those of a snapshot or copy, too."""
     sealed: bool
     """It is encrypted: a seal key opens it."""
+    durability: Literal["psync", "transactional", "on-demand", "shared", "unknown"]
+    """How stores to it become durable: "transactional" and "on-demand" ones are made by `Pool.transactional`."""
     own: int
     """Bytes of the pages that it has in the pool for itself, and not in common with a snapshot or copy."""
     psyncs: int

@@ -1,0 +1,90 @@
+"""A pool, as far as transactions are concerned."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import os
+from typing import Any, Literal
+
+from . import _array
+from ._errors import Mismatch
+from ._indelible import _set_durability, _set_epochs
+from ._layout import Layout, Order, layout
+from ._sealed import SealedPool
+from ._transactions import TxArray
+
+
+class TransactionalPool(SealedPool):
+    """The part of `Pool` that makes arrays for transactions."""
+
+    def transactional(
+        self,
+        name: str,
+        shape: Any = None,
+        dtype: Any = None,
+        order: Order | None = None,
+        *,
+        durability: Literal["transactional", "on-demand"] = "transactional",
+        with_on_demand: bool = False,
+        key: bytes | None = None,
+    ) -> TxArray:
+        """The array in the object `name`, which transactions alone read and change (`indelible.transaction`); without an object of that name one is made, all zero, as by
+        `array`. A transaction is durable when it returns.
+
+        "on-demand", it outlives the process when it returns, whatever that dies of, at no cost of a durable write, and is durable later: when `TxArray.tx_sync` or `TxArray.psync` returns, when
+        the array is closed, and now and then (`set_epochs`). A power cut takes the last ones, and never a part of one. Arrays of both kinds are used together if those that are not
+        on demand are opened `with_on_demand`: such a transaction is durable when it returns.
+        """
+        if durability not in ("transactional", "on-demand"):
+            raise ValueError(f"durability is 'transactional' or 'on-demand', not {durability!r}")
+        if name not in self:
+            self._make_transactional(name, _array.wanted_layout(name, shape, dtype, order), durability, key)
+        found = TxArray(self, name, self._stat(name)["size"], key, with_on_demand)
+        try:
+            has = found._layout
+            wanted = layout(
+                has.shape if shape is None else shape,
+                has.dtype if dtype is None else dtype,
+                has.order if order is None else order,
+            )
+            if wanted != has:
+                raise Mismatch(
+                    f"the array in object {name!r} has {has}, and asked for was {wanted} (ask for what it has)",
+                    operation="open",
+                    pool=os.fspath(self.path),
+                    object=name,
+                )
+        except BaseException:
+            found.close()
+            raise
+        return found
+
+    def _make_transactional(self, name: str, wanted: Layout, durability: str, key: bytes | None) -> None:
+        """It has its name when it is whole."""
+        made = name + "~new"
+        if made in self:
+            # A process died in the middle of this.
+            self.remove(made, key=key)
+        self.create(made, _array.size_for(wanted), key=key)
+        try:
+            obj = self.attach(made, "r+", key=key)
+            try:
+                _array.write_new(obj, wanted)
+            finally:
+                obj.close()
+            _set_durability(self, made, key, durability)
+            self.rename(made, name, key=key)
+        except BaseException:
+            self.remove(made, key=key)
+            raise
+
+    def set_durability(
+        self, name: str, durability: Literal["psync", "transactional", "on-demand"], *, key: bytes | None = None
+    ) -> None:
+        """Gives an object that nobody has attached another durability: that of `array`, or one of those of `transactional`. Its bytes stay. ClassMismatch of sealed and sparse objects."""
+        _set_durability(self, name, key, durability)
+
+    def set_epochs(self, seconds: float | None = 1.0, bytes: int = 4 << 20) -> None:
+        """Has commits on demand in this pool, of this process, become durable by themselves after so many seconds (None: never), and before more than so many bytes have changed."""
+        _set_epochs(self, seconds, operator.index(bytes))

@@ -1,0 +1,334 @@
+"""Arrays that transactions alone read and change, and functions that are run as transactions."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from ._array import DATA
+from ._errors import Closed, Damaged, Error
+from ._indelible import (
+    Pool,
+    _tx_abort,
+    _tx_again,
+    _tx_alone,
+    _tx_attach,
+    _tx_begin,
+    _tx_commit,
+    _tx_conflicted,
+    _tx_detach,
+    _tx_pending,
+    _tx_psync,
+    _tx_read,
+    _tx_sync,
+    _tx_write,
+)
+from ._layout import MAX_HEADER, Layout, unpack
+
+_R = TypeVar("_R")
+
+# It says where elements are. Nobody touches its memory.
+_Places = np.ndarray[tuple[int, ...], np.dtype[Any]]
+
+
+class Pending(NamedTuple):
+    """Commits on demand that a power cut would take: see `TxArray.pending`."""
+
+    transactions: int
+    """At most so many."""
+    bytes: int
+    """In lines of 64."""
+
+
+class TxArray:
+    """An array that transactions alone read and change: made by `Pool.transactional`.
+
+    It is no numpy array, as its memory cannot be touched otherwise. In a function that `transaction` runs, `tx[array]` has its elements.
+    """
+
+    __slots__ = ("__weakref__", "_address", "_layout", "_name", "_places", "_pool")
+
+    def __init__(self, pool: Pool, name: str, size: int, key: bytes | None, with_on_demand: bool) -> None:
+        self._address: int | None = None
+        self._pool, self._name = pool, name
+        self._address = address = _tx_attach(pool, name, key, with_on_demand)
+        try:
+            self._layout: Layout = _read_layout(name, address, size)
+        except BaseException:
+            self.close()
+            raise
+        memory: Any = (ctypes.c_char * self._layout.nbytes).from_address(address + DATA)
+        self._places: _Places = np.ndarray(self.shape, self.dtype, memory, order=self._layout.order)
+
+    @property
+    def name(self) -> str:
+        """Name of the object."""
+        return self._name
+
+    @property
+    def pool(self) -> Pool:
+        """The pool it was taken from."""
+        return self._pool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its lengths."""
+        return self._layout.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the elements."""
+        return self._layout.dtype
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._address is None
+
+    @property
+    def pending(self) -> Pending:
+        """Commits on demand that a power cut would take: those of all objects on demand of the pool, in this process."""
+        return Pending(*_tx_pending(self._open("inspect")))
+
+    def transaction(self, body: Callable[[Tx], _R]) -> _R:
+        """Runs a function as a transaction on this array alone: see `indelible.transaction`."""
+        return transaction([self], body)
+
+    def tx_sync(self) -> None:
+        """Returns when all transactions of this thread on objects on demand of the pool are durable, and all that these read. Threads that wait at the same
+        time share one durable write. After an error the next attach recovers them.
+        """
+        _tx_sync(self._open("psync"))
+
+    def psync(self) -> None:
+        """Returns when all transactions of this process in the pool are durable that have changed something until now."""
+        _tx_psync(self._open("psync"))
+
+    def close(self) -> None:
+        """Detaches the object; what was committed is durable then. An error in the middle of a transaction: InTransaction."""
+        if self._address is not None:
+            _tx_detach(self._address)
+            self._address = None
+
+    def __enter__(self) -> TxArray:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except Error:
+            # Of a fork of the process, or one that a transaction has: it stays attached as long as the process lives.
+            pass
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an array without dimensions has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError("elements are read in a transaction: `tx[array]` has them")
+
+    def __array__(self, *_arguments: Any, **_options: Any) -> Any:
+        raise TypeError("elements are read in a transaction: `tx[array][:]` is a copy of them")
+
+    def __repr__(self) -> str:
+        return f"<indelible.TxArray {self._name!r}: {'closed' if self.closed else self._layout}>"
+
+    def _open(self, operation: str) -> int:
+        if self._address is None:
+            raise Closed(
+                f"cannot {operation} object {self._name!r}: it is closed (open or attach it again)",
+                operation=operation,
+                pool=os.fspath(self._pool.path),
+                object=self._name,
+            )
+        return self._address
+
+
+class Tx:
+    """A transaction that runs: `indelible.transaction` gives it to its function. It is of no use when that has returned."""
+
+    __slots__ = ("_arrays", "_commit", "_undo", "_over")
+
+    def __init__(self, arrays: tuple[TxArray, ...]) -> None:
+        self._arrays = arrays
+        self._over = False
+        self._commit: list[Callable[[], object]] = []
+        self._undo: list[Callable[[], object]] = []
+
+    def __getitem__(self, array: TxArray) -> TxElements:
+        """The elements of an array of the transaction, as they are for it."""
+        if not isinstance(array, TxArray):
+            raise TypeError(f"a transaction has the elements of a TxArray, not of {type(array).__name__}")
+        array._open("use")
+        return TxElements(self, array, array._places)
+
+    def alone(self) -> None:
+        """Has the transaction run again, beside no other of its pool, unless it does so already: code behind this call is run once. Of objects on demand: ClassMismatch."""
+        self._runs()
+        _tx_alone()
+
+    def on_commit(self, action: Callable[[], object]) -> None:
+        """Has a function called once the transaction has committed, in the order of these calls. A run that does not commit forgets it."""
+        self._runs()
+        self._commit.append(action)
+
+    def on_abort(self, action: Callable[[], object]) -> None:
+        """Has a function called if this run of the transaction does not commit, the last call first."""
+        self._runs()
+        self._undo.append(action)
+
+    def _runs(self) -> None:
+        if self._over:
+            raise Closed("cannot use a transaction: it is over (its function has returned)", operation="use")
+
+    def _undone(self) -> None:
+        self._commit.clear()
+        while self._undo:
+            self._undo.pop()()
+
+
+class TxElements:
+    """Elements of an array in a transaction. Indices are numbers, slices, `...`, and names of fields; results are copies that cannot be changed, so that no change of
+    one is lost: assign to the index instead. `elements[3] += 1` does that.
+    """
+
+    __slots__ = ("_array", "_places", "_tx")
+
+    def __init__(self, tx: Tx, array: TxArray, places: _Places) -> None:
+        self._tx, self._array, self._places = tx, array, places
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its lengths."""
+        return self._places.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the elements."""
+        return self._places.dtype
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self[...])
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, str):
+            return TxElements(self._tx, self._array, self._places[index])
+        places = self._at(index)
+        read = b"".join([_tx_read(address, len) for address, len in _runs(places)])
+        if not read:
+            return np.empty(places.shape, places.dtype)
+        return np.frombuffer(read, places.dtype).reshape(places.shape)[()]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        places = self._places[index] if isinstance(index, str) else self._at(index)
+        if isinstance(index, str):
+            self._tx._runs()
+        # Without what was there before in its padding.
+        stored = np.zeros(places.shape, places.dtype)
+        stored[...] = value
+        memory, at = stored.tobytes(), 0
+        for address, len in _runs(places):
+            _tx_write(address, memory[at : at + len])
+            at += len
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self[...], dtype)
+
+    def __repr__(self) -> str:
+        return f"<elements of {self._array.name!r} in a transaction: shape {self.shape}, dtype {self.dtype}>"
+
+    def _at(self, index: Any) -> _Places:
+        """The places of these elements: an array whose memory nobody touches. Other indices would have numpy read it."""
+        self._tx._runs()
+        self._array._open("use")
+        each = index if isinstance(index, tuple) else (index,)
+        for part in each:
+            if isinstance(part, bool | np.bool_) or not (part is ... or isinstance(part, int | np.integer | slice)):
+                raise TypeError(
+                    f"an index in a transaction is a number, a slice, `...` or the name of a field, not {part!r}"
+                )
+        # An index that ends with `...` is a view, also of a single element.
+        return self._places[each if ... in each else (*each, ...)]
+
+
+def transaction(objects: TxArray | list[TxArray] | tuple[TxArray, ...], body: Callable[[Tx], _R]) -> _R:
+    """Runs `body(tx)` as a transaction on these arrays of one pool, and returns what it returns: all that it changed is durable then, or, of arrays on demand, outlives the process; or
+    nothing of it is there.
+
+    Threads run transactions side by side, and each sees all arrays as of one moment. If one meets another, `body` is run again, so that it does nothing that cannot be done again:
+    `Tx.on_commit` is for that. An exception undoes it, and is raised again.
+    """
+    arrays = (objects,) if isinstance(objects, TxArray) else tuple(objects)
+    for array in arrays:
+        if not isinstance(array, TxArray):
+            raise TypeError(f"a transaction uses TxArrays (Pool.transactional), not {type(array).__name__}")
+    _tx_begin([array._open("begin a transaction on") for array in arrays])
+    tx = Tx(arrays)
+    committed = False
+    try:
+        while True:
+            try:
+                value = body(tx)
+            except Exception:
+                # Of one that has met another, an exception says nothing: its data may be of two moments.
+                if not _tx_conflicted():
+                    raise
+            else:
+                if hasattr(value, "__await__"):
+                    if hasattr(value, "close"):
+                        value.close()
+                    raise TypeError("a transaction's function cannot be a coroutine: it would run when the transaction is over")
+                if _tx_commit():
+                    committed = True
+                    break
+            _tx_again()
+            tx._undone()
+    finally:
+        tx._over = True
+        if not committed:
+            _tx_abort()
+            tx._undone()
+    for action in tx._commit:
+        action()
+    return value
+
+
+def _runs(places: _Places) -> Iterator[tuple[int, int]]:
+    """Address and bytes of the pieces in which these elements lie, in the order of the elements."""
+    if places.size == 0:
+        return
+    if places.flags.c_contiguous:
+        yield int(places.__array_interface__["data"][0]), places.nbytes
+        return
+    for each in range(len(places)):
+        yield from _runs(places[each, ...])
+
+
+def _read_layout(name: str, address: int, size: int) -> Layout:
+    """The layout in the object's header, checked against its size."""
+    what = f"object {name!r}"
+    _tx_begin([address])
+    try:
+        while True:
+            header = _tx_read(address, min(MAX_HEADER, size))
+            if _tx_commit():
+                break
+            _tx_again()
+    except BaseException:
+        _tx_abort()
+        raise
+    found, at = unpack(header, what)
+    if at != DATA or at + found.nbytes > size:
+        raise Damaged(f"{what}: its array of {found} does not lie in {size} bytes")
+    return found
