@@ -277,8 +277,18 @@ static void large(pmo_pool *pool)
         pmo_block_read(tx, object, bytes, BYTES);
     }
     CHECK(result == PMO_TX_COMMITTED && bytes[0] == 0xA5 && bytes[BYTES - 1] == 0xA5);
-    free(bytes);
     CHECK(pmo_detach(object) == 0);
+    /* Code behind this call runs once, also if the log has no room at first. */
+    unsigned char *larger = attached(pool, "larger", 3 * BYTES);
+    runs = 0;
+    PMO_TX (tx, result, larger) {
+        pmo_block_alone(tx);
+        runs = runs + 1;
+        for (int i = 0; i < 3; i++)
+            pmo_block_write(tx, larger + i * BYTES, bytes, BYTES);
+    }
+    CHECK(result == PMO_TX_COMMITTED && runs == 1 && pmo_detach(larger) == 0);
+    free(bytes);
 }
 
 static void told_of(uint64_t done, uint64_t all, void *context)
