@@ -127,6 +127,7 @@ fn rust(c: &str) -> String {
         "struct pmo_snapshot" => "SnapshotOf",
         "struct pmo_collected" => "Collected",
         "struct pmo_scrubbed" => "Scrubbed",
+        "struct pmo_pending" => "pmo_pending",
         "struct pmo_difference" => "Difference",
         "struct pmo_tie" => "Tie",
         "struct pmo_tm_runtime" => "Runtime",
