@@ -438,7 +438,7 @@ struct pmo_pending {
     uint64_t bytes;
 };
 
-/** Tells of those in the pool of this object, any address in one that transactions have. Of transactional objects there are none. */
+/** Fills in the commits on demand that are not durable in the pool of an object that is attached for transactions, given by any address in it. Where only transactional objects are attached there are none. */
 int pmo_tx_pending(const void *object, struct pmo_pending *pending);
 
 /** Has commits on demand in this pool, of this process, become durable by themselves after so many milliseconds (at first 1000; 0: never), and before more than so many bytes have changed (at first

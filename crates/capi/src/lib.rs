@@ -59,6 +59,8 @@ pub use lifetimes::Tie;
 #[doc(hidden)]
 pub use objects::{CreateOptions, ObjectInfo, Stat};
 #[doc(hidden)]
+pub use on_demand::Pending;
+#[doc(hidden)]
 pub use pool_options::PoolWith;
 #[doc(hidden)]
 pub use pools::PoolInfo;
@@ -68,7 +70,6 @@ pub use remedies::in_c;
 pub use retention::{Converter, Reset, RootOptions};
 #[doc(hidden)]
 pub use roots::Root;
-#[doc(hidden)]
 pub use scrub::Scrubbed;
 #[doc(hidden)]
 pub use seal_keys::{AnchorOptions, KeySlot};

@@ -8,10 +8,10 @@ use indelible::raw::transactions;
 use std::ffi::{c_char, c_int, c_void};
 use std::time::Duration;
 
-/// Commits that are not durable.
-#[allow(non_camel_case_types)]
+/// `struct pmo_pending`.
 #[repr(C)]
-pub struct pmo_pending {
+#[allow(missing_docs)]
+pub struct Pending {
     pub transactions: u64,
     pub bytes: u64,
 }
@@ -24,10 +24,10 @@ pub extern "C" fn pmo_tx_sync(object: *const c_void) -> c_int {
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pmo_tx_pending(object: *const c_void, pending: *mut pmo_pending) -> c_int {
+pub unsafe extern "C" fn pmo_tx_pending(object: *const c_void, pending: *mut Pending) -> c_int {
     status(|| {
         let found = transactions::pending(object.cast())?;
-        let told = pmo_pending { transactions: found.transactions, bytes: found.bytes };
+        let told = Pending { transactions: found.transactions, bytes: found.bytes };
         // SAFETY: the caller's promise.
         unsafe { fill(pending, told) }
     })

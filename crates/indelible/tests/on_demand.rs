@@ -343,20 +343,26 @@ fn s1_09_after_a_failed_epoch_the_next_attach_finds_all_commits() {
     }
 }
 
-/// The medium has no room for a page that becomes the object's own: nobody is told that it is durable, and its memory stays when it is detached.
-#[test]
-fn s1_09_what_a_detach_could_not_publish_stays_in_memory() {
-    let world = simulated();
-    let (pool, a, b) = both(&world);
+/// Two objects with a commit that is not durable, and a medium without room for the page that the first one no longer shares with a snapshot.
+fn without_room_for_its_epoch(world: &World) -> (Pool, TxObject<Table>, TxObject<Table>) {
+    let (pool, a, b) = both(world);
     set(&a, 0, 1);
     a.psync().unwrap();
     pool.snapshot("a", "then", b"").unwrap();
     transaction(&[&a, &b], |tx| {
         tx.write(&a.cells[0], 2)?;
-        tx.write(&b.cells[0], 2)
+        tx.write(&b.cells[9], 2)
     })
     .unwrap();
     world.sim().unwrap().fail_at(OpKind::Reserve, 0, Fault::NoSpace);
+    (pool, a, b)
+}
+
+/// The medium has no room for a page that becomes the object's own: nobody is told that it is durable, and its memory stays when it is detached.
+#[test]
+fn s1_09_what_a_detach_could_not_publish_stays_in_memory() {
+    let world = simulated();
+    let (pool, a, b) = without_room_for_its_epoch(&world);
     assert_eq!(a.tx_sync().unwrap_err().kind(), ErrorKind::NoSpace);
     world.sim().unwrap().clear_faults();
     assert_eq!(a.tx_sync().unwrap_err().kind(), ErrorKind::Poisoned);
@@ -364,7 +370,7 @@ fn s1_09_what_a_detach_could_not_publish_stays_in_memory() {
     assert!(pool.stat("a").unwrap().needs_recovery);
     assert_eq!(b.detach().unwrap_err().kind(), ErrorKind::Poisoned);
     let (b, a) = (attach(&pool, "b"), attach(&pool, "a"));
-    assert_eq!((get(&a, 0), get(&b, 0), durable(&pool, "a", 0)), (2, 2, 2));
+    assert_eq!((get(&a, 0), get(&b, 9), durable(&pool, "a", 0)), (2, 2, 2));
 }
 
 /// The epoch that objects publish when they are dropped fails, after more transactions were refused, and the process goes away: the next one finds all that was committed.
@@ -394,16 +400,7 @@ fn s1_09_what_objects_could_not_publish_when_they_were_dropped_stays_in_memory()
 #[test]
 fn s1_09_objects_dropped_without_room_for_their_epoch_lose_nothing() {
     let world = simulated();
-    let (pool, a, b) = both(&world);
-    set(&a, 0, 1);
-    a.psync().unwrap();
-    pool.snapshot("a", "then", b"").unwrap();
-    transaction(&[&a, &b], |tx| {
-        tx.write(&a.cells[0], 2)?;
-        tx.write(&b.cells[9], 2)
-    })
-    .unwrap();
-    world.sim().unwrap().fail_at(OpKind::Reserve, 0, Fault::NoSpace);
+    let (pool, a, b) = without_room_for_its_epoch(&world);
     drop((a, b));
     world.sim().unwrap().clear_faults();
     drop(pool);

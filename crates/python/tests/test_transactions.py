@@ -173,7 +173,7 @@ def test_a_function_that_has_met_another_is_run_again_whatever_it_makes_of_that(
         tx[bank][2] = first + second
         return first + second
 
-    # Where the conflict is: at the second read, or at the commit.
+    # The conflict is found at the second read, or at the commit.
     assert bank.transaction(swallows) == 10
     assert seen in (["conflict", "undone"], ["undone"]) and elements(bank)[2] == 10
     seen.clear()
@@ -373,6 +373,25 @@ def test_mistakes_are_errors(pool: indelible.Pool, tmp_path: Path) -> None:
     bank.close()
     pool.set_durability("bank", "psync")
     assert pool.array("bank")[0] == 3
+
+
+def test_an_array_whose_detach_failed_is_closed_and_opens_again(pool: indelible.Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    bank = balances(pool)
+    bank.transaction(lambda tx: tx[bank].__setitem__(0, 5))
+    detach = indelible._transactions._tx_detach
+
+    def fails(address: int) -> None:
+        detach(address)
+        raise indelible.Io("the medium failed")
+
+    with monkeypatch.context() as patched, pytest.raises(indelible.Io):
+        patched.setattr(indelible._transactions, "_tx_detach", fails)
+        bank.close()
+    assert bank.closed
+    bank.close()
+    with pytest.raises(indelible.Closed):
+        bank.transaction(lambda tx: None)
+    assert elements(balances(pool))[0] == 5
 
 
 def test_a_fork_of_the_process_has_no_transactions(pool: indelible.Pool) -> None:

@@ -3,7 +3,7 @@
 use super::ground::{C, CPP, Compiler, folder, have, installed, source, succeed};
 use pmo::{
     AnchorOptions, CODES, Collected, Converter, CreateOptions, Difference, Extension, Extensions, Field,
-    HeapStats, KeySlot, ObjectInfo, PoolInfo, PoolWith, QueueOf, Reset, Root, RootOptions, Scrubbed,
+    HeapStats, KeySlot, ObjectInfo, Pending, PoolInfo, PoolWith, QueueOf, Reset, Root, RootOptions, Scrubbed,
     SnapshotOf, Stat, StrayPointer, Tie, Type, WordOf,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -127,7 +127,7 @@ fn rust(c: &str) -> String {
         "struct pmo_snapshot" => "SnapshotOf",
         "struct pmo_collected" => "Collected",
         "struct pmo_scrubbed" => "Scrubbed",
-        "struct pmo_pending" => "pmo_pending",
+        "struct pmo_pending" => "Pending",
         "struct pmo_difference" => "Difference",
         "struct pmo_tie" => "Tie",
         "struct pmo_tm_runtime" => "Runtime",
@@ -246,6 +246,7 @@ fn structs_have_the_same_layout_on_both_sides() {
         "pmo_anchor" AnchorOptions { "file" file, "command" command, "tpm" tpm, "tpm_index" tpm_index,
             "reserved" reserved, "timeout" timeout, "interval" interval }
         "pmo_collected" Collected { "removed" removed, "copied" copied }
+        "pmo_pending" Pending { "transactions" transactions, "bytes" bytes }
         "pmo_scrubbed" Scrubbed { "words" words, "repaired" repaired, "lost" lost, "first_lost" first_lost }
         "pmo_heap_stats" HeapStats { "bytes" bytes, "blocks" blocks, "block_bytes" block_bytes,
             "free_bytes" free_bytes, "largest_free" largest_free, "class_bytes" class_bytes,

@@ -83,7 +83,7 @@ static void durable_when_asked(pmo_pool *pool)
     CHECK(durable(pool, "b", 2) == 0 && pmo_psync(a) == 0 && durable(pool, "b", 2) == 3);
 }
 
-/* The stronger of two decides. */
+/* A transaction on objects of both kinds is durable when it commits, with all commits before it. */
 static void with_a_transactional_object(pmo_pool *pool)
 {
     struct cells *strict = attached(pool, "strict", PMO_DURABILITY_TRANSACTIONAL, sizeof *strict);
@@ -98,7 +98,7 @@ static void with_a_transactional_object(pmo_pool *pool)
     are_pending(0, 0);
     CHECK(durable(pool, "a", 3) == 1 && durable(pool, "a", 4) == 2 && durable(pool, "strict", 0) == 2);
     CHECK(pmo_detach(strict) == 0);
-    /* Attached as most are, it is in another memory. */
+    /* Attached without on demand, it cannot be in one transaction with an object on demand. */
     strict = pmo_attach_transactional(pool, "strict", NULL, 0);
     void *const both[] = {a, strict};
     FAILS(!pmo_tx_begin(both, 2), PMO_ERR_CLASS_MISMATCH, "pmo_attach_with_on_demand");
@@ -212,7 +212,7 @@ int main(int argc, char **argv)
         CHECK(pthread_join(threads[i], NULL) == 0);
     CHECK(durable(pool, "a", 20) == THREADS * ROUNDS);
     bad_input(pool);
-    /* By themselves: each of these commits is durable before the next one's line would be too much. */
+    /* With room for one line, the second commit has the first one made durable. */
     CHECK(pmo_set_epochs(pool, 0, 64) == 0);
     set(a, 0, 100);
     set(b, 63, 101);

@@ -203,16 +203,13 @@ impl OpenTx {
         };
         let Some(mut running) = thread.running() else { return Ok(false) };
         let (lines, alone) = (running.writes().len() as u64, running.is_alone());
-        let shortage = first.space.shortage(&mut running);
-        if shortage > 0 && !alone {
-            self.stop(false);
-            return self.make_room(shortage);
-        }
-        // Nobody waits for what it owns, and what it did must perhaps not be done again.
-        if shortage > 0
-            && let Err(error) = first.space.commits().make_room(shortage)
-        {
-            return failed(self, error.into());
+        match first.space.room_for(&mut running) {
+            Ok(None) => {}
+            Ok(Some(short)) => {
+                self.stop(false);
+                return self.make_room(short);
+            }
+            Err(error) => return failed(self, error.into()),
         }
         // Actions on commit come after it.
         self.inside = None;

@@ -203,18 +203,13 @@ fn attempt<R, E: From<Error>>(
         return Attempt::Failed(error.into());
     }
     let (lines, alone) = (tx.running.writes().len() as u64, tx.running.is_alone());
-    let shortage = first.space.shortage(&mut tx.running);
     if fork::is_stale(generation) {
         return failed(Cause::Forked);
     }
-    if shortage > 0 && !alone {
-        return Attempt::Short(shortage);
-    }
-    // Nobody waits for what it owns, and what it did must perhaps not be done again.
-    if shortage > 0
-        && let Err(error) = first.space.commits().make_room(shortage)
-    {
-        return failed(error.into());
+    match first.space.room_for(&mut tx.running) {
+        Ok(None) => {}
+        Ok(Some(short)) => return Attempt::Short(short),
+        Err(error) => return failed(error.into()),
     }
     // Actions on commit come after it.
     drop(inside);

@@ -178,7 +178,7 @@ impl Space {
 
     /// The part of a transaction's changes that there is no room for, for [`make_room`](Self::make_room); 0: it has room.
     #[inline]
-    pub(super) fn shortage(&self, running: &mut Transaction<'_, 'static, Words, Durable>) -> u64 {
+    fn shortage(&self, running: &mut Transaction<'_, 'static, Words, Durable>) -> u64 {
         let (sink, lines) = (self.stm.sink(), running.writes().len());
         if sink.demand.is_some() {
             let fits =
@@ -193,6 +193,22 @@ impl Space {
         };
         let lines = if self.stm.memory().is_plain() { lines } else { places().len() };
         sink.commits.shortage(lines, || places().into_iter())
+    }
+
+    /// Looks for room for what a transaction changed; one that is alone gets it at once. Else the part that there is no room for, for [`make_room`](Self::make_room) when
+    /// the transaction does not run; `None`: it has room.
+    #[inline]
+    pub(super) fn room_for(
+        &self,
+        running: &mut Transaction<'_, 'static, Words, Durable>,
+    ) -> Result<Option<u64>, StoreError> {
+        let short = self.shortage(running);
+        if short > 0 && running.is_alone() {
+            // Nobody waits for what it owns, and what it did must perhaps not be done again.
+            self.commits().make_room(short)?;
+            return Ok(None);
+        }
+        Ok((short > 0).then_some(short))
     }
 
     /// Makes room for a transaction that was short of it, by bytes of lane, or, on demand, by lines.

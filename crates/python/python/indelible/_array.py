@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 
-from ._errors import Damaged, Error, NoRoom, NoSpace, NotFound, ReadOnly
+from ._errors import Damaged, Error, Mismatch, NoRoom, NoSpace, NotFound, ReadOnly
 from ._indelible import Object, Pool
 from ._layout import MAX_HEADER, Layout, layout, unpack
 
@@ -112,12 +113,33 @@ def over(obj: Object, layout: Layout, at: int = DATA, *, writable: bool = True) 
 
 def read_layout(obj: Object) -> Layout:
     """The layout in the object's header, checked against its size."""
-    what = f"object {obj.name!r}"
     with memoryview(obj) as memory:
-        found, at = unpack(bytes(memory[:MAX_HEADER]), what)
-        if at != DATA or at + found.nbytes > len(memory):
-            raise Damaged(f"{what}: its array of {found} does not lie in {len(memory)} bytes")
+        return checked_layout(obj.name, bytes(memory[:MAX_HEADER]), len(memory))
+
+
+def checked_layout(name: str, header: bytes, size: int) -> Layout:
+    """The layout in the first bytes of an object of this size."""
+    what = f"object {name!r}"
+    found, at = unpack(header, what)
+    if at != DATA or at + found.nbytes > size:
+        raise Damaged(f"{what}: its array of {found} does not lie in {size} bytes")
     return found
+
+
+def expect_layout(found: Layout, shape: Any, dtype: Any, order: str | None, pool: Pool, name: str, remedy: str) -> None:
+    """Mismatch unless the array has what was asked for; None agrees with anything."""
+    wanted = layout(
+        found.shape if shape is None else shape,
+        found.dtype if dtype is None else dtype,
+        found.order if order is None else order,
+    )
+    if wanted != found:
+        raise Mismatch(
+            f"the array in object {name!r} has {found}, and asked for was {wanted} ({remedy})",
+            operation="open",
+            pool=os.fspath(pool.path),
+            object=name,
+        )
 
 
 def write_layout(obj: Object, layout: Layout) -> None:

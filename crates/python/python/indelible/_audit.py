@@ -35,7 +35,7 @@ def audit(value: Any) -> list[StrayPointer]:
     `ndarray.ctypes.data` return, and pointers in structs of C), of its program and libraries, and of other objects.
 
     `value` is an array, a dict, an attached object, or a memoryview of these; the whole object is looked at, of a dict its records and those
-    values that are an int, a float, bytes or an array. Text is none, and numbers in a list or another nested value are not seen. For tests:
+    values that are an int, a float, bytes or an array: text, and lists and other nested values, are not searched. For tests:
     `assert not indelible.audit(w)` before `w.psync()`. Numbers that look like such an address count as one; addresses that do not lie at a
     multiple of 8 bytes, as in packed structs, are not seen. Costs a look at all of these bytes. ReadOnly if it is attached for reading.
     """

@@ -408,19 +408,9 @@ class Pool(TransactionalPool):
         found = _array.read_layout(obj)
         if _array.is_open(shape):
             shape = (found.shape[0] if found.shape else 0, *shape[1:])
-        wanted = layout(
-            found.shape if shape is None else shape,
-            found.dtype if dtype is None else dtype,
-            found.order if order is None else order,
+        _array.expect_layout(
+            found, shape, dtype, order, self, obj.name, "ask for what it has, or begin anew with mode 'w+'"
         )
-        if wanted != found:
-            raise Mismatch(
-                f"the array in object {obj.name!r} has {found}, and asked for was {wanted} (ask for what it has, or"
-                " begin anew with mode 'w+')",
-                operation="open",
-                pool=os.fspath(self.path),
-                object=obj.name,
-            )
         return _array.over(obj, found, writable=mode != "r")
 
 

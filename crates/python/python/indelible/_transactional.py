@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import builtins
 import operator
-import os
 from typing import Any, Literal
 
 from . import _array
-from ._errors import Mismatch
 from ._indelible import _set_durability, _set_epochs
-from ._layout import Layout, Order, layout
+from ._layout import Layout, Order
 from ._sealed import SealedPool
 from ._transactions import TxArray
 
@@ -42,26 +39,14 @@ class TransactionalPool(SealedPool):
             self._make_transactional(name, _array.wanted_layout(name, shape, dtype, order), durability, key)
         found = TxArray(self, name, self._stat(name)["size"], key, with_on_demand)
         try:
-            has = found._layout
-            wanted = layout(
-                has.shape if shape is None else shape,
-                has.dtype if dtype is None else dtype,
-                has.order if order is None else order,
-            )
-            if wanted != has:
-                raise Mismatch(
-                    f"the array in object {name!r} has {has}, and asked for was {wanted} (ask for what it has)",
-                    operation="open",
-                    pool=os.fspath(self.path),
-                    object=name,
-                )
+            _array.expect_layout(found._layout, shape, dtype, order, self, name, "ask for what it has")
         except BaseException:
             found.close()
             raise
         return found
 
     def _make_transactional(self, name: str, wanted: Layout, durability: str, key: bytes | None) -> None:
-        """It has its name when it is whole."""
+        """Makes the array under another name, and renames it when it is complete: a crash leaves the array or none."""
         made = name + "~new"
         if made in self:
             # A process died in the middle of this.

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ._array import DATA
-from ._errors import Closed, Damaged, Error
+from ._array import DATA, checked_layout
+from ._errors import Closed, Error, InTransaction
 from ._indelible import (
     Pool,
     _tx_abort,
@@ -27,7 +27,7 @@ from ._indelible import (
     _tx_sync,
     _tx_write,
 )
-from ._layout import MAX_HEADER, Layout, unpack
+from ._layout import MAX_HEADER, Layout
 
 _R = TypeVar("_R")
 
@@ -109,10 +109,19 @@ class TxArray:
         _tx_psync(self._open("psync"))
 
     def close(self) -> None:
-        """Detaches the object; what was committed is durable then. An error in the middle of a transaction: InTransaction."""
-        if self._address is not None:
+        """Detaches the object; what was committed is durable then. InTransaction, in the middle of a transaction, leaves the array open; after any other
+        error it is closed, and the next attach recovers what was committed.
+        """
+        if self._address is None:
+            return
+        try:
             _tx_detach(self._address)
+        except InTransaction:
+            raise
+        except BaseException:
             self._address = None
+            raise
+        self._address = None
 
     def __enter__(self) -> TxArray:
         return self
@@ -155,10 +164,9 @@ class TxArray:
 class Tx:
     """A transaction that runs: `indelible.transaction` gives it to its function. It is of no use when that has returned."""
 
-    __slots__ = ("_arrays", "_commit", "_undo", "_over")
+    __slots__ = ("_commit", "_over", "_undo")
 
-    def __init__(self, arrays: tuple[TxArray, ...]) -> None:
-        self._arrays = arrays
+    def __init__(self) -> None:
         self._over = False
         self._commit: list[Callable[[], object]] = []
         self._undo: list[Callable[[], object]] = []
@@ -222,18 +230,16 @@ class TxElements:
         return iter(self[...])
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, str):
-            return TxElements(self._tx, self._array, self._places[index])
         places = self._at(index)
+        if isinstance(index, str):
+            return TxElements(self._tx, self._array, places)
         read = b"".join([_tx_read(address, len) for address, len in _runs(places)])
         if not read:
             return np.empty(places.shape, places.dtype)
         return np.frombuffer(read, places.dtype).reshape(places.shape)[()]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        places = self._places[index] if isinstance(index, str) else self._at(index)
-        if isinstance(index, str):
-            self._tx._runs()
+        places = self._at(index)
         # Without what was there before in its padding.
         stored = np.zeros(places.shape, places.dtype)
         stored[...] = value
@@ -252,6 +258,8 @@ class TxElements:
         """The places of these elements: an array whose memory nobody touches. Other indices would have numpy read it."""
         self._tx._runs()
         self._array._open("use")
+        if isinstance(index, str):
+            return self._places[index]
         each = index if isinstance(index, tuple) else (index,)
         for part in each:
             if isinstance(part, bool | np.bool_) or not (part is ... or isinstance(part, int | np.integer | slice)):
@@ -273,15 +281,20 @@ def transaction(objects: TxArray | list[TxArray] | tuple[TxArray, ...], body: Ca
     for array in arrays:
         if not isinstance(array, TxArray):
             raise TypeError(f"a transaction uses TxArrays (Pool.transactional), not {type(array).__name__}")
-    _tx_begin([array._open("begin a transaction on") for array in arrays])
-    tx = Tx(arrays)
+    return _run([array._open("begin a transaction on") for array in arrays], body)
+
+
+def _run(addresses: list[int], body: Callable[[Tx], _R]) -> _R:
+    """As `transaction`, on the objects at these addresses."""
+    _tx_begin(addresses)
+    tx = Tx()
     committed = False
     try:
         while True:
             try:
                 value = body(tx)
             except Exception:
-                # Of one that has met another, an exception says nothing: its data may be of two moments.
+                # After a conflict the exception may come from data of two moments, and is dropped.
                 if not _tx_conflicted():
                     raise
             else:
@@ -317,18 +330,5 @@ def _runs(places: _Places) -> Iterator[tuple[int, int]]:
 
 def _read_layout(name: str, address: int, size: int) -> Layout:
     """The layout in the object's header, checked against its size."""
-    what = f"object {name!r}"
-    _tx_begin([address])
-    try:
-        while True:
-            header = _tx_read(address, min(MAX_HEADER, size))
-            if _tx_commit():
-                break
-            _tx_again()
-    except BaseException:
-        _tx_abort()
-        raise
-    found, at = unpack(header, what)
-    if at != DATA or at + found.nbytes > size:
-        raise Damaged(f"{what}: its array of {found} does not lie in {size} bytes")
-    return found
+    header = _run([address], lambda _: _tx_read(address, min(MAX_HEADER, size)))
+    return checked_layout(name, header, size)
