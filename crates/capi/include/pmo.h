@@ -73,6 +73,7 @@ enum pmo_error {
     PMO_ERR_IN_TRANSACTION = 47,
     PMO_ERR_CONFLICT = 48,
     PMO_ERR_DANGLING = 49,
+    PMO_ERR_DENIED = 50,
     PMO_ERR_ARGUMENT = 1000,
     PMO_ERR_INTERNAL = 1001
 };
@@ -1048,19 +1049,49 @@ int pmo_view_clear(pmo_pool *pool, const char *view, size_t slot);
 /** Attaches a view, whoever changes it. No object is attached yet. */
 int pmo_view_attach(pmo_pool *pool, const char *view);
 
+/* A security context is an object with rights to objects, by their IDs: PMO_RIGHT_READ alone or with PMO_RIGHT_WRITE, or 0 for none. A view that is attached in contexts has each object for what its slot
+ * asks for, as far as any of them allows it. Nothing is refused before it is used: then a load or store is a SIGSEGV, and pmo_view_at fails with PMO_ERR_DENIED. Contexts keep a program from mistakes;
+ * they are no barrier against code that means to pass them. */
+
+/** The kind of an entry of a security context. */
+enum pmo_rule {
+    PMO_RULE_ALLOW = 1,   /* states the rights to an object, in the place of the default ones */
+    PMO_RULE_MASK = 2,    /* limits the rights to an object, also what is delegated */
+    PMO_RULE_DELEGATE = 3 /* has another context's rights count here as well, these at most */
+};
+
+/** Makes a security context that gives nothing, with room for so many entries, up to 65536. */
+int pmo_context_create(pmo_pool *pool, const char *name, size_t entries);
+
+/** States the rights to all objects that the context says nothing else of, durably. */
+int pmo_context_default(pmo_pool *pool, const char *context, unsigned rights);
+
+/** Has a context say, durably, an enum pmo_rule of an object, or of the context that it is delegated from, in the place of what it said before. PMO_ERR_BAD_SIZE: there is no room.
+ * PMO_ERR_UNSUITABLE: contexts would be delegated in a circle. Processes that have a view attached in the context find it at their next use of an object that is new to them, and by pmo_view_adopt. */
+int pmo_context_set(pmo_pool *pool, const char *context, const char *object, unsigned rule, unsigned rights);
+
+/** Takes away, durably, all that a context says of an object. */
+int pmo_context_clear(pmo_pool *pool, const char *context, const char *object);
+
+/** The rights to an object that contexts give together: 0 for none, else of enum pmo_rights; -1 if it fails. */
+int pmo_context_rights(pmo_pool *pool, const char *const *contexts, size_t count, const char *object);
+
+/** As pmo_view_attach, in count security contexts of the same pool. */
+int pmo_view_attach_in(pmo_pool *pool, const char *view, const char *const *contexts, size_t count);
+
 /** The address of the object in a slot, which is attached if it is not yet. NULL if it cannot be had. */
 void *pmo_view_at(pmo_pool *pool, const char *view, size_t slot);
 
 /** Makes the stores to all objects of the view durable as one step, as pmo_psync does for one. */
 int pmo_view_psync(pmo_pool *pool, const char *view);
 
-/** Takes over all changes that others made to the view. Objects whose slots were emptied, or have other objects or rights, are detached: no other thread uses them meanwhile. */
+/** Takes over all changes that others made to the view and its security contexts. Objects whose slots were emptied, or have other objects or rights, are detached: no other thread uses them meanwhile. */
 int pmo_view_adopt(pmo_pool *pool, const char *view);
 
 /** Detaches a view and its objects. */
 int pmo_view_detach(pmo_pool *pool, const char *view);
 
-/** Attaches the view that `pmo run` named in the environment. resumed, if not NULL, gets 1 where an earlier process that ran in the view died, else 0. The header pmo/resume.h calls a
+/** Attaches the view that `pmo run` named in the environment, in the security contexts that it named. resumed, if not NULL, gets 1 where an earlier process that ran in the view died, else 0. The header pmo/resume.h calls a
  * function of the program then. */
 int pmo_view_start(int *resumed);
 

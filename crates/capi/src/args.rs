@@ -48,6 +48,19 @@ pub(crate) unsafe fn array<'a, T>(start: *const T, count: usize, what: &str) -> 
     Ok(unsafe { slice::from_raw_parts(start, count) })
 }
 
+/// Strings, of which there may be none.
+///
+/// # Safety
+/// As for [`array`], and each as for [`text`].
+pub(crate) unsafe fn texts<'a>(
+    start: *const *const c_char,
+    count: usize,
+    what: &str,
+) -> Result<Vec<&'a str>> {
+    // SAFETY: the caller's promise.
+    unsafe { array(start, count, what)?.iter().map(|string| text(*string, what)).collect() }
+}
+
 /// Bytes, of which there may be none.
 ///
 /// # Safety

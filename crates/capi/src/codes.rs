@@ -73,6 +73,7 @@ pub const CODES: &[(i32, &str, &CStr)] = &[
     (47, "PMO_ERR_IN_TRANSACTION", c"the call cannot be made in a transaction"),
     (48, "PMO_ERR_CONFLICT", c"the transaction has met another one"),
     (49, "PMO_ERR_DANGLING", c"a far pointer leads to no object, or to none of its bytes"),
+    (50, "PMO_ERR_DENIED", c"no security context of the program allows the access"),
     (ARGUMENT, "PMO_ERR_ARGUMENT", c"an argument cannot be"),
     (INTERNAL, "PMO_ERR_INTERNAL", c"a defect of this library"),
 ];

@@ -13,6 +13,7 @@ mod audit;
 mod block_heaps;
 mod blocks;
 mod codes;
+mod contexts;
 mod copies;
 mod describe;
 mod described;

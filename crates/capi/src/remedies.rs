@@ -1,8 +1,9 @@
 //! Advice at the end of errors, which names functions of Rust, in the words of C.
 
 /// Words of advice, and the words in C. Those for errors that C cannot have are not among them.
-const WORDS: [(&str, &str); 15] = [
+const WORDS: [(&str, &str); 16] = [
     ("`View::create`", "pmo_view_create"),
+    ("`SecurityContext::create`", "pmo_context_create"),
     ("`Space::add`", "pmo_space_add"),
     (", or change the entry (`Heap::retarget`)", ""),
     ("`Pool::attach_with_on_demand`", "pmo_attach_with_on_demand"),

@@ -1,6 +1,6 @@
 //! Views: the objects that a program has in memory, each from its first use on.
 
-use crate::args::{fill, text};
+use crate::args::{fill, text, texts};
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
 use indelible::{AttachedView, Pool, Resumed, Rights, View};
@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
+
+const NAME: &str = "name of the view";
+const CONTEXT: &str = "name of a security context";
 
 /// Attached views, by pool and name.
 struct Views {
@@ -32,7 +35,7 @@ impl Views {
             (Some((pool, name, _)), true) => (pool.id(), name.clone()),
             (None, true) => return Err(Failure::argument("pmo_view_start has found no view")),
             // SAFETY: the caller's promise.
-            (_, false) => (pool(handle)?.id(), unsafe { text(name, "name of the view") }?.to_owned()),
+            (_, false) => (pool(handle)?.id(), unsafe { text(name, NAME) }?.to_owned()),
         };
         let found = self.attached.get_mut(&(id, name));
         found.ok_or_else(|| Failure::argument("the view is not attached (pmo_view_attach)"))
@@ -45,7 +48,7 @@ impl Views {
 pub unsafe extern "C" fn pmo_view_create(handle: *mut pmo_pool, name: *const c_char, slots: usize) -> c_int {
     status(|| {
         // SAFETY: the caller's promise.
-        View::create(&pool(handle)?, unsafe { text(name, "name of the view") }?, slots)?;
+        View::create(&pool(handle)?, unsafe { text(name, NAME) }?, slots)?;
         Ok(())
     })
 }
@@ -62,8 +65,7 @@ pub unsafe extern "C" fn pmo_view_set(
 ) -> c_int {
     status(|| {
         // SAFETY: the caller's promise.
-        let (view, object) =
-            unsafe { (text(view, "name of the view")?, text(object, "name of the object")?) };
+        let (view, object) = unsafe { (text(view, NAME)?, text(object, "name of the object")?) };
         let asked = u8::try_from(rights).ok().and_then(Rights::from_bits);
         let rights = asked.ok_or_else(|| Failure::argument(format_args!("the rights are {rights}")))?;
         let mut view = View::open(&pool(handle)?, view)?;
@@ -78,7 +80,7 @@ pub unsafe extern "C" fn pmo_view_set(
 pub unsafe extern "C" fn pmo_view_clear(handle: *mut pmo_pool, view: *const c_char, slot: usize) -> c_int {
     status(|| {
         // SAFETY: the caller's promise.
-        let mut view = View::open(&pool(handle)?, unsafe { text(view, "name of the view") }?)?;
+        let mut view = View::open(&pool(handle)?, unsafe { text(view, NAME) }?)?;
         view.clear(slot)?;
         Ok(view.psync()?)
     })
@@ -88,18 +90,33 @@ pub unsafe extern "C" fn pmo_view_clear(handle: *mut pmo_pool, view: *const c_ch
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_attach(handle: *mut pmo_pool, view: *const c_char) -> c_int {
-    status(|| {
-        // SAFETY: the caller's promise.
-        let (pool, name) = (pool(handle)?, unsafe { text(view, "name of the view") }?);
-        views(|views| {
-            let key = (pool.id(), name.to_owned());
-            if views.attached.contains_key(&key) {
-                return Err(Failure::argument("the view is attached already"));
-            }
-            views.attached.insert(key, AttachedView::attach(&pool, name)?);
-            Ok(())
-        })
+    // SAFETY: the caller's promise.
+    status(|| attach(handle, unsafe { text(view, NAME) }?, &[]))
+}
+
+fn attach(handle: *mut pmo_pool, name: &str, contexts: &[&str]) -> Result<()> {
+    let pool = pool(handle)?;
+    views(|views| {
+        let key = (pool.id(), name.to_owned());
+        if views.attached.contains_key(&key) {
+            return Err(Failure::argument("the view is attached already"));
+        }
+        views.attached.insert(key, AttachedView::attach_in(&pool, name, contexts)?);
+        Ok(())
     })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_view_attach_in(
+    handle: *mut pmo_pool,
+    view: *const c_char,
+    contexts: *const *const c_char,
+    count: usize,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    status(|| attach(handle, unsafe { text(view, NAME) }?, &unsafe { texts(contexts, count, CONTEXT) }?))
 }
 
 /// # Safety

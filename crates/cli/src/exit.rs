@@ -61,6 +61,7 @@ impl From<ErrorKind> for Exit {
             | ErrorKind::ObjectReadOnly
             | ErrorKind::WrongKey
             | ErrorKind::Sealed
+            | ErrorKind::Denied
             | ErrorKind::NeedsRecovery => Exit::Denied,
             ErrorKind::PoolExists | ErrorKind::Exists => Exit::Exists,
             ErrorKind::NoSpace | ErrorKind::NoRoom | ErrorKind::NoAddresses | ErrorKind::TooManyTies => {

@@ -50,6 +50,7 @@ fn help_teaches() {
         "export",
         "import",
         "view",
+        "context",
         "run",
         "cp",
         "attach-check",

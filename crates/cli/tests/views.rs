@@ -39,6 +39,57 @@ fn s2_06_slots_are_set_shown_and_emptied() {
     rig.pmo(["view", "create"], ["v"]).fails(7, "\"v\"");
 }
 
+#[test]
+fn s2_16_contexts_are_changed_and_shown() {
+    let rig = rig();
+    rig.pmo(["context", "create"], ["c", "--entries", "3"]).fine();
+    assert_eq!(rig.pmo(["context", "list"], ["c"]).fine().out, "default  none  every other object\n");
+    rig.pmo(["context", "create"], ["group"]).fine();
+    rig.pmo(["context", "default"], ["group", "rw"]).fine();
+    rig.pmo(["context", "allow"], ["c", "a", "r"]).fine();
+    rig.pmo(["context", "delegate"], ["c", "group", "rw"]).fine();
+    let rules = rig.pmo(["context", "mask"], ["c", "b", "r", "--json"]).fine().json();
+    assert_eq!(rules["default"], "none");
+    let shown: Vec<_> = (0..3)
+        .map(|at| ["kind", "object", "rights"].map(|key| rules["rules"][at][key].as_str().expect("text")))
+        .collect();
+    assert_eq!(shown, [["allow", "a", "r"], ["delegate", "group", "rw"], ["mask", "b", "r"]]);
+    assert_eq!(rig.pmo(["context", "rights"], ["a", "c"]).fine().out, "rw\n");
+    assert_eq!(rig.pmo(["context", "rights"], ["b", "c"]).fine().out, "r\n");
+    let given = rig.pmo(["context", "rights"], ["b", "c", "group", "--json"]).fine().json();
+    assert_eq!(given["rights"], "rw");
+    rig.pmo(["context", "allow"], ["c", "b", "r"]).fails(2, "all 3 entries");
+    rig.pmo(["context", "allow"], ["c", "x", "r"]).fails(5, "\"x\"");
+    rig.pmo(["context", "allow"], ["c", "a", "x"]).fails(2, "rights are r, rw or none");
+    rig.pmo(["context", "delegate"], ["c", "a", "r"]).fails(9, "no security context");
+    rig.pmo(["context", "delegate"], ["group", "c", "r"]).fails(9, "circle");
+    rig.pmo(["context", "list"], ["v"]).fails(9, "holds no security context");
+    rig.pmo(["context", "clear"], ["c", "b"]).fine();
+    rig.pmo(["context", "clear"], ["c", "b"]).fails(5, "says nothing of object \"b\"");
+    rig.pmo(["rm"], ["a"]).fine();
+    let listed = rig.pmo(["context", "list"], ["c"]).fine().out;
+    assert!(listed.contains("which is not there") && listed.contains("delegate"), "{listed}");
+}
+
+/// A program that `pmo run` starts has what its contexts allow.
+#[test]
+fn s2_16_a_program_runs_in_contexts() {
+    let rig = rig();
+    for name in ["c", "d"] {
+        rig.pmo(["context", "create"], [name]).fine();
+    }
+    let run = shell(&rig, &["--context", "c", "--context", "d"], "echo \"$PMO_CONTEXT\"");
+    assert_eq!(run.fine().out, "c\nd\n");
+    assert_eq!(shell(&rig, &[], "echo \"${PMO_CONTEXT-none}\"").fine().out, "none\n");
+    shell(&rig, &["--context", "x"], "true").fails(5, "\"x\"");
+    shell(&rig, &["--context", "v"], "true").fails(9, "no security context");
+    let refused = run_program(&rig, &["--context", "c"], false);
+    assert!(refused.code == Some(101) && refused.err.contains("Denied"), "{refused:?}");
+    rig.pmo(["context", "allow"], ["d", "a", "rw"]).fine();
+    let resumed = run_program(&rig, &["--context", "c", "--context", "d"], false);
+    assert!(resumed.code == Some(0) && resumed.out.contains("RESUMED 1"), "{resumed:?}");
+}
+
 /// Runs a shell's command in the view.
 fn shell(rig: &Rig, options: &[&str], script: &str) -> Run {
     let mut command = rig.command(["run"]);

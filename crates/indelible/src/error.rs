@@ -9,6 +9,7 @@ mod key_source;
 mod kind;
 mod kinds;
 mod log;
+mod security;
 mod shared;
 mod system;
 mod transaction;
@@ -21,6 +22,7 @@ pub(crate) use heap::{HeapError, Limit};
 pub(crate) use key_source::{CREDENTIALS, KeySourceError};
 pub use kind::ErrorKind;
 pub(crate) use log::LogError;
+pub(crate) use security::SecurityError;
 pub(crate) use shared::SharedError;
 pub(crate) use transaction::TransactionError;
 pub(crate) use view::ViewError;
@@ -84,6 +86,8 @@ pub(crate) enum Cause {
     Far(#[from] FarError),
     #[error(transparent)]
     View(#[from] ViewError),
+    #[error(transparent)]
+    Security(#[from] SecurityError),
     #[error(transparent)]
     Memory(#[from] MemoryError),
     #[error(transparent)]
@@ -178,6 +182,7 @@ impl Error {
             Cause::Transaction(error) => error.kind(),
             Cause::Far(error) => error.kind(),
             Cause::View(error) => error.kind(),
+            Cause::Security(error) => error.kind(),
             Cause::Memory(error) => memory_kind(error),
             Cause::Shared(error) => error.kind(),
             Cause::Log(error) => error.kind(),
@@ -210,6 +215,7 @@ impl Error {
             Cause::Transaction(error) => return error.remedy(),
             Cause::Far(error) => return error.remedy(),
             Cause::View(error) => return error.remedy(),
+            Cause::Security(error) => return error.remedy(),
             Cause::Memory(error) if kinds::memory_remedy(error).is_some() => {
                 return kinds::memory_remedy(error).unwrap_or_default();
             }
@@ -336,6 +342,7 @@ impl Error {
             ErrorKind::Dangling => {
                 "`pmo check --references` lists such pointers; name the pool that has the object, or change the entry (`Heap::retarget`)"
             }
+            ErrorKind::Denied => "have a security context of the program allow it (`pmo context allow`)",
             ErrorKind::Internal => "report it, with the version and what was done",
             ErrorKind::Untrusted => "verify the heap with `Heap::verify`, or attach the object for reading",
         }

@@ -171,6 +171,11 @@ impl Rights {
     /// Fetches of code.
     pub const EXECUTE: Rights = Rights(4);
 
+    /// Nothing. To users that is the absence of rights: an entry has some.
+    pub(crate) const NONE: Rights = Rights(0);
+    /// Everything.
+    pub(crate) const ALL: Rights = Rights(7);
+
     /// Whether all of `other` are among them.
     #[must_use]
     pub const fn has(self, other: Rights) -> bool {
@@ -181,6 +186,16 @@ impl Rights {
     #[must_use]
     pub fn from_bits(bits: u8) -> Option<Rights> {
         (1..=7).contains(&bits).then_some(Rights(bits))
+    }
+
+    /// Those that are among `other` as well; there may be none.
+    pub(crate) const fn and(self, other: Rights) -> Rights {
+        Rights(self.0 & other.0)
+    }
+
+    /// `None` if there are none.
+    pub(crate) fn some(self) -> Option<Rights> {
+        Rights::from_bits(self.0)
     }
 
     /// Bits: 1 for loads, 2 for stores, 4 for fetches of code.

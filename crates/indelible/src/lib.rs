@@ -71,6 +71,7 @@ mod protection;
 pub mod raw;
 mod relative;
 pub mod retention;
+mod security;
 mod shadow;
 mod shared;
 mod space;
@@ -109,6 +110,7 @@ pub use pool::{
     PoolInfo, PoolOptions, SealKey, SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey, guard_sockets,
 };
 pub use relative::Relative;
+pub use security::{Rule, RuleKind, Rules, SecurityContext};
 pub use shared::{
     Consumer, Event, Life, Producer, Queue, QueueKind, QueueOptions, SharedObject, StreamReader,
     StreamWriter, Word, wait_any,

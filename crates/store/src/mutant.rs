@@ -3,34 +3,9 @@
 //!
 //! A new one takes a line here and `Mutant::Name.is_on()` where the rule is kept.
 
-/// Lists each mutant once, in its group: its name, and the rule it breaks.
-macro_rules! mutants {
-    ($($(#[doc = $what:literal])+ $group:ident { $($(#[doc = $rule:literal])+ $name:ident,)+ })+) => {
-        /// One rule, broken.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Mutant {
-            $($($(#[doc = $rule])+ $name,)+)+
-        }
-
-        #[cfg(feature = "__mutants")]
-        impl Mutant {
-            $($(#[doc = $what])+ pub const $group: &[Mutant] = &[$(Mutant::$name,)+];)+
-
-            /// All of them.
-            fn all() -> impl Iterator<Item = Mutant> {
-                [$(Mutant::$group,)+].concat().into_iter()
-            }
-
-            /// The rule it breaks.
-            #[must_use]
-            pub fn rule(self) -> &'static str {
-                match self {
-                    $($(Mutant::$name => concat!($($rule,)+).trim_ascii(),)+)+
-                }
-            }
-        }
-    };
-}
+#[macro_use]
+#[path = "mutant/list.rs"]
+mod list;
 
 mutants! {
     /// Of the protocol: `pmo-evidence mutants` has every layer of evidence look for them.
@@ -365,6 +340,12 @@ mutants! {
         SlotRightsIgnored,
         /// A fault takes an object away that threads use, because its slot was emptied.
         ViewAdoptedInUse,
+        /// An object is attached for what its slot asks for, whatever the security contexts allow.
+        ContextIgnored,
+        /// A mask of a security context takes no right away.
+        MaskIgnored,
+        /// A security context gives for good what it gave when the view was attached.
+        RevokedKept,
     }
 
     /// Of data that survive a change of their types, in the mapped half: tests of that half look for them.

@@ -82,7 +82,7 @@ const MAPPED: &[&[&str]] = &[
     &["pool"],
     &["object"],
     &["heap"],
-    &["transaction", "shared"],
+    &["transaction", "shared", "security"],
     &["collections", "raw", "doctor", "maintenance"],
     &["retention", "space", "view", "log"],
 ];

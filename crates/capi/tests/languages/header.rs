@@ -106,6 +106,7 @@ fn rust(c: &str) -> String {
     let target = match target.trim() {
         "void" => "c_void",
         "char" => "c_char",
+        "char *const" => "*constc_char",
         "uint8_t" => "u8",
         "pmo_pool" => "pmo_pool",
         "pmo_seal_key" => "pmo_seal_key",

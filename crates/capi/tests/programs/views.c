@@ -8,6 +8,35 @@ static uint64_t *at(size_t slot)
     return pmo_view_at(NULL, NULL, slot);
 }
 
+/* Contexts decide, whatever the slots ask for. */
+static void contexts(pmo_pool *pool)
+{
+    const char *const both[] = {"c", "d"};
+    CHECK(pmo_context_create(pool, "c", 2) == 0 && pmo_context_create(pool, "d", 2) == 0);
+    CHECK(pmo_context_rights(pool, both, 2, "a") == 0);
+    CHECK(pmo_context_set(pool, "c", "a", PMO_RULE_ALLOW, PMO_RIGHT_READ) == 0);
+    CHECK(pmo_context_rights(pool, both, 2, "a") == PMO_RIGHT_READ);
+    CHECK(pmo_view_attach_in(pool, "v", both, 2) == 0);
+    CHECK(*(uint64_t *)pmo_view_at(pool, "v", 0) == 0);
+    FAILS(pmo_view_at(pool, "v", 1) == NULL, PMO_ERR_DENIED, "\"c\", \"d\"");
+    CHECK(pmo_context_default(pool, "d", PMO_RIGHT_READ) == 0);
+    CHECK(pmo_view_at(pool, "v", 1));
+    CHECK(pmo_context_set(pool, "c", "d", PMO_RULE_DELEGATE, 0) == 0);
+    CHECK(pmo_context_set(pool, "d", "a", PMO_RULE_MASK, 0) == 0);
+    CHECK(pmo_context_set(pool, "d", "b", PMO_RULE_MASK, 0) == 0);
+    CHECK(pmo_view_adopt(pool, "v") == 0);
+    CHECK(pmo_view_at(pool, "v", 0));
+    FAILS(pmo_view_at(pool, "v", 1) == NULL, PMO_ERR_DENIED, "");
+    CHECK(pmo_context_clear(pool, "d", "b") == 0 && pmo_view_at(pool, "v", 1));
+    CHECK(pmo_view_detach(pool, "v") == 0);
+    FAILS(pmo_context_set(pool, "c", "b", PMO_RULE_ALLOW, PMO_RIGHT_READ) != 0, PMO_ERR_BAD_SIZE, "all 2 entries");
+    FAILS(pmo_context_set(pool, "d", "c", PMO_RULE_DELEGATE, 0) != 0, PMO_ERR_UNSUITABLE, "circle");
+    FAILS(pmo_context_set(pool, "c", "a", 4, 0) != 0, PMO_ERR_ARGUMENT, "the rule is 4");
+    FAILS(pmo_context_set(pool, "c", "a", PMO_RULE_MASK, 8) != 0, PMO_ERR_ARGUMENT, "the rights are 8");
+    FAILS(pmo_context_rights(pool, both, 2, "x") == -1, PMO_ERR_NOT_FOUND, "");
+    FAILS(pmo_view_attach_in(pool, "v", NULL, 1) != 0, PMO_ERR_ARGUMENT, "NULL");
+}
+
 static void make(pmo_pool *pool)
 {
     CHECK(pmo_create(pool, "a", 4096) == 0 && pmo_create(pool, "b", 4096) == 0);
@@ -19,6 +48,7 @@ static void make(pmo_pool *pool)
     FAILS(pmo_view_set(pool, "v", 9, "b", PMO_RIGHT_READ) != 0, PMO_ERR_BAD_SIZE, "4 slots");
     FAILS(pmo_view_set(pool, "v", 2, "b", 8) != 0, PMO_ERR_ARGUMENT, "the rights are 8");
     FAILS(pmo_view_attach(pool, "a") != 0, PMO_ERR_UNSUITABLE, "no view");
+    contexts(pool);
 }
 
 static void use(pmo_pool *pool)

@@ -6,6 +6,7 @@ mod cat;
 mod check;
 mod clone;
 mod completions;
+mod context;
 mod cp;
 mod create;
 mod diff;
@@ -77,6 +78,7 @@ pub enum Command {
     Restore(restore::Restore),
     Clone(clone::Clone),
     View(view::View),
+    Context(context::SecurityContexts),
     Run(run::Run),
     Export(export::Export),
     Import(export::Import),
@@ -122,6 +124,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Restore(args) => restore::run(context, args),
         Command::Clone(args) => clone::run(context, args),
         Command::View(args) => view::run(context, args),
+        Command::Context(args) => context::run(context, args),
         Command::Run(args) => run::run(context, args),
         Command::Export(args) => export::export(context, args),
         Command::Import(args) => export::import(context, args),

@@ -8,7 +8,7 @@ use crate::terminal::note;
 use crate::text::quoted;
 use crate::values::pool;
 use clap::Args;
-use indelible::{Ended, Supervisor, View};
+use indelible::{Ended, SecurityContext, Supervisor, View};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -27,13 +27,14 @@ use std::time::Duration;
 #[command(after_help = "\
 Examples:
   pmo run data.pmo --view work ./program --its-option
+  pmo run data.pmo --view work --context staff --context ann ./program
   pmo run data.pmo --view work --restarts 3 --pause 1 -- ./program
 
 Exit code: that of the program; 128 and the signal's number if a signal ended it. Codes of the \
 tool itself if the program could not be started.
 
-The program's environment: PMO_POOL, the pool's path; PMO_VIEW, the view's name; PMO_RESUME after \
-a death: the number of restarts, the process that died, and the signal.")]
+The program's environment: PMO_POOL, the pool's path; PMO_VIEW, the view's name; PMO_CONTEXT, names \
+of security contexts, a line for each; PMO_RESUME after a death: the number of restarts, the process that died, and the signal.")]
 pub struct Run {
     /// The pool
     #[arg(value_parser = pool())]
@@ -42,6 +43,11 @@ pub struct Run {
     /// Name of the view
     #[arg(long)]
     view: String,
+
+    /// Name of a security context: the program has what its contexts allow. Several are given by several
+    /// options; without any, everything is allowed
+    #[arg(long = "context", value_name = "CONTEXT")]
+    contexts: Vec<String>,
 
     /// Start the program again so many times without a minute of work in between
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
@@ -71,6 +77,10 @@ pub fn run(context: &Context, args: &Run) -> Result {
     loop {
         let mut command = Command::new(&args.program[0]);
         command.args(&args.program[1..]).env("PMO_POOL", &path).env("PMO_VIEW", &args.view);
+        match args.contexts.is_empty() {
+            true => command.env_remove("PMO_CONTEXT"),
+            false => command.env("PMO_CONTEXT", args.contexts.join("\n")),
+        };
         match &told {
             Some(told) => command.env("PMO_RESUME", told),
             None => command.env_remove("PMO_RESUME"),
@@ -96,10 +106,13 @@ pub fn run(context: &Context, args: &Run) -> Result {
     }
 }
 
-/// The view is there before anything is started.
+/// The view and the security contexts are there before anything is started.
 fn check(context: &Context, args: &Run) -> Result {
     let pool = context.open(&args.pool)?;
     View::read(&pool, &args.view).map_err(|error| alike::explain(&pool, &args.view, error))?;
+    for context in &args.contexts {
+        SecurityContext::read(&pool, context).map_err(|error| alike::explain(&pool, context, error))?;
+    }
     Ok(())
 }
 

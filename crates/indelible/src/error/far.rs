@@ -17,6 +17,9 @@ pub(crate) enum FarError {
     Misaligned { offset: u64, align: usize },
     #[error("entry {index} asks for {has}, and this needs {needed}")]
     Rights { index: u32, has: String, needed: &'static str },
+    /// `contexts`: their names, in quotes.
+    #[error("no security context allows {what} of object {target:?}: {contexts}")]
+    Denied { target: String, what: &'static str, contexts: String },
     #[error("{target}: {why}")]
     Name { target: String, why: String },
     #[error("{first}: names lead to names more than {most} times")]
@@ -43,6 +46,7 @@ impl FarError {
             | FarError::Name { .. }
             | FarError::Cycle { .. } => ErrorKind::Dangling,
             FarError::Rights { .. } | FarError::Reading(_) => ErrorKind::ReadOnly,
+            FarError::Denied { .. } => ErrorKind::Denied,
             FarError::NotHere(_) => ErrorKind::NotAttached,
             FarError::Here(_) => ErrorKind::Exists,
             FarError::Fixed(_) => ErrorKind::Unsuitable,
@@ -60,6 +64,9 @@ impl FarError {
             }
             FarError::Rights { .. } => {
                 "store a pointer through an entry that asks for more rights (`Space::far`)"
+            }
+            FarError::Denied { .. } => {
+                "have a context allow it (`pmo context allow`), then set the contexts again (`Space::set_contexts`)"
             }
             FarError::Name { .. } => {
                 "add the pool, or the resolver, that knows the name (`Space::add`, `Space::add_resolver`)"

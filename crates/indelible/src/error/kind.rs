@@ -103,6 +103,8 @@ pub enum ErrorKind {
     Conflict = 48,
     /// A far pointer leads to no object, or to none of its bytes.
     Dangling = 49,
+    /// No security context of the program allows the access.
+    Denied = 50,
     /// A defect of this library.
     Internal = 1001,
 }

@@ -30,6 +30,7 @@ use crate::far::{Far, Rights};
 use crate::heap::{Heap, HeapOptions};
 use crate::plain::{Plain, frozen};
 use crate::pool::Pool;
+use crate::security::Grants;
 use attached::{Attached, Content, Link, is_elsewhere, shown};
 use ids::Ids;
 use indelible_store::table::id_name;
@@ -90,6 +91,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct Space {
     pools: Vec<Pool>,
     resolvers: BTreeMap<String, Box<dyn Resolver>>,
+    /// The rights with which pointers are followed.
+    grants: Option<Grants>,
     attached: Slots<Attached>,
     /// Numbers of those, by ID, and how many there are. Objects are attached under this lock, so that none is twice.
     numbers: Mutex<Ids>,
@@ -107,7 +110,7 @@ impl Space {
     #[must_use]
     pub fn new() -> Self {
         let (attached, numbers) = (Slots::new(), Mutex::default());
-        Space { pools: Vec::new(), resolvers: BTreeMap::new(), attached, numbers }
+        Space { pools: Vec::new(), resolvers: BTreeMap::new(), grants: None, attached, numbers }
     }
 
     /// Has objects be looked for in a pool, after those that were added before. If several have an object with the same ID, as after
@@ -125,6 +128,20 @@ impl Space {
 
     fn numbers(&self) -> MutexGuard<'_, Ids> {
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has pointers from one object to another be followed for what [security contexts](crate::SecurityContext) of a pool allow, in the place of those that were set before; without any, for
+    /// what their entries ask for. The contexts are read now, and not again until this is called once more. Attaching by name, and pointers within an object, are not limited.
+    ///
+    /// # Errors
+    /// As for [`AttachedView::attach_in`](crate::AttachedView::attach_in): the contexts are as before.
+    pub fn set_contexts<S: AsRef<str>>(&mut self, pool: &Pool, contexts: &[S]) -> Result<()> {
+        let grants = Grants::of(pool, contexts);
+        let grants =
+            grants.map_err(|cause| Error::new("set the security contexts", cause).pool(pool.path()))?;
+        self.grants = grants.are_limited().then_some(grants);
+        self.forget();
+        Ok(())
     }
 
     /// The object with this ID, which is attached for reading if it is not in the space.
@@ -278,7 +295,7 @@ impl Space {
     ///
     /// # Errors
     /// `NotAttached`: `home` is not in the space. `Dangling`: the pointer is null, its entry is not there, the object that it names is in no pool or hidden, or ends before the value.
-    /// `ReadOnly`: the entry does not ask for loads. Those of [`Pool::attach_read`], such as `Held`: another process writes it. `Damaged`: the entry is.
+    /// `ReadOnly`: the entry does not ask for loads. `Denied`: no [security context](Space::set_contexts) allows them. Those of [`Pool::attach_read`], such as `Held`: another process writes it. `Damaged`: the entry is.
     pub fn get<T: Plain>(&self, home: &[u8; 16], pointer: Far<T>) -> Result<At<'_, T>> {
         At::new(self, self.here(home, FOLLOW)?, pointer)
     }
@@ -317,12 +334,35 @@ impl Space {
             None => self.look_up(home, index)?,
         };
         if !link.rights.has(needed) {
-            let has = link.rights.to_string();
-            return Err(home.error(FOLLOW, FarError::Rights { index, has, needed: what }));
+            return Err(self.no_right(home, index, link, (needed, what)));
         }
         match self.attached.get(link.target as usize) {
             Some(target) => Ok((link, target)),
             None => Err(home.error(FOLLOW, FarError::NotHere(index.to_string()))),
+        }
+    }
+
+    /// Why an entry cannot be used: what it asks for, or what the security contexts allow.
+    #[cold]
+    #[inline(never)]
+    fn no_right(
+        &self,
+        home: &Attached,
+        index: u32,
+        link: &Link,
+        (needed, what): (Rights, &'static str),
+    ) -> Error {
+        let asked = match home.entry(index) {
+            Ok(entry) => entry.rights,
+            Err(error) => return error,
+        };
+        match &self.grants {
+            Some(grants) if asked.has(needed) => {
+                let target = self.attached.get(link.target as usize);
+                let target = target.map_or_else(String::new, |target| target.name().to_owned());
+                home.error(FOLLOW, FarError::Denied { target, what, contexts: grants.shown() })
+            }
+            _ => home.error(FOLLOW, FarError::Rights { index, has: asked.to_string(), needed: what }),
         }
     }
 
@@ -334,7 +374,8 @@ impl Space {
         let id = self.resolve(home, &entry.target)?;
         let missing = || FarError::NoObject { target: entry.target.to_string(), pools: self.pools.len() };
         let (target, attached) = self.reach(&id)?.ok_or_else(|| home.error(FOLLOW, missing()))?;
-        let link = Link { range: attached.now(), target, rights: entry.rights };
+        let allowed = self.grants.as_ref().map_or(Rights::ALL, |grants| grants.to(&id));
+        let link = Link { range: attached.now(), target, rights: entry.rights.and(allowed) };
         home.links.set(index as usize, link).ok_or_else(|| home.error(FOLLOW, missing()))
     }
 

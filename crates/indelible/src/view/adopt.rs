@@ -1,9 +1,11 @@
-//! Changes that others made to a view, taken over.
+//! Changes that others made to a view and its security contexts, taken over.
 
 use super::attached::{Inner, State};
 use super::entry::{Entry, Memory};
 use super::layout::ViewSlot;
 use crate::error::Cause;
+use crate::far::Rights;
+use crate::security::Seen;
 use indelible_store::Mutant;
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,8 +13,8 @@ use std::collections::{BTreeMap, HashMap};
 enum Change {
     /// It stays, or waits for somebody who may take it away.
     Kept,
-    /// It goes on with other wishes.
-    Altered(ViewSlot),
+    /// It goes on with other wishes, or with other rights.
+    Altered(ViewSlot, Rights),
     /// It goes; another object may come.
     Ended,
 }
@@ -21,8 +23,12 @@ impl Inner {
     /// Brings the slots to what the view's last psync says, if that is another than it was. `whole`: also what takes an object away that is attached; otherwise threads use
     /// such objects, and they stay.
     pub(super) fn follow(&self, state: &mut State, whole: bool) -> Result<(), Cause> {
-        let seen = self.seen_now()?;
-        if seen == state.seen && !seen.written && !(whole && state.behind) {
+        let seen = Seen::now(&self.pool, &self.id)?;
+        let grants = match Mutant::RevokedKept.is_on() {
+            true => None,
+            false => state.grants.newer(&self.pool)?,
+        };
+        if seen == state.seen && !seen.written && grants.is_none() && !(whole && state.behind) {
             return Ok(());
         }
         let mut wanted: BTreeMap<usize, ViewSlot> =
@@ -37,16 +43,20 @@ impl Inner {
         let found = self.pool.inner().store.find_ids(&ids)?;
         let mut found: HashMap<[u8; 16], _> = ids.into_iter().zip(found).collect();
         state.behind = false;
+        if let Some(grants) = grants {
+            state.grants = grants;
+        }
         let may_end = whole || Mutant::ViewAdoptedInUse.is_on();
         let mut ended = Vec::new();
         for (number, entry) in &mut state.entries {
-            match change(entry, wanted.get(number), may_end, &mut state.behind) {
+            let want = wanted.get(number).map(|want| (want, state.grants.to(&want.target)));
+            match change(entry, want, may_end, &mut state.behind) {
                 Change::Kept => drop(wanted.remove(number)),
-                Change::Altered(want) => {
-                    if want.rights != entry.want.rights {
+                Change::Altered(want, allowed) => {
+                    if want.rights.and(allowed) != entry.effective() {
                         entry.end();
                     }
-                    entry.want = want;
+                    (entry.want, entry.allowed) = (want, allowed);
                     wanted.remove(number);
                 }
                 Change::Ended => ended.push(*number),
@@ -59,22 +69,25 @@ impl Inner {
             // One object in two slots has no addresses left for the second.
             let Some(object) = found.remove(&want.target) else { continue };
             let object = object.map_err(Cause::from);
-            state.entries.insert(number, Entry::reserve(want, object, &self.pool, self.me.clone()));
+            let allowed = state.grants.to(&want.target);
+            let entry = Entry::reserve(want, allowed, object, &self.pool, self.me.clone());
+            state.entries.insert(number, entry);
         }
         state.seen = seen;
         Ok(())
     }
 }
 
-fn change(entry: &Entry, wanted: Option<&ViewSlot>, may_end: bool, behind: &mut bool) -> Change {
+fn change(entry: &Entry, wanted: Option<(&ViewSlot, Rights)>, may_end: bool, behind: &mut bool) -> Change {
+    let is_there = !matches!(entry.memory, Memory::None);
     match wanted {
-        Some(want) if *want == entry.want && !matches!(entry.memory, Memory::None) => Change::Kept,
+        Some((want, allowed)) if (*want, allowed) == (entry.want, entry.allowed) && is_there => Change::Kept,
         _ if entry.is_attached() && !may_end => {
             *behind = true;
             Change::Kept
         }
-        Some(want) if want.target == entry.want.target && !matches!(entry.memory, Memory::None) => {
-            Change::Altered(*want)
+        Some((want, allowed)) if want.target == entry.want.target && is_there => {
+            Change::Altered(*want, allowed)
         }
         _ => Change::Ended,
     }

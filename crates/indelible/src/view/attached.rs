@@ -3,11 +3,12 @@
 use super::entry::{Entry, Memory, is_for_lack_of_rights};
 use super::layout::ViewSlot;
 use super::{name_of, read};
-use crate::error::{Cause, Error, Result, ViewError};
+use crate::error::{Cause, Error, Result, SecurityError, ViewError};
 use crate::far::Rights;
 use crate::fault::reserved::{Owner, Reserved};
 use crate::pool::Pool;
 use crate::raw::{Permission, pin, pin_all};
+use crate::security::{Grants, Seen};
 use crate::sys::fork;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -42,19 +43,14 @@ pub(super) struct State {
     pub(super) entries: BTreeMap<usize, Entry>,
     /// The state of the view that they are of.
     pub(super) seen: Seen,
+    /// The rights that the security contexts gave when they were read last.
+    pub(super) grants: Grants,
     /// Whether changes of the view wait for [`adopt`](AttachedView::adopt).
     pub(super) behind: bool,
     /// Touches of addresses of objects that are new in the view.
     window: Option<Reserved>,
     /// Whether the view is detached.
     ended: bool,
-}
-
-/// A state of a view's object: another writer, another binding.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
-    binding: u64,
-    pub(super) written: bool,
 }
 
 /// State of the addresses of a slot's object.
@@ -77,6 +73,8 @@ pub enum SlotMemory {
 pub struct SlotState {
     /// The slot, as it is in force here.
     pub of: ViewSlot,
+    /// The rights that the security contexts allow; `None`: none at all.
+    pub allowed: Option<Rights>,
     /// Name of the object, when it was looked up.
     pub name: String,
     /// The object's first address; 0: there is no such object.
@@ -100,11 +98,25 @@ impl AttachedView {
     /// # Errors
     /// As for [`View::read`](super::View::read). No object makes it fail: the [slots](AttachedView::slots) have their errors.
     pub fn attach(pool: &Pool, name: &str) -> Result<AttachedView> {
+        AttachedView::attach_in::<&str>(pool, name, &[])
+    }
+
+    /// As [`attach`](AttachedView::attach), in [security contexts](crate::SecurityContext) of the same pool: an object is attached for what its slot asks for, as far as one of the
+    /// contexts allows it. Nothing is refused before it is used: a load or store that is not allowed is a SIGSEGV of the program's, and `Denied` is the error of the methods of this type. Without contexts everything is
+    /// allowed.
+    ///
+    /// The contexts are asked again where an object is attached, and by [`adopt`](AttachedView::adopt). An object that is attached keeps what it has until then. A context that was destroyed gives nothing; while one cannot be
+    /// read, no more objects are attached.
+    ///
+    /// # Errors
+    /// As for [`attach`](AttachedView::attach). Those of [`SecurityContext::read`](crate::SecurityContext::read) for each context. `Unsuitable`: contexts are delegated to each other in a circle.
+    pub fn attach_in<S: AsRef<str>>(pool: &Pool, name: &str, contexts: &[S]) -> Result<AttachedView> {
         let failed = |cause: Cause| Error::new("attach the view", cause).pool(pool.path()).object(name);
         let found = pool.inner().alive().and_then(|()| Ok(pool.inner().store.find(name)?)).map_err(failed)?;
         let state = State {
             entries: BTreeMap::new(),
-            seen: Seen { binding: 0, written: true },
+            seen: Seen::UNKNOWN,
+            grants: Grants::of(pool, contexts).map_err(failed)?,
             behind: false,
             window: None,
             ended: false,
@@ -137,6 +149,12 @@ impl AttachedView {
         &self.inner.pool
     }
 
+    /// Names of the security contexts, as they were when the view was attached.
+    #[must_use]
+    pub fn contexts(&self) -> Vec<String> {
+        self.inner.state().grants.names().to_vec()
+    }
+
     /// The slots that are set, and what is at the addresses of their objects.
     #[must_use]
     pub fn slots(&self) -> Vec<SlotState> {
@@ -146,7 +164,7 @@ impl AttachedView {
     /// Attaches the object in a slot, if it is not attached yet; returns its first address. Slots that are new in the view are found.
     ///
     /// # Errors
-    /// `NotFound`: the slot is empty. As for [`Pool::attach`](crate::Pool::attach) and [`Pool::attach_read`](crate::Pool::attach_read).
+    /// `NotFound`: the slot is empty. `Denied`: no security context allows loads. As for [`Pool::attach`](crate::Pool::attach) and [`Pool::attach_read`](crate::Pool::attach_read).
     pub fn bring(&self, slot: usize) -> Result<std::ptr::NonNull<u8>> {
         let (base, _) = self.range(slot)?;
         Ok(base)
@@ -158,15 +176,16 @@ impl AttachedView {
     /// None of the objects for writing is attached: the pool's table could not be changed. Objects that cannot be had are no error: the [slots](AttachedView::slots) have theirs.
     pub fn bring_all(&self) -> Result<usize> {
         let mut state = self.inner.live_state(USE)?;
+        self.inner.ask_contexts(&mut state)?;
         self.inner.bring_group(&mut state, |_| true)?;
         Ok(state.entries.values().filter(|entry| entry.is_attached()).count())
     }
 
-    /// Takes over all changes of the view: objects whose slots were emptied, or have other objects or rights, are detached, and what was stored to them since their last psync
+    /// Takes over all changes of the view and of its security contexts: objects whose slots were emptied, or have other objects or rights, are detached, and what was stored to them since their last psync
     /// is forgotten. Without changes it costs a look at the table.
     ///
     /// # Errors
-    /// As for [`View::read`](super::View::read): everything is as before.
+    /// As for [`View::read`](super::View::read), and for [`SecurityContext::read`](crate::SecurityContext::read) of each context: everything is as before.
     pub fn adopt(&mut self) -> Result<()> {
         let mut state = self.inner.live_state("adopt the view")?;
         let followed = self.inner.follow(&mut state, true);
@@ -220,27 +239,48 @@ impl Inner {
         Reserved::window(start..end, self.me.clone(), WINDOW)
     }
 
-    /// State of the view's object, as far as its entry in the table tells: two states that differ are those of two writers, or one is being written.
-    pub(super) fn seen_now(&self) -> Result<Seen, Cause> {
-        let found = self.pool.inner().store.find_id(&self.id)?;
-        let written = found.is_bound();
-        Ok(Seen { binding: found.entry.binding.get(), written })
-    }
-
     /// The slots of the view as of its last psync.
     pub(super) fn read(&self) -> Result<Vec<ViewSlot>, Cause> {
         read(&self.pool, &name_of(&self.id))
     }
 
     /// The object in a slot, attached; a slot that is not known is looked for in the view once more.
-    pub(super) fn with_slot<R>(&self, slot: usize, then: impl FnOnce(&Entry) -> Result<R>) -> Result<R> {
+    pub(super) fn with_slot<R>(
+        &self,
+        slot: usize,
+        then: impl FnOnce(&Entry, &Grants) -> Result<R>,
+    ) -> Result<R> {
         let mut state = self.live_state(USE)?;
         if !state.entries.contains_key(&slot) {
             self.follow(&mut state, false).map_err(|cause| self.error(USE, cause))?;
         }
-        let entry = state.entries.get_mut(&slot).ok_or_else(|| self.error(USE, ViewError::Empty(slot)))?;
-        entry.bring(&self.pool, true)?;
-        then(entry)
+        if state.entries.get(&slot).is_some_and(|entry| !entry.is_attached()) {
+            self.ask_contexts(&mut state)?;
+        }
+        let State { entries, grants, .. } = &mut *state;
+        let entry = entries.get_mut(&slot).ok_or_else(|| self.error(USE, ViewError::Empty(slot)))?;
+        entry.bring(&self.pool, grants, true)?;
+        then(entry, grants)
+    }
+
+    /// Asks the contexts what they allow now, before an object is attached.
+    fn ask_contexts(&self, state: &mut State) -> Result<()> {
+        if !state.grants.are_limited() {
+            return Ok(());
+        }
+        self.follow(state, false).map_err(|cause| self.error(USE, cause))
+    }
+
+    /// Why an object that is attached for loads cannot be stored to.
+    pub(super) fn no_stores(&self, entry: &Entry, contexts: &Grants) -> Error {
+        let cause: Cause = match entry.want.rights.has(Rights::WRITE) && !entry.allowed.has(Rights::WRITE) {
+            true => SecurityError::Denied { what: "stores", contexts: contexts.shown() }.into(),
+            false => {
+                let has = entry.want.rights.to_string();
+                ViewError::ForReading { slot: entry.want.slot, has }.into()
+            }
+        };
+        self.error(USE, cause).object(&entry.name)
     }
 
     fn bring_at_once(&self, state: &mut State) {
@@ -251,7 +291,9 @@ impl Inner {
     /// Attaches the objects of slots: those for writing by one change of the table.
     fn bring_group(&self, state: &mut State, which: impl Fn(&ViewSlot) -> bool) -> Result<()> {
         let waiting = |entry: &&mut Entry| entry.is_reserved() && which(&entry.want);
-        let mut entries: Vec<&mut Entry> = state.entries.values_mut().filter(waiting).collect();
+        let State { entries, grants, .. } = state;
+        let entries = entries.values_mut().filter(waiting);
+        let mut entries: Vec<&mut Entry> = entries.filter_map(|entry| entry.unless_denied(grants)).collect();
         for entry in &mut entries {
             entry.give_way();
         }
@@ -295,11 +337,16 @@ impl Owner for Inner {
         if state.ended {
             return false;
         }
-        // If the view cannot be read, the slots that are known count.
-        let _ = self.follow(&mut state, false);
-        match state.entries.get_mut(&number) {
-            Some(entry) if number != WINDOW => entry.bring(&self.pool, false).is_ok(),
-            _ => false,
+        // If the view cannot be read, the slots that are known count; if a context cannot, nothing is allowed.
+        let followed = self.follow(&mut state, false);
+        let State { entries, grants, .. } = &mut *state;
+        match (entries.get_mut(&number), followed) {
+            (None, _) => false,
+            (Some(entry), Err(cause)) if grants.are_limited() => {
+                entry.refused = Some(self.error(USE, cause).object(&entry.name));
+                false
+            }
+            (Some(entry), _) => entry.bring(&self.pool, grants, false).is_ok(),
         }
     }
 }
@@ -313,7 +360,8 @@ impl SlotState {
             Memory::Object { .. } => SlotMemory::Reading,
         };
         let (of, name, refused) = (entry.want, entry.name.clone(), entry.refused.clone());
-        SlotState { of, name, address: entry.address, len: entry.len, memory, refused }
+        let (allowed, address, len) = (entry.allowed.some(), entry.address, entry.len);
+        SlotState { of, allowed, name, address, len, memory, refused }
     }
 
     /// Whether it can be stored to here.

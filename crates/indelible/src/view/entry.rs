@@ -2,12 +2,13 @@
 
 use super::layout::ViewSlot;
 use super::name_of;
-use crate::error::{Cause, Error, ErrorKind, Result, ViewError};
+use crate::error::{Cause, Error, ErrorKind, Result, SecurityError, ViewError};
 use crate::far::Rights;
 use crate::fault::reserved::{Owner, Reserved};
 use crate::mapping::Mapping;
 use crate::pool::Pool;
 use crate::raw::{Permission, Pinned, pin};
+use crate::security::Grants;
 use crate::sys::mmap::Protection;
 use indelible_store::table::Located;
 use std::sync::Weak;
@@ -16,6 +17,8 @@ use std::sync::Weak;
 pub(super) struct Entry {
     /// The slot as it is in force.
     pub(super) want: ViewSlot,
+    /// The rights to the object that the security contexts give.
+    pub(super) allowed: Rights,
     /// Of the object, when it was looked up.
     pub(super) name: String,
     pub(super) address: usize,
@@ -44,12 +47,14 @@ impl Entry {
     /// The slot, with its object's addresses reserved if it is there and they are free. Nothing fails: the slot says why it has nothing.
     pub(super) fn reserve(
         want: ViewSlot,
+        allowed: Rights,
         found: Result<Located, Cause>,
         pool: &Pool,
         owner: Weak<dyn Owner>,
     ) -> Entry {
         let mut entry = Entry {
             want,
+            allowed,
             name: name_of(&want.target),
             address: 0,
             len: 0,
@@ -94,20 +99,39 @@ impl Entry {
 
     /// Whether it is to be attached for stores.
     pub(super) fn is_for_writing(&self) -> bool {
-        self.want.rights.has(Rights::WRITE) || indelible_store::Mutant::SlotRightsIgnored.is_on()
+        let wants = self.want.rights.has(Rights::WRITE) || indelible_store::Mutant::SlotRightsIgnored.is_on();
+        wants && self.allowed.has(Rights::WRITE)
+    }
+
+    /// The rights that its slot asks for, as far as they are given.
+    pub(super) fn effective(&self) -> Rights {
+        self.want.rights.and(self.allowed)
+    }
+
+    /// Why the contexts keep the object from being attached at all, if they do.
+    pub(super) fn denied(&self, contexts: &Grants) -> Option<Error> {
+        if self.allowed.has(Rights::READ) {
+            return None;
+        }
+        let cause = SecurityError::Denied { what: "loads", contexts: contexts.shown() };
+        Some(Error::new("attach", cause).object(&self.name))
     }
 
     /// Attaches the object, for what its slot asks for as far as that can be had. After a failure its addresses are reserved again. `told`: see
     /// [`settle`](Entry::settle).
     ///
     /// # Errors
-    /// As for [`Pool::attach`] and [`Pool::attach_read`].
-    pub(super) fn bring(&mut self, pool: &Pool, told: bool) -> Result<(), Error> {
+    /// As for [`Pool::attach`] and [`Pool::attach_read`]. `Denied`.
+    pub(super) fn bring(&mut self, pool: &Pool, contexts: &Grants, told: bool) -> Result<(), Error> {
         if self.is_attached() {
             return Ok(());
         }
         if let (Memory::None, Some(refused)) = (&self.memory, &self.refused) {
             return Err(refused.clone());
+        }
+        if let Some(denied) = self.denied(contexts) {
+            self.refused = Some(denied.clone());
+            return Err(denied);
         }
         self.give_way();
         let name = name_of(&self.want.target);
@@ -121,6 +145,17 @@ impl Entry {
             false => pin(pool, &name, Permission::Read),
         };
         self.settle(attached, told)
+    }
+
+    /// Itself, unless the contexts keep it from being attached, which it says from then on.
+    pub(super) fn unless_denied(&mut self, contexts: &Grants) -> Option<&mut Entry> {
+        match self.denied(contexts) {
+            Some(denied) => {
+                self.refused = Some(denied);
+                None
+            }
+            None => Some(self),
+        }
     }
 
     /// Has the addresses be free for the object. A touch meanwhile finds nothing mapped, and is answered as any other.
@@ -164,8 +199,11 @@ impl Entry {
         Err(refused)
     }
 
-    /// Detaches the object, whose stores since its last psync are forgotten, and reserves its addresses again.
+    /// Detaches the object, if it is attached: its stores since its last psync are forgotten, and its addresses reserved again.
     pub(super) fn end(&mut self) {
+        if !self.is_attached() {
+            return;
+        }
         if let Memory::Object { object, touches } = std::mem::replace(&mut self.memory, Memory::None) {
             touches.unmapped();
             drop(object);

@@ -31,7 +31,7 @@ impl AttachedView {
     /// The value at the start of the object in a slot, for storing.
     ///
     /// # Errors
-    /// As for [`get`](AttachedView::get). `ReadOnly`: the slot asks for loads, or the object can be had for those alone.
+    /// As for [`get`](AttachedView::get). `ReadOnly`: the slot asks for loads, or the object can be had for those alone. `Denied`: no security context allows stores.
     pub fn get_mut<T: Plain>(&mut self, slot: usize) -> Result<&mut T> {
         let mut at = self.place::<T>(slot)?;
         self.expect_writable(slot, size_of::<T>())?;
@@ -79,7 +79,7 @@ impl AttachedView {
 
     /// First address and bytes of the object in a slot, which is attached.
     pub(super) fn range(&self, slot: usize) -> Result<(NonNull<u8>, usize)> {
-        self.inner.with_slot(slot, |entry| {
+        self.inner.with_slot(slot, |entry, _| {
             let Memory::Object { object, .. } = &entry.memory else {
                 return Err(self.inner.error(USE, Cause::Detached));
             };
@@ -102,15 +102,12 @@ impl AttachedView {
 
     /// Marks what is going to be stored to.
     fn expect_writable(&self, slot: usize, len: usize) -> Result<()> {
-        self.inner.with_slot(slot, |entry| match &entry.memory {
+        self.inner.with_slot(slot, |entry, contexts| match &entry.memory {
             Memory::Object { object, .. } if object.is_writable() => {
                 object.stored(0..len);
                 Ok(())
             }
-            _ => {
-                let has = entry.want.rights.to_string();
-                Err(self.inner.error(USE, ViewError::ForReading { slot, has }).object(&entry.name))
-            }
+            _ => Err(self.inner.no_stores(entry, contexts)),
         })
     }
 

@@ -6,9 +6,10 @@ use crate::error::{Cause, Error, Result, ViewError};
 use crate::pool::Pool;
 use std::env;
 
-/// Variables that `pmo run` sets: path of the pool, name of the view, and, after a death, how it came.
+/// Variables that `pmo run` sets: path of the pool, name of the view, names of security contexts, a line for each, and, after a death, how it came.
 const POOL: &str = "PMO_POOL";
 const VIEW: &str = "PMO_VIEW";
+const CONTEXT: &str = "PMO_CONTEXT";
 const RESUME: &str = "PMO_RESUME";
 
 const START: &str = "start in a view";
@@ -88,11 +89,19 @@ impl AttachedView {
             return Err(variable(VIEW, name.to_string_lossy().into_owned(), "it is no name"));
         };
         let path = env::var_os(POOL).ok_or_else(|| variable(POOL, String::new(), "it is not set"))?;
+        let contexts = match env::var(CONTEXT) {
+            Ok(names) => names.lines().map(str::to_owned).collect(),
+            Err(env::VarError::NotPresent) => Vec::new(),
+            // Without it the program would have more rights than it was meant to have.
+            Err(env::VarError::NotUnicode(names)) => {
+                return Err(variable(CONTEXT, names.to_string_lossy().into_owned(), "it has no names"));
+            }
+        };
         let told = env::var(RESUME).ok().map(|told| parse(&told)).transpose()?;
         let pool = Pool::open(path)?;
         // Before the first of them is attached, and recovered.
         let objects = left(&pool, name)?;
-        let view = AttachedView::attach(&pool, name)?;
+        let view = AttachedView::attach_in(&pool, name, &contexts)?;
         let resumed = match told {
             Some((restarts, process, signal)) => {
                 Some(Resumed { restarts, process: Some(process), signal: Some(signal), objects })

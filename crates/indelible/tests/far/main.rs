@@ -10,6 +10,7 @@ mod watches;
 
 mod closure;
 mod collections;
+mod contexts;
 mod crash;
 mod entries;
 mod graph;

@@ -85,6 +85,25 @@ pub fn s2_06_changed_rights_and_objects_are_adopted() {
     });
 }
 
+/// Other rights of an object that was not used yet are those of its first use.
+#[test]
+fn s2_06_rights_change_before_the_first_use_as_well() {
+    everywhere(|world| {
+        let pool = with_view(world, 2, Rights::READ);
+        let mut view = AttachedView::attach(&pool, "v").unwrap();
+        edit(world, |view| view.set(10, "o1", writing()).unwrap());
+        // Found by the look-up of a slot that is not there, and by `adopt`.
+        assert_eq!(kind(view.get::<u64>(33)), ErrorKind::NotFound);
+        *view.get_mut::<u64>(10).unwrap() = 1;
+        edit(world, |view| view.set(0, "o0", writing()).unwrap());
+        view.adopt().unwrap();
+        *view.get_mut::<u64>(0).unwrap() = 1;
+        view.psync().unwrap();
+        drop(view);
+        assert_eq!([durable(world, "o0"), durable(world, "o1")], [1, 1]);
+    });
+}
+
 /// The object of an emptied slot has its stores, and its next psync has them, whatever else is looked for meanwhile.
 #[test]
 pub fn s2_07_an_emptied_slot_goes_on_until_it_is_adopted() {

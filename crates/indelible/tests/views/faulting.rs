@@ -2,7 +2,7 @@
 
 use crate::support::{Ground, World};
 use crate::{hold, with_view, writing};
-use indelible::{AttachedView, Rights, Tracking};
+use indelible::{AttachedView, Rights, SecurityContext, Tracking};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 
@@ -67,6 +67,51 @@ fn stores_first() {
     // SAFETY: as above.
     unsafe { at.write_volatile(1) };
     say("stored");
+}
+
+/// The slots ask for stores, and a context allows loads of the first object, and nothing of the second.
+fn limited() -> (World, AttachedView, [*mut u64; 2]) {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    let pool = with_view(&world, 2, writing());
+    let mut context = SecurityContext::create(&pool, "c", 3).unwrap();
+    context.allow("o0", Rights::READ).unwrap();
+    context.psync().unwrap();
+    let view = AttachedView::attach_in(&pool, "v", &["c"]).unwrap();
+    let slots = view.slots();
+    let addresses = [slots[0].address, slots[1].address].map(std::ptr::with_exposed_provenance_mut);
+    (world, view, addresses)
+}
+
+#[test]
+fn s2_15_a_store_that_no_context_allows_is_a_fault() {
+    dies("stores_beyond_the_context", "loaded 100");
+}
+
+#[test]
+#[ignore = "run by another test as a process of its own"]
+fn stores_beyond_the_context() {
+    let (_world, _view, at) = limited();
+    // SAFETY: an object of the view; the store is the fault that the test is about.
+    unsafe {
+        say(&format!("loaded {}", at[0].read_volatile()));
+        at[0].write_volatile(1);
+    }
+    say("stored");
+}
+
+#[test]
+fn s2_15_a_load_that_no_context_allows_is_a_fault() {
+    dies("loads_beyond_the_context", "attached");
+}
+
+#[test]
+#[ignore = "run by another test as a process of its own"]
+fn loads_beyond_the_context() {
+    let (_world, _view, at) = limited();
+    say("attached");
+    // SAFETY: as above.
+    let _ = unsafe { at[1].read_volatile() };
+    say("loaded");
 }
 
 #[test]

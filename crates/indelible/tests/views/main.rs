@@ -1,4 +1,4 @@
-//! Views: slots of an object, objects that are in memory from their first use on, changes by others, deaths.
+//! Views and security contexts: slots of an object, objects that are in memory from their first use on, changes by others, deaths.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -7,6 +7,7 @@ mod support;
 mod watches;
 
 mod adopting;
+mod contexts;
 mod editing;
 mod faulting;
 mod group;

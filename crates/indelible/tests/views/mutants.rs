@@ -7,4 +7,10 @@ crate::watches! {
         adopting::s2_06_changed_rights_and_objects_are_adopted;
     ViewAdoptedInUse: adopting::s2_07_a_fault_takes_nothing_away,
         adopting::s2_07_an_emptied_slot_goes_on_until_it_is_adopted;
+    ContextIgnored: contexts::s2_15_nothing_is_refused_before_it_is_used,
+        contexts::s2_16_masks_limit_what_a_context_gives;
+    MaskIgnored: contexts::s2_16_masks_limit_what_a_context_gives,
+        contexts::s2_16_rights_are_those_of_the_formula;
+    RevokedKept: contexts::s2_16_a_right_that_is_revoked_while_in_use_goes_with_adopt,
+        contexts::s2_16_a_context_that_is_lost_while_in_use_gives_nothing;
 }

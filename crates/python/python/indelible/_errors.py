@@ -186,6 +186,12 @@ class Sealed(Error, PermissionError):
     number = errno.EACCES
 
 
+class Denied(Error, PermissionError):
+    """No security context of the program allows the access."""
+
+    number = errno.EACCES
+
+
 class PoolBehind(Error, ValueError):
     """A sealed object is in an older state than its anchor was told: it was put back."""
 

@@ -19,7 +19,7 @@ pub use class::Class;
 pub use create_options::{CreateOptions, Key};
 pub use lanes::{directory, directory_slot, put_directory};
 pub use layers::{Layers, Lowest, SharedLayers, read_pages};
-pub use names::{check_name, id_name};
+pub use names::{check_name, id_name, parse_id};
 pub use objects::{Located, Page, entry_hash, id_key, name_hash};
 pub use slots::{SlotFound, slot_at};
 pub use ties::{Tie, tied_to};

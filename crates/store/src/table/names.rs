@@ -37,7 +37,8 @@ pub fn id_name(id: &[u8; 16]) -> String {
 }
 
 /// The ID that a name stands for.
-pub(super) fn parse_id(name: &str) -> Option<[u8; 16]> {
+#[must_use]
+pub fn parse_id(name: &str) -> Option<[u8; 16]> {
     let digits = name.strip_prefix(BY_ID).filter(|digits| digits.len() == 32)?;
     let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     u128::from_str_radix(digits, 16).ok().filter(|_| plain).map(u128::to_be_bytes)

@@ -1,0 +1,196 @@
+//! The rights that security contexts give together.
+
+use super::layout::{RuleKind, Rules};
+use super::{name_of, read};
+use crate::error::{Cause, Error, Result, SecurityError};
+use crate::far::Rights;
+use crate::pool::Pool;
+use indelible_store::Mutant;
+use indelible_store::error::StoreError;
+use std::collections::{BTreeMap, HashMap};
+
+/// Contexts that can be read for one attached view, delegations among them.
+const MOST: usize = 1024;
+
+/// The rights that several security contexts of a pool give, with all that is delegated to them, as they were when they were read. Without contexts everything is allowed.
+pub(crate) struct Grants {
+    /// Names of the contexts, as they were given.
+    names: Vec<String>,
+    /// Their numbers below.
+    attached: Vec<usize>,
+    /// All that were read, those that are delegated from before those that they are delegated to.
+    contexts: Vec<Loaded>,
+}
+
+/// A context.
+struct Loaded {
+    id: [u8; 16],
+    /// As its entry in the table was before it was read.
+    seen: Seen,
+    default: Rights,
+    rights: HashMap<[u8; 16], Stated>,
+    /// Contexts that it is delegated from, and what of it.
+    from: Vec<(usize, Rights)>,
+}
+
+/// The rules of a context about one object.
+#[derive(Clone, Copy, Default)]
+struct Stated {
+    capability: Option<Rights>,
+    mask: Option<Rights>,
+}
+
+/// State of an object, as far as its entry in the table tells: two that differ are those of two writers, or one is being written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// `None`: it is not there.
+    binding: Option<u64>,
+    pub(crate) written: bool,
+}
+
+impl Seen {
+    /// A state that nothing is known of.
+    pub(crate) const UNKNOWN: Seen = Seen { binding: None, written: true };
+
+    pub(crate) fn now(pool: &Pool, id: &[u8; 16]) -> Result<Seen, Cause> {
+        match pool.inner().store.find_id(id) {
+            Ok(found) => Ok(Seen { binding: Some(found.entry.binding.get()), written: found.is_bound() }),
+            Err(StoreError::NotFound) => Ok(Seen { binding: None, written: false }),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Grants {
+    /// The rights that contexts give which are known by their names.
+    ///
+    /// # Errors
+    /// One of them cannot be read, as `NotFound`; `Unsuitable`: it is no security context, or it is delegated to itself.
+    pub(crate) fn of<S: AsRef<str>>(pool: &Pool, names: &[S]) -> Result<Grants, Cause> {
+        let mut ids = Vec::new();
+        for name in names {
+            let found = pool.inner().store.find(name.as_ref());
+            ids.push(found.map_err(|error| unreadable(pool, name.as_ref(), error.into()))?.entry.id);
+        }
+        let names = names.iter().map(|name| name.as_ref().to_owned()).collect();
+        load(pool, names, &ids)
+    }
+
+    /// Reads the contexts again, if they may have changed. One that was destroyed gives nothing.
+    ///
+    /// # Errors
+    /// As for [`of`](Grants::of).
+    pub(crate) fn newer(&self, pool: &Pool) -> Result<Option<Grants>, Cause> {
+        for context in &self.contexts {
+            let seen = Seen::now(pool, &context.id)?;
+            if seen != context.seen || seen.written {
+                let ids: Vec<[u8; 16]> =
+                    self.attached.iter().map(|number| self.contexts[*number].id).collect();
+                return load(pool, self.names.clone(), &ids).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a context was read.
+    pub(super) fn has_read(&self, id: &[u8; 16]) -> bool {
+        self.contexts.iter().any(|context| context.id == *id)
+    }
+
+    /// Whether there are contexts.
+    pub(crate) fn are_limited(&self) -> bool {
+        !self.attached.is_empty()
+    }
+
+    /// Names of the contexts.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The names, in an error.
+    pub(crate) fn shown(&self) -> String {
+        self.names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The rights to an object that any of the contexts gives. Costs a search in each context that was read.
+    pub(crate) fn to(&self, object: &[u8; 16]) -> Rights {
+        if !self.are_limited() || Mutant::ContextIgnored.is_on() {
+            return Rights::ALL;
+        }
+        let mut given: Vec<Rights> = Vec::with_capacity(self.contexts.len());
+        for context in &self.contexts {
+            let stated = context.rights.get(object).copied().unwrap_or_default();
+            let own = stated.capability.unwrap_or(context.default);
+            let all = context.from.iter().fold(own, |all, (from, most)| all | given[*from].and(*most));
+            let mask = stated.mask.filter(|_| !Mutant::MaskIgnored.is_on());
+            given.push(all.and(mask.unwrap_or(Rights::ALL)));
+        }
+        self.attached.iter().fold(Rights::NONE, |all, number| all | given[*number])
+    }
+}
+
+/// How far a context was read.
+enum Progress {
+    /// Those that are delegated from are being read.
+    Begun,
+    /// Its number.
+    Read(usize),
+}
+
+struct Reader<'a> {
+    pool: &'a Pool,
+    progress: BTreeMap<[u8; 16], Progress>,
+    contexts: Vec<Loaded>,
+}
+
+fn load(pool: &Pool, names: Vec<String>, ids: &[[u8; 16]]) -> Result<Grants, Cause> {
+    let mut reader = Reader { pool, progress: BTreeMap::new(), contexts: Vec::new() };
+    let attached = ids.iter().map(|id| reader.read(id)).collect::<Result<_, Cause>>()?;
+    Ok(Grants { names, attached, contexts: reader.contexts })
+}
+
+impl Reader<'_> {
+    /// Reads a context, after those that are delegated to it; returns its number. One that is not there gives nothing.
+    fn read(&mut self, id: &[u8; 16]) -> Result<usize, Cause> {
+        match self.progress.get(id) {
+            Some(Progress::Read(number)) => return Ok(*number),
+            Some(Progress::Begun) => {
+                return Err(unreadable(self.pool, &name_of(id), SecurityError::Circle.into()));
+            }
+            None if self.progress.len() == MOST => {
+                return Err(unreadable(self.pool, &name_of(id), SecurityError::TooMany(MOST).into()));
+            }
+            None => self.progress.insert(*id, Progress::Begun),
+        };
+        let seen = Seen::now(self.pool, id)?;
+        let rules = match read(self.pool, &name_of(id)) {
+            Ok(rules) => rules,
+            Err(Cause::Store(StoreError::NotFound)) => Rules { default: None, rules: Vec::new() },
+            Err(cause) => return Err(unreadable(self.pool, &name_of(id), cause)),
+        };
+        let mut of = Loaded {
+            id: *id,
+            seen,
+            default: rules.default.unwrap_or(Rights::NONE),
+            rights: HashMap::new(),
+            from: Vec::new(),
+        };
+        for rule in rules.rules {
+            let rights = rule.rights.unwrap_or(Rights::NONE);
+            match rule.kind {
+                RuleKind::Capability => of.rights.entry(rule.target).or_default().capability = Some(rights),
+                RuleKind::Mask => of.rights.entry(rule.target).or_default().mask = Some(rights),
+                RuleKind::Delegation => of.from.push((self.read(&rule.target)?, rights)),
+            }
+        }
+        self.contexts.push(of);
+        self.progress.insert(*id, Progress::Read(self.contexts.len() - 1));
+        Ok(self.contexts.len() - 1)
+    }
+}
+
+/// An error that names the context rather than the view.
+fn unreadable(pool: &Pool, name: &str, cause: Cause) -> Cause {
+    let name = pool.stat(name).map_or_else(|_| name.to_owned(), |stat| stat.name);
+    SecurityError::Unreadable(Error::new("read", cause).object(&name)).into()
+}

@@ -1,0 +1,252 @@
+//! The bytes of a security context (FORMAT.md, section 14): a header, and entries.
+
+use crate::error::SecurityError;
+use crate::far::Rights;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+const MAGIC: [u8; 8] = *b"PMO-CTXT";
+const VERSION: u32 = 1;
+const HEADER: usize = 64;
+const ENTRY: usize = 128;
+
+/// Place of the default rights in the header.
+const DEFAULT: usize = 16;
+
+/// Entries of a security context, at most.
+pub(super) const MOST_ENTRIES: usize = 65_536;
+
+/// Bytes of an object with the largest security context. It may be longer.
+pub(super) const MOST_BYTES: usize = HEADER + MOST_ENTRIES * ENTRY;
+
+/// The kind of an entry of a security context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum RuleKind {
+    /// A capability: these are the rights to the object, in the place of the default ones.
+    Capability,
+    /// A mask: of what this context has or is delegated to the object, no more than these rights.
+    Mask,
+    /// A delegation: what another security context gives counts here as well, of it no more than these rights.
+    Delegation,
+}
+
+impl RuleKind {
+    const ALL: [RuleKind; 3] = [RuleKind::Capability, RuleKind::Mask, RuleKind::Delegation];
+
+    fn bits(self) -> u8 {
+        match self {
+            RuleKind::Capability => 1,
+            RuleKind::Mask => 2,
+            RuleKind::Delegation => 3,
+        }
+    }
+}
+
+/// An entry of a security context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rule {
+    /// Its kind.
+    pub kind: RuleKind,
+    /// ID of the object whose rights it states, or of the security context that it delegates to.
+    pub target: [u8; 16],
+    /// The rights; `None`: none at all.
+    pub rights: Option<Rights>,
+}
+
+/// All that a security context says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rules {
+    /// Rights to objects without a capability; `None`: none at all.
+    pub default: Option<Rights>,
+    /// The entries, in no order that means something.
+    pub rules: Vec<Rule>,
+}
+
+/// Bytes of a security context with room for so many entries.
+pub(super) fn len(entries: usize) -> usize {
+    HEADER + entries * ENTRY
+}
+
+/// The header of one without default rights.
+pub(super) fn header(entries: usize) -> [u8; HEADER] {
+    let mut bytes = [0; HEADER];
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[12..16].copy_from_slice(&(entries as u32).to_le_bytes());
+    bytes
+}
+
+/// Where the header has the default rights, and the byte for them.
+pub(super) fn default_rights(rights: Option<Rights>) -> (usize, u8) {
+    (DEFAULT, bits(rights))
+}
+
+/// Bytes of the entry with this number.
+pub(super) fn place(number: usize) -> Range<usize> {
+    len(number)..len(number + 1)
+}
+
+/// The bytes of an entry.
+pub(super) fn entry(of: &Rule) -> [u8; ENTRY] {
+    let mut bytes = [0; ENTRY];
+    bytes[..16].copy_from_slice(&of.target);
+    bytes[16] = bits(of.rights);
+    bytes[17] = of.kind.bits();
+    bytes
+}
+
+fn bits(rights: Option<Rights>) -> u8 {
+    rights.map_or(0, Rights::bits)
+}
+
+/// Number of entries that the security context which an object begins with has room for.
+///
+/// # Errors
+/// It holds none, or one that this release does not know, or that is longer than the object.
+pub(super) fn entries(bytes: &[u8]) -> Result<usize, SecurityError> {
+    let word =
+        |at: usize| bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);
+    let (Some(version), Some(entries)) = (word(8), word(12)) else { return Err(SecurityError::NotAContext) };
+    if !bytes.starts_with(&MAGIC) {
+        return Err(SecurityError::NotAContext);
+    }
+    if version != VERSION {
+        return Err(SecurityError::Version { found: version, known: VERSION });
+    }
+    let entries = entries as usize;
+    if entries > MOST_ENTRIES || len(entries) > bytes.len() {
+        return Err(SecurityError::Damaged(format!(
+            "it has {} bytes, and says that it has room for {entries} entries",
+            bytes.len()
+        )));
+    }
+    Ok(entries)
+}
+
+/// The rule of each entry; `None` for one that is empty.
+///
+/// # Errors
+/// As for [`entries`]; an entry says what no release has said.
+pub(super) fn slots(bytes: &[u8]) -> Result<Vec<Option<Rule>>, SecurityError> {
+    let mut seen = BTreeSet::new();
+    let numbers = 0..entries(bytes)?;
+    let read = numbers.map(|number| {
+        let entry = &bytes[place(number)];
+        if entry.iter().all(|byte| *byte == 0) {
+            return Ok(None);
+        }
+        let rule = read(number, entry)?;
+        match seen.insert((rule.target, rule.kind)) {
+            true => Ok(Some(rule)),
+            false => Err(damaged(number, "says something else of an object that an entry before is about")),
+        }
+    });
+    read.collect()
+}
+
+/// All that it says.
+///
+/// # Errors
+/// As for [`slots`]; damage of the header.
+pub(super) fn parse(bytes: &[u8]) -> Result<Rules, SecurityError> {
+    let rules = slots(bytes)?.into_iter().flatten().collect();
+    let rest = bytes[DEFAULT + 1..HEADER].iter().any(|byte| *byte != 0);
+    let default = possible(bytes[DEFAULT]).filter(|_| !rest);
+    let wrong = || SecurityError::Damaged("its header has default rights that there are not".to_owned());
+    Ok(Rules { default: default.ok_or_else(wrong)?, rules })
+}
+
+fn read(number: usize, entry: &[u8]) -> Result<Rule, SecurityError> {
+    let target = entry[..16].try_into().map_err(|_| damaged(number, "is cut off"))?;
+    if target == [0; 16] {
+        return Err(damaged(number, "is about no object, and is not empty"));
+    }
+    let rights = possible(entry[16]).ok_or_else(|| damaged(number, "has rights that there are not"))?;
+    let kind = RuleKind::ALL.into_iter().find(|kind| kind.bits() == entry[17]);
+    let kind = kind.ok_or_else(|| damaged(number, "is of a kind that this release does not know"))?;
+    if entry[18..].iter().any(|byte| *byte != 0) {
+        return Err(damaged(number, "is signed, or has what this release does not know"));
+    }
+    Ok(Rule { kind, target, rights })
+}
+
+fn damaged(number: usize, what: &str) -> SecurityError {
+    SecurityError::Damaged(format!("entry {number} {what}"))
+}
+
+/// Rights that a context may state: objects are not executable, and no page can be stored to and not be read.
+fn possible(bits: u8) -> Option<Option<Rights>> {
+    let rights = Rights::from_bits(bits);
+    (bits == 0 || rights.is_some_and(is_possible)).then_some(rights)
+}
+
+/// Whether there are pages with these rights.
+pub(super) fn is_possible(rights: Rights) -> bool {
+    rights == Rights::READ || rights == Rights::READ | Rights::WRITE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context(entries: usize, default: Option<Rights>, rules: &[Rule]) -> Vec<u8> {
+        let mut bytes = vec![0; len(entries)];
+        bytes[..HEADER].copy_from_slice(&header(entries));
+        let (at, byte) = default_rights(default);
+        bytes[at] = byte;
+        for (number, of) in rules.iter().enumerate() {
+            bytes[place(number)].copy_from_slice(&entry(of));
+        }
+        bytes
+    }
+
+    fn rules() -> [Rule; 3] {
+        let both = Some(Rights::READ | Rights::WRITE);
+        [
+            Rule { kind: RuleKind::Capability, target: [7; 16], rights: both },
+            Rule { kind: RuleKind::Mask, target: [7; 16], rights: Some(Rights::READ) },
+            Rule { kind: RuleKind::Delegation, target: [9; 16], rights: None },
+        ]
+    }
+
+    #[test]
+    fn written_rules_are_read_again() {
+        let read = parse(&context(5, Some(Rights::READ), &rules())).unwrap();
+        assert_eq!((read.default, &read.rules[..]), (Some(Rights::READ), &rules()[..]));
+        assert_eq!(parse(&context(0, None, &[])).unwrap(), Rules { default: None, rules: Vec::new() });
+    }
+
+    /// Any bytes are an error or rules, and no bit of an entry is ignored.
+    #[test]
+    fn damage_is_an_error_that_names_it() {
+        let good = context(4, None, &rules());
+        for len in 0..good.len() {
+            assert!(parse(&good[..len]).is_err(), "{len} bytes");
+        }
+        for bit in 0..good.len() * 8 {
+            let mut bytes = good.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            match parse(&bytes) {
+                // The number of entries, and another object, kind or right that is possible.
+                Ok(found) => assert!(
+                    found.rules != rules() || found.default.is_some() || (96..128).contains(&bit),
+                    "bit {bit} is ignored"
+                ),
+                Err(SecurityError::NotAContext) => assert!(bit < 64, "bit {bit}"),
+                Err(SecurityError::Version { .. }) => assert!((64..96).contains(&bit), "bit {bit}"),
+                Err(error) => assert!(matches!(error, SecurityError::Damaged(_)), "bit {bit}: {error}"),
+            }
+        }
+        let twice = context(4, None, &[rules()[0], rules()[0]]);
+        assert!(parse(&twice).unwrap_err().to_string().contains("entry 1 says something else"));
+        let mut blank = good.clone();
+        blank[place(1)][..16].fill(0);
+        assert!(parse(&blank).unwrap_err().to_string().contains("entry 1 is about no object"));
+        let mut signed = good;
+        signed[place(2)][127] = 1;
+        assert!(parse(&signed).unwrap_err().to_string().contains("entry 2 is signed"));
+    }
+}

@@ -1,0 +1,250 @@
+//! Security contexts: which rights a program has to which objects, as an object (S2.15, S2.16).
+//!
+//! Modules: `layout` (the bytes of a context), `grants` (what several give together).
+//!
+//! A context is asked where an object is attached for a [view](crate::AttachedView) or reached by a pointer in a [space](crate::Space): what is asked for there is limited to what
+//! the context allows. It keeps a program from what it was not meant to do. It is no barrier against one that means to (SAFETY.md).
+
+mod grants;
+mod layout;
+
+pub(crate) use grants::{Grants, Seen};
+pub use layout::{Rule, RuleKind, Rules};
+
+use crate::error::{Cause, Error, Result, SecurityError};
+use crate::far::Rights;
+use crate::object::{Object, read_whole};
+use crate::pool::Pool;
+use indelible_store::table::{id_name, parse_id};
+use layout::{MOST_BYTES, MOST_ENTRIES, is_possible};
+
+/// A security context, opened to be changed: rights to objects, by their IDs.
+///
+/// It has default rights, none at first, and entries: *capabilities* state the rights to one object, *masks* limit them, and *delegations* have another context's rights count here as
+/// well, as groups and their members do. To an object it gives
+///
+/// ```text
+/// ((capability, or else default)  or  (each delegated context's rights and the delegation's))  and  mask
+/// ```
+///
+/// A program that has several contexts has what any of them gives.
+///
+/// It is an ordinary object, and changes as such: a [`psync`](SecurityContext::psync) makes all changes since the last one durable as one step. Programs that have the context find changes where
+/// they attach more objects, and take all of them over by [`AttachedView::adopt`](crate::AttachedView::adopt).
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+/// use indelible::{AttachedView, ErrorKind, Rights, SecurityContext, View};
+///
+/// let both = Rights::READ | Rights::WRITE;
+/// pool.create("prices", 4096)?;
+/// pool.create("orders", 4096)?;
+/// let mut view = View::create(&pool, "shop", 2)?;
+/// view.set(0, "prices", both)?;
+/// view.set(1, "orders", both)?;
+/// view.psync()?;
+///
+/// let mut clerk = SecurityContext::create(&pool, "clerk", 31)?; // room for 31 entries
+/// clerk.set_default(Rights::READ)?;
+/// clerk.allow("orders", both)?;
+/// clerk.psync()?;
+///
+/// let mut shop = AttachedView::attach_in(&pool, "shop", &["clerk"])?;
+/// *shop.get_mut::<u64>(1)? += 1;
+/// assert_eq!(*shop.get::<u64>(0)?, 0);
+/// assert_eq!(shop.get_mut::<u64>(0).unwrap_err().kind(), ErrorKind::Denied);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct SecurityContext {
+    pool: Pool,
+    object: Object,
+}
+
+const CHANGE: &str = "change the security context";
+
+impl SecurityContext {
+    /// Makes a security context that gives nothing, with room for so many entries: an object of 64 bytes and 128 for each entry. Durable on return.
+    ///
+    /// # Errors
+    /// As for [`Pool::create`](crate::Pool::create). `BadSize`: more than 65,536 entries.
+    pub fn create(pool: &Pool, name: &str, entries: usize) -> Result<SecurityContext> {
+        if entries > MOST_ENTRIES {
+            let cause = SecurityError::TooLarge { entries, most: MOST_ENTRIES };
+            return Err(Error::new("create the security context", cause).pool(pool.path()).object(name));
+        }
+        let mut object = pool.create_attached(name, layout::len(entries) as u64)?;
+        let header = layout::header(entries);
+        object.range_mut(0..header.len()).copy_from_slice(&header);
+        if let Err(error) = object.psync() {
+            // Nobody is left with an object that is no context.
+            drop(object);
+            let _ = pool.destroy(name);
+            return Err(error);
+        }
+        Ok(SecurityContext { pool: pool.clone(), object })
+    }
+
+    /// Opens a security context to change it.
+    ///
+    /// # Errors
+    /// As for [`Pool::attach`](crate::Pool::attach). `Unsuitable`: it is no security context; `Version`, `Damaged`.
+    pub fn open(pool: &Pool, name: &str) -> Result<SecurityContext> {
+        let object = pool.attach(name)?;
+        let parsed = layout::parse(object.as_slice());
+        parsed.map_err(|cause| object.error("open the security context", cause.into()))?;
+        Ok(SecurityContext { pool: pool.clone(), object })
+    }
+
+    /// The rules of a security context, as its last psync left it, whoever has it open.
+    ///
+    /// # Errors
+    /// As for [`Pool::attach_read`](crate::Pool::attach_read), but for `Held`. `Unsuitable`: it is no security context; `Version`, `Damaged`.
+    pub fn read(pool: &Pool, name: &str) -> Result<Rules> {
+        let read = read(pool, name);
+        read.map_err(|cause| Error::new("read the security context", cause).pool(pool.path()).object(name))
+    }
+
+    /// The rights that security contexts give together to an object, as it would be for a program that has them; `None`: none at all.
+    ///
+    /// # Errors
+    /// `NotFound`: there is no such object. As for [`AttachedView::attach_in`](crate::AttachedView::attach_in).
+    pub fn rights<S: AsRef<str>>(pool: &Pool, contexts: &[S], object: &str) -> Result<Option<Rights>> {
+        let id = pool.stat(object)?.id;
+        let grants = Grants::of(pool, contexts);
+        let grants =
+            grants.map_err(|cause| Error::new("read the security contexts", cause).pool(pool.path()))?;
+        Ok(grants.to(&id).some())
+    }
+
+    /// Name of the object.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.object.name()
+    }
+
+    /// How many entries it has room for.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        layout::entries(self.object.as_slice()).unwrap_or(0)
+    }
+
+    /// All that it says.
+    ///
+    /// # Errors
+    /// `Damaged`, which it was not when it was opened.
+    pub fn rules(&self) -> Result<Rules> {
+        layout::parse(self.object.as_slice()).map_err(|cause| self.error(cause))
+    }
+
+    /// States the rights to all objects without a capability; `None`: none at all.
+    ///
+    /// # Errors
+    /// `Unsuitable`: rights other than [`Rights::READ`], alone or with [`Rights::WRITE`].
+    pub fn set_default(&mut self, rights: impl Into<Option<Rights>>) -> Result<()> {
+        let (at, byte) = layout::default_rights(self.expect_possible(rights.into())?);
+        self.object.range_mut(at..at + 1)[0] = byte;
+        Ok(())
+    }
+
+    /// A capability: states the rights to an object, in the place of those that it stated before; `None`: none at all, whatever the default.
+    ///
+    /// # Errors
+    /// `NotFound`: there is no such object; one of another pool is known by its ID, as `id:` and 32 hexadecimal digits. `Unsuitable`: rights other than [`Rights::READ`], alone or with
+    /// [`Rights::WRITE`]. `BadSize`: there is no room for one more entry.
+    pub fn allow(&mut self, object: &str, rights: impl Into<Option<Rights>>) -> Result<()> {
+        let target = self.target(object)?;
+        self.put(RuleKind::Capability, target, rights.into())
+    }
+
+    /// A mask: has the context give no more than these rights to an object, also of what is delegated to it.
+    ///
+    /// # Errors
+    /// As for [`allow`](SecurityContext::allow).
+    pub fn mask(&mut self, object: &str, rights: impl Into<Option<Rights>>) -> Result<()> {
+        let target = self.target(object)?;
+        self.put(RuleKind::Mask, target, rights.into())
+    }
+
+    /// A delegation: has what another security context gives count here as well, of it no more than these rights.
+    ///
+    /// # Errors
+    /// As for [`allow`](SecurityContext::allow). `Unsuitable`: the other one is no security context, or is delegated from this one.
+    pub fn delegate(&mut self, context: &str, rights: impl Into<Option<Rights>>) -> Result<()> {
+        let target = self.pool.stat(context)?.id;
+        // By its ID, which is what it will be found by.
+        let from = Grants::of(&self.pool, &[name_of(&target)]).map_err(|cause| self.error(cause))?;
+        if from.has_read(&self.object.id()?) {
+            return Err(self.error(SecurityError::Circle));
+        }
+        self.put(RuleKind::Delegation, target, rights.into())
+    }
+
+    /// Takes all entries away that are about an object, which need not be there any more (as `id:` and its ID in 32 hexadecimal digits); returns how many there were.
+    ///
+    /// # Errors
+    /// `NotFound`: there is no such object.
+    pub fn clear(&mut self, target: &str) -> Result<usize> {
+        let target = self.target(target)?;
+        let slots = self.slots()?;
+        let about = |rule: &Option<Rule>| rule.is_some_and(|rule| rule.target == target);
+        let numbers: Vec<usize> = (0..slots.len()).filter(|number| about(&slots[*number])).collect();
+        numbers.iter().for_each(|number| self.object.range_mut(layout::place(*number)).fill(0));
+        Ok(numbers.len())
+    }
+
+    /// Makes the changes durable as one step.
+    ///
+    /// # Errors
+    /// As for [`Object::psync`](crate::Object::psync).
+    pub fn psync(&mut self) -> Result<()> {
+        self.object.psync()
+    }
+
+    /// ID of an object, which need not be there if it is named by it.
+    fn target(&self, name: &str) -> Result<[u8; 16]> {
+        match parse_id(name) {
+            Some(id) => Ok(id),
+            None => Ok(self.pool.stat(name)?.id),
+        }
+    }
+
+    fn put(&mut self, kind: RuleKind, target: [u8; 16], rights: Option<Rights>) -> Result<()> {
+        let rule = Rule { kind, target, rights: self.expect_possible(rights)? };
+        let slots = self.slots()?;
+        let same = |of: &Option<Rule>| of.is_some_and(|of| (of.kind, of.target) == (kind, target));
+        let number = slots.iter().position(same).or_else(|| slots.iter().position(Option::is_none));
+        let number = number.ok_or_else(|| self.error(SecurityError::Full(slots.len())))?;
+        self.object.range_mut(layout::place(number)).copy_from_slice(&layout::entry(&rule));
+        Ok(())
+    }
+
+    fn slots(&self) -> Result<Vec<Option<Rule>>> {
+        layout::slots(self.object.as_slice()).map_err(|cause| self.error(cause))
+    }
+
+    fn expect_possible(&self, rights: Option<Rights>) -> Result<Option<Rights>> {
+        match rights.filter(|rights| !is_possible(*rights)) {
+            Some(other) => Err(self.error(SecurityError::Rights(other.to_string()))),
+            None => Ok(rights),
+        }
+    }
+
+    fn error(&self, cause: impl Into<Cause>) -> Error {
+        self.object.error(CHANGE, cause.into())
+    }
+}
+
+/// The rules of a security context as of its last psync.
+fn read(pool: &Pool, name: &str) -> Result<Rules, Cause> {
+    // The object may be longer than its context.
+    let bytes = read_whole(pool.inner(), name, MOST_BYTES.next_multiple_of(4096))?;
+    Ok(layout::parse(&bytes.ok_or(SecurityError::NotAContext)?)?)
+}
+
+/// The name under which any call finds a context that is delegated from.
+fn name_of(id: &[u8; 16]) -> String {
+    id_name(id)
+}
