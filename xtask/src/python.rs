@@ -4,8 +4,10 @@ use crate::command::Result;
 use crate::plan::Outcome;
 use crate::unprivileged::{self, Nobody, reachable};
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::Instant;
 
 /// Packages that the tests need from Python's registry.
@@ -63,12 +65,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
     }
     let mut tests = vec!["-m", "pytest", "-q", "-p", "no:cacheprovider"];
     tests.extend(arguments.iter().map(String::as_str));
-    step("tests", &tests)?;
     if !arguments.is_empty() {
+        step("tests", &tests)?;
         return Ok(Outcome::Passed);
     }
-    let Some(nobody) = Nobody::new()? else { return Ok(Outcome::Passed) };
+    let Some(nobody) = Nobody::new()? else {
+        step("tests", &tests)?;
+        return Ok(Outcome::Passed);
+    };
     let (Some(python), Some(packages)) = (for_everybody(&own), ask(&own, PACKAGES_FOLDER)) else {
+        step("tests", &tests)?;
         return not_tested("as an unprivileged user: no python3 of this version that everybody may run");
     };
     let mut command = nobody.command(&python);
@@ -76,10 +82,46 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
     command.args(&tests).arg("--rootdir").arg(&package).arg(package.join("tests"));
     // Nothing is written where the tests are.
     command.env("PYTHONPATH", packages).env("PYTHONDONTWRITEBYTECODE", "1");
-    if succeeds("tests as an unprivileged user", &mut command) {
-        return Ok(Outcome::Passed);
+    // Most tests wait for processes that they start: both runs together take little longer than one.
+    let beside = Beside::start("tests as an unprivileged user", &mut command)?;
+    let own = step("tests", &tests);
+    let succeeded = beside.wait()?;
+    own?;
+    match succeeded {
+        true => Ok(Outcome::Passed),
+        false => Err("step failed: tests of Python as an unprivileged user".into()),
     }
-    Err("step failed: tests of Python as an unprivileged user".into())
+}
+
+/// A command that runs beside another one: its output is shown when it has ended.
+struct Beside {
+    name: &'static str,
+    begin: Instant,
+    child: Child,
+    output: File,
+}
+
+impl Beside {
+    fn start(name: &'static str, command: &mut Command) -> Result<Beside> {
+        let failed = |error: io::Error| format!("cannot start {name}: {error}");
+        let path = target().join("python-beside.log");
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(path);
+        let output = file.map_err(failed)?;
+        let (out, err) = (output.try_clone().map_err(failed)?, output.try_clone().map_err(failed)?);
+        println!("\n== python, {name}, beside the next: {command:?}");
+        let child = command.stdout(out).stderr(err).spawn().map_err(failed)?;
+        Ok(Beside { name, begin: Instant::now(), child, output })
+    }
+
+    /// Whether it succeeded.
+    fn wait(mut self) -> Result<bool> {
+        let failed = |error: io::Error| format!("cannot wait for {}: {error}", self.name);
+        let status = self.child.wait().map_err(failed)?;
+        println!("\n== python, {}: {:.0} s", self.name, self.begin.elapsed().as_secs_f64());
+        self.output.rewind().map_err(failed)?;
+        io::copy(&mut self.output, &mut io::stdout()).map_err(failed)?;
+        Ok(status.success())
+    }
 }
 
 const PACKAGES_FOLDER: &str = "import sysconfig; print(sysconfig.get_path('purelib'))";

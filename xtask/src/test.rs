@@ -76,7 +76,7 @@ const REST: &[Step] = &[
     Step::new("dependencies", 5, packages::dependencies)
         .needs("cargo-deny, or it says that this was not tested"),
     Step::new("tests as an unprivileged user", 110, || done(unprivileged::run())).needs("root"),
-    Step::new("Python", 165, || python::run(&[])).needs("Python 3.11 or later and, once, a network"),
+    Step::new("Python", 140, || python::run(&[])).needs("Python 3.11 or later and, once, a network"),
     Step::new("power cuts of emulated machines", 200, || power_cuts(false))
         .needs("QEMU, which it installs on Debian 12 as root, once, from the network"),
     Step::new("protection keys in an emulated machine", 10, protection_keys::run)
