@@ -17,6 +17,17 @@ fn large() -> [Page; LARGE] {
     [const { TxCell::new([1_u64; 512]) }; LARGE]
 }
 
+/// Whether there is an object behind a heap, so that it moves when it grows, and whether its words have check words.
+const KINDS: [(bool, bool); 4] = [(false, false), (true, false), (false, true), (true, true)];
+
+/// A heap of such a kind.
+fn heap_of(pool: &Pool, (walled, checked): (bool, bool)) -> TxHeap {
+    if checked {
+        pool.create_with("h", &CreateOptions::new(SMALL).class(Class::Transactional).ecc(true)).unwrap();
+    }
+    heap_in(pool, walled)
+}
+
 /// A heap, with an object behind it, so that it moves when it grows, or without.
 fn heap_in(pool: &Pool, walled: bool) -> TxHeap {
     let heap = pool.transactional_heap("h", SMALL).unwrap();
@@ -30,9 +41,9 @@ fn heap_in(pool: &Pool, walled: bool) -> TxHeap {
 #[test]
 pub(crate) fn s1_03_a_heap_grows_and_its_transaction_is_run_again() {
     everywhere(|world| {
-        for walled in [false, true] {
+        for kind in KINDS {
             let pool = world.format();
-            let heap = heap_in(&pool, walled);
+            let heap = heap_of(&pool, kind);
             let top = heap.root_or_default::<Top>("top").unwrap();
             let runs = Cell::new(0);
             let block = heap.transaction(|tx| {
@@ -69,6 +80,11 @@ pub(crate) fn s1_03_a_heap_grows_and_its_transaction_is_run_again() {
             assert_eq!((heap.size(), blocks(&heap)), (size, expected));
             assert_eq!(values(&heap, top).last(), Some(&7));
             drop(heap);
+            let (_, checked) = kind;
+            if checked {
+                let scrubbed = pool.scrub("h", b"", &mut |_, _| {}).unwrap();
+                assert_eq!((scrubbed.words, scrubbed.repaired), (size as u64 / 8, 0));
+            }
             drop(pool);
             if world.ground != Ground::Simulated {
                 std::fs::remove_file(world.path()).unwrap();
@@ -87,12 +103,15 @@ fn a_heap_that_cannot_grow_says_why() {
     let how = CreateOptions::new(SMALL).class(Class::Transactional).reach(4 * SMALL);
     pool.create_with("short", &how).unwrap();
     let short = pool.transactional_heap("short", 0).unwrap();
+    pool.create_with("short and checked", &how.clone().ecc(true)).unwrap();
+    let checked = pool.transactional_heap("short and checked", 0).unwrap();
     let wide = pool.transactional_heap("wide", SMALL).unwrap();
     // All but a few pages.
     let rest = POOL - (12 << 20);
     pool.create("rest", rest).unwrap();
     for (heap, says, advice) in [
         (&short, "its address range ends there", "larger reach"),
+        (&checked, "its address range ends there", "larger reach"),
         (&wide, "the pool has no free piece", "`pmo grow`"),
     ] {
         let top = heap.root_or_default::<Top>("top").unwrap();
@@ -226,10 +245,10 @@ fn limits(points: u64) -> Limits {
 
 #[test]
 pub(crate) fn s1_03_power_cuts_while_a_heap_grows_lose_nothing() {
-    for walled in [false, true] {
+    for kind in KINDS {
         let world = simulated();
         let pool = world.format();
-        drop(heap_in(&pool, walled));
+        drop(heap_of(&pool, kind));
         drop(pool);
         world.sim().unwrap().settle();
         let record = |sim: &SimMedium| {
@@ -262,10 +281,10 @@ fn s1_03_after_a_growth_that_failed_a_power_cut_loses_nothing() {
         (OpKind::Barrier, Fault::Io),
     ] {
         for nth in [0, 1, 3, 7] {
-            for walled in [false, true] {
+            for heap in [KINDS[1], KINDS[2]] {
                 let world = simulated();
                 let pool = world.format();
-                drop(heap_in(&pool, walled));
+                drop(heap_of(&pool, heap));
                 drop(pool);
                 world.sim().unwrap().settle();
                 let record = |sim: &SimMedium| {
@@ -286,7 +305,9 @@ fn s1_03_after_a_growth_that_failed_a_power_cut_loses_nothing() {
                     judge(&pool, image.last_mark().unwrap_or(0))
                 };
                 let done = for_each_crash(world.sim().unwrap(), record, check, &limits(6));
-                done.unwrap_or_else(|wrong| panic!("{kind:?} {nth}, {fault:?}, walled {walled}: {wrong}"));
+                done.unwrap_or_else(|wrong| {
+                    panic!("{kind:?} {nth}, {fault:?}, walled and checked {heap:?}: {wrong}")
+                });
             }
         }
     }

@@ -135,10 +135,14 @@ impl CreateOptions {
         signing.or(self.seals.first()).map(|(key, _)| key)
     }
 
+    /// Bytes in the pool and of addresses for so many that programs see. Too large a number stays too large.
+    fn occupied(&self, bytes: u64) -> u64 {
+        if self.ecc { with_check_words(bytes).unwrap_or(u64::MAX) } else { bytes }
+    }
+
     pub(crate) fn as_store(&self) -> table::CreateOptions<'_> {
         table::CreateOptions {
-            // Too large a size stays too large.
-            size: if self.ecc { with_check_words(self.size).unwrap_or(u64::MAX) } else { self.size },
+            size: self.occupied(self.size),
             read_key: Key(&self.read_key),
             write_key: Key(&self.write_key),
             read_only: self.read_only,
@@ -148,7 +152,7 @@ impl CreateOptions {
             class: self.class,
             ecc: self.ecc,
             volatile: (self.volatile || self.class == Class::Shared).then(boot::boot_id),
-            reach: self.reach,
+            reach: self.occupied(self.reach),
             window: 0,
         }
     }

@@ -30,7 +30,7 @@ pub struct Attached {
     base: *const u8,
     /// Bytes that programs see. It grows while no transaction runs, or in one that is alone.
     pub(super) len: AtomicUsize,
-    /// The place of its words, with check words; `None`: at `base`, without.
+    /// The place of its words, with check words, when it was attached; `None`: at `base`, without.
     pairs: Option<Pairs>,
     /// The object's own, which its pointers have.
     address: usize,
@@ -114,9 +114,7 @@ impl Attached {
         let closed = closed(&entry, needed)?;
         let params = pool.mapping_of(&entry, Place::of(&writer), true);
         // Lines that change are told, so that nothing has to be found; and nobody drops pages whose address nobody knows.
-        // One with check words stays as long as it is.
-        let ample = if checked { 0 } else { ROOM.max(params.len.saturating_mul(4)) };
-        let room = (entry.reserved.get() as usize).min(ample);
+        let room = (entry.reserved.get() as usize).min(ROOM.max(params.len.saturating_mul(4)));
         let rung = Some(Rung::Explicit);
         let view = Shadow::attach(Params { addr: None, room, rung, pending: false, ..params })?;
         let (base, len) = (view.base().as_ptr().cast_const(), entry.content_len() as usize);
@@ -156,8 +154,8 @@ impl Attached {
     }
 
     /// The place of its words, if they have check words.
-    pub(super) fn pairs(&self) -> Option<&Pairs> {
-        self.pairs.as_ref()
+    pub(super) fn pairs(&self) -> Option<Pairs> {
+        self.pairs.map(|pairs| Pairs { len: self.size(), ..pairs })
     }
 
     /// First byte, as transactions name it: in the mapping that is for them, or at the own address of an object with check words, where nobody touches anything.

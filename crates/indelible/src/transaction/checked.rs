@@ -144,6 +144,13 @@ impl Words {
         self.change(|objects| objects.push(pairs));
     }
 
+    /// The object has so many bytes of words now. No transaction that may use the new ones runs.
+    pub(super) fn lengthen(&self, own: usize, len: usize) {
+        self.change(|objects| {
+            objects.iter_mut().filter(|pairs| pairs.own == own).for_each(|pairs| pairs.len = len);
+        });
+    }
+
     /// Forgets those of an object that no transaction uses any more.
     pub(super) fn remove(&self, own: usize) {
         self.change(|objects| objects.retain(|pairs| pairs.own != own));

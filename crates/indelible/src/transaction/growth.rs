@@ -15,6 +15,7 @@ use crate::heap::{Growable, grow_object};
 use crate::sys::PAGE;
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
+use indelible_store::format::ecc::with_check_words;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -56,27 +57,34 @@ impl Attached {
         let Some(Memory { view: Kind::Own(view), closed, shown, .. }) = memory.as_mut() else {
             return Err(Cause::Detached);
         };
-        let (old, needed) = (self.size(), size.next_multiple_of(PAGE));
-        if needed > view.room() || self.pairs().is_some() {
-            return Err(StoreError::NoAddresses { needed: needed as u64, largest: view.room() as u64 }.into());
+        // Those that the pool has of it: with check words there are twice as many.
+        let occupied = if self.pairs().is_some() { with_check_words(size as u64) } else { Some(size as u64) };
+        let (old, occupied) = (self.size(), occupied.unwrap_or(u64::MAX));
+        let needed = occupied.checked_next_multiple_of(PAGE as u64).unwrap_or(u64::MAX);
+        if needed > view.room() as u64 {
+            return Err(StoreError::NoAddresses { needed, largest: view.room() as u64 }.into());
         }
         // A size beyond the pool's is refused by the store.
-        if size as u64 <= self.pool.media.device().len() {
-            closed.keep(needed)?;
+        if occupied <= self.pool.media.device().len() {
+            closed.keep(needed as usize)?;
         }
-        let grown = self.space.commits().grow(self.slot(), size as u64, *shown);
+        let grown = self.space.commits().grow(self.slot(), occupied, *shown);
         let entry = grown.inspect_err(|_| closed.release())?.entry;
         // An extent that the object has left, or that became a base, stays as it is for as long as pages of it are shown.
         *shown = shown.filter(|extent| *extent == entry.primary_offset());
         let len = entry.content_len() as usize;
         closed.grow(len, None)?;
         view.grow(len, *shown)?;
-        self.clear_behind(old);
-        if !Mutant::GrowthUntold.is_on() {
-            self.space.lengthen(self.slot(), len);
+        if self.pairs().is_none() {
+            // Words with check words are whole pages of both.
+            self.clear_behind(old);
         }
-        self.len.store(entry.size.get() as usize, Ordering::Release);
-        events::grown(self.name(), entry.size.get());
+        if !Mutant::GrowthUntold.is_on() {
+            self.space.lengthen(self.slot(), entry.usable(len as u64) as usize);
+        }
+        let size = entry.usable(entry.size.get());
+        self.len.store(size as usize, Ordering::Release);
+        events::grown(self.name(), size);
         Ok(())
     }
 

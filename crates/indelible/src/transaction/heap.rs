@@ -123,7 +123,7 @@ impl TxHeap {
     ) -> Result<R> {
         let attached = &self.home.attached;
         let looked = alone(attached, || {
-            let copy = attached.pairs().map(PlainWords::of).transpose()?;
+            let copy = attached.pairs().as_ref().map(PlainWords::of).transpose()?;
             let base = copy.as_ref().map_or(attached.base(), PlainWords::base);
             let base = NonNull::new(base.cast_mut()).unwrap_or(NonNull::dangling());
             let extent = Extent { base, len: self.size(), writable: false, marks: None, reach: 0 };

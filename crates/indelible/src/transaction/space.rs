@@ -140,10 +140,16 @@ impl Space {
         self.stm.memory().repairs()
     }
 
-    /// The view of an object has so many bytes now.
+    /// The view of an object has so many bytes now, as transactions have it.
     pub(super) fn lengthen(&self, object: u64, len: usize) {
         self.change_views(|views| {
-            views.iter_mut().filter(|view| view.object == object).for_each(|view| view.len = len);
+            for view in views.iter_mut().filter(|view| view.object == object) {
+                view.len = len;
+                if let Some(pairs) = &mut view.pairs {
+                    pairs.len = len;
+                    self.stm.memory().lengthen(pairs.own, len);
+                }
+            }
         });
     }
 
