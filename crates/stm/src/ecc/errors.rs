@@ -62,7 +62,7 @@ pub(crate) struct Pair {
 }
 
 /// None, and the six pairs of each column.
-pub(crate) const PAIRS: [Pair; 193] = {
+pub(crate) static PAIRS: [Pair; 193] = {
     let mut pairs = [Pair { share: 0, bits: 0 }; 193];
     let (mut at, mut column) = (1, 0);
     while column < 32 {
@@ -84,60 +84,3 @@ pub(crate) const PAIRS: [Pair; 193] = {
     }
     pairs
 };
-
-/// Places of a table in which pairs are found by what they add to S.
-const PLACES: usize = 1024;
-/// The upper bits of a product with it are the place to begin at.
-const FACTOR: u32 = 0x9e37_79b1;
-
-const fn place(share: u32) -> usize {
-    (share.wrapping_mul(FACTOR) >> 22) as usize
-}
-
-/// Numbers of pairs, plus one; 0 for none.
-static TABLE: [u8; PLACES] = {
-    let mut table = [0; PLACES];
-    let mut number = 0;
-    while number < PAIRS.len() {
-        let mut at = place(PAIRS[number].share);
-        while table[at] != 0 {
-            at = (at + 1) % PLACES;
-        }
-        table[at] = number as u8 + 1;
-        number += 1;
-    }
-    table
-};
-
-static BY_NUMBER: [Pair; 193] = PAIRS;
-
-/// The pair, or none, that adds this to S. No two add the same.
-#[inline]
-pub(crate) fn pair_of(share: u32) -> Option<Pair> {
-    let mut at = place(share);
-    loop {
-        let number = TABLE[at];
-        if number == 0 {
-            return None;
-        }
-        let pair = BY_NUMBER[usize::from(number) - 1];
-        if pair.share == share {
-            return Some(pair);
-        }
-        at = (at + 1) % PLACES;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pairs_are_found_by_what_they_add() {
-        for pair in PAIRS {
-            assert_eq!(pair_of(pair.share), Some(pair));
-            assert!(pair.bits.count_ones() == 2 || pair == Pair::default());
-        }
-        assert_eq!((0..1_000_000).filter(|share| pair_of(*share).is_some()).count(), 21);
-    }
-}

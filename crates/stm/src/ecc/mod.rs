@@ -14,13 +14,18 @@
 //! assert_eq!((repaired.word, repaired.check, repaired.flips), (word, check, 7));
 //! ```
 
+mod choices;
 #[allow(unsafe_code)]
 mod crc;
 mod errors;
+mod search;
+mod sums;
+#[cfg(test)]
+mod tests;
 
 use super::mutant::{Broken, Mutant};
 use crc::crc;
-use errors::{HALVES, PAIRS, Pair, SHARES, bit, pair_of};
+use search::explain;
 
 /// The most wrong bits that are looked for.
 pub const MOST_FLIPS: u32 = 7;
@@ -89,68 +94,4 @@ fn judge(word: u64, check: u64, broken: Broken) -> Result<Repaired, Beyond> {
     }
     let bits = candidates.bits;
     Ok(Repaired { word: word ^ (bits >> 64) as u64, check: check ^ bits as u64, flips: bits.count_ones() })
-}
-
-/// The damages of at most [`MOST_FLIPS`] bits that explain a word, looked for in the order of their size. Two different words with
-/// their check words differ in 14 bits at least (`codewords` in the tests finds all that differ in so many), so one of 6 bits or fewer
-/// is the only one.
-fn explain(word: u64, check: u64) -> Candidates {
-    let mut candidates = Candidates::default();
-    let halves = ((word ^ check) >> 32) as u32 ^ (word ^ check) as u32;
-    let mut pairs = 0;
-    while candidates.found == 0 && halves.count_ones() + 2 * pairs <= MOST_FLIPS {
-        columns(halves, crc(word) ^ check as u32, 0, pairs, &mut candidates);
-        pairs += 1;
-    }
-    candidates
-}
-
-/// Damages that explain a word.
-#[derive(Default)]
-struct Candidates {
-    /// None, one, or several different ones.
-    found: u32,
-    /// The first one.
-    bits: u128,
-}
-
-impl Candidates {
-    /// The same bits come several times: three of a column are any one of them, and a pair.
-    fn add(&mut self, bits: u128) {
-        if bits.count_ones() <= MOST_FLIPS && (self.found == 0 || self.bits != bits) {
-            self.bits = if self.found == 0 { bits } else { self.bits };
-            self.found += 1;
-        }
-    }
-}
-
-/// Tries each of the four bits of each column that has an odd number of wrong ones, and then `pairs` pairs. `sum` is what has to
-/// come to zero.
-fn columns(odd: u32, sum: u32, bits: u128, pairs: u32, candidates: &mut Candidates) {
-    if odd == 0 {
-        return cancelling(sum, bits, pairs, 1, candidates);
-    }
-    let column = odd.trailing_zeros();
-    for half in HALVES {
-        let share = SHARES[column as usize][half as usize];
-        columns(odd & (odd - 1), sum ^ share, bits ^ bit(half, column), pairs, candidates);
-    }
-}
-
-/// Tries `pairs` pairs of bits that cancel out in their column, from number `first` on; the last one is looked up.
-fn cancelling(sum: u32, bits: u128, pairs: u32, first: usize, candidates: &mut Candidates) {
-    match pairs {
-        0 if sum == 0 => candidates.add(bits),
-        0 => {}
-        1 => {
-            if let Some(Pair { bits: both, .. }) = pair_of(sum) {
-                candidates.add(bits ^ both);
-            }
-        }
-        _ => {
-            for (number, pair) in PAIRS.iter().enumerate().skip(first) {
-                cancelling(sum ^ pair.share, bits ^ pair.bits, pairs - 1, number + 1, candidates);
-            }
-        }
-    }
 }

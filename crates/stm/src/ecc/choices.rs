@@ -1,0 +1,127 @@
+//! One wrong bit of each column with an odd number of them: 4 choices a column.
+//!
+//! The shares of all choices for up to three columns, and for the other ones, are summed once, so that a search combines two numbers
+//! for each choice for all of them, and can look one half up in a table of the other.
+
+use super::errors::{HALVES, SHARES, bit};
+
+/// Columns of the first part.
+const FIRST: u32 = 3;
+
+/// The choices for some columns. Choice `n` takes in column `i` the half that the bits 2 i and 2 i + 1 of `n` say.
+struct Part<const MOST: usize> {
+    columns: u32,
+    shares: [u32; MOST],
+    len: usize,
+}
+
+impl<const MOST: usize> Part<MOST> {
+    /// `columns` has a bit for each; there are at most `MOST` choices.
+    fn new(columns: u32) -> Part<MOST> {
+        let mut part = Part { columns, shares: [0; MOST], len: 1 };
+        for column in ones(columns) {
+            let (done, rest) = part.shares.split_at_mut(part.len);
+            let others = rest.chunks_exact_mut(done.len());
+            for (others, share) in others.zip(&SHARES[column as usize][1..]) {
+                others.iter_mut().zip(&*done).for_each(|(into, sum)| *into = sum ^ share);
+            }
+            let share = SHARES[column as usize][0];
+            done.iter_mut().for_each(|sum| *sum ^= share);
+            part.len *= 4;
+        }
+        part
+    }
+
+    fn shares(&self) -> &[u32] {
+        &self.shares[..self.len]
+    }
+
+    #[cold]
+    fn bits(&self, choice: usize) -> u128 {
+        let chosen = ones(self.columns).enumerate();
+        chosen.map(|(nth, column)| bit(HALVES[choice >> (2 * nth) & 3], column)).sum()
+    }
+}
+
+/// The numbers of the ones of a mask, in order.
+fn ones(mut mask: u32) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let lowest = (mask != 0).then(|| mask.trailing_zeros());
+        mask &= mask.wrapping_sub(1);
+        lowest
+    })
+}
+
+/// All choices for up to seven columns.
+pub(crate) struct Choices {
+    first: Part<64>,
+    rest: Part<256>,
+}
+
+impl Choices {
+    /// For the columns with a one in `odd`.
+    pub(crate) fn new(odd: u32) -> Choices {
+        let first = ones(odd).take(FIRST as usize).fold(0, |mask, column| mask | 1 << column);
+        Choices { first: Part::new(first), rest: Part::new(odd & !first) }
+    }
+
+    /// Gives each choice's share, added to `sum`, to `complete`; and to `found` the bits of each choice for which it returns bits, with
+    /// these.
+    #[inline]
+    pub(crate) fn each(&self, sum: u32, complete: impl Fn(u32) -> Option<u128>, mut found: impl FnMut(u128)) {
+        for (number, rest) in self.rest.shares().iter().enumerate() {
+            for (other, first) in self.first.shares().iter().enumerate() {
+                if let Some(bits) = complete(sum ^ rest ^ first) {
+                    found(self.first.bits(other) ^ self.rest.bits(number) ^ bits);
+                }
+            }
+        }
+    }
+
+    /// Gives to `found` the bits of each choice whose share is `sum`: those of the rest are looked up among the first.
+    pub(crate) fn each_of_share(&self, sum: u32, mut found: impl FnMut(u128)) {
+        let table = Lookup::new(self.first.shares());
+        for (number, rest) in self.rest.shares().iter().enumerate() {
+            table.each(sum ^ rest, |other| found(self.first.bits(other) ^ self.rest.bits(number)));
+        }
+    }
+}
+
+/// Shares by their value, with open addressing.
+struct Lookup<'a> {
+    shares: &'a [u32],
+    /// Numbers of shares, plus one; 0 where there is none.
+    places: [u8; 256],
+}
+
+impl Lookup<'_> {
+    /// Of at most 64.
+    fn new(shares: &[u32]) -> Lookup<'_> {
+        let mut places = [0; 256];
+        for (number, share) in shares.iter().enumerate() {
+            let mut at = place(*share);
+            while places[usize::from(at)] != 0 {
+                at = at.wrapping_add(1);
+            }
+            places[usize::from(at)] = number as u8 + 1;
+        }
+        Lookup { shares, places }
+    }
+
+    #[inline]
+    fn each(&self, share: u32, mut found: impl FnMut(usize)) {
+        let mut at = place(share);
+        while self.places[usize::from(at)] != 0 {
+            let number = usize::from(self.places[usize::from(at)]) - 1;
+            if self.shares[number] == share {
+                found(number);
+            }
+            at = at.wrapping_add(1);
+        }
+    }
+}
+
+#[inline]
+fn place(share: u32) -> u8 {
+    (share.wrapping_mul(0x9e37_79b1) >> 24) as u8
+}

@@ -1,0 +1,60 @@
+//! The search for damages that explain a word.
+
+use super::MOST_FLIPS;
+use super::choices::Choices;
+use super::crc::crc;
+use super::errors::PAIRS;
+use super::sums::{one_pair, two_pairs};
+
+/// Damages that explain a word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Candidates {
+    /// None, one, or several different ones.
+    pub(crate) found: u32,
+    /// The first one.
+    pub(crate) bits: u128,
+}
+
+impl Candidates {
+    /// The same bits come several times: three of a column are any one of them, and a pair.
+    pub(crate) fn add(&mut self, bits: u128) {
+        if self.found == 0 {
+            *self = Candidates { found: 1, bits };
+        } else if self.bits != bits {
+            self.found += 1;
+        }
+    }
+}
+
+/// The damages of at most [`MOST_FLIPS`] bits that explain a word, in the order of their size; larger ones are not looked for once
+/// there is one. Two different words with their check words differ in 14 bits at least (`codewords` in the tests finds all that
+/// differ in so many), so one of 6 bits or fewer is the only one.
+pub(crate) fn explain(word: u64, check: u64) -> Candidates {
+    let mut candidates = Candidates::default();
+    let odd = ((word ^ check) >> 32) as u32 ^ (word ^ check) as u32;
+    let Some(even) = MOST_FLIPS.checked_sub(odd.count_ones()) else {
+        return candidates;
+    };
+    let (choices, sum) = (Choices::new(odd), crc(word) ^ check as u32);
+    for pairs in 0..=even / 2 {
+        with_pairs(pairs, &choices, sum, |bits| candidates.add(bits));
+        if candidates.found > 0 {
+            break;
+        }
+    }
+    candidates
+}
+
+/// The damages by one bit of each odd column and `pairs` pairs, at most three, whose share is `sum`. None of fewer pairs explains it.
+fn with_pairs(pairs: u32, choices: &Choices, sum: u32, mut found: impl FnMut(u128)) {
+    match pairs {
+        0 => choices.each_of_share(sum, found),
+        1 => choices.each(sum, one_pair, found),
+        2 => choices.each(sum, two_pairs, found),
+        _ => {
+            for pair in &PAIRS[1..] {
+                choices.each(sum ^ pair.share, two_pairs, |bits| found(bits ^ pair.bits));
+            }
+        }
+    }
+}
