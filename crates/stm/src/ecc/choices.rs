@@ -80,6 +80,10 @@ impl Choices {
 
     /// Gives to `found` the bits of each choice whose share is `sum`: those of the rest are looked up among the first.
     pub(crate) fn each_of_share(&self, sum: u32, mut found: impl FnMut(u128)) {
+        if self.rest.columns == 0 {
+            // A table for one look-up costs more than it saves, and few wrong bits are the usual damage.
+            return self.each(sum, |left| (left == 0).then_some(0), found);
+        }
         let table = Lookup::new(self.first.shares());
         for (number, rest) in self.rest.shares().iter().enumerate() {
             table.each(sum ^ rest, |other| found(self.first.bits(other) ^ self.rest.bits(number)));
