@@ -227,5 +227,5 @@ fn variables_that_make_no_sense_are_errors() {
 
 #[test]
 fn the_page_of_the_cookbook_is_true() {
-    assert_eq!(run_page(include_str!("../../../docs/cookbook/views.md")), 12);
+    assert_eq!(run_page(include_str!("../../../docs/cookbook/views.md")), 24);
 }

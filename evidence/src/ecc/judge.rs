@@ -10,7 +10,7 @@ const DISTANCE: u32 = 14;
 /// Damages that are told of in full.
 const TOLD: usize = 20;
 
-/// The source of damages. Each number of bits has one, so that its counts tell what came of so many wrong bits.
+/// The source of damages. Each number of bits has one, so that its counts tell the outcomes of so many wrong bits.
 #[derive(Clone, Copy)]
 pub(super) enum Source {
     /// Each damage of so many bits there is.
@@ -21,7 +21,7 @@ pub(super) enum Source {
     Random,
 }
 
-/// What came of a damaged word.
+/// The outcome of a damaged word.
 #[derive(Clone, Copy)]
 enum Outcome {
     Repaired,
