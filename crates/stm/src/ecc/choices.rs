@@ -6,7 +6,7 @@
 use super::errors::{HALVES, SHARES, bit};
 
 /// Columns of the first part.
-const FIRST: u32 = 3;
+pub(crate) const FIRST: u32 = 3;
 
 /// The choices for some columns. Choice `n` takes in column `i` the half that the bits 2 i and 2 i + 1 of `n` say.
 struct Part<const MOST: usize> {
@@ -52,15 +52,15 @@ fn ones(mut mask: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// All choices for up to seven columns.
-pub(crate) struct Choices {
+/// All choices for up to three columns, and others that have at most `REST` choices.
+pub(crate) struct Choices<const REST: usize> {
     first: Part<64>,
-    rest: Part<256>,
+    rest: Part<REST>,
 }
 
-impl Choices {
+impl<const REST: usize> Choices<REST> {
     /// For the columns with a one in `odd`.
-    pub(crate) fn new(odd: u32) -> Choices {
+    pub(crate) fn new(odd: u32) -> Choices<REST> {
         let first = ones(odd).take(FIRST as usize).fold(0, |mask, column| mask | 1 << column);
         Choices { first: Part::new(first), rest: Part::new(odd & !first) }
     }
@@ -80,8 +80,8 @@ impl Choices {
 
     /// Gives to `found` the bits of each choice whose share is `sum`: those of the rest are looked up among the first.
     pub(crate) fn each_of_share(&self, sum: u32, mut found: impl FnMut(u128)) {
-        if self.rest.columns == 0 {
-            // A table for one look-up costs more than it saves, and few wrong bits are the usual damage.
+        if REST == 1 {
+            // A table for one look-up costs more than it saves.
             return self.each(sum, |left| (left == 0).then_some(0), found);
         }
         let table = Lookup::new(self.first.shares());

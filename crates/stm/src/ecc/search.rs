@@ -1,7 +1,7 @@
 //! The search for damages that explain a word.
 
 use super::MOST_FLIPS;
-use super::choices::Choices;
+use super::choices::{Choices, FIRST};
 use super::crc::crc;
 use super::errors::PAIRS;
 use super::sums::{one_pair, two_pairs};
@@ -30,13 +30,20 @@ impl Candidates {
 /// there is one. Two different words with their check words differ in 14 bits at least (`codewords` in the tests finds all that
 /// differ in so many), so one of 6 bits or fewer is the only one.
 pub(crate) fn explain(word: u64, check: u64) -> Candidates {
-    let mut candidates = Candidates::default();
     let odd = ((word ^ check) >> 32) as u32 ^ (word ^ check) as u32;
-    let Some(even) = MOST_FLIPS.checked_sub(odd.count_ones()) else {
-        return candidates;
-    };
-    let (choices, sum) = (Choices::new(odd), crc(word) ^ check as u32);
-    for pairs in 0..=even / 2 {
+    let sum = crc(word) ^ check as u32;
+    match odd.count_ones() {
+        // A bit or two are the usual damage: clearing room for choices of more columns would be most of the work.
+        columns if columns <= FIRST => search::<1>(odd, sum),
+        columns if columns <= MOST_FLIPS => search::<256>(odd, sum),
+        _ => Candidates::default(),
+    }
+}
+
+/// As [`explain`], with at most `REST` choices for the columns after the first ones.
+fn search<const REST: usize>(odd: u32, sum: u32) -> Candidates {
+    let (choices, mut candidates) = (Choices::<REST>::new(odd), Candidates::default());
+    for pairs in 0..=(MOST_FLIPS - odd.count_ones()) / 2 {
         with_pairs(pairs, &choices, sum, |bits| candidates.add(bits));
         if candidates.found > 0 {
             break;
@@ -46,7 +53,7 @@ pub(crate) fn explain(word: u64, check: u64) -> Candidates {
 }
 
 /// The damages by one bit of each odd column and `pairs` pairs, at most three, whose share is `sum`. None of fewer pairs explains it.
-fn with_pairs(pairs: u32, choices: &Choices, sum: u32, mut found: impl FnMut(u128)) {
+fn with_pairs<const REST: usize>(pairs: u32, choices: &Choices<REST>, sum: u32, mut found: impl FnMut(u128)) {
     match pairs {
         0 => choices.each_of_share(sum, found),
         1 => choices.each(sum, one_pair, found),
