@@ -1,6 +1,7 @@
 //! Arguments as they come from C.
 
 use crate::guard::{Failure, Result};
+use indelible::Rights;
 use indelible::raw::Permission;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
@@ -154,6 +155,12 @@ pub(crate) unsafe fn fill_text(out: *mut c_char, len: usize, text: &str) {
 /// The last boundary of characters at or before `at`.
 pub(crate) fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// Rights, of which there are some.
+pub(crate) fn rights(bits: c_uint) -> Result<Rights> {
+    let rights = u8::try_from(bits).ok().and_then(Rights::from_bits);
+    rights.ok_or_else(|| Failure::argument(format_args!("the rights are {bits}")))
 }
 
 /// Which of `known` are set.

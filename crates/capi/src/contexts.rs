@@ -1,6 +1,6 @@
 //! Security contexts: the rights that a program has to objects.
 
-use crate::args::{text, texts};
+use crate::args::{self, text, texts};
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
 use indelible::{Rights, SecurityContext};
@@ -18,10 +18,7 @@ const DELEGATE: c_uint = 3;
 fn asked(rights: c_uint) -> Result<Option<Rights>> {
     match rights {
         0 => Ok(None),
-        _ => match u8::try_from(rights).ok().and_then(Rights::from_bits) {
-            Some(rights) => Ok(Some(rights)),
-            None => Err(Failure::argument(format_args!("the rights are {rights}"))),
-        },
+        _ => args::rights(rights).map(Some),
     }
 }
 

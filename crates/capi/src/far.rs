@@ -1,8 +1,9 @@
 //! Far pointers: from object to object.
 
-use crate::guard::{Failure, guarded, status};
+use crate::args;
+use crate::guard::{guarded, status};
 use crate::handles::{pmo_pool, pool};
-use indelible::{Rights, raw};
+use indelible::raw;
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
@@ -35,8 +36,7 @@ pub unsafe extern "C" fn pmo_lea(home: *const c_void, pointer: u64, size: usize)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_store(home: *const c_void, target: *const c_void, rights: c_uint) -> u64 {
     guarded(0, || {
-        let asked = u8::try_from(rights).ok().and_then(Rights::from_bits);
-        let rights = asked.ok_or_else(|| Failure::argument(format_args!("the rights are {rights}")))?;
+        let rights = args::rights(rights)?;
         // SAFETY: the caller's promise.
         Ok(unsafe { raw::store(home.cast(), target.cast(), rights) }?)
     })

@@ -1,9 +1,9 @@
 //! Views: the objects that a program has in memory, each from its first use on.
 
-use crate::args::{fill, text, texts};
+use crate::args::{self, fill, text, texts};
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
-use indelible::{AttachedView, Pool, Resumed, Rights, View};
+use indelible::{AttachedView, Pool, Resumed, View};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -66,8 +66,7 @@ pub unsafe extern "C" fn pmo_view_set(
     status(|| {
         // SAFETY: the caller's promise.
         let (view, object) = unsafe { (text(view, NAME)?, text(object, "name of the object")?) };
-        let asked = u8::try_from(rights).ok().and_then(Rights::from_bits);
-        let rights = asked.ok_or_else(|| Failure::argument(format_args!("the rights are {rights}")))?;
+        let rights = args::rights(rights)?;
         let mut view = View::open(&pool(handle)?, view)?;
         view.set(slot, object, rights)?;
         Ok(view.psync()?)

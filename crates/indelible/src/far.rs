@@ -188,6 +188,11 @@ impl Rights {
         (1..=7).contains(&bits).then_some(Rights(bits))
     }
 
+    /// Whether pages of objects can have them: none is executable, and none can be stored to and not be read.
+    pub(crate) fn are_of_pages(self) -> bool {
+        self == Rights::READ || self == Rights::READ | Rights::WRITE
+    }
+
     /// Those that are among `other` as well; there may be none.
     pub(crate) const fn and(self, other: Rights) -> Rights {
         Rights(self.0 & other.0)

@@ -79,7 +79,7 @@ pub(super) fn header(entries: usize) -> [u8; HEADER] {
     bytes
 }
 
-/// Where the header has the default rights, and the byte for them.
+/// The place of the default rights in the header, and the byte for them.
 pub(super) fn default_rights(rights: Option<Rights>) -> (usize, u8) {
     (DEFAULT, bits(rights))
 }
@@ -180,12 +180,7 @@ fn damaged(number: usize, what: &str) -> SecurityError {
 /// Rights that a context may state: objects are not executable, and no page can be stored to and not be read.
 fn possible(bits: u8) -> Option<Option<Rights>> {
     let rights = Rights::from_bits(bits);
-    (bits == 0 || rights.is_some_and(is_possible)).then_some(rights)
-}
-
-/// Whether there are pages with these rights.
-pub(super) fn is_possible(rights: Rights) -> bool {
-    rights == Rights::READ || rights == Rights::READ | Rights::WRITE
+    (bits == 0 || rights.is_some_and(Rights::are_of_pages)).then_some(rights)
 }
 
 #[cfg(test)]

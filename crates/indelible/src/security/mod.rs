@@ -16,7 +16,7 @@ use crate::far::Rights;
 use crate::object::{Object, read_whole};
 use crate::pool::Pool;
 use indelible_store::table::{id_name, parse_id};
-use layout::{MOST_BYTES, MOST_ENTRIES, is_possible};
+use layout::{MOST_BYTES, MOST_ENTRIES};
 
 /// A security context, opened to be changed: rights to objects, by their IDs.
 ///
@@ -226,7 +226,7 @@ impl SecurityContext {
     }
 
     fn expect_possible(&self, rights: Option<Rights>) -> Result<Option<Rights>> {
-        match rights.filter(|rights| !is_possible(*rights)) {
+        match rights.filter(|rights| !rights.are_of_pages()) {
             Some(other) => Err(self.error(SecurityError::Rights(other.to_string()))),
             None => Ok(rights),
         }

@@ -101,17 +101,12 @@ fn read(slot: usize, entry: &[u8]) -> Result<ViewSlot, ViewError> {
     if target == [0; 16] {
         return Err(damaged("has no object, and is not empty"));
     }
-    let rights = Rights::from_bits(entry[16]).filter(|rights| is_possible(*rights));
+    let rights = Rights::from_bits(entry[16]).filter(|rights| rights.are_of_pages());
     let rights = rights.ok_or_else(|| damaged("asks for rights that there are not"))?;
     if entry[17] & !AT_ONCE != 0 || entry[18..].iter().any(|byte| *byte != 0) {
         return Err(damaged("has flags that this release does not know"));
     }
     Ok(ViewSlot { slot, target, rights, at_once: entry[17] & AT_ONCE != 0 })
-}
-
-/// Whether an object in a view can be used so: its pages are not executable, and none can be stored to and not be read.
-pub(super) fn is_possible(rights: Rights) -> bool {
-    rights == Rights::READ || rights == Rights::READ | Rights::WRITE
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::far::Rights;
 use crate::object::{Object, read_whole};
 use crate::pool::Pool;
 use indelible_store::table::id_name;
-use layout::{MOST_BYTES, MOST_SLOTS, is_possible};
+use layout::{MOST_BYTES, MOST_SLOTS};
 
 /// A view, opened to be changed: slots, each with the ID of an object of the same pool and the rights that are asked for.
 ///
@@ -134,7 +134,7 @@ impl View {
 
     fn put(&mut self, slot: usize, target: &str, rights: Rights, at_once: bool) -> Result<()> {
         let of = self.pool.stat(target)?;
-        if !is_possible(rights) {
+        if !rights.are_of_pages() {
             return Err(self.error(ViewError::Rights(rights.to_string())));
         }
         self.expect(slot)?;
