@@ -63,10 +63,6 @@ mod memory;
 mod object;
 mod plain;
 mod pool;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "`pmo doctor` asks what there is; transactions will use it")
-)]
 mod protection;
 pub mod raw;
 mod relative;
@@ -124,4 +120,7 @@ pub use transaction::{
     Pending, Repairs, Scrubbed, Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, explain_faults,
     transaction,
 };
-pub use view::{AttachedView, Left, Resumed, SlotMemory, SlotState, View, ViewSlot, resume};
+pub use view::{
+    AttachedView, Inside, Left, Resumed, SlotMemory, SlotState, SwitchedView, View, ViewSlot, Within,
+    leave_contexts, resume,
+};

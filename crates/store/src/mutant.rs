@@ -346,6 +346,10 @@ mutants! {
         MaskIgnored,
         /// A security context gives for good what it gave when the view was attached.
         RevokedKept,
+        /// A thread that is within one security context has what all of the view's give.
+        AllContextsEntered,
+        /// Pages that an object of a class got later are open to every thread.
+        NewPagesOpen,
     }
 
     /// Of data that survive a change of their types, in the mapped half: tests of that half look for them.

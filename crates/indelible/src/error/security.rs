@@ -1,6 +1,7 @@
 //! Errors of security contexts.
 
 use super::{Error, ErrorKind};
+use crate::protection::ProtectionError;
 
 /// Why a security context could not be used, or what it does not allow.
 #[derive(Debug, thiserror::Error)]
@@ -26,14 +27,23 @@ pub(crate) enum SecurityError {
     /// `contexts`: their names, in quotes.
     #[error("no security context allows {what}: {contexts}")]
     Denied { what: &'static str, contexts: String },
+    #[error("{0:?} is none of the view's security contexts")]
+    NotAContextOf(String),
+    #[error("no security context was named, and no thread could have anything of the view's objects")]
+    NoContexts,
+    #[error("the object came, or its rights changed, after the view was adopted last")]
+    NoClass,
+    #[error(transparent)]
+    Pages(#[from] ProtectionError),
 }
 
 impl SecurityError {
     pub(super) fn kind(&self) -> ErrorKind {
         match self {
-            SecurityError::NotAContext | SecurityError::Rights(_) | SecurityError::Circle => {
-                ErrorKind::Unsuitable
-            }
+            SecurityError::NotAContext
+            | SecurityError::Rights(_)
+            | SecurityError::Circle
+            | SecurityError::NoContexts => ErrorKind::Unsuitable,
             SecurityError::Version { .. } => ErrorKind::Version,
             SecurityError::Damaged(_) => ErrorKind::Damaged,
             SecurityError::TooLarge { .. } | SecurityError::Full(_) | SecurityError::TooMany(_) => {
@@ -41,6 +51,16 @@ impl SecurityError {
             }
             SecurityError::Unreadable(error) => error.kind(),
             SecurityError::Denied { .. } => ErrorKind::Denied,
+            SecurityError::NotAContextOf(_) => ErrorKind::NotFound,
+            SecurityError::NoClass => ErrorKind::Busy,
+            SecurityError::Pages(error) => match error {
+                ProtectionError::NoKeys { .. } => ErrorKind::NoRoom,
+                ProtectionError::Lacking(_) => ErrorKind::Unsupported,
+                ProtectionError::Forked => ErrorKind::Forked,
+                ProtectionError::Open(_) | ProtectionError::Io { .. } | ProtectionError::Refused(_) => {
+                    ErrorKind::Io
+                }
+            },
         }
     }
 
@@ -61,6 +81,15 @@ impl SecurityError {
             SecurityError::Unreadable(error) => error.remedy(),
             SecurityError::Denied { .. } => {
                 "have a context of the program allow it (`pmo context allow`), then adopt the view again"
+            }
+            SecurityError::NotAContextOf(_) => "attach the view in it, too",
+            SecurityError::NoContexts => "name those that its threads are to be within",
+            SecurityError::NoClass => "adopt the view",
+            SecurityError::Pages(ProtectionError::NoKeys { .. }) => {
+                "give objects the same rights in each of the contexts, or attach the view in fewer of them"
+            }
+            SecurityError::Pages(_) => {
+                "attach the view without contexts of threads (`AttachedView::attach_in`)"
             }
         }
     }

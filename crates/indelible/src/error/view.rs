@@ -26,6 +26,16 @@ pub(crate) enum ViewError {
     TooSmall { slot: usize, size: usize, needed: usize },
     #[error("a view has it attached")]
     Pinned,
+    #[error(
+        "this process loads from the object elsewhere, which would end where a thread's contexts do not allow it"
+    )]
+    Shared,
+    #[error("a view whose contexts are those of threads has it in this process")]
+    Closed,
+    #[error(
+        "stores to the object are found by the protection of its pages, which rights of threads would change"
+    )]
+    Tracked,
     #[error("the variable {name} has the value {value:?}: {why}")]
     Environment { name: &'static str, value: String, why: &'static str },
     #[error("cannot reserve addresses: {0}")]
@@ -37,6 +47,7 @@ impl ViewError {
         match self {
             ViewError::NotAView
             | ViewError::Pinned
+            | ViewError::Tracked
             | ViewError::Rights(_)
             | ViewError::Environment { .. } => ErrorKind::Unsuitable,
             ViewError::Version { .. } => ErrorKind::Version,
@@ -45,6 +56,7 @@ impl ViewError {
             ViewError::Empty(_) => ErrorKind::NotFound,
             ViewError::Overlap(..) => ErrorKind::AddressTaken,
             ViewError::ForReading { .. } => ErrorKind::ReadOnly,
+            ViewError::Shared | ViewError::Closed => ErrorKind::Held,
             ViewError::Reserve(_) => ErrorKind::Io,
         }
     }
@@ -65,6 +77,11 @@ impl ViewError {
             }
             ViewError::TooSmall { .. } => "use a type that fits, or make the object larger (`pmo resize`)",
             ViewError::Pinned => "detach the view, or clear the slot and adopt the view again",
+            ViewError::Shared => "detach it there first",
+            ViewError::Closed => "use it through the view, or detach that first",
+            ViewError::Tracked => {
+                "mark stores in the program (`Tracking::Explicit`), or use a kernel of release 6.7 or later, which finds them otherwise"
+            }
             ViewError::Environment { .. } => "start the program with `pmo run`, which sets these variables",
             ViewError::Reserve(_) => "the system's own error says what it refused",
         }

@@ -5,7 +5,7 @@ use super::beside::{Addresses, Follows};
 use super::engine::Core;
 use super::reader::{ReadCore, ReadObject};
 use super::writer::Object;
-use crate::error::{Cause, Result};
+use crate::error::{Cause, Result, ViewError};
 use crate::pool::{CreateOptions, Inner, Pool};
 use indelible_store::error::StoreError;
 use indelible_store::store::Writer;
@@ -228,7 +228,7 @@ pub(crate) fn attach_reader(
         match shared.get(&entry).map(Weak::upgrade) {
             Some(Some(core)) => {
                 if let Ok(core) = Arc::downcast::<ReadCore>(core) {
-                    return Ok(core);
+                    return if core.is_alone() { Err(ViewError::Closed.into()) } else { Ok(core) };
                 }
             }
             // Another thread is about to unmap it.

@@ -90,6 +90,11 @@ impl Core {
         Some((shadow.marks()?, shadow.rung() == Some(Rung::Explicit)))
     }
 
+    /// Whether stores are found by the protection of pages, which nobody else may change.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.shadow().is_ok_and(|shadow| shadow.rung() == Some(Rung::Mprotect))
+    }
+
     /// Whether only stores that are marked count, and nobody has addresses in the object who does not mark.
     pub(crate) fn is_typed(&self) -> bool {
         self.tracked.is_typed()

@@ -16,6 +16,7 @@ use indelible_store::table::Key;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Mapping and lock of a read attachment; several [`ReadObject`]s of one process share it.
@@ -28,6 +29,8 @@ pub(crate) struct ReadCore {
     pub(super) follows: Option<Follows>,
     pub(crate) pool: Arc<PoolInner>,
     pub(crate) name: String,
+    /// Whether nobody else may share it.
+    pub(super) alone: AtomicBool,
 }
 
 /// Whether forked children have the object's memory, too.
@@ -69,7 +72,8 @@ impl ReadCore {
         // Its own, where it was attached by its ID.
         let name = reader.object().entry.name();
         let (shadow, reader) = (Some(shadow), Some(reader));
-        Ok(Some(ReadCore { shadow, reader, inherited, follows: None, pool, name }))
+        let alone = AtomicBool::new(false);
+        Ok(Some(ReadCore { shadow, reader, inherited, follows: None, pool, name, alone }))
     }
 
     /// Maps what the reader reads; says whether forked children have it.
@@ -139,7 +143,24 @@ impl ReadCore {
     ) -> Result<ReadCore, Cause> {
         let (shadow, inherited) = Self::map(&pool, &mut reader, follows.addresses)?;
         let (shadow, reader) = (Some(shadow), Some(reader));
-        Ok(ReadCore { shadow, reader, inherited, follows: Some(follows), pool, name: name.to_owned() })
+        let (name, alone) = (name.to_owned(), AtomicBool::new(false));
+        Ok(ReadCore { shadow, reader, inherited, follows: Some(follows), pool, name, alone })
+    }
+
+    /// Has nobody else of this process share it from now on; false: somebody does.
+    pub(crate) fn keep_alone(self: &Arc<Self>) -> bool {
+        // Whoever shares it takes it from there.
+        let _shared = self.pool.shared();
+        let alone = Arc::strong_count(self) == 1;
+        if alone {
+            self.alone.store(true, Ordering::Relaxed);
+        }
+        alone
+    }
+
+    /// Whether nobody else may share it.
+    pub(super) fn is_alone(&self) -> bool {
+        self.alone.load(Ordering::Relaxed)
     }
 
     pub(crate) fn base(&self) -> *const u8 {

@@ -88,18 +88,12 @@ impl Kept {
     }
 }
 
-/// This thread's rights to everybody's keys; `None` without keys.
-pub(super) fn word() -> Option<u32> {
-    // SAFETY: nothing is lacking.
-    pkey::lack().is_none().then(|| unsafe { pkey::read() })
-}
-
-/// Gives this thread the rights of `word` to our keys.
-pub(super) fn restore(word: u32) {
+/// Takes this thread's rights to our keys away.
+pub(super) fn close_all() {
     if pkey::lack().is_some() {
         return;
     }
     let ours = OURS.load(Ordering::Relaxed);
     // SAFETY: nothing is lacking; as in `set`.
-    unsafe { pkey::write(pkey::read() & !ours | word & ours) };
+    unsafe { pkey::write(pkey::read() & !ours | rights::CLOSED & ours) };
 }

@@ -8,8 +8,7 @@
 //!   while its parent has a domain open inherits that, and keeps it: [`close_all`] is its first step.
 //! - A signal handler begins with all domains closed where there are keys, and opens those that it needs: [`Domain::open`]
 //!   is async-signal-safe. The rights that it interrupted are there again when it returns.
-//! - Whoever catches a jump over frames (`longjmp`, an aborted transaction) has taken [`Saved`] before and restores it:
-//!   the frames' [`Open`]s were not dropped, and a jump out of a handler ends with the handler's rights.
+//! - A jump over frames (`longjmp`) leaves their [`Open`]s undropped, and one out of a handler ends with the handler's rights: whoever catches it closes what it finds open.
 //! - Memory that is mapped anew has no key: [`Range::reapply`] follows every such mapping.
 //! - System calls into closed pages fail with `EFAULT`.
 //!
@@ -109,16 +108,16 @@ impl Domain {
         done.map_err(|source| ProtectionError::Io { addr, len, source })
     }
 
-    /// Gives this thread this access to the domain's pages, unless it has more already, until the result is dropped.
-    /// Async-signal-safe.
+    /// Gives this thread this access to the domain's pages, unless it has more already, until the result is dropped. Async-signal-safe, as long as
+    /// somebody else has the domain.
     #[inline]
-    pub(crate) fn open(&self, access: Protection) -> Result<Open<'_>, ProtectionError> {
+    pub(crate) fn open(self: &Arc<Self>, access: Protection) -> Result<Open, ProtectionError> {
         self.check()?;
         let before = self.right();
         if access > before {
             self.set(access).map_err(ProtectionError::Open)?;
         }
-        Ok(Open { domain: self, before, _thread: PhantomData })
+        Ok(Open { domain: self.clone(), before, _thread: PhantomData })
     }
 
     #[inline]
@@ -168,6 +167,11 @@ pub(crate) struct Range {
 }
 
 impl Range {
+    /// The domain of the pages.
+    pub(crate) fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
+
     /// Closes the pages again after they, or some of them, were mapped anew, or after there were more of them: now `len` bytes.
     /// After a failure some may be open to everybody: the caller unmaps them.
     ///
@@ -198,14 +202,14 @@ impl Drop for Range {
 
 /// The thread has a domain open; dropping this gives it the right that it had before.
 #[derive(Debug)]
-pub(crate) struct Open<'a> {
-    domain: &'a Domain,
+pub(crate) struct Open {
+    domain: Arc<Domain>,
     before: Protection,
     /// Rights are a thread's.
     _thread: PhantomData<*const ()>,
 }
 
-impl Drop for Open<'_> {
+impl Drop for Open {
     #[inline]
     fn drop(&mut self) {
         if self.domain.check().is_ok() && self.domain.right() != self.before {
@@ -215,31 +219,8 @@ impl Drop for Open<'_> {
     }
 }
 
-/// This thread's rights at some time, for whoever catches a jump.
-#[derive(Debug)]
-pub(crate) struct Saved {
-    keys: Option<u32>,
-    pages: u32,
-    _thread: PhantomData<*const ()>,
-}
-
-impl Saved {
-    /// The rights as they are now.
-    pub(crate) fn now() -> Saved {
-        Saved { keys: keys::word(), pages: pages::word(), _thread: PhantomData }
-    }
-
-    /// Gives the thread these rights to our domains again; the keys of others are left alone. Async-signal-safe.
-    pub(crate) fn restore(&self) -> io::Result<()> {
-        if let Some(word) = self.keys {
-            keys::restore(word);
-        }
-        pages::restore(self.pages)
-    }
-}
-
-/// Closes all domains for this thread.
+/// Closes all domains for this thread. Async-signal-safe.
 pub(crate) fn close_all() -> io::Result<()> {
-    Saved { keys: keys::word().map(|_| rights::CLOSED), pages: rights::CLOSED, _thread: PhantomData }
-        .restore()
+    keys::close_all();
+    pages::close_all()
 }

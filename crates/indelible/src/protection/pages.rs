@@ -185,17 +185,17 @@ impl Table {
     }
 }
 
-/// Gives this thread the rights of `wanted`.
-pub(super) fn restore(wanted: u32) -> io::Result<()> {
+/// Takes this thread's rights away.
+pub(super) fn close_all() -> io::Result<()> {
     let before = word();
     // A handler makes no table.
-    if before == wanted {
+    if before == CLOSED {
         return Ok(());
     }
     let table = Table::of_this_process();
     let mut done = Ok(());
-    for index in (1..=MOST).filter(|index| rights::of(before, *index) != rights::of(wanted, *index)) {
-        done = done.and(table.set(index, rights::of(wanted, index)));
+    for index in (1..=MOST).filter(|index| rights::of(before, *index) != Protection::None) {
+        done = done.and(table.set(index, Protection::None));
     }
     done
 }

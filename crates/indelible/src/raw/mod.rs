@@ -5,6 +5,7 @@
 
 mod begin;
 pub mod blocks;
+mod closed;
 mod describe;
 mod extensions;
 mod far;

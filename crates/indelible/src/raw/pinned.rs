@@ -1,13 +1,18 @@
 //! Attachments that a view owns: known by address as all others are, and ended by the view alone.
 
+#![allow(unsafe_code)]
+
 use super::Permission;
-use super::registry::{detach_as, enter_reader, enter_writer, find};
-use crate::error::{Cause, Error, Result};
+use super::registry::{Mapping, detach_as, enter_reader, enter_writer, find, is_attached_once};
+use crate::error::{Cause, Error, Result, ViewError};
 use crate::heap::Growable;
 use crate::object::{Core, attach_core, attach_cores, attach_reader};
 use crate::pool::Pool;
+use crate::protection::Domain;
 use crate::sys::fork;
+use crate::sys::mmap::Protection;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Such an attachment; dropping it detaches. Stores that were not psynced are forgotten.
 #[derive(Debug)]
@@ -31,6 +36,31 @@ impl Pinned {
     /// Bytes of the object, as it is now.
     pub(crate) fn len(&self) -> usize {
         find("look up", self.base).map_or(0, |found| found.len())
+    }
+
+    /// Closes its pages to all threads but those that have the domain open.
+    ///
+    /// # Errors
+    /// `Held`: others of this process load from the object. `Unsuitable`: its stores are found by the protection of pages, which closing them would change. `Io`: the kernel refuses; its pages may be open to everybody.
+    ///
+    /// # Safety
+    /// References to its bytes are used only by threads that have the domain open.
+    pub(crate) unsafe fn close_in(&self, domain: &Arc<Domain>) -> Result<()> {
+        let found = find("close", self.base)?;
+        let (shared, most) = match &found.mapping {
+            Mapping::Writer(_) => (None, Protection::ReadWrite),
+            Mapping::Reader(core) => (Some(core), Protection::Read),
+            Mapping::Beside(_) => return Err(found.error("close", ViewError::Shared)),
+        };
+        if shared.is_some_and(|core| !is_attached_once(self.base) || !core.keep_alone()) {
+            return Err(found.error("close", ViewError::Shared));
+        }
+        if found.core().is_some_and(|core| core.is_protected()) {
+            return Err(found.error("close", ViewError::Tracked));
+        }
+        // SAFETY: the pages of the attachment; the caller's promise.
+        let closed = unsafe { found.closed.set(domain, (self.base, found.len()), most) };
+        closed.map_err(|cause| found.error("close", cause))
     }
 
     /// Marks bytes that are stored to, where tracking does not find that by itself.

@@ -8,6 +8,7 @@ use crate::dirty::Unknown;
 use crate::error::{Cause, Result};
 use crate::heap::Quiet;
 use crate::object::{Core, cut_cores, psync_cores};
+use crate::sys::mmap::Protection;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
@@ -52,7 +53,8 @@ pub unsafe fn psync(address: *const u8) -> Result<()> {
     };
     found.audited("psync")?;
     let Some(mut core) = found.core() else { return Ok(()) };
-    core.psync().map_err(|cause| found.error("psync", cause))
+    let opened = found.closed.open(Protection::Read);
+    opened.and_then(|_open| core.psync()).map_err(|cause| found.error("psync", cause))
 }
 
 /// As [`psync`], with a consistent cut: other threads may store, allocate and free meanwhile. Each
@@ -94,7 +96,10 @@ pub fn psync_all_cut(addresses: &[*const u8]) -> Result<()> {
 pub unsafe fn revert(address: *const u8) -> Result<()> {
     let found = find("revert", address.addr())?;
     let heap = found.heap.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|heap| heap.options());
-    let reverted = found.core().map_or(Ok(()), |mut core| core.revert());
+    let reverted = found.core().map_or(Ok(()), |mut core| {
+        let _open = found.closed.open(Protection::ReadWrite)?;
+        core.revert().and(found.closed.again(core.size()))
+    });
     reverted.map_err(|cause| found.error("revert", cause))?;
     if let Some(options) = heap {
         // It knows blocks that are no more.
@@ -115,6 +120,10 @@ fn each(operation: &'static str, addresses: &[*const u8], cut: bool) -> Result<(
     }
     let heaps = found.values().map(|found| found.heap.read().unwrap_or_else(PoisonError::into_inner));
     let heaps: Vec<_> = heaps.collect();
+    let opened = found
+        .values()
+        .map(|found| found.closed.open(Protection::Read).map_err(|cause| found.error(operation, cause)));
+    let _opened: Vec<_> = opened.collect::<Result<_>>()?;
     let mut quiet = Vec::new();
     if cut {
         for (attachment, heap) in found.values().zip(&heaps) {

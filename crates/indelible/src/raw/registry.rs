@@ -11,12 +11,14 @@
 
 #![allow(unsafe_code)]
 
+use super::closed::Closed;
 use super::{Audit, Permission, shared, transactions};
 use crate::error::{Cause, Error, Limit, Result, ViewError};
 use crate::heap::{Extent, Growable, RawHeap};
 use crate::object::{Addresses, Core, Follows, Opener, ReadCore, attach_core, attach_reader, prefault};
 use crate::pool::{Pool, SealKey};
 use crate::sys::fork;
+use crate::sys::mmap::Protection;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -41,7 +43,9 @@ struct Slot {
 pub(super) struct Attachment {
     /// Before the mapping (2).
     pub(super) heap: RwLock<Option<Box<RawHeap>>>,
-    mapping: Mapping,
+    /// Before the mapping, too.
+    pub(super) closed: Closed,
+    pub(super) mapping: Mapping,
     pub(super) name: String,
     /// ID of the object.
     pub(super) id: [u8; 16],
@@ -171,7 +175,7 @@ impl Growable for Attachment {
         let Some(mut core) = self.core() else { return Err(Limit::from(&Cause::ForReading)) };
         let result = core.grow_beside(size as u64);
         self.len.store(core.size(), Ordering::Release);
-        result.map_err(|cause| Limit::from(&cause))
+        result.and_then(|()| self.closed.again(core.size())).map_err(|cause| Limit::from(&cause))
     }
 
     fn stored(&self, addresses: Range<usize>) {
@@ -281,6 +285,7 @@ fn enter(
     let reader = matches!(mapping, Mapping::Reader(..));
     let attachment = Arc::new(Attachment {
         heap: RwLock::new(None),
+        closed: Closed::default(),
         mapping,
         name: name.to_owned(),
         id,
@@ -368,11 +373,18 @@ pub(super) fn detach_as(address: *const u8, by_view: bool) -> Result<()> {
     let Some(Slot { attachment, .. }) = all.remove(&key) else { return Ok(()) };
     drop(all);
     attachment.close_heap();
+    attachment.closed.clear();
     let result = match &attachment.mapping {
         Mapping::Beside(core) => core.lock().unwrap_or_else(PoisonError::into_inner).end(),
         _ => attachment.core().map_or(Ok(()), |mut core| core.detach()),
     };
     result.map_err(|cause| attachment.error("detach", cause))
+}
+
+/// Whether the object that begins at `base` was attached once.
+pub(super) fn is_attached_once(base: usize) -> bool {
+    let all = ATTACHED.read().unwrap_or_else(PoisonError::into_inner);
+    all.get(&base).is_some_and(|slot| slot.count == 1)
 }
 
 /// First byte of the attached object with this ID.
@@ -411,8 +423,11 @@ pub unsafe fn grow(address: *const u8, size: u64) -> Result<()> {
     let heap = found.heap.read().unwrap_or_else(PoisonError::into_inner);
     let len = {
         let Some(mut core) = found.core() else { return Err(found.error("grow", Cause::ForReading)) };
+        let opened = found.closed.open(Protection::ReadWrite).map_err(|cause| found.error("grow", cause))?;
         let result = core.grow(size);
         found.len.store(core.size(), Ordering::Release);
+        let result = found.closed.again(core.size()).and(result);
+        drop(opened);
         result.map_err(|cause| found.error("grow", cause))?;
         core.size()
     };

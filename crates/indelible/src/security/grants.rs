@@ -117,6 +117,11 @@ impl Grants {
         if !self.are_limited() || Mutant::ContextIgnored.is_on() {
             return Rights::ALL;
         }
+        self.each_to(object).into_iter().fold(Rights::NONE, |all, rights| all | rights)
+    }
+
+    /// The rights to an object that each of the contexts gives, in the order of their [names](Grants::names).
+    pub(crate) fn each_to(&self, object: &[u8; 16]) -> Vec<Rights> {
         let mut given: Vec<Rights> = Vec::with_capacity(self.contexts.len());
         for context in &self.contexts {
             let stated = context.rights.get(object).copied().unwrap_or_default();
@@ -125,7 +130,7 @@ impl Grants {
             let mask = stated.mask.filter(|_| !Mutant::MaskIgnored.is_on());
             given.push(all.and(mask.unwrap_or(Rights::ALL)));
         }
-        self.attached.iter().fold(Rights::NONE, |all, number| all | given[*number])
+        self.attached.iter().map(|number| given[*number]).collect()
     }
 }
 

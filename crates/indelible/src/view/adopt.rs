@@ -1,20 +1,41 @@
 //! Changes that others made to a view and its security contexts, taken over.
 
 use super::attached::{Inner, State};
+use super::classes::{self, Classes};
 use super::entry::{Entry, Memory};
 use super::layout::ViewSlot;
 use crate::error::Cause;
 use crate::far::Rights;
-use crate::security::Seen;
+use crate::security::{Grants, Seen};
+use crate::sys::mmap::Protection;
 use indelible_store::Mutant;
 use std::collections::{BTreeMap, HashMap};
+
+/// A slot as it is to be: what it asks for, what the contexts give, and each of them if threads have contexts of their own.
+#[derive(PartialEq, Eq)]
+struct Wish {
+    want: ViewSlot,
+    allowed: Rights,
+    rights: Vec<Protection>,
+}
+
+impl Wish {
+    fn of(want: ViewSlot, grants: &Grants, classes: Option<&Classes>) -> Wish {
+        let rights = classes.map_or_else(Vec::new, |_| classes::rights(&want, grants));
+        Wish { want, allowed: grants.to(&want.target), rights }
+    }
+
+    fn is_in_force(&self, entry: &Entry) -> bool {
+        (self.want, self.allowed) == (entry.want, entry.allowed) && self.rights == entry.rights
+    }
+}
 
 /// The fate of a slot that is known.
 enum Change {
     /// It stays, or waits for somebody who may take it away.
     Kept,
     /// It goes on with other wishes, or with other rights.
-    Altered(ViewSlot, Rights),
+    Altered(Wish),
     /// It goes; another object may come.
     Ended,
 }
@@ -49,14 +70,15 @@ impl Inner {
         let may_end = whole || Mutant::ViewAdoptedInUse.is_on();
         let mut ended = Vec::new();
         for (number, entry) in &mut state.entries {
-            let want = wanted.get(number).map(|want| (want, state.grants.to(&want.target)));
-            match change(entry, want, may_end, &mut state.behind) {
+            let wish = wanted.get(number).map(|want| Wish::of(*want, &state.grants, state.classes.as_ref()));
+            match change(entry, wish, may_end, &mut state.behind) {
                 Change::Kept => drop(wanted.remove(number)),
-                Change::Altered(want, allowed) => {
-                    if want.rights.and(allowed) != entry.effective() {
+                Change::Altered(wish) => {
+                    if wish.want.rights.and(wish.allowed) != entry.effective() {
                         entry.end();
                     }
-                    (entry.want, entry.allowed) = (want, allowed);
+                    (entry.want, entry.allowed) = (wish.want, wish.allowed);
+                    entry.have_rights(wish.rights);
                     wanted.remove(number);
                 }
                 Change::Ended => ended.push(*number),
@@ -69,26 +91,41 @@ impl Inner {
             // One object in two slots has no addresses left for the second.
             let Some(object) = found.remove(&want.target) else { continue };
             let object = object.map_err(Cause::from);
-            let allowed = state.grants.to(&want.target);
-            let entry = Entry::reserve(want, allowed, object, &self.pool, self.me.clone());
+            let wish = Wish::of(want, &state.grants, state.classes.as_ref());
+            let mut entry = Entry::reserve(want, wish.allowed, object, &self.pool, self.me.clone());
+            entry.have_rights(wish.rights);
             state.entries.insert(number, entry);
         }
+        self.classify(state, whole);
         state.seen = seen;
         Ok(())
     }
+
+    /// Has each object be in the class of those that the contexts give the same, in one that is new if `make`: threads have those open that there were.
+    fn classify(&self, state: &mut State, make: bool) {
+        let Some(classes) = &mut state.classes else { return };
+        let mut all = || {
+            classes.prune();
+            let lacking = state.entries.values_mut().map(|entry| !entry.classify(classes, make));
+            lacking.filter(|lacking| *lacking).count() > 0
+        };
+        // Objects that go to another class may leave their last one to those that found none.
+        let lacking = all() && all();
+        classes.prune();
+        // What has none gets it when the view is adopted next.
+        state.behind |= lacking;
+    }
 }
 
-fn change(entry: &Entry, wanted: Option<(&ViewSlot, Rights)>, may_end: bool, behind: &mut bool) -> Change {
+fn change(entry: &Entry, wish: Option<Wish>, may_end: bool, behind: &mut bool) -> Change {
     let is_there = !matches!(entry.memory, Memory::None);
-    match wanted {
-        Some((want, allowed)) if (*want, allowed) == (entry.want, entry.allowed) && is_there => Change::Kept,
+    match wish {
+        Some(wish) if wish.is_in_force(entry) && is_there => Change::Kept,
         _ if entry.is_attached() && !may_end => {
             *behind = true;
             Change::Kept
         }
-        Some((want, allowed)) if want.target == entry.want.target && is_there => {
-            Change::Altered(*want, allowed)
-        }
+        Some(wish) if wish.want.target == entry.want.target && is_there => Change::Altered(wish),
         _ => Change::Ended,
     }
 }

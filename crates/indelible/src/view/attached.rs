@@ -1,5 +1,6 @@
 //! A view in this process.
 
+use super::classes::Classes;
 use super::entry::{Entry, Memory, is_for_lack_of_rights};
 use super::layout::ViewSlot;
 use super::{name_of, read};
@@ -45,6 +46,8 @@ pub(super) struct State {
     pub(super) seen: Seen,
     /// The rights that the security contexts gave when they were read last.
     pub(super) grants: Grants,
+    /// Classes of its objects, if threads have contexts of their own.
+    pub(super) classes: Option<Classes>,
     /// Whether changes of the view wait for [`adopt`](AttachedView::adopt).
     pub(super) behind: bool,
     /// Touches of addresses of objects that are new in the view.
@@ -111,12 +114,23 @@ impl AttachedView {
     /// # Errors
     /// As for [`attach`](AttachedView::attach). Those of [`SecurityContext::read`](crate::SecurityContext::read) for each context. `Unsuitable`: contexts are delegated to each other in a circle.
     pub fn attach_in<S: AsRef<str>>(pool: &Pool, name: &str, contexts: &[S]) -> Result<AttachedView> {
+        AttachedView::attach_as(pool, name, contexts, None)
+    }
+
+    /// Attaches a view; `classes`: for threads that have contexts of their own.
+    pub(super) fn attach_as<S: AsRef<str>>(
+        pool: &Pool,
+        name: &str,
+        contexts: &[S],
+        classes: Option<Classes>,
+    ) -> Result<AttachedView> {
         let failed = |cause: Cause| Error::new("attach the view", cause).pool(pool.path()).object(name);
         let found = pool.inner().alive().and_then(|()| Ok(pool.inner().store.find(name)?)).map_err(failed)?;
         let state = State {
             entries: BTreeMap::new(),
             seen: Seen::UNKNOWN,
             grants: Grants::of(pool, contexts).map_err(failed)?,
+            classes,
             behind: false,
             window: None,
             ended: false,
@@ -166,7 +180,7 @@ impl AttachedView {
     /// # Errors
     /// `NotFound`: the slot is empty. `Denied`: no security context allows loads. As for [`Pool::attach`](crate::Pool::attach) and [`Pool::attach_read`](crate::Pool::attach_read).
     pub fn bring(&self, slot: usize) -> Result<std::ptr::NonNull<u8>> {
-        let (base, _) = self.range(slot)?;
+        let (base, _) = self.inner.range(slot)?;
         Ok(base)
     }
 

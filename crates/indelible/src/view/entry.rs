@@ -1,5 +1,6 @@
 //! An object of an attached view: reserved addresses first, and the object's memory from its first use on.
 
+use super::classes::{Class, Classes};
 use super::layout::ViewSlot;
 use super::name_of;
 use crate::error::{Cause, Error, ErrorKind, Result, SecurityError, ViewError};
@@ -19,6 +20,9 @@ pub(super) struct Entry {
     pub(super) want: ViewSlot,
     /// The rights to the object that the security contexts give.
     pub(super) allowed: Rights,
+    /// What each of the contexts gives of what the slot asks for, if threads have contexts of their own.
+    pub(super) rights: Vec<Protection>,
+    pub(super) class: Class,
     /// Of the object, when it was looked up.
     pub(super) name: String,
     pub(super) address: usize,
@@ -55,6 +59,8 @@ impl Entry {
         let mut entry = Entry {
             want,
             allowed,
+            rights: Vec::new(),
+            class: Class::Everybody,
             name: name_of(&want.target),
             address: 0,
             len: 0,
@@ -87,6 +93,38 @@ impl Entry {
         self.refused = Some(Error::new("attach", cause).pool(pool.path()).object(&self.name));
     }
 
+    /// Has these rights from now on, each a context's. Its class is another one then.
+    pub(super) fn have_rights(&mut self, rights: Vec<Protection>) {
+        if self.rights != rights {
+            (self.rights, self.class) = (rights, Class::Everybody);
+        }
+    }
+
+    /// Takes its place among the classes, in a new one if `make`; false: there is none for it, and it says why.
+    pub(super) fn classify(&mut self, classes: &mut Classes, make: bool) -> bool {
+        // One that nobody may load from is never attached.
+        if matches!(self.class, Class::Of(_)) || !self.allowed.has(Rights::READ) {
+            return true;
+        }
+        let found = classes.of(&self.rights, make);
+        let found = found.map_err(|error| Error::new("attach", error).object(&self.name));
+        let closed = found.and_then(|domain| {
+            self.class = Class::Of(domain);
+            match &self.memory {
+                Memory::Object { object, .. } => self.close(object),
+                Memory::None | Memory::Reserved { .. } => Ok(()),
+            }
+        });
+        match closed {
+            Ok(()) => true,
+            Err(why) => {
+                self.end();
+                (self.class, self.refused) = (Class::None(why.clone()), Some(why));
+                false
+            }
+        }
+    }
+
     /// Whether its object is attached.
     pub(super) fn is_attached(&self) -> bool {
         matches!(self.memory, Memory::Object { .. })
@@ -103,15 +141,23 @@ impl Entry {
         wants && self.allowed.has(Rights::WRITE)
     }
 
+    /// Whether its slot asks for an access.
+    pub(super) fn asks_for(&self, access: Protection) -> bool {
+        access != Protection::ReadWrite || self.want.rights.has(Rights::WRITE)
+    }
+
     /// The rights that its slot asks for, as far as they are given.
     pub(super) fn effective(&self) -> Rights {
         self.want.rights.and(self.allowed)
     }
 
-    /// Why the contexts keep the object from being attached at all, if they do.
+    /// Why the object cannot be attached, as far as the contexts tell.
     pub(super) fn denied(&self, contexts: &Grants) -> Option<Error> {
         if self.allowed.has(Rights::READ) {
-            return None;
+            return match &self.class {
+                Class::None(why) => Some(why.clone()),
+                Class::Everybody | Class::Of(_) => None,
+            };
         }
         let cause = SecurityError::Denied { what: "loads", contexts: contexts.shown() };
         Some(Error::new("attach", cause).object(&self.name))
@@ -168,7 +214,8 @@ impl Entry {
     /// Has the object that was attached in the place of the reservation, or the reservation again. `told`: nobody answers a touch of the range just now who
     /// says so, and threads that wait for it are told here.
     pub(super) fn settle(&mut self, attached: Result<Pinned>, told: bool) -> Result<(), Error> {
-        let refused = match (attached, std::mem::replace(&mut self.memory, Memory::None)) {
+        let closed = attached.and_then(|object| self.close(&object).map(|()| object));
+        let refused = match (closed, std::mem::replace(&mut self.memory, Memory::None)) {
             (Ok(object), Memory::Reserved { touches, .. }) => {
                 if told {
                     touches.mapped();

@@ -1,18 +1,21 @@
 //! Views: which objects a program has in its memory, and with which rights, as an object (S2.6 to S2.8), and programs that are run in one (S2.18).
 //!
 //! Modules: `layout` (the bytes of a view), `entry` (an object of an attached view), `attached` (a view in this process), `adopt` (changes that others made to it), `memory`
-//! (values in its objects), `start` (programs that `pmo run` starts, and starts again).
+//! (values in its objects), `classes` and `switched` (security contexts of threads), `start` (programs that `pmo run` starts, and starts again).
 
 mod adopt;
 mod attached;
+mod classes;
 mod entry;
 mod layout;
 mod memory;
 mod start;
+mod switched;
 
 pub use attached::{AttachedView, SlotMemory, SlotState};
 pub use layout::ViewSlot;
 pub use start::{Left, Resumed, resume};
+pub use switched::{Inside, SwitchedView, Within, leave_contexts};
 
 use crate::error::{Cause, Error, Result, ViewError};
 use crate::far::Rights;

@@ -2,7 +2,7 @@
 
 use crate::support::{Ground, World};
 use crate::{hold, with_view, writing};
-use indelible::{AttachedView, Rights, SecurityContext, Tracking};
+use indelible::{AttachedView, ErrorKind, Rights, SecurityContext, SwitchedView, Tracking};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 
@@ -111,6 +111,90 @@ fn loads_beyond_the_context() {
     say("attached");
     // SAFETY: as above.
     let _ = unsafe { at[1].read_volatile() };
+    say("loaded");
+}
+
+/// A view whose contexts are those of threads: one allows loads of the first object.
+fn switched() -> (World, SwitchedView, *mut u64) {
+    let world = World::new(Ground::Memory, Tracking::Explicit, false);
+    let pool = with_view(&world, 1, writing());
+    for (name, rights) in [("reader", Rights::READ), ("writer", writing())] {
+        let mut context = SecurityContext::create(&pool, name, 3).unwrap();
+        context.allow("o0", rights).unwrap();
+        context.psync().unwrap();
+    }
+    let view = SwitchedView::attach(&pool, "v", &["reader", "writer"]).unwrap();
+    let at = view.slots()[0].address;
+    (world, view, std::ptr::with_exposed_provenance_mut(at))
+}
+
+#[test]
+fn s2_16_an_access_outside_of_all_contexts_is_a_fault() {
+    dies("loads_outside_of_contexts", "within 100");
+}
+
+#[test]
+#[ignore = "run by another test as a process of its own"]
+fn loads_outside_of_contexts() {
+    let (_world, view, at) = switched();
+    // SAFETY: an object of the view; the load outside is the fault that the test is about.
+    unsafe {
+        let inside = view.enter(&["writer"]).unwrap();
+        at.write_volatile(at.read_volatile());
+        say(&format!("within {}", at.read_volatile()));
+        drop(inside);
+        let _ = at.read_volatile();
+    }
+    say("loaded");
+}
+
+#[test]
+fn s2_16_a_store_that_the_threads_contexts_do_not_allow_is_a_fault() {
+    dies("stores_beyond_the_threads_context", "loaded 100");
+}
+
+#[test]
+#[ignore = "run by another test as a process of its own"]
+fn stores_beyond_the_threads_context() {
+    let (_world, view, at) = switched();
+    // SAFETY: as above.
+    unsafe {
+        let _inside = view.enter(&["reader"]).unwrap();
+        say(&format!("loaded {}", at.read_volatile()));
+        at.write_volatile(1);
+    }
+    say("stored");
+}
+
+/// A fork has none of its parent's objects, and is within none of its contexts.
+#[test]
+fn s2_16_a_fork_is_within_no_contexts() {
+    dies("enters_in_a_fork", "the fork is refused");
+}
+
+#[test]
+#[ignore = "run by another test as a process of its own"]
+fn enters_in_a_fork() {
+    let (_world, view, at) = switched();
+    let inside = view.enter(&["writer"]).unwrap();
+    // SAFETY: the child makes one call and an access; the parent waits for it.
+    unsafe {
+        at.write_volatile(1);
+        let child = libc::fork();
+        if child == 0 {
+            let refused = view.enter(&["reader"]).is_err_and(|error| error.kind() == ErrorKind::Forked);
+            drop(inside);
+            let _ = refused && at.read_volatile() == 0;
+            libc::_exit(1);
+        }
+        let mut status = 0;
+        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+        assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGSEGV, "{status:#x}");
+        say("the fork is refused");
+        assert_eq!(at.read_volatile(), 1);
+        drop(inside);
+        let _ = at.read_volatile();
+    }
     say("loaded");
 }
 

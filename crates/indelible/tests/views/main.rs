@@ -12,6 +12,7 @@ mod editing;
 mod faulting;
 mod group;
 mod mutants;
+mod switched;
 mod touching;
 
 use crate::support::World;

@@ -13,4 +13,8 @@ crate::watches! {
         contexts::s2_16_rights_are_those_of_the_formula;
     RevokedKept: contexts::s2_16_a_right_that_is_revoked_while_in_use_goes_with_adopt,
         contexts::s2_16_a_context_that_is_lost_while_in_use_gives_nothing;
+    AllContextsEntered: switched::s2_16_a_thread_may_be_within_several_contexts,
+        switched::s2_16_classes_are_as_each_context_says;
+    NewPagesOpen: switched::s2_16_pages_that_come_later_are_of_the_class,
+        switched::s2_16_a_heap_that_grows_stays_of_its_class;
 }

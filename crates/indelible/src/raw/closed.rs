@@ -1,0 +1,77 @@
+//! Pages of an attachment that are closed to threads, but for those that are let in (docs/decisions/0068-contexts-of-threads.md).
+//!
+//! Invariants:
+//! 1. The pages are those of one attachment, which is unmapped only after they were taken out of their domain ([`Closed::clear`]).
+//! 2. Whatever maps pages of an attachment anew is followed by [`Closed::again`].
+
+#![allow(unsafe_code)]
+
+use crate::error::{Cause, SecurityError};
+use crate::protection::{Domain, Open, ProtectionError, Range};
+use crate::sys::mmap::Protection;
+use indelible_store::Mutant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The pages, if they are in a domain.
+#[derive(Debug, Default)]
+pub(super) struct Closed(Mutex<Option<Range>>);
+
+/// The thread may use the pages as long as this is there.
+pub(super) type Opened = Option<Open>;
+
+impl Closed {
+    fn range(&self) -> MutexGuard<'_, Option<Range>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts the pages into a domain, in the place of another one. After a failure they may be open to everybody.
+    ///
+    /// # Safety
+    /// They are those of the attachment, and references to its bytes are used only by threads that have the domain open.
+    pub(super) unsafe fn set(
+        &self,
+        domain: &Arc<Domain>,
+        (addr, len): (usize, usize),
+        most: Protection,
+    ) -> Result<(), Cause> {
+        let mut range = self.range();
+        if range.as_ref().is_some_and(|range| Arc::ptr_eq(range.domain(), domain)) {
+            return Ok(());
+        }
+        *range = None;
+        // SAFETY: the caller's promise, and (1).
+        let added = unsafe { domain.add(addr, len, most) };
+        *range = Some(added.map_err(failed)?);
+        Ok(())
+    }
+
+    /// Opens them to everybody.
+    pub(super) fn clear(&self) {
+        *self.range() = None;
+    }
+
+    /// Closes them again, after some were mapped anew: `len` bytes by now.
+    ///
+    /// # Errors
+    /// The kernel refuses: pages that are new may be open to everybody, until this succeeds.
+    pub(super) fn again(&self, len: usize) -> Result<(), Cause> {
+        match &mut *self.range() {
+            // SAFETY: as when they were closed first.
+            Some(range) if !Mutant::NewPagesOpen.is_on() => unsafe { range.reapply(len) }.map_err(failed),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets this thread use them, for a call of this library.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub(super) fn open(&self, access: Protection) -> Result<Opened, Cause> {
+        let domain = self.range().as_ref().map(|range| range.domain().clone());
+        domain.map(|domain| domain.open(access)).transpose().map_err(failed)
+    }
+}
+
+fn failed(error: ProtectionError) -> Cause {
+    SecurityError::from(error).into()
+}
