@@ -3,10 +3,11 @@
 use crate::args::{self, fill, text, texts};
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
-use indelible::{AttachedView, Pool, Resumed, View};
+use indelible::{AttachedView, Inside, Pool, Resumed, SwitchedView, View};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::ptr::null_mut;
+use std::ptr::{NonNull, null_mut};
 use std::sync::{Mutex, PoisonError};
 
 const NAME: &str = "name of the view";
@@ -14,9 +15,51 @@ const CONTEXT: &str = "name of a security context";
 
 /// Attached views, by pool and name.
 struct Views {
-    attached: BTreeMap<([u8; 16], String), AttachedView>,
+    attached: BTreeMap<([u8; 16], String), Attached>,
     /// The one that `pmo run` named, and what a death left.
     started: Option<(Pool, String, Option<Resumed>)>,
+}
+
+/// A view, with the contexts of the process, or with those of threads.
+enum Attached {
+    Process(AttachedView),
+    Threads(SwitchedView),
+}
+
+impl Attached {
+    fn key(&self) -> ([u8; 16], String) {
+        let (pool, name) = match self {
+            Attached::Process(view) => (view.pool(), view.name()),
+            Attached::Threads(view) => (view.pool(), view.name()),
+        };
+        (pool.id(), name.to_owned())
+    }
+
+    fn bring(&self, slot: usize) -> indelible::Result<NonNull<u8>> {
+        match self {
+            Attached::Process(view) => view.bring(slot),
+            Attached::Threads(view) => view.bring(slot),
+        }
+    }
+
+    fn psync(&mut self) -> indelible::Result<()> {
+        match self {
+            Attached::Process(view) => view.psync(),
+            Attached::Threads(view) => view.psync(),
+        }
+    }
+
+    fn adopt(&mut self) -> indelible::Result<()> {
+        match self {
+            Attached::Process(view) => view.adopt(),
+            Attached::Threads(view) => view.adopt(),
+        }
+    }
+}
+
+thread_local! {
+    /// The contexts that this thread is within, those entered last at the end.
+    static INSIDE: RefCell<Vec<Inside>> = const { RefCell::new(Vec::new()) };
 }
 
 static VIEWS: Mutex<Views> = Mutex::new(Views { attached: BTreeMap::new(), started: None });
@@ -30,7 +73,7 @@ impl Views {
     ///
     /// # Safety
     /// `name` is NULL, or a string that ends.
-    unsafe fn find(&mut self, handle: *mut pmo_pool, name: *const c_char) -> Result<&mut AttachedView> {
+    unsafe fn find(&mut self, handle: *mut pmo_pool, name: *const c_char) -> Result<&mut Attached> {
         let (id, name) = match (&self.started, name.is_null()) {
             (Some((pool, name, _)), true) => (pool.id(), name.clone()),
             (None, true) => return Err(Failure::argument("pmo_view_start has found no view")),
@@ -90,17 +133,24 @@ pub unsafe extern "C" fn pmo_view_clear(handle: *mut pmo_pool, view: *const c_ch
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_attach(handle: *mut pmo_pool, view: *const c_char) -> c_int {
     // SAFETY: the caller's promise.
-    status(|| attach(handle, unsafe { text(view, NAME) }?, &[]))
+    status(|| {
+        attach(handle, unsafe { text(view, NAME) }?, &|pool, name| {
+            AttachedView::attach(pool, name).map(Attached::Process)
+        })
+    })
 }
 
-fn attach(handle: *mut pmo_pool, name: &str, contexts: &[&str]) -> Result<()> {
+/// How to attach a view of a pool.
+type How<'a> = &'a dyn Fn(&Pool, &str) -> indelible::Result<Attached>;
+
+fn attach(handle: *mut pmo_pool, name: &str, how: How<'_>) -> Result<()> {
     let pool = pool(handle)?;
     views(|views| {
         let key = (pool.id(), name.to_owned());
         if views.attached.contains_key(&key) {
             return Err(Failure::argument("the view is attached already"));
         }
-        views.attached.insert(key, AttachedView::attach_in(&pool, name, contexts)?);
+        views.attached.insert(key, how(&pool, name)?);
         Ok(())
     })
 }
@@ -114,8 +164,72 @@ pub unsafe extern "C" fn pmo_view_attach_in(
     contexts: *const *const c_char,
     count: usize,
 ) -> c_int {
-    // SAFETY: the caller's promise.
-    status(|| attach(handle, unsafe { text(view, NAME) }?, &unsafe { texts(contexts, count, CONTEXT) }?))
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (view, contexts) = unsafe { (text(view, NAME)?, texts(contexts, count, CONTEXT)?) };
+        attach(handle, view, &|pool, name| {
+            AttachedView::attach_in(pool, name, &contexts).map(Attached::Process)
+        })
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_view_attach_switched(
+    handle: *mut pmo_pool,
+    view: *const c_char,
+    contexts: *const *const c_char,
+    count: usize,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (view, contexts) = unsafe { (text(view, NAME)?, texts(contexts, count, CONTEXT)?) };
+        attach(handle, view, &|pool, name| SwitchedView::attach(pool, name, &contexts).map(Attached::Threads))
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_view_enter(
+    handle: *mut pmo_pool,
+    view: *const c_char,
+    contexts: *const *const c_char,
+    count: usize,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let contexts = unsafe { texts(contexts, count, CONTEXT) }?;
+        // SAFETY: the caller's promise.
+        let inside = views(|views| match unsafe { views.find(handle, view) }? {
+            Attached::Threads(view) => Ok(view.enter(&contexts)?),
+            Attached::Process(_) => {
+                Err(Failure::argument("its contexts are the process's (pmo_view_attach_switched)"))
+            }
+        })?;
+        INSIDE.with_borrow_mut(|all| all.push(inside));
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_view_leave() -> c_int {
+    status(|| match INSIDE.with_borrow_mut(Vec::pop) {
+        Some(inside) => {
+            drop(inside);
+            Ok(())
+        }
+        None => Err(Failure::argument("the thread has entered no contexts (pmo_view_enter)")),
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_view_leave_all() -> c_int {
+    status(|| {
+        INSIDE.with_borrow_mut(|all| while all.pop().is_some() {});
+        Ok(indelible::leave_contexts()?)
+    })
 }
 
 /// # Safety
@@ -152,7 +266,7 @@ pub unsafe extern "C" fn pmo_view_detach(handle: *mut pmo_pool, view: *const c_c
         views(|views| {
             // SAFETY: the caller's promise.
             let found = unsafe { views.find(handle, view) }?;
-            let key = (found.pool().id(), found.name().to_owned());
+            let key = found.key();
             views.attached.remove(&key);
             Ok(())
         })
@@ -174,7 +288,7 @@ pub unsafe extern "C" fn pmo_view_start(resumed: *mut c_int) -> c_int {
                 unsafe { fill(resumed, how.is_some().into()) }?;
             }
             let (pool, name) = (view.pool().clone(), view.name().to_owned());
-            views.attached.insert((pool.id(), name.clone()), view);
+            views.attached.insert((pool.id(), name.clone()), Attached::Process(view));
             views.started = Some((pool, name, how));
             Ok(())
         })

@@ -2,6 +2,7 @@
 #include "check.h"
 #include <pmo/resume.h>
 #include <signal.h>
+#include <unistd.h>
 
 static uint64_t *at(size_t slot)
 {
@@ -37,6 +38,52 @@ static void contexts(pmo_pool *pool)
     FAILS(pmo_view_attach_in(pool, "v", NULL, 1) != 0, PMO_ERR_ARGUMENT, "NULL");
 }
 
+/* Whether this thread may load from, or store to, an address, as the kernel has it. */
+static int may(uint64_t *at, int store)
+{
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    int done = write(ends[1], at, 1) == 1 && (!store || read(ends[0], at, 1) == 1);
+    close(ends[0]);
+    close(ends[1]);
+    return done;
+}
+
+/* Contexts that threads enter and leave. */
+static void switched(pmo_pool *pool)
+{
+    const char *const all[] = {"e", "f"};
+    CHECK(pmo_context_create(pool, "e", 2) == 0 && pmo_context_create(pool, "f", 2) == 0);
+    CHECK(pmo_context_set(pool, "e", "a", PMO_RULE_ALLOW, PMO_RIGHT_READ) == 0);
+    CHECK(pmo_context_set(pool, "f", "a", PMO_RULE_ALLOW, PMO_RIGHT_READ | PMO_RIGHT_WRITE) == 0);
+    FAILS(pmo_view_attach_switched(pool, "v", all, 0) != 0, PMO_ERR_UNSUITABLE, "no security context");
+    CHECK(pmo_view_attach_switched(pool, "v", all, 2) == 0);
+    uint64_t *a = pmo_view_at(pool, "v", 0);
+    if (!a && pmo_errno() == PMO_ERR_UNSUITABLE) {
+        puts("NOT TESTED: contexts of threads: this kernel finds stores by the protection of pages");
+        CHECK(pmo_view_detach(pool, "v") == 0);
+        return;
+    }
+    CHECK(a && !may(a, 0));
+    FAILS(pmo_view_at(pool, "v", 1) == NULL, PMO_ERR_DENIED, "\"e\", \"f\"");
+    CHECK(pmo_view_enter(pool, "v", all, 1) == 0);
+    CHECK(may(a, 0) && !may(a, 1));
+    CHECK(pmo_view_enter(pool, "v", all + 1, 1) == 0);
+    CHECK(may(a, 1));
+    *a = 0;
+    CHECK(pmo_view_leave() == 0 && may(a, 0) && !may(a, 1));
+    CHECK(pmo_view_leave() == 0 && !may(a, 0));
+    CHECK(pmo_view_psync(pool, "v") == 0 && pmo_psync(a) == 0 && !may(a, 0));
+    FAILS(pmo_view_leave() != 0, PMO_ERR_ARGUMENT, "pmo_view_enter");
+    CHECK(pmo_view_enter(pool, "v", all, 2) == 0 && pmo_view_enter(pool, "v", all, 2) == 0 && may(a, 1));
+    CHECK(pmo_view_leave_all() == 0 && !may(a, 0));
+    FAILS(pmo_view_enter(pool, "v", (const char *const[]){"c"}, 1) != 0, PMO_ERR_NOT_FOUND, "\"c\"");
+    CHECK(pmo_view_detach(pool, "v") == 0);
+    CHECK(pmo_view_attach(pool, "v") == 0);
+    FAILS(pmo_view_enter(pool, "v", all, 1) != 0, PMO_ERR_ARGUMENT, "pmo_view_attach_switched");
+    CHECK(pmo_view_detach(pool, "v") == 0);
+}
+
 static void make(pmo_pool *pool)
 {
     CHECK(pmo_create(pool, "a", 4096) == 0 && pmo_create(pool, "b", 4096) == 0);
@@ -49,6 +96,7 @@ static void make(pmo_pool *pool)
     FAILS(pmo_view_set(pool, "v", 2, "b", 8) != 0, PMO_ERR_ARGUMENT, "the rights are 8");
     FAILS(pmo_view_attach(pool, "a") != 0, PMO_ERR_UNSUITABLE, "no view");
     contexts(pool);
+    switched(pool);
 }
 
 static void use(pmo_pool *pool)

@@ -224,7 +224,8 @@ pub fn leave_contexts() -> Result<()> {
     left.map_err(|error| Error::new("leave security contexts", SecurityError::from(error)))
 }
 
-/// A thread is within security contexts as long as this is there; see [`SwitchedView::enter`].
+/// A thread is within security contexts as long as this is there, but for handlers of signals, which begin within none,
+/// and for whoever jumps out of one; see [`SwitchedView::enter`].
 #[derive(Debug)]
 #[must_use = "dropped, the thread is out of the contexts again"]
 pub struct Inside {

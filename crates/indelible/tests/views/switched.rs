@@ -142,7 +142,7 @@ fn s2_16_a_thread_has_what_its_contexts_give() {
 }
 
 #[test]
-fn s2_16_a_thread_may_be_within_several_contexts() {
+pub fn s2_16_a_thread_may_be_within_several_contexts() {
     each_way(|attach| {
         let world = memory();
         let (_pool, view) = shop(&world, attach);
@@ -217,7 +217,7 @@ fn s2_16_other_threads_have_nothing_of_it() {
 
 /// Contexts at random, and all sets of them.
 #[test]
-fn s2_16_classes_are_as_each_context_says() {
+pub fn s2_16_classes_are_as_each_context_says() {
     each_way(|attach| {
         let mut random = Seeded::new(2160);
         for _ in 0..8 {
@@ -295,7 +295,7 @@ fn s2_16_more_classes_than_there_are_keys_are_an_error() {
 
 /// Pages that are mapped later are as closed as the others.
 #[test]
-fn s2_16_pages_that_come_later_are_of_the_class() {
+pub fn s2_16_pages_that_come_later_are_of_the_class() {
     each_way(|attach| {
         let world = memory();
         let (_pool, mut view) = shop(&world, attach);
@@ -322,7 +322,7 @@ fn s2_16_pages_that_come_later_are_of_the_class() {
 }
 
 #[test]
-fn s2_16_a_heap_that_grows_stays_of_its_class() {
+pub fn s2_16_a_heap_that_grows_stays_of_its_class() {
     each_way(|attach| {
         let world = memory();
         let (pool, view) = shop(&world, attach);
