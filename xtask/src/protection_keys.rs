@@ -21,10 +21,12 @@ pub(crate) fn run() -> Result<Outcome> {
     // As the tests before were built, so that nothing is built again.
     let built = programs::build(&["--workspace".into()])?;
     let unit_tests = |program: &&Program| program.package == "indelible" && program.target == ["--lib"];
-    let Some(Program { path, .. }) = built.iter().find(unit_tests) else {
-        return Err("no program of unit tests was built".into());
+    let views = |program: &&Program| program.package == "indelible" && program.target == ["--test", "views"];
+    let (Some(tests), Some(views)) = (built.iter().find(unit_tests), built.iter().find(views)) else {
+        return Err("no program of these tests was built".into());
     };
-    let status = Command::new(project.join("rig/protection-keys.sh")).arg(kernel).arg(path).status();
+    let mut rig = Command::new(project.join("rig/protection-keys.sh"));
+    let status = rig.arg(kernel).args([&tests.path, &views.path]).status();
     match status.map_err(|error| format!("cannot run rig/protection-keys.sh: {error}"))?.success() {
         true => Ok(Outcome::Passed),
         false => Err("protection keys do not do what they promise".into()),

@@ -107,11 +107,9 @@ fn protection_keys(found: &Facilities) -> Facility {
             Err(lack) => format!("mprotect is used: {}", lack.why()),
         },
         advice: match means {
-            Means::Keys => {
-                "a thread will open closed pages for itself, without a system call; nothing closes pages yet"
-            }
+            Means::Keys => "contexts of threads are a thread's own, without a system call",
             Means::Mprotect => {
-                "closed pages will be opened for the whole process, by system calls; nothing closes pages yet"
+                "what a thread's contexts allow is open to the whole process meanwhile, by system calls"
             }
         }
         .into(),

@@ -112,7 +112,7 @@ impl Inner {
         // Objects that go to another class may leave their last one to those that found none.
         let lacking = all() && all();
         classes.prune();
-        // What has none gets it when the view is adopted next.
+        // They get one when the view is adopted next.
         state.behind |= lacking;
     }
 }
