@@ -1082,7 +1082,7 @@ int pmo_view_attach_in(pmo_pool *pool, const char *view, const char *const *cont
 /** As pmo_view_attach, in count security contexts that are those of threads: the view's objects are closed to every thread, but for those that have entered contexts which allow the access. Objects to which each context
  * gives the same rights open and close as one, and there can be 15 such classes in a process; pmo_view_at fails with PMO_ERR_NO_ROOM for an object of one more, and with PMO_ERR_UNSUITABLE for one that is tracked by mprotect. With protection keys of the processor
  * (`pmo doctor`) a thread has its rights for itself; without them all threads have them meanwhile. An access that is not allowed is a SIGSEGV, or EFAULT for a system call. Calls
- * of this library need the thread's rights as well, but for those that make stores durable. Whoever jumps out of a signal handler (siglongjmp) is within no contexts afterwards: pmo_view_leave_all, then enter again. */
+ * of this library need the thread's rights as well, but for those that make stores durable. A thread that jumps out of a signal handler (siglongjmp) is within no contexts afterwards: pmo_view_leave_all, then enter again. */
 int pmo_view_attach_switched(pmo_pool *pool, const char *view, const char *const *contexts, size_t count);
 
 /** Has this thread be within count of the view's contexts, in addition to those that it has entered before. Threads that it starts meanwhile inherit that where there are protection keys. */

@@ -132,11 +132,10 @@ pub unsafe extern "C" fn pmo_view_clear(handle: *mut pmo_pool, view: *const c_ch
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_attach(handle: *mut pmo_pool, view: *const c_char) -> c_int {
-    // SAFETY: the caller's promise.
     status(|| {
-        attach(handle, unsafe { text(view, NAME) }?, &|pool, name| {
-            AttachedView::attach(pool, name).map(Attached::Process)
-        })
+        // SAFETY: the caller's promise.
+        let view = unsafe { text(view, NAME) }?;
+        attach(handle, view, &|pool, name| AttachedView::attach(pool, name).map(Attached::Process))
     })
 }
 

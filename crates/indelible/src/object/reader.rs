@@ -149,7 +149,7 @@ impl ReadCore {
 
     /// Has nobody else of this process share it from now on; false: somebody does.
     pub(crate) fn keep_alone(self: &Arc<Self>) -> bool {
-        // Whoever shares it takes it from there.
+        // Others take it from there to share it.
         let _shared = self.pool.shared();
         let alone = Arc::strong_count(self) == 1;
         if alone {

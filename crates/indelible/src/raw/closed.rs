@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! 1. The pages are those of one attachment, which is unmapped only after they were taken out of their domain ([`Closed::clear`]).
-//! 2. Whatever maps pages of an attachment anew is followed by [`Closed::again`].
+//! 2. [`Closed::again`] follows each call that maps pages of an attachment anew.
 
 #![allow(unsafe_code)]
 

@@ -17,7 +17,7 @@ pub(super) struct Classes {
 }
 
 struct Known {
-    /// What each context gives.
+    /// The access that each context gives.
     rights: Vec<Protection>,
     domain: Arc<Domain>,
 }
@@ -72,7 +72,7 @@ impl Classes {
     }
 }
 
-/// What some of the contexts give together.
+/// The access that some of the contexts give together.
 pub(super) fn together(rights: &[Protection], contexts: &[usize]) -> Protection {
     let given = |number: &usize| rights.get(*number).copied();
     let all = rights.iter().copied().max();
@@ -82,7 +82,7 @@ pub(super) fn together(rights: &[Protection], contexts: &[usize]) -> Protection 
     }
 }
 
-/// What each context gives of what a slot asks for.
+/// The access that each context gives, of the one that a slot asks for.
 pub(super) fn rights(want: &ViewSlot, grants: &Grants) -> Vec<Protection> {
     let given = grants.each_to(&want.target).into_iter().map(|given| given.and(want.rights));
     given.map(access).collect()

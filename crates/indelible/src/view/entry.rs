@@ -20,7 +20,7 @@ pub(super) struct Entry {
     pub(super) want: ViewSlot,
     /// The rights to the object that the security contexts give.
     pub(super) allowed: Rights,
-    /// What each of the contexts gives of what the slot asks for, if threads have contexts of their own.
+    /// The access that each of the contexts gives, of the one that the slot asks for, if threads have contexts of their own.
     pub(super) rights: Vec<Protection>,
     pub(super) class: Class,
     /// Of the object, when it was looked up.

@@ -171,7 +171,7 @@ impl SwitchedView {
         self.view.contexts()
     }
 
-    /// See [`AttachedView::slots`]. What is allowed is what any of the contexts allows.
+    /// See [`AttachedView::slots`]. A slot says that it is allowed the rights which any of the contexts gives.
     #[must_use]
     pub fn slots(&self) -> Vec<SlotState> {
         self.view.slots()
@@ -215,7 +215,7 @@ impl SwitchedView {
 }
 
 /// Has this thread be within no security context of any view: for one that was started by a thread which was within some, and has inherited that, and for whoever catches a jump (`longjmp`) over the end of an
-/// [`Inside`]. What is left of those is dropped before.
+/// [`Inside`]. The thread drops those that it still has before.
 ///
 /// # Errors
 /// `Io`: the kernel refuses.

@@ -123,7 +123,7 @@ fn s2_16_a_thread_has_what_its_contexts_give() {
             })
             .unwrap();
             assert_eq!(accesses(&at), [NONE; 3]);
-            // Whoever saves it need not be allowed to load it.
+            // The thread that saves it need not be allowed to load it.
             view.psync().unwrap();
             assert_eq!(accesses(&at), [NONE; 3]);
             assert_eq!(psynced(&pool, "o0"), 7);
@@ -168,7 +168,7 @@ pub fn s2_16_a_thread_may_be_within_several_contexts() {
         view.within(&none, |inside| assert_eq!(kind(inside.get::<u64>(0)), ErrorKind::Denied)).unwrap();
         assert_eq!(kind(view.enter(&["clerk"])), ErrorKind::NotFound);
         assert_eq!(kind(SwitchedView::attach(view.pool(), "v", &none)), ErrorKind::Unsuitable);
-        // What a jump over the end of it leaves.
+        // As a jump over the end of it leaves the thread.
         std::mem::forget(view.enter(&["writer"]).unwrap());
         assert_eq!(accesses(&at), [store, load, NONE]);
         leave_contexts().unwrap();
