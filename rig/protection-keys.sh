@@ -15,7 +15,7 @@ cp "$(command -v busybox)" "$tree/root/bin/busybox"
 for name in sh mount mkdir poweroff; do ln -s busybox "$tree/root/bin/$name"; done
 strip -o "$tree/root/tests" "$tests"
 strip -o "$tree/root/views" "$views"
-ldd "$tests" "$views" | grep -o '/[^ ]*' | sort -u | while read -r library; do
+{ ldd "$tests"; ldd "$views"; } | grep -o '/[^ ]*' | sort -u | while read -r library; do
     mkdir -p "$tree/root$(dirname "$library")"
     cp -L "$library" "$tree/root$library"
 done
