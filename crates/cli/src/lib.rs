@@ -26,6 +26,7 @@ mod run;
 mod sealing;
 mod signatures;
 mod signing;
+mod target;
 mod terminal;
 mod text;
 mod values;

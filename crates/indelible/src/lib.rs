@@ -50,6 +50,7 @@ mod backing;
 pub mod collections;
 mod dirty;
 mod doctor;
+mod entries;
 mod error;
 mod events;
 mod far;

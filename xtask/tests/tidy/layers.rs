@@ -73,7 +73,7 @@ const ROOMS: &[&[&str]] = &[
 ];
 
 const MAPPED: &[&[&str]] = &[
-    &["sys", "plain", "types"],
+    &["sys", "plain", "types", "entries"],
     &["relative", "far"],
     &["media"],
     &["mapping", "protection"],

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
 use crate::out::{Out, confirm};
+use crate::target::Target;
 use crate::values::pool;
 use clap::{Args, Subcommand};
 use indelible::{Pool, Rights, RuleKind, SecurityContext};
@@ -155,27 +156,23 @@ struct Rules {
 #[derive(Debug, Serialize)]
 struct Rule {
     kind: &'static str,
-    id: String,
-    object: Option<String>,
+    #[serde(flatten)]
+    target: Target,
     rights: &'static str,
 }
 
 impl Rule {
     fn of(pool: &Pool, of: &indelible::Rule) -> Rule {
-        let id: String = of.target.iter().map(|byte| format!("{byte:02x}")).collect();
-        let object = pool.stat(&format!("id:{id}")).ok().map(|stat| stat.name);
         let kind = match of.kind {
             RuleKind::Mask => "mask",
             RuleKind::Delegation => "delegate",
             _ => "allow",
         };
-        Rule { kind, id, object, rights: shown(of.rights) }
+        Rule { kind, target: Target::of(pool, &of.target), rights: shown(of.rights) }
     }
 
     fn line(&self) -> Vec<String> {
-        let name =
-            self.object.as_deref().map_or_else(|| format!("id:{}, which is not there", self.id), object);
-        vec![self.kind.to_owned(), self.rights.to_owned(), name]
+        vec![self.kind.to_owned(), self.rights.to_owned(), self.target.shown()]
     }
 }
 

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
 use crate::out::{Out, confirm};
+use crate::target::Target;
 use crate::text::count;
 use crate::values::pool;
 use clap::{Args, Subcommand};
@@ -107,25 +108,21 @@ fn rights(text: &str) -> std::result::Result<Rights, String> {
 #[derive(Debug, Serialize)]
 struct Slot {
     slot: usize,
-    id: String,
-    object: Option<String>,
+    #[serde(flatten)]
+    target: Target,
     rights: &'static str,
     at_once: bool,
 }
 
 impl Slot {
     fn of(pool: &Pool, of: &ViewSlot) -> Slot {
-        let id: String = of.target.iter().map(|byte| format!("{byte:02x}")).collect();
-        let object = pool.stat(&format!("id:{id}")).ok().map(|stat| stat.name);
         let rights = if of.rights.has(Rights::WRITE) { "rw" } else { "r" };
-        Slot { slot: of.slot, id, object, rights, at_once: of.at_once }
+        Slot { slot: of.slot, target: Target::of(pool, &of.target), rights, at_once: of.at_once }
     }
 
     fn line(&self) -> Vec<String> {
-        let name =
-            self.object.as_deref().map_or_else(|| format!("id:{}, which is not there", self.id), object);
         let when = if self.at_once { "at once" } else { "when used" };
-        vec![self.slot.to_string(), self.rights.to_owned(), when.to_owned(), name]
+        vec![self.slot.to_string(), self.rights.to_owned(), when.to_owned(), self.target.shown()]
     }
 }
 

@@ -1,6 +1,7 @@
 //! Errors of security contexts.
 
 use super::{Error, ErrorKind};
+use crate::entries::Misfit;
 use crate::protection::ProtectionError;
 
 /// Why a security context could not be used, or what it does not allow.
@@ -35,6 +36,16 @@ pub(crate) enum SecurityError {
     NoClass,
     #[error(transparent)]
     Pages(#[from] ProtectionError),
+}
+
+impl From<Misfit> for SecurityError {
+    fn from(misfit: Misfit) -> Self {
+        match misfit {
+            Misfit::Other => SecurityError::NotAContext,
+            Misfit::Version { found, known } => SecurityError::Version { found, known },
+            Misfit::Damaged(how) => SecurityError::Damaged(how),
+        }
+    }
 }
 
 impl SecurityError {

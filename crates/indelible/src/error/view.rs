@@ -1,6 +1,7 @@
 //! Errors of views, of programs that run in them, and of the ranges that they reserve.
 
 use super::ErrorKind;
+use crate::entries::Misfit;
 use std::io;
 
 /// Why a view, or one of its slots, could not be used.
@@ -40,6 +41,16 @@ pub(crate) enum ViewError {
     Environment { name: &'static str, value: String, why: &'static str },
     #[error("cannot reserve addresses: {0}")]
     Reserve(io::Error),
+}
+
+impl From<Misfit> for ViewError {
+    fn from(misfit: Misfit) -> Self {
+        match misfit {
+            Misfit::Other => ViewError::NotAView,
+            Misfit::Version { found, known } => ViewError::Version { found, known },
+            Misfit::Damaged(how) => ViewError::Damaged(how),
+        }
+    }
 }
 
 impl ViewError {

@@ -21,6 +21,7 @@ mod pending;
 mod registry;
 mod seal_key;
 mod seals;
+mod seen;
 mod thin;
 mod transacting;
 mod transfer;
@@ -44,6 +45,7 @@ pub use options::{MediumKind, PoolOptions, Tracking};
 pub use pending::PendingCommits;
 pub use seal_key::{SealKey, SignKey, VerifyKey};
 pub use seals::BrokenPage;
+pub(crate) use seen::Seen;
 pub use thin::{BadKeep, Keep};
 
 use crate::error::{Cause, Error, ErrorKind, Result};

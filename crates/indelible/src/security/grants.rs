@@ -4,7 +4,7 @@ use super::layout::{RuleKind, Rules};
 use super::{name_of, read};
 use crate::error::{Cause, Error, Result, SecurityError};
 use crate::far::Rights;
-use crate::pool::Pool;
+use crate::pool::{Pool, Seen};
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
 use std::collections::{BTreeMap, HashMap};
@@ -38,27 +38,6 @@ struct Loaded {
 struct Stated {
     capability: Option<Rights>,
     mask: Option<Rights>,
-}
-
-/// State of an object, as far as its entry in the table tells: two that differ are those of two writers, or one is being written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seen {
-    /// `None`: it is not there.
-    binding: Option<u64>,
-    pub(crate) written: bool,
-}
-
-impl Seen {
-    /// A state that nothing is known of.
-    pub(crate) const UNKNOWN: Seen = Seen { binding: None, written: true };
-
-    pub(crate) fn now(pool: &Pool, id: &[u8; 16]) -> Result<Seen, Cause> {
-        match pool.inner().store.find_id(id) {
-            Ok(found) => Ok(Seen { binding: Some(found.entry.binding.get()), written: found.is_bound() }),
-            Err(StoreError::NotFound) => Ok(Seen { binding: None, written: false }),
-            Err(error) => Err(error.into()),
-        }
-    }
 }
 
 impl Grants {

@@ -1,13 +1,10 @@
 //! The bytes of a security context (FORMAT.md, section 14): a header, and entries.
 
+use crate::entries::{Entries, HEADER, target};
 use crate::error::SecurityError;
 use crate::far::Rights;
 use std::collections::BTreeSet;
-use std::ops::Range;
 
-const MAGIC: [u8; 8] = *b"PMO-CTXT";
-const VERSION: u32 = 1;
-const HEADER: usize = 64;
 const ENTRY: usize = 128;
 
 /// Place of the default rights in the header.
@@ -16,8 +13,9 @@ const DEFAULT: usize = 16;
 /// Entries of a security context, at most.
 pub(super) const MOST_ENTRIES: usize = 65_536;
 
-/// Bytes of an object with the largest security context. It may be longer.
-pub(super) const MOST_BYTES: usize = HEADER + MOST_ENTRIES * ENTRY;
+/// The entries of a security context.
+pub(super) const ENTRIES: Entries =
+    Entries { magic: *b"PMO-CTXT", version: 1, size: ENTRY, most: MOST_ENTRIES, noun: "entries" };
 
 /// The kind of an entry of a security context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,28 +63,9 @@ pub struct Rules {
     pub rules: Vec<Rule>,
 }
 
-/// Bytes of a security context with room for so many entries.
-pub(super) fn len(entries: usize) -> usize {
-    HEADER + entries * ENTRY
-}
-
-/// The header of one without default rights.
-pub(super) fn header(entries: usize) -> [u8; HEADER] {
-    let mut bytes = [0; HEADER];
-    bytes[..8].copy_from_slice(&MAGIC);
-    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    bytes[12..16].copy_from_slice(&(entries as u32).to_le_bytes());
-    bytes
-}
-
 /// The place of the default rights in the header, and the byte for them.
 pub(super) fn default_rights(rights: Option<Rights>) -> (usize, u8) {
     (DEFAULT, bits(rights))
-}
-
-/// Bytes of the entry with this number.
-pub(super) fn place(number: usize) -> Range<usize> {
-    len(number)..len(number + 1)
 }
 
 /// The bytes of an entry.
@@ -102,42 +81,14 @@ fn bits(rights: Option<Rights>) -> u8 {
     rights.map_or(0, Rights::bits)
 }
 
-/// Number of entries that the security context which an object begins with has room for.
-///
-/// # Errors
-/// It holds none, or one that this release does not know, or that is longer than the object.
-pub(super) fn entries(bytes: &[u8]) -> Result<usize, SecurityError> {
-    let word =
-        |at: usize| bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);
-    let (Some(version), Some(entries)) = (word(8), word(12)) else { return Err(SecurityError::NotAContext) };
-    if !bytes.starts_with(&MAGIC) {
-        return Err(SecurityError::NotAContext);
-    }
-    if version != VERSION {
-        return Err(SecurityError::Version { found: version, known: VERSION });
-    }
-    let entries = entries as usize;
-    if entries > MOST_ENTRIES || len(entries) > bytes.len() {
-        return Err(SecurityError::Damaged(format!(
-            "it has {} bytes, and says that it has room for {entries} entries",
-            bytes.len()
-        )));
-    }
-    Ok(entries)
-}
-
 /// The rule of each entry; `None` for one that is empty.
 ///
 /// # Errors
-/// As for [`entries`]; an entry says what no release has said.
+/// The object holds no security context, or one that this release does not know, or that is longer than the object; an entry says what no release has said.
 pub(super) fn slots(bytes: &[u8]) -> Result<Vec<Option<Rule>>, SecurityError> {
     let mut seen = BTreeSet::new();
-    let numbers = 0..entries(bytes)?;
-    let read = numbers.map(|number| {
-        let entry = &bytes[place(number)];
-        if entry.iter().all(|byte| *byte == 0) {
-            return Ok(None);
-        }
+    let read = ENTRIES.all(bytes)?.map(|(number, entry)| {
+        let Some(entry) = entry else { return Ok(None) };
         let rule = read(number, entry)?;
         match seen.insert((rule.target, rule.kind)) {
             true => Ok(Some(rule)),
@@ -160,10 +111,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Rules, SecurityError> {
 }
 
 fn read(number: usize, entry: &[u8]) -> Result<Rule, SecurityError> {
-    let target = entry[..16].try_into().map_err(|_| damaged(number, "is cut off"))?;
-    if target == [0; 16] {
-        return Err(damaged(number, "is about no object, and is not empty"));
-    }
+    let target = target(entry).ok_or_else(|| damaged(number, "is about no object, and is not empty"))?;
     let rights = possible(entry[16]).ok_or_else(|| damaged(number, "has rights that there are not"))?;
     let kind = RuleKind::ALL.into_iter().find(|kind| kind.bits() == entry[17]);
     let kind = kind.ok_or_else(|| damaged(number, "is of a kind that this release does not know"))?;
@@ -188,12 +136,12 @@ mod tests {
     use super::*;
 
     fn context(entries: usize, default: Option<Rights>, rules: &[Rule]) -> Vec<u8> {
-        let mut bytes = vec![0; len(entries)];
-        bytes[..HEADER].copy_from_slice(&header(entries));
+        let mut bytes = vec![0; ENTRIES.len(entries)];
+        bytes[..HEADER].copy_from_slice(&ENTRIES.header(entries));
         let (at, byte) = default_rights(default);
         bytes[at] = byte;
         for (number, of) in rules.iter().enumerate() {
-            bytes[place(number)].copy_from_slice(&entry(of));
+            bytes[ENTRIES.place(number)].copy_from_slice(&entry(of));
         }
         bytes
     }
@@ -238,10 +186,10 @@ mod tests {
         let twice = context(4, None, &[rules()[0], rules()[0]]);
         assert!(parse(&twice).unwrap_err().to_string().contains("entry 1 says something else"));
         let mut blank = good.clone();
-        blank[place(1)][..16].fill(0);
+        blank[ENTRIES.place(1)][..16].fill(0);
         assert!(parse(&blank).unwrap_err().to_string().contains("entry 1 is about no object"));
         let mut signed = good;
-        signed[place(2)][127] = 1;
+        signed[ENTRIES.place(2)][127] = 1;
         assert!(parse(&signed).unwrap_err().to_string().contains("entry 2 is signed"));
     }
 }

@@ -8,7 +8,7 @@
 mod grants;
 mod layout;
 
-pub(crate) use grants::{Grants, Seen};
+pub(crate) use grants::Grants;
 pub use layout::{Rule, RuleKind, Rules};
 
 use crate::error::{Cause, Error, Result, SecurityError};
@@ -16,7 +16,7 @@ use crate::far::Rights;
 use crate::object::{Object, read_whole};
 use crate::pool::Pool;
 use indelible_store::table::{id_name, parse_id};
-use layout::{MOST_BYTES, MOST_ENTRIES};
+use layout::{ENTRIES, MOST_ENTRIES};
 
 /// A security context, opened to be changed: rights to objects, by their IDs.
 ///
@@ -75,8 +75,8 @@ impl SecurityContext {
             let cause = SecurityError::TooLarge { entries, most: MOST_ENTRIES };
             return Err(Error::new("create the security context", cause).pool(pool.path()).object(name));
         }
-        let mut object = pool.create_attached(name, layout::len(entries) as u64)?;
-        let header = layout::header(entries);
+        let mut object = pool.create_attached(name, ENTRIES.len(entries) as u64)?;
+        let header = ENTRIES.header(entries);
         object.range_mut(0..header.len()).copy_from_slice(&header);
         if let Err(error) = object.psync() {
             // Nobody is left with an object that is no context.
@@ -128,7 +128,7 @@ impl SecurityContext {
     /// How many entries it has room for.
     #[must_use]
     pub fn room(&self) -> usize {
-        layout::entries(self.object.as_slice()).unwrap_or(0)
+        ENTRIES.count(self.object.as_slice()).unwrap_or(0)
     }
 
     /// All that it says.
@@ -191,7 +191,7 @@ impl SecurityContext {
         let slots = self.slots()?;
         let about = |rule: &Option<Rule>| rule.is_some_and(|rule| rule.target == target);
         let numbers: Vec<usize> = (0..slots.len()).filter(|number| about(&slots[*number])).collect();
-        numbers.iter().for_each(|number| self.object.range_mut(layout::place(*number)).fill(0));
+        numbers.iter().for_each(|number| self.object.range_mut(ENTRIES.place(*number)).fill(0));
         Ok(numbers.len())
     }
 
@@ -217,7 +217,7 @@ impl SecurityContext {
         let same = |of: &Option<Rule>| of.is_some_and(|of| (of.kind, of.target) == (kind, target));
         let number = slots.iter().position(same).or_else(|| slots.iter().position(Option::is_none));
         let number = number.ok_or_else(|| self.error(SecurityError::Full(slots.len())))?;
-        self.object.range_mut(layout::place(number)).copy_from_slice(&layout::entry(&rule));
+        self.object.range_mut(ENTRIES.place(number)).copy_from_slice(&layout::entry(&rule));
         Ok(())
     }
 
@@ -240,7 +240,7 @@ impl SecurityContext {
 /// The rules of a security context as of its last psync.
 fn read(pool: &Pool, name: &str) -> Result<Rules, Cause> {
     // The object may be longer than its context.
-    let bytes = read_whole(pool.inner(), name, MOST_BYTES.next_multiple_of(4096))?;
+    let bytes = read_whole(pool.inner(), name, ENTRIES.most_bytes())?;
     Ok(layout::parse(&bytes.ok_or(SecurityError::NotAContext)?)?)
 }
 

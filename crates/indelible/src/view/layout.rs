@@ -1,12 +1,9 @@
 //! The bytes of a view (FORMAT.md, section 12): a header, and an entry for each slot.
 
+use crate::entries::{Entries, target};
 use crate::error::ViewError;
 use crate::far::Rights;
-use std::ops::Range;
 
-const MAGIC: [u8; 8] = *b"PMO-VIEW";
-const VERSION: u32 = 1;
-const HEADER: usize = 64;
 const ENTRY: usize = 32;
 
 /// The object is attached with the view, not when it is first touched.
@@ -15,8 +12,9 @@ const AT_ONCE: u8 = 1;
 /// Slots of a view, at most.
 pub(super) const MOST_SLOTS: usize = 65_536;
 
-/// Bytes of an object with the largest view. It may be longer.
-pub(super) const MOST_BYTES: usize = HEADER + MOST_SLOTS * ENTRY;
+/// The slots of a view.
+pub(super) const SLOTS: Entries =
+    Entries { magic: *b"PMO-VIEW", version: 1, size: ENTRY, most: MOST_SLOTS, noun: "slots" };
 
 /// A slot of a view that is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,25 +30,6 @@ pub struct ViewSlot {
     pub at_once: bool,
 }
 
-/// Bytes of a view with so many slots.
-pub(super) fn len(slots: usize) -> usize {
-    HEADER + slots * ENTRY
-}
-
-/// The header of a view with so many slots.
-pub(super) fn header(slots: usize) -> [u8; HEADER] {
-    let mut bytes = [0; HEADER];
-    bytes[..8].copy_from_slice(&MAGIC);
-    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    bytes[12..16].copy_from_slice(&(slots as u32).to_le_bytes());
-    bytes
-}
-
-/// Offset of the entry of a slot.
-pub(super) fn place(slot: usize) -> Range<usize> {
-    len(slot)..len(slot + 1)
-}
-
 /// The entry of a slot that is set.
 pub(super) fn entry(of: &ViewSlot) -> [u8; ENTRY] {
     let mut bytes = [0; ENTRY];
@@ -60,47 +39,17 @@ pub(super) fn entry(of: &ViewSlot) -> [u8; ENTRY] {
     bytes
 }
 
-/// Slots of the view that an object begins with.
-///
-/// # Errors
-/// It holds none, or one that this release does not know, or that is longer than the object.
-pub(super) fn slots(bytes: &[u8]) -> Result<usize, ViewError> {
-    let word =
-        |at: usize| bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);
-    let (Some(version), Some(slots)) = (word(8), word(12)) else { return Err(ViewError::NotAView) };
-    if !bytes.starts_with(&MAGIC) {
-        return Err(ViewError::NotAView);
-    }
-    if version != VERSION {
-        return Err(ViewError::Version { found: version, known: VERSION });
-    }
-    let slots = slots as usize;
-    if slots > MOST_SLOTS || len(slots) > bytes.len() {
-        return Err(ViewError::Damaged(format!(
-            "it has {} bytes, and says that it has {slots} slots",
-            bytes.len()
-        )));
-    }
-    Ok(slots)
-}
-
 /// The slots that are set.
 ///
 /// # Errors
-/// As for [`slots`]; an entry says what no release has said.
+/// The object holds no view, or one that this release does not know, or that is longer than the object; an entry says what no release has said.
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<ViewSlot>, ViewError> {
-    let all = (0..slots(bytes)?).map(|slot| (slot, &bytes[place(slot)]));
-    all.filter(|(_, entry)| entry.iter().any(|byte| *byte != 0))
-        .map(|(slot, entry)| read(slot, entry))
-        .collect()
+    SLOTS.all(bytes)?.filter_map(|(slot, entry)| entry.map(|entry| read(slot, entry))).collect()
 }
 
 fn read(slot: usize, entry: &[u8]) -> Result<ViewSlot, ViewError> {
     let damaged = |what: &str| ViewError::Damaged(format!("slot {slot} {what}"));
-    let target = entry[..16].try_into().map_err(|_| damaged("is cut off"))?;
-    if target == [0; 16] {
-        return Err(damaged("has no object, and is not empty"));
-    }
+    let target = target(entry).ok_or_else(|| damaged("has no object, and is not empty"))?;
     let rights = Rights::from_bits(entry[16]).filter(|rights| rights.are_of_pages());
     let rights = rights.ok_or_else(|| damaged("asks for rights that there are not"))?;
     if entry[17] & !AT_ONCE != 0 || entry[18..].iter().any(|byte| *byte != 0) {
@@ -112,12 +61,13 @@ fn read(slot: usize, entry: &[u8]) -> Result<ViewSlot, ViewError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entries::HEADER;
 
     fn view(slots: usize, set: &[ViewSlot]) -> Vec<u8> {
-        let mut bytes = vec![0; len(slots)];
-        bytes[..HEADER].copy_from_slice(&header(slots));
+        let mut bytes = vec![0; SLOTS.len(slots)];
+        bytes[..HEADER].copy_from_slice(&SLOTS.header(slots));
         for of in set {
-            bytes[place(of.slot)].copy_from_slice(&entry(of));
+            bytes[SLOTS.place(of.slot)].copy_from_slice(&entry(of));
         }
         bytes
     }
@@ -158,7 +108,7 @@ mod tests {
             }
         }
         let mut blank = view(2, &set);
-        blank[place(1)][..16].fill(0);
+        blank[SLOTS.place(1)][..16].fill(0);
         assert!(parse(&blank).unwrap_err().to_string().contains("slot 1 has no object"));
     }
 }

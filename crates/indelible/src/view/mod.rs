@@ -22,7 +22,7 @@ use crate::far::Rights;
 use crate::object::{Object, read_whole};
 use crate::pool::Pool;
 use indelible_store::table::id_name;
-use layout::{MOST_BYTES, MOST_SLOTS};
+use layout::{MOST_SLOTS, SLOTS};
 
 /// A view, opened to be changed: slots, each with the ID of an object of the same pool and the rights that are asked for.
 ///
@@ -66,8 +66,8 @@ impl View {
             let cause = ViewError::Slot { slot: slots - 1, slots: MOST_SLOTS };
             return Err(Error::new("create the view", cause).pool(pool.path()).object(name));
         }
-        let mut object = pool.create_attached(name, layout::len(slots) as u64)?;
-        let header = layout::header(slots);
+        let mut object = pool.create_attached(name, SLOTS.len(slots) as u64)?;
+        let header = SLOTS.header(slots);
         object.range_mut(0..header.len()).copy_from_slice(&header);
         if let Err(error) = object.psync() {
             // Nobody is left with an object that is no view.
@@ -105,7 +105,7 @@ impl View {
     /// How many slots it has.
     #[must_use]
     pub fn slots(&self) -> usize {
-        layout::slots(self.object.as_slice()).unwrap_or(0)
+        SLOTS.count(self.object.as_slice()).unwrap_or(0)
     }
 
     /// Slots that are set.
@@ -184,7 +184,7 @@ impl View {
     }
 
     fn store(&mut self, slot: usize, entry: &[u8]) {
-        self.object.range_mut(layout::place(slot)).copy_from_slice(entry);
+        self.object.range_mut(SLOTS.place(slot)).copy_from_slice(entry);
     }
 
     fn error(&self, cause: impl Into<Cause>) -> Error {
@@ -195,7 +195,7 @@ impl View {
 /// The slots that a view has as of its last psync.
 fn read(pool: &Pool, name: &str) -> Result<Vec<ViewSlot>, Cause> {
     // The object may be longer than its view.
-    let bytes = read_whole(pool.inner(), name, MOST_BYTES.next_multiple_of(4096))?;
+    let bytes = read_whole(pool.inner(), name, SLOTS.most_bytes())?;
     Ok(layout::parse(&bytes.ok_or(ViewError::NotAView)?)?)
 }
 

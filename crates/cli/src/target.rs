@@ -1,0 +1,26 @@
+//! An object that is known by its ID, in a view or a security context.
+
+use crate::failure::object;
+use crate::text::hex;
+use indelible::Pool;
+use serde::Serialize;
+
+/// Its ID, and its name if it is there.
+#[derive(Debug, Serialize)]
+pub struct Target {
+    id: String,
+    object: Option<String>,
+}
+
+impl Target {
+    pub fn of(pool: &Pool, id: &[u8; 16]) -> Target {
+        let id = hex(id);
+        let object = pool.stat(&format!("id:{id}")).ok().map(|stat| stat.name);
+        Target { id, object }
+    }
+
+    /// As it is shown to people.
+    pub fn shown(&self) -> String {
+        self.object.as_deref().map_or_else(|| format!("id:{}, which is not there", self.id), object)
+    }
+}

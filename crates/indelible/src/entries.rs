@@ -1,0 +1,88 @@
+//! Objects that begin with a header and have entries of one size behind it: views (FORMAT.md, section 12) and security contexts (section 14).
+
+use std::ops::Range;
+
+/// Bytes of the header.
+pub(crate) const HEADER: usize = 64;
+
+/// A kind of such objects.
+pub(crate) struct Entries {
+    pub(crate) magic: [u8; 8],
+    pub(crate) version: u32,
+    /// Bytes of an entry.
+    pub(crate) size: usize,
+    /// Entries of one object.
+    pub(crate) most: usize,
+    /// How errors name them.
+    pub(crate) noun: &'static str,
+}
+
+/// Why bytes are no such object.
+#[derive(Debug)]
+pub(crate) enum Misfit {
+    Other,
+    Version { found: u32, known: u32 },
+    Damaged(String),
+}
+
+impl Entries {
+    /// Bytes of one with so many entries.
+    pub(crate) const fn len(&self, entries: usize) -> usize {
+        HEADER + entries * self.size
+    }
+
+    /// Bytes of the largest one, as whole pages of an object that it is alone in.
+    pub(crate) fn most_bytes(&self) -> usize {
+        self.len(self.most).next_multiple_of(4096)
+    }
+
+    /// The header of one with so many entries.
+    pub(crate) fn header(&self, entries: usize) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[..8].copy_from_slice(&self.magic);
+        bytes[8..12].copy_from_slice(&self.version.to_le_bytes());
+        bytes[12..16].copy_from_slice(&(entries as u32).to_le_bytes());
+        bytes
+    }
+
+    /// Bytes of the entry with this number.
+    pub(crate) const fn place(&self, number: usize) -> Range<usize> {
+        self.len(number)..self.len(number + 1)
+    }
+
+    /// Number of entries that an object has, which may be longer.
+    pub(crate) fn count(&self, bytes: &[u8]) -> Result<usize, Misfit> {
+        let word =
+            |at: usize| bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);
+        let (Some(version), Some(entries)) = (word(8), word(12)) else { return Err(Misfit::Other) };
+        if !bytes.starts_with(&self.magic) {
+            return Err(Misfit::Other);
+        }
+        if version != self.version {
+            return Err(Misfit::Version { found: version, known: self.version });
+        }
+        let entries = entries as usize;
+        if entries > self.most || self.len(entries) > bytes.len() {
+            let (noun, has) = (self.noun, bytes.len());
+            return Err(Misfit::Damaged(format!(
+                "it has {has} bytes, and says that it has {entries} {noun}"
+            )));
+        }
+        Ok(entries)
+    }
+
+    /// The entries that an object has, by their numbers; `None` for one that is empty.
+    pub(crate) fn all<'b>(
+        &self,
+        bytes: &'b [u8],
+    ) -> Result<impl Iterator<Item = (usize, Option<&'b [u8]>)> + use<'b, '_>, Misfit> {
+        let entries = (0..self.count(bytes)?).map(|number| (number, &bytes[self.place(number)]));
+        Ok(entries.map(|(number, entry)| (number, entry.iter().any(|byte| *byte != 0).then_some(entry))))
+    }
+}
+
+/// The ID that an entry begins with; `None`: it has none.
+pub(crate) fn target(entry: &[u8]) -> Option<[u8; 16]> {
+    let target: [u8; 16] = entry.get(..16)?.try_into().ok()?;
+    (target != [0; 16]).then_some(target)
+}
