@@ -17,10 +17,9 @@ use crate::error::{closed, exception, forked, in_use, read_only};
 use crate::guard::guarded;
 use crate::held::Held;
 use crate::process;
+use crate::unsynced;
 use indelible::{Error, Object};
-use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
-use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -219,12 +218,7 @@ impl Attachment {
 
     /// Says that stores are lost.
     fn warn(&self, py: Python<'_>) -> PyResult<()> {
-        let text = format!(
-            "{} is detached with changes that were not psynced: they are lost (psync it, or use it in a with block)",
-            self.what()
-        );
-        let text = CString::new(text.replace('\0', "\\0"))?;
-        PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &text, 1)
+        unsynced::warn(py, &self.what())
     }
 
     /// Goes to what the newest psync left, unless a view can still reach the memory; returns whether there was one. See
@@ -318,14 +312,7 @@ impl Drop for Attachment {
     fn drop(&mut self) {
         let lost = self.is_ours() && self.lock().take().is_some_and(|mut held| held.is_unsynced());
         if lost {
-            // Without an interpreter there is nobody to be warned.
-            Python::try_attach(|py| {
-                let pending = PyErr::take(py);
-                if let Err(error) = self.warn(py) {
-                    error.write_unraisable(py, None);
-                }
-                pending.into_iter().for_each(|error| error.restore(py));
-            });
+            unsynced::warn_at_drop(&self.what());
         }
     }
 }

@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use crate::attachment::Attachment;
-use crate::buffer::{self, Bytes};
+use crate::buffer::{self, Bytes, USE};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -71,9 +71,10 @@ impl Block {
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let block = slf.get();
-        let bytes = block.bytes;
+        let (attachment, bytes) = (&block.attachment, block.bytes);
+        let lend = || attachment.view(slf.py(), USE, |_| Ok(bytes));
         // SAFETY: Python's.
-        unsafe { buffer::give(view, flags, slf.as_any(), &block.attachment, |_| Ok(bytes)) }
+        unsafe { buffer::give(view, flags, slf.as_any(), lend, || attachment.forget_view()) }
     }
 
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {

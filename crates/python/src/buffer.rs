@@ -1,19 +1,21 @@
 //! Memory of objects as Python's buffers.
 //!
-//! Invariant: a view that was given out is counted in the attachment, and the Python object it refers to keeps
-//! the attachment; so the bytes stay mapped until the view is released (`attachment`, 3).
+//! Invariant: a view that was given out is counted in the attachment, or the handle, and the Python object it refers to keeps
+//! that; so the bytes stay mapped until the view is released (`attachment`, 3; `handle`, 2).
 //!
 //! Rust never refers to those bytes. Threads of Python that store to them at once race as they do on any
 //! array.
 
 #![allow(unsafe_code)]
 
-use crate::attachment::Attachment;
 use crate::held::Held;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::c_int;
+
+/// The operation that lends memory, in errors.
+pub(crate) const USE: &str = "use the memory of";
 
 /// Bytes of an object.
 #[derive(Clone, Copy)]
@@ -43,7 +45,7 @@ impl Bytes {
     }
 }
 
-/// Answers `__getbuffer__` of `owner`, which keeps `attachment`, with the bytes that `bytes` chooses.
+/// Answers `__getbuffer__` of `owner`, which keeps them, with the bytes that `lend` counts a view of; `forget` takes that back.
 ///
 /// # Safety
 /// `view` is what Python gave to `__getbuffer__`; `__releasebuffer__` forgets the view.
@@ -51,24 +53,23 @@ pub(crate) unsafe fn give(
     view: *mut ffi::Py_buffer,
     flags: c_int,
     owner: &Bound<'_, PyAny>,
-    attachment: &Attachment,
-    bytes: impl FnOnce(&mut Held) -> Result<Bytes, indelible::Error> + Send,
+    lend: impl FnOnce() -> PyResult<Bytes>,
+    forget: impl FnOnce(),
 ) -> PyResult<()> {
-    let py = owner.py();
     if view.is_null() {
         return Err(PyBufferError::new_err("there is no view to fill"));
     }
     // SAFETY: Python's; with every error it holds nothing.
     unsafe { (*view).obj = std::ptr::null_mut() };
-    let bytes = attachment.view(py, "use the memory of", bytes)?;
+    let bytes = lend()?;
     let (len, readonly) = (bytes.len as ffi::Py_ssize_t, c_int::from(!bytes.writable));
     // SAFETY: Python's; the bytes stay (see the module). It takes a reference to `owner`, or raises.
     match unsafe { ffi::PyBuffer_FillInfo(view, owner.as_ptr(), bytes.as_ptr().cast(), len, readonly, flags) }
     {
         0 => Ok(()),
         _ => {
-            attachment.forget_view();
-            Err(PyErr::fetch(py))
+            forget();
+            Err(PyErr::fetch(owner.py()))
         }
     }
 }

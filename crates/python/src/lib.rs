@@ -1,6 +1,7 @@
-//! The native half of the Python package `indelible`: pools, attached objects as buffers, dicts; and the tool.
+//! The native half of the Python package `indelible`: pools, attached objects as buffers, dicts, shared objects with queues, logs, views and security
+//! contexts; and the tool.
 //!
-//! The Python half on top of it is in `python/indelible`. Unsafe code is in `buffer`, `block` and `object`
+//! The Python half on top of it is in `python/indelible`. Unsafe code is in `buffer`, `bystanders`, `block`, `object`, `shared/object` and `views/object`
 //! alone.
 
 #![deny(unsafe_code)]
@@ -13,18 +14,24 @@ mod bystanders;
 mod dict;
 mod error;
 mod guard;
+mod handle;
 mod held;
 mod keys;
+mod log;
 mod object;
 mod options;
+mod patience;
 mod pool;
 mod process;
 mod psync;
 mod seal_key;
 mod sealed;
+mod shared;
 mod stat;
 mod tool;
 mod transactions;
+mod unsynced;
+mod views;
 
 use pyo3::prelude::*;
 
@@ -38,6 +45,8 @@ mod _indelible {
     #[pymodule_export]
     use super::dict::{Dict, DictIterator};
     #[pymodule_export]
+    use super::log::{_open_log, Log, LogReader};
+    #[pymodule_export]
     use super::object::Object;
     #[pymodule_export]
     use super::pool::Pool;
@@ -48,12 +57,18 @@ mod _indelible {
     #[pymodule_export]
     use super::sealed::{_change_signer, _reencrypt, _resize, _set_anchor};
     #[pymodule_export]
+    use super::shared::{
+        _attach_shared, _queue_bytes, Consumer, Event, Life, Producer, Queue, Shared, Word, wait_any,
+    };
+    #[pymodule_export]
     use super::tool::{mkpmo, pmo};
     #[pymodule_export]
     use super::transactions::{
         _set_durability, _set_epochs, _tx_abort, _tx_again, _tx_alone, _tx_attach, _tx_begin, _tx_commit,
         _tx_conflicted, _tx_detach, _tx_pending, _tx_psync, _tx_read, _tx_sync, _tx_write,
     };
+    #[pymodule_export]
+    use super::views::{_read_context, _read_view, _rights, AttachedView, SecurityContext, View};
 
     use pyo3::prelude::*;
 

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::attachment::Attachment;
-use crate::buffer::{self, Bytes};
+use crate::buffer::{self, Bytes, USE};
 use crate::held::Held;
 use crate::pool::Pool;
 use pyo3::ffi;
@@ -181,8 +181,9 @@ impl Object {
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let attachment = slf.get().attachment.clone();
+        let lend = || attachment.view(slf.py(), USE, |held| Ok(Bytes::of(held)));
         // SAFETY: Python's.
-        unsafe { buffer::give(view, flags, slf.as_any(), &attachment, |held| Ok(Bytes::of(held))) }
+        unsafe { buffer::give(view, flags, slf.as_any(), lend, || attachment.forget_view()) }
     }
 
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {

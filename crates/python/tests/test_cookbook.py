@@ -19,7 +19,13 @@ def blocks(page: Path, language: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("page", "least"),
-    [("docs/cookbook/python.md", 10), ("docs/cookbook/sealed.md", 2), ("README.md", 1), ("crates/python/README.md", 1)],
+    [
+        ("docs/cookbook/python.md", 10),
+        ("docs/cookbook/python-processes.md", 6),
+        ("docs/cookbook/sealed.md", 2),
+        ("README.md", 1),
+        ("crates/python/README.md", 1),
+    ],
 )
 def test_every_block_of_a_page_runs(tmp_path: Path, page: str, least: int) -> None:
     found = blocks(PROJECT / page, "python")

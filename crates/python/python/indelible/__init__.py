@@ -1,4 +1,4 @@
-"""Persistent memory objects for stock Linux, as numpy arrays and dicts.
+"""Persistent memory objects for stock Linux, as numpy arrays and dicts; queues and logs between processes.
 
     import indelible
 
@@ -53,17 +53,34 @@ from ._errors import (
     VolatileGone,
     WrongKey,
 )
-from ._indelible import Object, SealKey, __version__, verify_key
+from ._indelible import (
+    Consumer,
+    Event,
+    Life,
+    Log,
+    Object,
+    Producer,
+    Queue,
+    SealKey,
+    Shared,
+    Word,
+    __version__,
+    verify_key,
+    wait_any,
+)
+from ._log import LogReader, LogRecord
 from ._open import open
 from ._pool import Pool
 from ._psync import psync
 from ._record import Field, Struct
 from ._table import Collected, Difference, KeySlot, Stat, Tie
 from ._transactions import Pending, Tx, TxArray, TxElements, transaction
+from ._views import AttachedView, Rule, Rules, SecurityContext, SlotState, View, ViewSlot
 
 __all__ = [
     "AnchorBehind",
     "Array",
+    "AttachedView",
     "BadName",
     "BadSize",
     "Checkpoints",
@@ -71,12 +88,14 @@ __all__ = [
     "Closed",
     "Collected",
     "Conflict",
+    "Consumer",
     "Damaged",
     "Denied",
     "Dict",
     "Difference",
     "DifferentPools",
     "Error",
+    "Event",
     "Exists",
     "Field",
     "Forked",
@@ -86,6 +105,10 @@ __all__ = [
     "InTransaction",
     "Io",
     "KeySlot",
+    "Life",
+    "Log",
+    "LogReader",
+    "LogRecord",
     "Mismatch",
     "NoAddresses",
     "NoPool",
@@ -100,10 +123,17 @@ __all__ = [
     "Pool",
     "PoolBehind",
     "PoolExists",
+    "Producer",
+    "Queue",
     "ReadOnly",
     "RootType",
+    "Rule",
+    "Rules",
     "SealKey",
     "Sealed",
+    "SecurityContext",
+    "Shared",
+    "SlotState",
     "Stat",
     "StrayPointer",
     "Struct",
@@ -114,7 +144,10 @@ __all__ = [
     "TxArray",
     "TxElements",
     "Version",
+    "View",
+    "ViewSlot",
     "VolatileGone",
+    "Word",
     "WrongKey",
     "__version__",
     "audit",
@@ -122,6 +155,7 @@ __all__ = [
     "psync",
     "transaction",
     "verify_key",
+    "wait_any",
 ]
 
 # As programs name them: in tracebacks, help and pickles.

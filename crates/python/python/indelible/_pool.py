@@ -15,7 +15,7 @@ from ._array import Array
 from ._checkpoints import Checkpoints
 from ._dict import Dict
 from ._errors import Error, Exists, Gone, Held, Mismatch, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
-from ._indelible import Object, SealKey, psync_all
+from ._indelible import Object, SealKey, Shared, psync_all
 from ._layout import MAGIC, Layout, Order, layout
 from ._table import Collected, Difference, Stat, Tie
 from ._transactional import TransactionalPool
@@ -44,9 +44,9 @@ class Pool(TransactionalPool):
         """State, size, holder and so on of an object; NotFound if there is none."""
         return Stat(**self._stat(name))
 
-    def __getitem__(self, name: str) -> Array | Dict | Object | TxArray:
-        """The content of the object `name`: an array, also one for transactions, a dict, or its bytes if it is neither; for storing, if it is no snapshot and not
-        read-only.
+    def __getitem__(self, name: str) -> Array | Dict | Object | Shared | TxArray:
+        """The content of the object `name`: an array, also one for transactions, a dict, memory that processes share, or its bytes if it is none of these; for storing, if it
+        is no snapshot and not read-only.
         """
         with _registry.attaching():
             shared = self._known(name, "store")
@@ -57,6 +57,8 @@ class Pool(TransactionalPool):
             stat = self.stat(name)
             if stat.durability in ("transactional", "on-demand"):
                 return self.transactional(name)
+            if stat.durability == "shared":
+                return self.shared(name)
             mode: Literal["r", "r+"] = "r" if stat.snapshot or stat.read_only else "r+"
             # A snapshot beside its object, which may have the addresses.
             obj = self._attach_anywhere(name, None, None) if stat.snapshot else self.attach(name, mode)

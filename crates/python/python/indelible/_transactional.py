@@ -8,11 +8,11 @@ from typing import Any, Literal
 from . import _array
 from ._indelible import _set_durability, _set_epochs
 from ._layout import Layout, Order
-from ._sealed import SealedPool
+from ._viewing import ViewingPool
 from ._transactions import TxArray
 
 
-class TransactionalPool(SealedPool):
+class TransactionalPool(ViewingPool):
     """The part of `Pool` that makes arrays for transactions."""
 
     def transactional(

@@ -1,0 +1,51 @@
+"""Readers of logs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from . import _indelible
+
+
+class LogRecord(NamedTuple):
+    """A record of a log."""
+
+    number: int
+    """From 0 on."""
+    data: bytes
+    message: tuple[int, int] | None
+    """The queue that it came from (`Queue.id`), and its number there (`Producer.send`); None: it was appended otherwise."""
+
+
+class LogReader(_indelible.LogReader):
+    """A log, as a psync left it, from its first record on, whoever appends to it: an iterator over its records. Made by `Pool.log` with mode "r".
+
+    It ends where that psync ends. `refresh` goes to the newest one, and iteration goes on from where it was; `follow` does so by itself.
+    """
+
+    def read(self) -> LogRecord | None:
+        """The next record; None: there is none, as of the psync that it shows."""
+        record = self._read()
+        if record is None:
+            return None
+        number, message, data = record
+        return LogRecord(number, data, message)
+
+    def __iter__(self) -> Iterator[LogRecord]:
+        while (record := self.read()) is not None:
+            yield record
+
+    def follow(self, every: float = 0.1) -> Iterator[LogRecord]:
+        """All records from the next one on, those that are yet to come, too: looks for a newer psync again and again, after `every` seconds each. It never ends by itself."""
+        if every < 0:
+            raise ValueError(f"every is a number of seconds, not negative, not {every}")
+        while True:
+            yield from self
+            if not self.refresh():
+                time.sleep(every)
+
+    def __repr__(self) -> str:
+        about = "closed" if self.closed else f"{len(self)} records"
+        return f"<indelible.LogReader {self.name!r}, {about}>"

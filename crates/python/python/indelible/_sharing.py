@@ -1,0 +1,68 @@
+"""A pool, as far as objects are concerned that processes share, and logs."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal, overload
+
+from ._errors import Mismatch
+from ._indelible import Log, Queue, Shared, _attach_shared, _open_log, _queue_bytes
+from ._log import LogReader
+from ._sealed import SealedPool
+
+
+class SharingPool(SealedPool):
+    """The part of `Pool` that has shared objects, queues and logs."""
+
+    def shared(self, name: str, size: int | None = None, *, key: bytes | None = None) -> Shared:
+        """The shared object `name`: memory that any number of processes of one user have at once, at the same address. Nothing in it becomes durable.
+
+        Without an object of that name one of `size` bytes is made, all zero; with one of another size it is a Mismatch. Its contents stay as long as the machine runs, also when nobody has
+        it, until the object is removed. After the machine was started anew it is made anew: with a size here, VolatileGone without.
+        """
+        found = _attach_shared(self, name, size, key)
+        if size is not None and found.size != size:
+            found.close()
+            raise Mismatch(
+                f"the shared object {name!r} has {found.size} bytes, and asked for were {size} (ask for what it has, or for no size)",
+                operation="attach",
+                pool=os.fspath(self.path),
+                object=name,
+            )
+        return found
+
+    def queue(
+        self,
+        name: str,
+        *,
+        slots: int = 1024,
+        most: int = 64,
+        one_producer: bool = False,
+        key: bytes | None = None,
+    ) -> Queue:
+        """The queue of messages that is the shared object `name`, which is made if there is none: of `slots` messages, a power of two, of up to `most` bytes.
+
+        Any number of processes put messages in at once, and one takes them out; with `one_producer`, one process at a time puts them in, which is faster. All who open it give the same options:
+        RootType with others. `Shared.queue` has several queues in one object.
+        """
+        size = _queue_bytes(slots, most, one_producer)
+        try:
+            shared = _attach_shared(self, name, size, key)
+        except OverflowError:
+            raise ValueError(f"a queue cannot have {slots} messages") from None
+        return shared.queue(0, slots=slots, most=most, one_producer=one_producer)
+
+    @overload
+    def log(self, name: str, mode: Literal["r+"] = "r+", *, key: bytes | None = None) -> Log: ...
+    @overload
+    def log(self, name: str, mode: Literal["r"], *, key: bytes | None = None) -> LogReader: ...
+    def log(self, name: str, mode: Literal["r+", "r"] = "r+", *, key: bytes | None = None) -> Log | LogReader:
+        """The log in the object `name`: records of any bytes, one behind the other, as `pmo log` shows them.
+
+        With mode "r+" it is for appending, by one process at a time, and made if there is none; with mode "r" for reading, from the first record on, whoever appends to it.
+        """
+        if mode == "r":
+            return LogReader(self, name, key)
+        if mode != "r+":
+            raise ValueError(f"mode is 'r' or 'r+', not {mode!r}")
+        return _open_log(self, name, key)

@@ -1,0 +1,45 @@
+"""A pool, as far as views and security contexts are concerned."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable
+
+from ._indelible import _read_context, _read_view, _rights
+from ._sharing import SharingPool
+from ._views import AttachedView, Rights, Rules, SecurityContext, View, ViewSlot, rules, view_slots
+
+
+class ViewingPool(SharingPool):
+    """The part of `Pool` that has views and security contexts."""
+
+    def view(self, name: str, slots: int | None = None) -> View:
+        """Opens the view `name` to change it. Without an object of that name one with so many slots is made, all empty; NotFound if `slots` is not given."""
+        return View(self, name, slots)
+
+    def view_slots(self, name: str) -> builtins.list[ViewSlot]:
+        """The slots of a view that are set, as its last psync left them, whoever has it open."""
+        return view_slots(_read_view(self, name))
+
+    def attach_view(self, name: str, contexts: Iterable[str] = ()) -> AttachedView:
+        """Attaches the view `name`, whoever has it open. It locks no object: each is attached when it is first used.
+
+        In security `contexts`, an object is attached for what its slot asks for, as far as one of them allows it; without, everything is allowed. Nothing is refused before it is used: Denied then.
+        """
+        if isinstance(contexts, str):
+            raise TypeError("contexts are several names, not a str")
+        return AttachedView(self, name, list(contexts))
+
+    def context(self, name: str, entries: int | None = None) -> SecurityContext:
+        """Opens the security context `name` to change it. Without an object of that name one with room for so many entries is made, which gives nothing; NotFound if `entries` is not given."""
+        return SecurityContext(self, name, entries)
+
+    def context_rules(self, name: str) -> Rules:
+        """All that a security context says, as its last psync left it, whoever has it open."""
+        return rules(_read_context(self, name))
+
+    def rights(self, name: str, contexts: Iterable[str]) -> Rights | None:
+        """The rights that security contexts give together to an object, for a program that has them; None: none at all."""
+        if isinstance(contexts, str):
+            raise TypeError("contexts are several names, not a str")
+        return _rights(self, name, list(contexts))

@@ -1,0 +1,206 @@
+//! Something of the library that Python code has open, one thread at a time, and the count of users of its memory.
+//!
+//! Invariants:
+//! 1. `views` counts users that may use memory of it without the lock: exported buffers. It grows only under the lock, while `open` is `Some`.
+//! 2. `open` becomes `None` only under the lock, while `views` is 0, or when nobody refers to the handle any more: each of those that `views` counts does. Whatever takes memory away otherwise
+//!    is done by [`unused`](Handle::unused).
+//!
+//! Locks: the lock is awaited without the GIL, and a thread that has it never waits for the GIL.
+
+use crate::error::{closed, exception, forked, in_use};
+use crate::patience;
+use crate::process;
+use indelible::Result;
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+/// See the module.
+pub(crate) struct Handle<T> {
+    open: Mutex<Option<T>>,
+    views: AtomicUsize,
+    /// To be closed with the last view, and not used any more.
+    closing: AtomicBool,
+    /// What it is, in errors.
+    what: String,
+    /// That made it: `process::generation`.
+    process: u32,
+}
+
+impl<T: Send> Handle<T> {
+    pub(crate) fn new(what: String, open: T) -> Self {
+        Handle {
+            open: Mutex::new(Some(open)),
+            views: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
+            what,
+            process: process::generation(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<T>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// False in a fork, where another thread may have had the lock when the process was copied.
+    fn is_ours(&self) -> bool {
+        self.process == process::generation()
+    }
+
+    fn usable(&self) -> bool {
+        !self.closing.load(Ordering::Acquire)
+    }
+
+    /// Runs `f` without the GIL.
+    pub(crate) fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        operation: &str,
+        f: impl FnOnce(&mut T) -> Result<R> + Send,
+    ) -> PyResult<R> {
+        if !self.is_ours() {
+            return Err(forked(py, operation, &self.what));
+        }
+        let used = py.detach(|| {
+            let mut open = self.lock();
+            open.as_mut().filter(|_| self.usable()).map(f)
+        });
+        match used {
+            Some(result) => result.map_err(|error| exception(py, &error)),
+            None => Err(closed(py, operation, &self.what)),
+        }
+    }
+
+    /// As [`with`](Handle::with), counting one more view if it succeeds: `f` returns its bytes.
+    pub(crate) fn view<R: Send>(
+        &self,
+        py: Python<'_>,
+        operation: &str,
+        f: impl FnOnce(&mut T) -> Result<R> + Send,
+    ) -> PyResult<R> {
+        self.with(py, operation, |open| {
+            let seen = f(open)?;
+            self.views.fetch_add(1, Ordering::Relaxed);
+            Ok(seen)
+        })
+    }
+
+    /// As [`with`](Handle::with), unless a view can still reach the memory.
+    pub(crate) fn unused<R: Send>(
+        &self,
+        py: Python<'_>,
+        operation: &str,
+        f: impl FnOnce(&mut T) -> Result<R> + Send,
+    ) -> PyResult<R> {
+        let done = self.with(py, operation, |open| match self.views() {
+            0 => f(open).map(Ok),
+            views => Ok(Err(views)),
+        })?;
+        done.map_err(|views| in_use(operation, &self.what, views))
+    }
+
+    /// As [`with`](Handle::with), together with another one, whose lock is taken second.
+    pub(crate) fn with_other<U: Send, R: Send>(
+        &self,
+        py: Python<'_>,
+        operation: &str,
+        other: &Handle<U>,
+        f: impl FnOnce(&mut T, &mut U) -> Result<R> + Send,
+    ) -> PyResult<R> {
+        for (is_ours, what) in [(self.is_ours(), &self.what), (other.is_ours(), &other.what)] {
+            if !is_ours {
+                return Err(forked(py, operation, what));
+            }
+        }
+        let used = py.detach(|| {
+            let (mut open, mut of_other) = (self.lock(), other.lock());
+            let open = open.as_mut().filter(|_| self.usable()).ok_or(self.what.as_str())?;
+            let of_other = of_other.as_mut().filter(|_| other.usable()).ok_or(other.what.as_str())?;
+            Ok(f(open, of_other))
+        });
+        match used {
+            Ok(result) => result.map_err(|error| exception(py, &error)),
+            Err(what) => Err(closed(py, operation, what)),
+        }
+    }
+
+    /// Has `f`, which waits for as long as it is told, be run until it gives something, or the time is over, or a signal's handler raises.
+    pub(crate) fn wait<R: Send>(
+        &self,
+        py: Python<'_>,
+        operation: &str,
+        timeout: Option<Duration>,
+        f: impl Fn(&mut T, Duration) -> Result<Option<R>> + Sync,
+    ) -> PyResult<Option<R>> {
+        patience::wait(py, timeout, |left| self.with(py, operation, |open| f(open, left)))
+    }
+
+    pub(crate) fn views(&self) -> usize {
+        self.views.load(Ordering::Acquire)
+    }
+
+    /// A view is gone.
+    pub(crate) fn forget_view(&self) {
+        if self.views.fetch_sub(1, Ordering::AcqRel) == 1 && !self.usable() && self.is_ours() {
+            let mut open = self.lock();
+            if self.views() == 0 {
+                open.take();
+            }
+        }
+    }
+
+    /// Whether it was closed, or belongs to another process.
+    pub(crate) fn is_closed(&self) -> bool {
+        match self.open.try_lock() {
+            _ if !self.is_ours() || !self.usable() => true,
+            Ok(open) => open.is_none(),
+            Err(TryLockError::Poisoned(open)) => open.into_inner().is_none(),
+            // Somebody uses it.
+            Err(TryLockError::WouldBlock) => false,
+        }
+    }
+
+    /// Has `end` end it, unless a view can still reach the memory. Closing it again does nothing.
+    pub(crate) fn close<R: Send>(
+        &self,
+        py: Python<'_>,
+        end: impl FnOnce(T) -> Result<R> + Send,
+    ) -> PyResult<Option<R>> {
+        if !self.is_ours() {
+            return Err(forked(py, "close", &self.what));
+        }
+        let ended = py.detach(|| {
+            let mut open = self.lock();
+            match self.views() {
+                0 => Ok(open.take().map(end).transpose()),
+                views => Err(views),
+            }
+        });
+        match ended {
+            Ok(ended) => ended.map_err(|error| exception(py, &error)),
+            Err(views) => Err(in_use("close", &self.what, views)),
+        }
+    }
+
+    /// As [`close`](Handle::close), of something that ends when it is dropped.
+    pub(crate) fn end(&self, py: Python<'_>) -> PyResult<()> {
+        self.close(py, |open| {
+            drop(open);
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// The end of a `with` block by an exception: closes as soon as nobody can reach the memory any more, and refuses everything else from now on.
+    pub(crate) fn abandon(&self, py: Python<'_>) -> PyResult<()> {
+        if !self.is_ours() {
+            return Err(forked(py, "close", &self.what));
+        }
+        // Counted as a view meanwhile, so that the last one is forgotten here at the earliest.
+        self.views.fetch_add(1, Ordering::AcqRel);
+        self.closing.store(true, Ordering::Release);
+        py.detach(|| self.forget_view());
+        Ok(())
+    }
+}

@@ -1,0 +1,32 @@
+//! Waits of Python code: for as long as the caller says, without the GIL, in pieces between which signals are answered.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::time::{Duration, Instant};
+
+/// After such a time a wait looks for signals, such as Ctrl-C.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A timeout in seconds; `None`: however long it takes.
+pub(crate) fn timeout(seconds: Option<f64>) -> PyResult<Option<Duration>> {
+    let why = |_| PyValueError::new_err("timeout is a number of seconds, not negative, or None");
+    seconds.map(Duration::try_from_secs_f64).transpose().map_err(why)
+}
+
+/// Makes `attempt`, which waits for as long as it is told, until it gives something, or the time is over, or a signal's handler raises.
+pub(crate) fn wait<R>(
+    py: Python<'_>,
+    timeout: Option<Duration>,
+    mut attempt: impl FnMut(Duration) -> PyResult<Option<R>>,
+) -> PyResult<Option<R>> {
+    let begin = Instant::now();
+    loop {
+        let left = timeout.map_or(LOOK, |timeout| timeout.saturating_sub(begin.elapsed()).min(LOOK));
+        let found = attempt(left)?;
+        if found.is_some() || timeout.is_some_and(|timeout| begin.elapsed() >= timeout) {
+            return Ok(found);
+        }
+        // Nothing was taken that an exception could lose.
+        py.check_signals()?;
+    }
+}

@@ -1,0 +1,116 @@
+//! The side of a queue that takes messages out.
+
+use crate::handle::Handle;
+use crate::patience::timeout;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// The one who takes messages out of a queue: made by `Queue.consumer`; a context manager, which closes it. It iterates over messages, and waits for each.
+///
+/// `receive` takes a message out at once. To act upon messages before they are gone, `look` at as many as you like, and `release` them: whoever dies in between leaves them to the next consumer.
+#[pyclass(frozen, weakref, module = "indelible")]
+pub(crate) struct Consumer {
+    pub(crate) handle: Handle<indelible::Consumer>,
+}
+
+impl Consumer {
+    pub(super) fn new(consumer: indelible::Consumer) -> Self {
+        Consumer { handle: Handle::new("the consumer of a queue".to_owned(), consumer) }
+    }
+}
+
+const TAKE: &str = "take a message out of";
+
+#[pymethods]
+impl Consumer {
+    /// Takes the next message out, once there is one, within `timeout` seconds, however long that takes without. None: there was none.
+    #[pyo3(signature = (timeout = None))]
+    fn receive<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let received = self.handle.wait(py, TAKE, self::timeout(timeout)?, |consumer, left| {
+            let mut message = Vec::new();
+            Ok(consumer.receive(&mut message, Some(left))?.then_some(message))
+        })?;
+        Ok(received.map(|message| PyBytes::new(py, &message)))
+    }
+
+    /// The next message that it has not looked at, and its number, once there is one, within `timeout` seconds, however long that takes without. None: there was none. It stays in the queue until
+    /// `release`: at most as many can be looked at as the queue holds.
+    #[pyo3(signature = (timeout = None))]
+    fn look<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+    ) -> PyResult<Option<(u64, Bound<'py, PyBytes>)>> {
+        let seen = self.handle.wait(py, TAKE, self::timeout(timeout)?, |consumer, left| {
+            let mut message = Vec::new();
+            Ok(consumer.look(&mut message, Some(left))?.map(|number| (number, message)))
+        })?;
+        Ok(seen.map(|(number, message)| (number, PyBytes::new(py, &message))))
+    }
+
+    /// Takes out all messages that were looked at: their producers know it (`Producer.wait_taken`).
+    fn release(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.with(py, TAKE, indelible::Consumer::release)
+    }
+
+    /// Has `look` begin once more, with the first message that was not released.
+    fn rewind(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.with(py, TAKE, |consumer| {
+            consumer.rewind();
+            Ok(())
+        })
+    }
+
+    /// Takes messages out, one by one, until none comes within `timeout` seconds; 0: those that are there.
+    fn messages(slf: Bound<'_, Self>, timeout: f64) -> PyResult<Messages> {
+        self::timeout(Some(timeout))?;
+        Ok(Messages { consumer: slf.unbind(), timeout: Some(timeout) })
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Messages {
+        Messages { consumer: slf.unbind(), timeout: None }
+    }
+
+    /// Whether it was closed, or belongs to another process.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.handle.is_closed()
+    }
+
+    /// Ends its part, so that another one can have it. Messages that were looked at and not released stay in the queue.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.end(py)
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _exception: Bound<'_, PyAny>,
+        _value: Bound<'_, PyAny>,
+        _traceback: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+}
+
+/// Messages, as they are taken out.
+#[pyclass(frozen, module = "indelible._indelible")]
+pub(crate) struct Messages {
+    consumer: Py<Consumer>,
+    timeout: Option<f64>,
+}
+
+#[pymethods]
+impl Messages {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        self.consumer.get().receive(py, self.timeout)
+    }
+}

@@ -1,0 +1,29 @@
+//! Objects that processes share: words to wait for, lives, queues.
+
+mod consumer;
+mod event;
+mod life;
+mod object;
+mod producer;
+mod queue;
+mod word;
+
+pub(crate) use consumer::Consumer;
+pub(crate) use event::Event;
+pub(crate) use life::Life;
+pub(crate) use object::{_attach_shared, Shared};
+pub(crate) use producer::Producer;
+pub(crate) use queue::{_queue_bytes, Queue};
+pub(crate) use word::{Word, wait_any};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMemoryView};
+
+/// The bytes of a message: those of any object with a buffer.
+pub(crate) fn message<'py>(of: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    match of.cast::<PyBytes>() {
+        Ok(bytes) => Ok(bytes.clone()),
+        // Elements of any type, in their order, also where they do not lie side by side.
+        Err(_) => Ok(PyMemoryView::from(of)?.call_method0("tobytes")?.cast_into()?),
+    }
+}

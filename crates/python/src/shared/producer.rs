@@ -1,0 +1,70 @@
+//! The side of a queue that puts messages in.
+
+use super::message;
+use crate::handle::Handle;
+use crate::patience::timeout;
+use pyo3::prelude::*;
+
+/// One who puts messages into a queue: made by `Queue.producer`; a context manager, which closes it. Threads may use it at once, but wait for each other: give each its own.
+#[pyclass(frozen, weakref, module = "indelible")]
+pub(crate) struct Producer {
+    handle: Handle<indelible::Producer>,
+}
+
+impl Producer {
+    pub(super) fn new(producer: indelible::Producer) -> Self {
+        Producer { handle: Handle::new("the producer of a queue".to_owned(), producer) }
+    }
+}
+
+#[pymethods]
+impl Producer {
+    /// Puts a message in, once there is room, within `timeout` seconds, however long that takes without. Returns the message's number, by which `wait_taken` knows it; None if the queue stayed full.
+    ///
+    /// A message is any object with a buffer: bytes, bytearray, memoryview, numpy array. It outlives this process.
+    #[pyo3(signature = (message, timeout = None))]
+    fn send(
+        &self,
+        py: Python<'_>,
+        message: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<Option<u64>> {
+        let (timeout, message) = (self::timeout(timeout)?, self::message(message)?);
+        let bytes = message.as_bytes();
+        self.handle.wait(py, "put a message into", timeout, |producer, left| producer.send(bytes, Some(left)))
+    }
+
+    /// Waits until the message of this number was taken out, and all before it, for `timeout` seconds at most, however long it takes without; returns whether it was. One that `Log.collect` takes out is durable.
+    #[pyo3(signature = (number, timeout = None))]
+    fn wait_taken(&self, py: Python<'_>, number: u64, timeout: Option<f64>) -> PyResult<bool> {
+        let taken = self.handle.wait(py, "wait for", self::timeout(timeout)?, |producer, left| {
+            Ok(producer.wait_taken(number, Some(left))?.then_some(()))
+        })?;
+        Ok(taken.is_some())
+    }
+
+    /// Whether it was closed, or belongs to another process.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.handle.is_closed()
+    }
+
+    /// Ends its part. The messages stay in the queue.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.end(py)
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _exception: Bound<'_, PyAny>,
+        _value: Bound<'_, PyAny>,
+        _traceback: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+}

@@ -1,0 +1,109 @@
+//! Queues of messages.
+
+use super::consumer::Consumer;
+use super::object::Shared;
+use super::producer::Producer;
+use crate::error::{exception, forked};
+use crate::process;
+use indelible::{QueueKind, QueueOptions};
+use pyo3::prelude::*;
+
+pub(super) fn options(slots: usize, most: usize, one_producer: bool) -> QueueOptions {
+    let kind = if one_producer { QueueKind::OneProducer } else { QueueKind::ManyProducers };
+    QueueOptions { kind, slots, most }
+}
+
+/// Bytes of an object for a queue: see `Pool.queue`.
+#[pyfunction]
+pub(crate) fn _queue_bytes(py: Python<'_>, slots: usize, most: usize, one_producer: bool) -> PyResult<usize> {
+    options(slots, most, one_producer).bytes().map_err(|error| exception(py, &error))
+}
+
+/// A queue in a shared object: messages of up to `most` bytes, put in by producers of any processes, and taken out in their order by one consumer. Made by `Pool.queue` or `Shared.queue`.
+///
+/// Each of them may die at any instruction: a message that a producer was putting in is left out, and the next consumer goes on where the last one was.
+#[pyclass(frozen, weakref, module = "indelible")]
+pub(crate) struct Queue {
+    queue: indelible::Queue,
+    shared: Py<Shared>,
+    offset: usize,
+    process: u32,
+}
+
+impl Queue {
+    pub(super) fn new(queue: indelible::Queue, shared: Py<Shared>, offset: usize) -> Self {
+        Queue { queue, shared, offset, process: process::generation() }
+    }
+
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        operation: &str,
+        f: impl FnOnce(&indelible::Queue) -> indelible::Result<T> + Send,
+    ) -> PyResult<T> {
+        if self.process != process::generation() {
+            return Err(forked(py, operation, "the queue"));
+        }
+        py.detach(|| f(&self.queue)).map_err(|error| exception(py, &error))
+    }
+}
+
+#[pymethods]
+impl Queue {
+    /// The shared object that it lies in.
+    #[getter]
+    fn shared(&self, py: Python<'_>) -> Py<Shared> {
+        self.shared.clone_ref(py)
+    }
+
+    /// Where it lies in the object.
+    #[getter]
+    fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Messages that it holds at most.
+    #[getter]
+    fn slots(&self) -> usize {
+        self.queue.options().slots
+    }
+
+    /// Bytes of its longest message.
+    #[getter]
+    fn most(&self) -> usize {
+        self.queue.options().most
+    }
+
+    /// Whether it has one producer at a time.
+    #[getter]
+    fn one_producer(&self) -> bool {
+        self.queue.options().kind == QueueKind::OneProducer
+    }
+
+    /// A random number that this queue has, and no other one.
+    #[getter]
+    fn id(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, "inspect", |queue| Ok(queue.id()))
+    }
+
+    /// Messages that were left out because their producers died, as far as consumers have got.
+    #[getter]
+    fn skipped(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, "inspect", |queue| Ok(queue.skipped()))
+    }
+
+    /// A producer of messages. In a queue of one producer it is the only one until it is closed, or its process dies: Held meanwhile.
+    fn producer(&self, py: Python<'_>) -> PyResult<Producer> {
+        Ok(Producer::new(self.with(py, "put messages into", indelible::Queue::producer)?))
+    }
+
+    /// The one who takes messages out, until it is closed, or its process dies: Held meanwhile.
+    fn consumer(&self, py: Python<'_>) -> PyResult<Consumer> {
+        Ok(Consumer::new(self.with(py, "take messages out of", indelible::Queue::consumer)?))
+    }
+
+    fn __repr__(&self) -> String {
+        let (slots, most, name) = (self.slots(), self.most(), self.shared.get().name_of());
+        format!("<indelible.Queue in {name:?} at {}, {slots} messages of up to {most} bytes>", self.offset)
+    }
+}

@@ -1,0 +1,150 @@
+//! A view, opened to be changed.
+
+use super::rights::{named, rights, word};
+use crate::handle::Handle;
+use crate::pool::Pool;
+use crate::unsynced::Unsynced;
+use indelible::{ErrorKind, ViewSlot};
+use pyo3::prelude::*;
+
+/// A view. `indelible.View` has its slots as values of Python.
+#[pyclass(frozen, subclass, weakref, module = "indelible._indelible")]
+pub(crate) struct View {
+    handle: Handle<indelible::View>,
+    unsynced: Unsynced,
+    pool: Py<Pool>,
+    name: String,
+    slots: usize,
+}
+
+/// Slot, name of the object, rights, whether it is attached at once.
+pub(super) type Slot = (usize, String, &'static str, bool);
+
+pub(super) fn slot(of: ViewSlot) -> Slot {
+    (of.slot, named(of.target), word(of.rights), of.at_once)
+}
+
+/// See `Pool.view_slots`.
+#[pyfunction]
+pub(crate) fn _read_view(pool: &Bound<'_, Pool>, name: &str) -> PyResult<Vec<Slot>> {
+    let slots = pool.get().with(pool.py(), "read", |pool| indelible::View::read(pool, name))?;
+    Ok(slots.into_iter().map(slot).collect())
+}
+
+/// Opens the view, or makes it if that is asked for and there is none.
+fn open(pool: &indelible::Pool, name: &str, slots: Option<usize>) -> indelible::Result<indelible::View> {
+    match (indelible::View::open(pool, name), slots) {
+        (Err(error), Some(slots)) if error.kind() == ErrorKind::NotFound => {
+            match indelible::View::create(pool, name, slots) {
+                // Another process was faster.
+                Err(error) if error.kind() == ErrorKind::Exists => indelible::View::open(pool, name),
+                created => created,
+            }
+        }
+        (opened, _) => opened,
+    }
+}
+
+#[pymethods]
+impl View {
+    #[new]
+    fn new(pool: &Bound<'_, Pool>, name: &str, slots: Option<usize>) -> PyResult<Self> {
+        let view = pool.get().with(pool.py(), "open", |pool| open(pool, name, slots))?;
+        let what = format!("view {name:?}");
+        Ok(View {
+            unsynced: Unsynced::new(&what),
+            slots: view.slots(),
+            handle: Handle::new(what, view),
+            pool: pool.clone().unbind(),
+            name: name.to_owned(),
+        })
+    }
+
+    /// Name of the object.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The pool it was taken from.
+    #[getter]
+    fn pool(&self, py: Python<'_>) -> Py<Pool> {
+        self.pool.clone_ref(py)
+    }
+
+    /// How many slots it has.
+    #[getter]
+    fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Puts an object of the pool into a slot, in the place of one that is there. It is attached for the `rights` "r" or "rw" when it is first used, or together with the view if `at_once`. Rights are
+    /// requests: whether they can be had is found then. An object is in one slot at most.
+    #[pyo3(signature = (slot, target, rights = "rw", *, at_once = false))]
+    fn set(&self, py: Python<'_>, slot: usize, target: &str, rights: &str, at_once: bool) -> PyResult<()> {
+        let rights = self::rights(rights)?;
+        self.handle.with(py, "change", |view| {
+            match at_once {
+                true => view.set_at_once(slot, target, rights)?,
+                false => view.set(slot, target, rights)?,
+            }
+            self.unsynced.set(true);
+            Ok(())
+        })
+    }
+
+    /// Empties a slot; returns whether it was set.
+    fn clear(&self, py: Python<'_>, slot: usize) -> PyResult<bool> {
+        self.handle.with(py, "change", |view| {
+            let was = view.clear(slot)?;
+            self.unsynced.set(true);
+            Ok(was)
+        })
+    }
+
+    fn _list(&self, py: Python<'_>) -> PyResult<Vec<Slot>> {
+        let slots = self.handle.with(py, "inspect", |view| view.list())?;
+        Ok(slots.into_iter().map(slot).collect())
+    }
+
+    /// Makes the changes durable as one step. Processes that have the view attached find them then.
+    fn psync(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.with(py, "psync", |view| {
+            view.psync()?;
+            self.unsynced.set(false);
+            Ok(())
+        })
+    }
+
+    /// Whether it was closed, or belongs to another process.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.handle.is_closed()
+    }
+
+    /// Closes it; changes that were not psynced are gone.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.end(py)?;
+        self.unsynced.lost(py)
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    /// Psyncs and closes; on an exception nothing is psynced.
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exception: Bound<'_, PyAny>,
+        _value: Bound<'_, PyAny>,
+        _traceback: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        match exception.is_none() {
+            true if !self.closed() => self.psync(py)?,
+            true => {}
+            false => self.unsynced.set(false),
+        }
+        self.close(py)
+    }
+}
