@@ -210,7 +210,9 @@ enum {
     /** It has a check word for each word, which transactions and pmo_scrub repair words by. Sizes are those of the words alone. */
     PMO_STAT_ECC = 2048,
     /** Its ID is the hash of its bytes: pmo_create_by_content. */
-    PMO_STAT_BY_CONTENT = 4096
+    PMO_STAT_BY_CONTENT = 4096,
+    /** Plain loads outside of transactions see what these committed: pmo_set_readable_outside. */
+    PMO_STAT_READABLE_OUTSIDE = 8192
 };
 
 /** How stores to an object become durable: plain stores by psync; those of transactions alone, each transaction when it commits, or on demand, when it
@@ -263,8 +265,8 @@ enum {
 };
 
 /** How to create an object. All zeros but for the size is right for most. Flags: PMO_STAT_READ_ONLY,
- * PMO_STAT_SPARSE, PMO_STAT_VOLATILE, PMO_STAT_POSITION_INDEPENDENT, and PMO_STAT_ECC, which makes the object transactional: it takes twice its size, in whole
- * pages. The reach is the address space kept for growth, in bytes; 0 for as much as the
+ * PMO_STAT_SPARSE, PMO_STAT_VOLATILE, PMO_STAT_POSITION_INDEPENDENT, PMO_STAT_READABLE_OUTSIDE of transactional objects and those on demand, and PMO_STAT_ECC, which makes
+ * the object transactional: it takes twice its size, in whole pages. The reach is the address space kept for growth, in bytes; 0 for as much as the
  * pool has, or several times the size once objects have taken half of the pool's addresses. Keys are bytes; without any,
  * everybody may attach. The durability is an enum pmo_durability. */
 struct pmo_create_options {
@@ -414,8 +416,15 @@ int64_t pmo_audit(const void *object, void (*each)(const struct pmo_pointer *poi
  * sparse objects are not transactional, and only volatile ones are shared. */
 int pmo_set_durability(pmo_pool *pool, const char *name, const void *key, size_t key_len, int durability);
 
+/** Says whether plain loads outside of transactions see an object that nobody has attached, transactional or on demand (1), or are a SIGSEGV (0, as in a new object). A
+ * load sees what transactions committed, and never a byte of one that runs, or that failed. It looks at one moment of each aligned word of 8 bytes, and not at one moment of several: of a
+ * transaction that is just being committed it may see some words and others not yet. It may see a commit that is not durable yet. Transactions of other threads change
+ * the words meanwhile: load them as atomics (__atomic_load_n), or as volatile. Stores outside stay a SIGSEGV. PMO_ERR_CLASS_MISMATCH: an object of another durability, or
+ * one with check words. An object that gets a durability without transactions is so no longer. */
+int pmo_set_readable_outside(pmo_pool *pool, const char *name, const void *key, size_t key_len, int readable);
+
 /** Attaches a transactional object, or one on demand, and returns its first byte: the same address in every process and every run. A plain load or store there is a
- * SIGSEGV: transactions of the threads of this process read and change it, and each is durable when it has committed. If the last process that had
+ * SIGSEGV (of an object that is PMO_STAT_READABLE_OUTSIDE a store alone): transactions of the threads of this process read and change it, and each is durable when it has committed. If the last process that had
  * it died, the object is recovered first. pmo_detach detaches it. Its heap is that of pmo_tx_alloc and pmo_tx_root; other functions of heaps and roots are for
  * other objects.
  *

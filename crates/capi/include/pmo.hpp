@@ -405,6 +405,11 @@ public:
     {
         detail::check(pmo_set_durability(handle_, name, key.data(), key.size(), durability));
     }
+    // Says whether plain loads outside of transactions see what these committed (pmo_set_readable_outside).
+    void set_readable_outside(const char *name, bool readable = true, std::string_view key = {})
+    {
+        detail::check(pmo_set_readable_outside(handle_, name, key.data(), key.size(), readable));
+    }
     // Objects that nobody has attached.
     void resize(const char *name, std::uint64_t size, std::string_view key = {})
     {

@@ -26,8 +26,10 @@ const SEALED: c_uint = 512;
 const POSITION_INDEPENDENT: c_uint = 1024;
 const ECC: c_uint = 2048;
 const BY_CONTENT: c_uint = 4096;
+const READABLE_OUTSIDE: c_uint = 8192;
 /// Those that a new object may be given.
-pub(crate) const OF_NEW: c_uint = READ_ONLY | SPARSE | VOLATILE | POSITION_INDEPENDENT | ECC;
+pub(crate) const OF_NEW: c_uint =
+    READ_ONLY | SPARSE | VOLATILE | POSITION_INDEPENDENT | ECC | READABLE_OUTSIDE;
 
 /// `struct pmo_stat`.
 #[repr(C)]
@@ -63,6 +65,7 @@ impl Stat {
             (POSITION_INDEPENDENT, stat.position_independent),
             (ECC, stat.ecc),
             (BY_CONTENT, stat.by_content),
+            (READABLE_OUTSIDE, stat.readable_outside),
         ];
         Stat {
             name: name(&stat.name),
@@ -123,6 +126,7 @@ impl CreateOptions {
         let with = indelible::CreateOptions::new(self.size).reach(self.reach);
         let with = with.read_key(read_key).write_key(write_key);
         let with = with.position_independent(has(POSITION_INDEPENDENT)).class(durability).ecc(has(ECC));
+        let with = with.readable_outside(has(READABLE_OUTSIDE));
         Ok(with.read_only(has(READ_ONLY)).sparse(has(SPARSE)).volatile(has(VOLATILE)))
     }
 }

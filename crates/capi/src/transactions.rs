@@ -75,6 +75,26 @@ pub unsafe extern "C" fn pmo_set_durability(
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_set_readable_outside(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+    readable: c_int,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        match readable {
+            0 | 1 => Ok(pool(handle)?.set_readable_outside(name, key, readable == 1)?),
+            _ => Err(Failure::argument("an object is readable outside of transactions (1), or it is not (0)")),
+        }
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach_transactional(
     handle: *mut pmo_pool,
     name: *const c_char,

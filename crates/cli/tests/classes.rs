@@ -37,6 +37,32 @@ fn s1_16_a_class_is_shown_and_changed() {
 }
 
 #[test]
+fn s1_16_an_object_is_readable_outside() {
+    let rig = Rig::new();
+    rig.pmo(["create"], ["a", "4K", "--class", "transactional", "--readable-outside"]).fine();
+    rig.pmo(["create", "--quiet"], ["b", "4K", "--class", "on-demand"]).fine();
+    rig.pmo(["create"], ["c", "4K"]).fine();
+    rig.pmo(["create"], ["d", "4K", "--readable-outside"]).fails(2, "neither transactional nor on-demand");
+    rig.pmo(["create"], ["d", "4K", "--ecc", "--readable-outside"]).fails(2, "check words");
+    let readable = |name: &str| rig.pmo(["stat"], [name, "--json"]).fine().json()["readable_outside"].clone();
+    assert_eq!((readable("a"), readable("b"), readable("c")), (true.into(), false.into(), false.into()));
+    assert!(rig.pmo(["stat"], ["a"]).fine().out.contains("readable outside"));
+    let listed = rig.pmo(["ls"], ["--columns", "name,flags", "--no-header"]).fine().out;
+    assert!(listed.lines().next().unwrap().contains("readable outside"), "{listed}");
+    rig.pmo(["set"], ["c", "--readable-outside", "yes"]).fails(2, "neither transactional nor on-demand");
+    let run = rig.pmo(["set"], ["b", "--readable-outside", "yes"]).fine();
+    assert_eq!(run.out, "object \"b\" is readable outside\n");
+    let run = rig.pmo(["set"], ["a", "--readable-outside", "no"]).fine();
+    assert_eq!(run.out, "object \"a\" is closed outside of transactions\n");
+    assert_eq!((readable("a"), readable("b")), (false.into(), true.into()));
+    rig.pmo(["set"], ["a", "--class", "on-demand", "--readable-outside", "yes", "--quiet"]).fine();
+    assert_eq!(readable("a"), true);
+    rig.pmo(["set"], ["a", "--class", "psync"]).fine();
+    assert_eq!(readable("a"), false, "it says nothing of this class");
+    assert_eq!(rig.pmo(["check"], [""; 0]).code, Some(0));
+}
+
+#[test]
 fn s1_06_an_object_is_on_demand() {
     let rig = Rig::new();
     rig.pmo(["create", "--quiet"], ["a", "4K", "--class", "on-demand"]).fine();

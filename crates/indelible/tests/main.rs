@@ -45,6 +45,7 @@ mod many_snapshots;
 mod on_demand;
 mod pool_growth;
 mod raw_heap;
+mod readable;
 mod rebase;
 mod records;
 mod reformatted;

@@ -143,11 +143,13 @@ fn s1_16_a_stray_access_is_explained_where_that_is_asked_for() {
         assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{kind}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    for (kind, words) in [("load", "a load from 0x"), ("store", "a store to 0x")] {
+    for (kind, words, by) in
+        [("load", "a load from 0x", "load from it, by tx.read"), ("store", "a store to 0x", "store to it, by tx.write")]
+    {
         let said = died(kind, Some("1"));
         let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("indelible: ")).collect();
         assert_eq!(lines.len(), 1, "{said}");
-        let about = [words, ", offset 0x0 of object \"a\"", "outside of a transaction", "tx.read"];
+        let about = [words, ", offset 0x0 of object \"a\"", "outside of a transaction", by];
         assert!(about.iter().all(|about| lines[0].contains(about)), "{said}");
         for asked in [None, Some("0")] {
             assert!(!died(kind, asked).contains("of object"), "{kind}: nobody asked");

@@ -556,6 +556,13 @@ mod mutants {
             ],
         ),
         (
+            Mutant::OutsideWritable,
+            [
+                crate::readable::s1_16_pages_at_a_readable_object_s_address_are_read_only,
+                crate::readable::s1_16_the_kernel_stores_nothing_at_a_readable_object_s_address,
+            ],
+        ),
+        (
             Mutant::ReadNotAwaited,
             [
                 super::s1_03_what_was_read_is_durable_when_a_reader_returns,

@@ -23,6 +23,7 @@ pub(crate) fn fields<'py>(py: Python<'py>, stat: &Stat) -> PyResult<Bound<'py, P
     fields.set_item("gone", stat.gone)?;
     fields.set_item("snapshot", stat.snapshot)?;
     fields.set_item("position_independent", stat.position_independent)?;
+    fields.set_item("readable_outside", stat.readable_outside)?;
     fields.set_item("shares", stat.shares)?;
     fields.set_item("sealed", stat.sealed)?;
     fields.set_item("durability", stat.class.map_or("unknown", Class::name))?;

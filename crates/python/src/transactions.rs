@@ -29,6 +29,18 @@ pub(crate) fn _set_durability(
     pool.get().with(py, "change", |pool| pool.set_class(name, key.unwrap_or_default(), class))
 }
 
+#[pyfunction]
+pub(crate) fn _set_readable_outside(
+    py: Python<'_>,
+    pool: &Bound<'_, Pool>,
+    name: &str,
+    key: Option<&[u8]>,
+    readable: bool,
+) -> PyResult<()> {
+    pool.get()
+        .with(py, "change", |pool| pool.set_readable_outside(name, key.unwrap_or_default(), readable))
+}
+
 /// Attaches an object for transactions, and returns its address, at which nobody may touch anything.
 #[pyfunction]
 pub(crate) fn _tx_attach(

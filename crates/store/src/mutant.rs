@@ -254,6 +254,8 @@ mutants! {
         CommitLineBefore,
         /// Anybody may load and store at the address of an object that is for transactions.
         AddressOpen,
+        /// The own addresses of an object that is readable outside of transactions can be stored to.
+        OutsideWritable,
         /// A transaction that changes nothing is acknowledged before what it read is durable.
         ReadNotAwaited,
         /// A block is marked as in use before the transaction that allocates it commits.
@@ -328,6 +330,8 @@ mutants! {
         FarBeyondFollowed,
         /// Entries that pointers beside described values lead through are taken away.
         FarBesideForgotten,
+        /// A value behind a pointer is not gone through if its bytes were, as another type.
+        SecondTypeIgnored,
         /// A far pointer is followed to the object that its entry named once, though the entry was changed.
         FarCacheKept,
         /// A stream of objects leaves out an object that is reached through others alone.

@@ -227,6 +227,7 @@ fn constants() -> Vec<(&'static str, String)> {
         ("entry::FLAG_TARGET", number(entry::FLAG_TARGET.into())),
         ("entry::FLAG_POSITION_INDEPENDENT", number(entry::FLAG_POSITION_INDEPENDENT.into())),
         ("entry::FLAG_CONTENT", number(entry::FLAG_CONTENT.into())),
+        ("entry::FLAG_READABLE", number(entry::FLAG_READABLE.into())),
         ("entry::CLASS_PSYNC", number(entry::CLASS_PSYNC.into())),
         ("entry::CLASS_TRANSACTIONAL", number(entry::CLASS_TRANSACTIONAL.into())),
         ("entry::CLASS_ON_DEMAND", number(entry::CLASS_ON_DEMAND.into())),

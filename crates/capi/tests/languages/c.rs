@@ -89,6 +89,22 @@ fn s1_06_commits_on_demand_in_c_are_durable_when_they_are_asked_for() {
     }
 }
 
+/// Plain loads of C outside of transactions see what was committed, and stores are a SIGSEGV.
+#[test]
+fn s1_16_objects_of_c_are_readable_outside_of_transactions() {
+    use std::os::unix::process::ExitStatusExt;
+    let folder = folder();
+    let (binary, pool) = (folder.path().join("readable"), folder.path().join("pool.pmo"));
+    C.build(&program("readable.c"), &binary);
+    assert_eq!(succeed(&mut run(&binary, &pool)), "done\n");
+    for name in ["strict", "relaxed"] {
+        let output = run(&binary, &pool).args(["store", name]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "loaded 7\n", "{output:?}");
+        assert_eq!(output.status.signal(), Some(11), "{name}: {output:?}");
+    }
+    assert_eq!(succeed(run(&binary, &pool).arg("look")), "7 7\n");
+}
+
 #[test]
 fn s1_06_commits_on_demand_in_c_survive_sigkill() {
     let folder = disk();

@@ -26,6 +26,7 @@ Examples:
   pmo create data.pmo logs/2025 10G --sparse
   pmo create data.pmo accounts 1M --class transactional
   pmo create data.pmo sessions 1M --class on-demand
+  pmo create data.pmo prices 1M --class transactional --readable-outside
   pmo create data.pmo ledger 1M --ecc
   pmo create data.pmo jobs 1M --class shared
   PMO_KEY=secret pmo create data.pmo ledger 1M
@@ -64,6 +65,10 @@ pub struct Create {
     /// Give each word a check word, by which transactions and pmo scrub notice and repair damage: twice the space; class transactional
     #[arg(long)]
     ecc: bool,
+
+    /// Let plain loads outside of transactions see what these committed; class transactional or on-demand
+    #[arg(long)]
+    readable_outside: bool,
 
     /// For what is worth nothing once the machine was started anew: nobody can attach it then, and its name is free
     #[arg(long)]
@@ -120,6 +125,7 @@ pub fn run(context: &Context, args: &Create) -> Result {
         .sparse(args.sparse)
         .ecc(args.ecc)
         .class(args.class)
+        .readable_outside(args.readable_outside)
         .volatile(args.volatile)
         .position_independent(args.position_independent)
         .read_only(args.read_only)

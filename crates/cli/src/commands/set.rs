@@ -22,6 +22,7 @@ Examples:
   pmo set data.pmo accounts --class transactional
   pmo set data.pmo accounts --class psync
   pmo set data.pmo sessions --class on-demand
+  pmo set data.pmo accounts --readable-outside yes
   pmo set data.pmo samples --position-independent yes
   pmo cp data.pmo samples trial --rebase     both can be attached by one process
 
@@ -32,8 +33,12 @@ The bytes stay; of a shared object nothing is in the pool. An object that is sea
 on-demand, and only a volatile one is shared. In a pool in memory (tmpfs), of which a power cut \
 leaves nothing, on-demand makes little difference.
 
+An object that is readable outside is seen by plain loads of the process that has it, outside of its transactions: they see what was \
+committed, of a commit that happens at that moment perhaps a part. Stores there are a SIGSEGV all the same. An object whose class becomes \
+psync or shared is so no longer.
+
 JSON: the object, as `pmo stat` has it")]
-#[group(id = "property", required = true, multiple = true, args = ["class", "position_independent", "give_memory_up"])]
+#[group(id = "property", required = true, multiple = true, args = ["class", "readable_outside", "position_independent", "give_memory_up"])]
 pub struct Set {
     /// The pool
     #[arg(value_parser = pool())]
@@ -45,6 +50,10 @@ pub struct Set {
     /// Its durability class: psync, transactional, on-demand or shared
     #[arg(long, value_name = "CLASS", value_parser = class())]
     class: Option<Class>,
+
+    /// Whether plain loads outside of transactions see what these committed
+    #[arg(long, value_name = "yes|no")]
+    readable_outside: Option<YesNo>,
 
     /// Whether nothing in it depends on its addresses
     #[arg(long, value_name = "yes|no")]
@@ -79,6 +88,11 @@ pub fn run(context: &Context, args: &Set) -> Result {
         pool.set_class(&args.name, &key, class).map_err(explained)?;
         note_medium(&pool, class);
         is.push(class.to_string());
+    }
+    if let Some(said) = args.readable_outside {
+        let readable = said == YesNo::Yes;
+        pool.set_readable_outside(&args.name, &key, readable).map_err(explained)?;
+        is.push(if readable { "readable outside" } else { "closed outside of transactions" }.to_owned());
     }
     if let Some(said) = args.position_independent {
         let free = said == YesNo::Yes;

@@ -30,7 +30,8 @@ JSON of an object:
   {\"name\":\"counters\",\"id\":\"…\",\"state\":\"D\",\"holder\":null,\"needs_recovery\":false,\"size\":4096,
    \"extent\":4096,\"offset\":589824,\"address\":\"0x6a2b40000000\",\"reach\":65536,\"published\":4096,\"psyncs\":7,
    \"class\":\"psync\",
-   \"read_only\":false,\"sparse\":false,\"volatile\":false,\"gone\":false,\"sealed\":false,\"ecc\":false,\"snapshot\":false,
+   \"read_only\":false,\"sparse\":false,\"volatile\":false,\"gone\":false,\"sealed\":false,\"ecc\":false,
+   \"readable_outside\":false,\"snapshot\":false,
    \"position_independent\":false,\"by_content\":false,\"shares\":false,
    \"own\":4096,\"read_key\":false,\"write_key\":false,\"created\":\"2025-01-01T00:00:00Z\"}
   of an object that a process has on demand also
@@ -94,6 +95,7 @@ pub struct ObjectReport {
     pub gone: bool,
     pub sealed: bool,
     pub ecc: bool,
+    pub readable_outside: bool,
     pub snapshot: bool,
     pub position_independent: bool,
     pub by_content: bool,
@@ -215,6 +217,7 @@ impl ObjectReport {
             gone: stat.gone,
             sealed: stat.sealed,
             ecc: stat.ecc,
+            readable_outside: stat.readable_outside,
             snapshot: stat.snapshot,
             position_independent: stat.position_independent,
             by_content: stat.by_content,
@@ -245,6 +248,7 @@ impl ObjectReport {
             (self.shares, "shares pages"),
             (self.sealed, "sealed"),
             (self.ecc, "check words"),
+            (self.readable_outside, "readable outside"),
             (self.position_independent, "position-independent"),
             (self.by_content, "ID by content"),
             (self.volatile && !self.gone, "volatile"),

@@ -110,6 +110,16 @@ impl Backing {
         Ok(Mapping::shared(addr, self.len, self.fd.as_fd(), PAGE as u64, Protection::ReadWrite)?)
     }
 
+    /// Maps its first `len` bytes once more, at a fixed address, with this protection.
+    pub(crate) fn show(
+        &self,
+        addr: usize,
+        len: usize,
+        protection: Protection,
+    ) -> Result<Mapping, BackingError> {
+        Ok(Mapping::shared(Some(addr), len.min(self.len), self.fd.as_fd(), PAGE as u64, protection)?)
+    }
+
     /// The file, for people.
     pub(crate) fn path(&self) -> &Path {
         &self.path

@@ -124,6 +124,17 @@ impl Mapping {
         Mapping::new(addr, (len, 0), kind, protection)
     }
 
+    /// As [`shared`](Self::shared), where the kernel likes, with room as [`file_with_room`](Self::file_with_room) has it.
+    pub(crate) fn shared_with_room(
+        (len, room): (usize, usize),
+        file: BorrowedFd<'_>,
+        offset: u64,
+        protection: Protection,
+    ) -> Result<Mapping, MappingError> {
+        let own = duplicate(file).map_err(|source| MappingError::Io { addr: 0, len, source })?;
+        Mapping::new(None, (len, room), Kind::Shared(own, offset), protection)
+    }
+
     /// Maps the range anew, `len` bytes of it: the same file from `offset`, or zeros again. Stores to it are
     /// gone. On failure nothing that is mapped is unmapped.
     ///

@@ -8,6 +8,7 @@ use super::place::Place;
 use crate::backing::{Backing, BackingError, Identity};
 use crate::mapping::Mapping;
 use crate::sys::PAGE;
+use crate::sys::mmap::Protection;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a word.
@@ -98,6 +99,11 @@ impl Area {
     /// The word that counts its lines which are marked, for as long as that is kept.
     pub(crate) fn pending(&self) -> Result<Counter, BackingError> {
         Ok(Counter::new(Words::of(&self.backing)?, self.len / WORD + 1))
+    }
+
+    /// Maps the object's bytes once more, at its own address.
+    pub(crate) fn show(&self, addr: usize, protection: Protection) -> Result<Mapping, BackingError> {
+        self.backing.show(addr, self.len, protection)
     }
 
     /// Its words, mapped once more.

@@ -39,4 +39,15 @@ impl Pool {
         let result = inner.alive().and_then(|()| inner.patiently(set));
         self.about("set the class of", name, result)
     }
+
+    /// Says whether plain loads outside of transactions see an object that nobody has attached, as [`CreateOptions::readable_outside`](crate::CreateOptions::readable_outside) does of a new one.
+    /// An object that gets a class without transactions loses that.
+    ///
+    /// # Errors
+    /// `ClassMismatch`: the object is neither transactional nor on demand, or it has check words. `Held`, `NotFound`, `WrongKey`; `ObjectReadOnly` for a snapshot. Nothing happened.
+    pub fn set_readable_outside(&self, name: &str, key: &[u8], readable: bool) -> Result<()> {
+        let inner = &self.inner;
+        let set = || Ok(inner.store.set_readable_outside(name, Key(key), readable)?);
+        self.about("change", name, inner.alive().and_then(|()| inner.patiently(set)))
+    }
 }

@@ -18,6 +18,7 @@ pub struct CreateOptions {
     position_independent: bool,
     class: Class,
     ecc: bool,
+    readable_outside: bool,
     reach: u64,
     /// Keys that open it, with labels; none: it is not sealed.
     seals: Vec<(SealKey, String)>,
@@ -88,6 +89,20 @@ impl CreateOptions {
         self
     }
 
+    /// Lets plain loads see a transactional object, or one on demand, at [its own address](crate::TxObject::outside) while no transaction of theirs runs; by default they are a SIGSEGV, as stores
+    /// there always are.
+    ///
+    /// A load sees what transactions committed, and never a byte of one that runs, or that failed. It looks at one moment of each word of 8 bytes, and not at one moment of
+    /// several: of a transaction that is just being committed it may see some words and others not yet. It may see a commit that is not durable yet, which a power cut
+    /// takes, and on demand a process death does not. For more than that, use a transaction.
+    ///
+    /// Attaching such an object copies it to memory. One with [check words](Self::ecc) cannot be read so.
+    #[must_use]
+    pub fn readable_outside(mut self, readable: bool) -> Self {
+        self.readable_outside = readable;
+        self
+    }
+
     /// An object for what is worth nothing once the machine was started anew, as scratch space or a cache. After that an attach fails with
     /// [`VolatileGone`](crate::ErrorKind::VolatileGone), and creating an object of the same name replaces it; it is also removed by
     /// [`Pool::collect`](crate::Pool::collect), and when its space is needed. Until then it is as durable as any other.
@@ -151,6 +166,7 @@ impl CreateOptions {
             position_independent: self.position_independent,
             class: self.class,
             ecc: self.ecc,
+            readable_outside: self.readable_outside,
             volatile: (self.volatile || self.class == Class::Shared).then(boot::boot_id),
             reach: self.occupied(self.reach),
             window: 0,

@@ -100,6 +100,8 @@ pub struct Stat {
     pub sealed: bool,
     /// Whether its words have check words ([`CreateOptions::ecc`](crate::CreateOptions::ecc)), which are in `extent` and not in `size`.
     pub ecc: bool,
+    /// Whether plain loads outside of transactions see what these committed ([`CreateOptions::readable_outside`](crate::CreateOptions::readable_outside)).
+    pub readable_outside: bool,
     /// Whether its contents hold only until the machine is started anew.
     pub volatile: bool,
     /// Whether that has happened: nobody can attach it.
@@ -173,6 +175,7 @@ impl Stat {
             deleted: entry.has(FLAG_DELETED),
             sealed: entry.has(FLAG_SEALED),
             ecc: entry.has(FLAG_ECC),
+            readable_outside: entry.is_readable_outside(),
             volatile: entry.has(FLAG_VOLATILE),
             gone: entry.has(FLAG_VOLATILE) && entry.is_gone(&boot::boot_id()),
             snapshot: entry.has(FLAG_BASE),

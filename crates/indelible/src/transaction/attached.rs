@@ -1,8 +1,9 @@
-//! A transactional object in memory: a mapping where the kernel likes, for transactions, and pages at the object's own address that nobody may touch.
+//! A transactional object in memory: a mapping where the kernel likes, for transactions, and pages at the object's own address that nobody may touch, or store to.
 
 #![allow(unsafe_code)]
 
 use super::checked::Pairs;
+use super::outside::Outside;
 use super::space::{Space, Users};
 use super::strays::{self, Named};
 use super::view::View;
@@ -34,6 +35,8 @@ pub struct Attached {
     pairs: Option<Pairs>,
     /// The object's own, which its pointers have.
     address: usize,
+    /// Whether loads see it there.
+    readable: bool,
     slot: u64,
     /// That of the object.
     pub(super) class: Class,
@@ -50,13 +53,15 @@ unsafe impl Sync for Attached {}
 pub(super) enum Kind {
     /// Private to the process.
     Own(Shadow),
+    /// Private to the process, and seen by loads at the object's own address.
+    Seen(Outside),
     /// It outlives the process.
     Kept(Area),
 }
 
 pub(super) struct Memory {
     pub(super) view: Kind,
-    /// The object's own address.
+    /// The object's own address: closed to everybody, or to stores.
     pub(super) closed: Mapping,
     /// So that a stray access can be explained.
     pub(super) _named: Named,
@@ -111,19 +116,29 @@ impl Attached {
         if checked && users == Users::Blocks {
             return Err(TransactionError::Checked("compiled blocks do not have it").into());
         }
-        let closed = closed(&entry, needed)?;
-        let params = pool.mapping_of(&entry, Place::of(&writer), true);
-        // Lines that change are told, so that nothing has to be found; and nobody drops pages whose address nobody knows.
-        let room = (entry.reserved.get() as usize).min(ROOM.max(params.len.saturating_mul(4)));
-        let rung = Some(Rung::Explicit);
-        let view = Shadow::attach(Params { addr: None, room, rung, pending: false, ..params })?;
-        let (base, len) = (view.base().as_ptr().cast_const(), entry.content_len() as usize);
+        let len = entry.content_len() as usize;
+        let room = (entry.reserved.get() as usize).min(ROOM.max(len.saturating_mul(4)));
+        let (closed, view, base, shown) = if entry.is_readable_outside() {
+            let outside = Outside::new(len, room)?;
+            let closed = closed(&entry, needed, |at, protection| Ok(outside.show(at, protection)?))?;
+            outside.fill(&writer)?;
+            let base = outside.words.base();
+            (closed, Kind::Seen(outside), base, None)
+        } else {
+            let closed = closed(&entry, needed, |_, _| Err(Cause::Detached))?;
+            let params = pool.mapping_of(&entry, Place::of(&writer), true);
+            // Lines that change are told, so that nothing has to be found; and nobody drops pages whose address nobody knows.
+            let rung = Some(Rung::Explicit);
+            let view = Shadow::attach(Params { addr: None, room, rung, pending: false, ..params })?;
+            let (base, shown) = (view.base(), view.is_file().then(|| entry.primary_offset()));
+            (closed, Kind::Own(view), base, shown)
+        };
+        let base = base.as_ptr().cast_const();
         let space = Space::of(pool, Class::Transactional)?;
         space.claim(users)?;
         let object = writer.object().offset;
         space.commits().join(writer)?;
-        let shown = view.is_file().then(|| entry.primary_offset());
-        let memory = Memory { view: Kind::Own(view), closed, _named: named(&entry, name), shown };
+        let memory = Memory { view, closed, _named: named(&entry, name), shown };
         let mut attached = Attached::of(pool, space, memory, (base, object), &entry);
         if checked {
             attached.put_behind(base.expose_provenance(), len);
@@ -150,7 +165,8 @@ impl Attached {
         let (len, name) = (entry.usable(entry.size.get()) as usize, entry.name());
         let (address, class) = (entry.address.get() as usize, Class::of(entry).unwrap_or_default());
         let (memory, len, pool) = (Mutex::new(Some(memory)), AtomicUsize::new(len), pool.clone());
-        Attached { space, memory, base, len, pairs: None, address, slot, class, pool, name }
+        let readable = entry.is_readable_outside();
+        Attached { space, memory, base, len, pairs: None, address, readable, slot, class, pool, name }
     }
 
     /// The place of its words, if they have check words.
@@ -181,6 +197,11 @@ impl Attached {
     /// The object's own address.
     pub(crate) fn own(&self) -> usize {
         self.address
+    }
+
+    /// The object's own address, if loads outside of transactions see it there.
+    pub(super) fn readable_at(&self) -> Option<*const u8> {
+        self.readable.then(|| std::ptr::with_exposed_provenance(self.address))
     }
 
     /// The place of bytes for transactions, given by the object's own addresses. `None`: not all of them are in the object.
@@ -235,7 +256,7 @@ impl Attached {
         drop(turn);
         let published = published.and(flushed.map_err(Cause::from));
         match memory.view {
-            Kind::Own(view) => {
+            view @ (Kind::Own(_) | Kind::Seen(_)) => {
                 drop(view);
                 let detached = writer.map_or(Ok(()), Writer::detach);
                 published.and(detached.map_err(Cause::from))
@@ -245,11 +266,21 @@ impl Attached {
     }
 }
 
-/// Pages at the object's own address that nobody may touch, if it has room for what is to be in it.
-pub(super) fn closed(entry: &Entry, needed: usize) -> Result<Mapping, Cause> {
+/// Pages at the object's own address that nobody may touch, if it has room for what is to be in it; those of a readable object are mapped by `show`, at an address, with a
+/// protection.
+pub(super) fn closed(
+    entry: &Entry,
+    needed: usize,
+    show: impl FnOnce(usize, Protection) -> Result<Mapping, Cause>,
+) -> Result<Mapping, Cause> {
     let size = entry.usable(entry.size.get()) as usize;
     if size < needed {
         return Err(Cause::RootTooLarge { needed, size });
+    }
+    if entry.is_readable_outside() {
+        let writable = Mutant::OutsideWritable.is_on();
+        let protection = if writable { Protection::ReadWrite } else { Protection::Read };
+        return show(entry.address.get() as usize, protection);
     }
     let open = if Mutant::AddressOpen.is_on() { Protection::ReadWrite } else { Protection::None };
     Ok(Mapping::anonymous(entry.address.get() as usize, entry.content_len() as usize, open)?)

@@ -6,7 +6,7 @@
 
 #![allow(unsafe_code)]
 
-use super::attached::{Attached, Kind, Memory};
+use super::attached::{Attached, Memory};
 use super::home::Home;
 use super::run::alone;
 use crate::error::{Cause, Limit};
@@ -54,18 +54,20 @@ impl Attached {
     fn lengthen(&self, size: usize) -> Result<(), Cause> {
         self.pool.alive()?;
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(Memory { view: Kind::Own(view), closed, shown, .. }) = memory.as_mut() else {
+        let Some(Memory { view, closed, shown, .. }) = memory.as_mut() else {
             return Err(Cause::Detached);
         };
+        let room = view.room().ok_or(Cause::Detached)? as u64;
         // Those that the pool has of it: with check words there are twice as many.
         let occupied = if self.pairs().is_some() { with_check_words(size as u64) } else { Some(size as u64) };
         let (old, occupied) = (self.size(), occupied.unwrap_or(u64::MAX));
         let needed = occupied.checked_next_multiple_of(PAGE as u64).unwrap_or(u64::MAX);
-        if needed > view.room() as u64 {
-            return Err(StoreError::NoAddresses { needed, largest: view.room() as u64 }.into());
+        if needed > room {
+            return Err(StoreError::NoAddresses { needed, largest: room }.into());
         }
         // A size beyond the pool's is refused by the store.
         if occupied <= self.pool.media.device().len() {
+            view.reserve(needed as usize)?;
             closed.keep(needed as usize)?;
         }
         let grown = self.space.commits().grow(self.slot(), occupied, *shown);
@@ -73,8 +75,7 @@ impl Attached {
         // An extent that the object has left, or that became a base, stays as it is for as long as pages of it are shown.
         *shown = shown.filter(|extent| *extent == entry.primary_offset());
         let len = entry.content_len() as usize;
-        closed.grow(len, None)?;
-        view.grow(len, *shown)?;
+        view.grow(closed, len, *shown)?;
         if self.pairs().is_none() {
             // Words with check words are whole pages of both.
             self.clear_behind(old);

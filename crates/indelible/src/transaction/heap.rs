@@ -60,6 +60,13 @@ impl TxHeap {
         &self.home
     }
 
+    /// First byte of the object where plain loads outside of transactions see it, at the address that [`TxPtr`]s have, if it is
+    /// [readable outside](crate::CreateOptions::readable_outside): see [`TxObject::outside`](crate::TxObject::outside). A block whose transaction freed it may be another's at any time.
+    #[must_use]
+    pub fn outside(&self) -> Option<*const u8> {
+        self.home.attached.readable_at()
+    }
+
     /// Name of the object.
     #[must_use]
     pub fn name(&self) -> &str {

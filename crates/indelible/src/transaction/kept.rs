@@ -5,6 +5,7 @@
 use super::attached::{Attached, Kind, Memory, closed, named};
 use super::demand::Demand;
 use super::marks::Marks;
+use super::outside::each_piece;
 use super::space::Space;
 use super::view::View;
 use crate::backing::BackingError;
@@ -18,9 +19,6 @@ use indelible_store::format::entry::{Entry, FLAG_ECC};
 use indelible_store::store::Writer;
 use indelible_store::table::Key;
 use std::sync::Arc;
-
-/// Bytes that are read from the pool at a time.
-const PIECE: usize = 256 << 10;
 
 impl Attached {
     pub(super) fn on_demand(
@@ -121,7 +119,8 @@ fn join(
         // Another one has its name since, or it has another size.
         return Err(Box::new((writer, Cause::Replaced)));
     }
-    match closed(&entry, needed).and_then(|closed| fill(area, &writer).map(|()| closed)) {
+    let show = |at, protection| Ok(area.show(at, protection).map_err(MemoryError::from)?);
+    match closed(&entry, needed, show).and_then(|closed| fill(area, &writer).map(|()| closed)) {
         Ok(closed) => match space.commits().take_in(writer) {
             Ok(()) => Ok(closed),
             Err((writer, error)) => Err(Box::new((*writer, error.into()))),
@@ -132,12 +131,10 @@ fn join(
 
 /// Brings the object's bytes to its memory.
 fn fill(area: &Area, writer: &Writer) -> Result<(), Cause> {
-    let (pages, mut bytes) = (writer.pages(), vec![0; PIECE.min(area.len())]);
-    for at in (0..area.len()).step_by(PIECE) {
-        let piece = &mut bytes[..PIECE.min(area.len() - at)];
-        pages.read(at as u64, piece)?;
+    each_piece(writer, area.len(), |at, piece| {
         area.put(at, piece);
-    }
+        Ok(())
+    })?;
     area.fill();
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! A transaction is a producer of batches as a psync is (docs/decisions/0046-transactions.md). `indelible-stm` runs closures as transactions and gives their
 //! commits numbers; [`space`] tells the store the lines of each commit, whole, by [`Commits`](indelible_store::store::Commits), and waits for them to be durable when nothing is
 //! locked any more. The memory of an object ([`attached`]) is mapped where the kernel likes, for transactions alone: nothing is at its own
-//! address but pages that nobody may touch.
+//! address but pages that nobody may touch, or, where its entry says so, that anybody may load from ([`outside`]).
 //!
 //! Called by programs, and by collections. A [`heap`] is changed by words of the transaction ([`words`]): `heap::words` says which.
 //!
@@ -35,6 +35,7 @@ mod marks;
 mod object;
 mod open;
 mod open_blocks;
+mod outside;
 mod own;
 mod pending;
 mod pointer;

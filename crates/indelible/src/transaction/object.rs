@@ -159,6 +159,32 @@ impl<T: Plain> TxObject<T> {
         unsafe { &*self.attached.base().cast::<T>() }
     }
 
+    /// The value where plain loads outside of transactions see it, at the object's own address, if the object is [readable outside](crate::CreateOptions::readable_outside). It is there until the
+    /// object is detached.
+    ///
+    /// Transactions change the cells there whenever they commit, so that the compiler must not take them for constant: load each by
+    /// [`read_volatile`](std::ptr::read_volatile), or as an atomic, and make no references. Stores are a SIGSEGV.
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+    /// use indelible::{Class, CreateOptions, TxCell};
+    ///
+    /// let how = CreateOptions::new(4096).class(Class::Transactional).readable_outside(true);
+    /// pool.create_with("price", &how)?;
+    /// let price = pool.attach_transactional::<TxCell<u64>>("price")?;
+    /// price.transaction(|tx| tx.write(&price, 7))?;
+    /// let outside = price.outside().expect("readable outside").cast::<u64>();
+    /// // SAFETY: a number of the object, which is attached.
+    /// assert_eq!(unsafe { outside.read_volatile() }, 7);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn outside(&self) -> Option<*const T> {
+        Some(self.attached.readable_at()?.cast())
+    }
+
     /// Name of the object.
     #[must_use]
     pub fn name(&self) -> &str {

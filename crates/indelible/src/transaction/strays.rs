@@ -32,7 +32,7 @@ static SLOTS_OF_OBJECTS: [Slot; SLOTS] = [const {
     }
 }; SLOTS];
 
-/// An object whose addresses are closed, until this is dropped.
+/// An object whose addresses are closed, or read-only, until this is dropped.
 pub(super) struct Named(Option<&'static Slot>);
 
 impl Named {
@@ -128,6 +128,7 @@ fn explain(addr: usize, is_store: bool) {
             byte => line.text(&[byte]),
         }
     }
-    line.text(b"\", outside of a transaction: only transactions use it, by tx.read and tx.write (pmo_tx_read and pmo_tx_write in C)\n");
+    line.text(b"\", outside of a transaction: only transactions ");
+    line.text(if is_store { b"store to it, by tx.write (pmo_tx_write in C)\n" } else { b"load from it, by tx.read (pmo_tx_read in C)\n" });
     signal::say(&line.bytes[..line.len]);
 }

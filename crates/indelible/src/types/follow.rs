@@ -1,12 +1,13 @@
 //! Values that only raw pointers lead to.
 //!
 //! Nobody owns them, so nothing says how many there are, or that no two of them overlap. Pointers are followed when all that is owned
-//! was gone through, and a byte is gone through behind pointers once: rings come to an end, and time and memory are in proportion to the
-//! object, whatever is in it.
+//! was gone through, and a byte is gone through behind pointers once as each type that they have it for: rings come to an end. So a pointer that another type hides,
+//! of an owner or of another pointer, is found. Second looks at a byte have a bound in proportion to the object, so that time and memory are, too, whatever is in it.
 
 use super::path::Kept;
 use super::{Description, TypeId};
-use std::collections::{BTreeMap, HashSet};
+use indelible_store::Mutant;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
 /// Ranges of addresses that do not overlap.
@@ -21,6 +22,15 @@ impl Ranges {
             self.0.insert(start, end);
         }
         free
+    }
+
+    /// Adds a range, with those that have a part of it.
+    fn cover(&mut self, mut start: u64, mut end: u64) {
+        while let Some((&from, &to)) = self.0.range(..end).next_back().filter(|(_, to)| **to > start) {
+            self.0.remove(&from);
+            (start, end) = (start.min(from), end.max(to));
+        }
+        self.0.insert(start, end);
     }
 
     /// The first address of each.
@@ -59,23 +69,111 @@ pub(super) struct Follow<'w> {
     /// Address and length of the block in use that an address lies in.
     pub(super) around: &'w dyn Fn(u64) -> Option<(u64, u64)>,
     pub(super) pending: Vec<Target<'w>>,
-    /// Bytes that were gone through behind pointers.
+    /// Bytes that were gone through behind pointers, as any type.
     pub(super) walked: Ranges,
+    /// The types that pointers led to, but plain ones: those that are alike are one.
+    types: Vec<Looked<'w>>,
+    /// Places in `types`, by address of the description and number.
+    places: HashMap<(usize, TypeId), usize>,
+    /// The work that is left for second looks, in bytes.
+    left: u64,
     /// Pointers that were met.
     met: HashSet<u64>,
     /// Places of which something was said.
     told: HashSet<(u64, &'static str)>,
 }
 
+/// A type, and the bytes that were gone through as values of it.
+struct Looked<'w> {
+    description: &'w Description,
+    of: TypeId,
+    walked: Ranges,
+}
+
+/// Whether a value behind a pointer is to be gone through.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    Yes,
+    /// It was, as this type.
+    Done,
+    /// Too many values lie over each other.
+    TooMany,
+}
+
+/// Second looks that any object may have, in bytes.
+const LOOKS: u64 = 4 << 20;
+/// Second looks at a byte, on average.
+const LOOKS_AT_BYTE: u64 = 8;
+/// The work of comparing two types, as bytes.
+const COMPARED: u64 = 64;
+
 impl<'w> Follow<'w> {
-    pub(super) fn new(around: &'w dyn Fn(u64) -> Option<(u64, u64)>) -> Self {
+    /// `len`: bytes of the object.
+    pub(super) fn new(around: &'w dyn Fn(u64) -> Option<(u64, u64)>, len: u64) -> Self {
         Follow {
             around,
             pending: Vec::new(),
             walked: Ranges::default(),
+            types: Vec::new(),
+            places: HashMap::new(),
+            left: LOOKS + LOOKS_AT_BYTE * len,
             met: HashSet::new(),
             told: HashSet::new(),
         }
+    }
+
+    /// Notes that a pointer leads to a value, which ends at `end`. `owned`: in a block that another value owns, and that was gone through as that says.
+    pub(super) fn look(&mut self, target: &Target<'w>, end: u64, owned: bool) -> Look {
+        let Target { at, description, of, .. } = *target;
+        if description.get(of).plain || Mutant::SecondTypeIgnored.is_on() {
+            let first = !owned && self.walked.add(at, end);
+            return if first { Look::Yes } else { Look::Done };
+        }
+        let Some(place) = self.place(description, of) else { return Look::TooMany };
+        if !self.types[place].walked.add(at, end) {
+            return Look::Done;
+        }
+        let first = !owned && self.walked.add(at, end);
+        if !first && !self.pay(end - at) {
+            return Look::TooMany;
+        }
+        if !first && !owned {
+            self.walked.cover(at, end);
+        }
+        Look::Yes
+    }
+
+    /// The place of a type, or of one that is alike, in `types`.
+    fn place(&mut self, description: &'w Description, of: TypeId) -> Option<usize> {
+        let key = |description: &Description, of| (std::ptr::from_ref(description).addr(), of);
+        if let Some(place) = self.places.get(&key(description, of)) {
+            return Some(*place);
+        }
+        let (size, align) = (description.get(of).size, description.get(of).align);
+        for place in 0..self.types.len() {
+            let Looked { description: other, of: there, .. } = self.types[place];
+            if (other.get(there).size, other.get(there).align) != (size, align) {
+                continue;
+            }
+            let alike = description.alike(of, other, there);
+            if !self.pay(COMPARED * (1 + alike.as_ref().map_or(0, HashSet::len) as u64)) {
+                return None;
+            }
+            if alike.is_some() {
+                self.places.insert(key(description, of), place);
+                return Some(place);
+            }
+        }
+        self.places.insert(key(description, of), self.types.len());
+        self.types.push(Looked { description, of, walked: Ranges::default() });
+        Some(self.types.len() - 1)
+    }
+
+    /// Takes work off what is left; whether there was so much.
+    fn pay(&mut self, work: u64) -> bool {
+        let left = self.left.checked_sub(work);
+        self.left = left.unwrap_or(0);
+        left.is_some()
     }
 
     /// Whether the pointer at an address was not met yet.
@@ -105,5 +203,13 @@ mod tests {
         assert_eq!(ranges.gaps(0, 80), [(0, 16), (40, 56), (64, 80)]);
         assert_eq!(ranges.gaps(16, 40), []);
         assert_eq!(ranges.gaps(100, 101), [(100, 101)]);
+        ranges.cover(20, 52);
+        assert_eq!(ranges.gaps(0, 80), [(0, 16), (52, 56), (64, 80)]);
+        ranges.cover(64, 72);
+        ranges.cover(0, 4);
+        ranges.cover(58, 60);
+        assert_eq!(ranges.starts().collect::<Vec<_>>(), [0, 16, 56, 64]);
+        ranges.cover(0, 100);
+        assert_eq!((ranges.starts().collect::<Vec<_>>(), ranges.gaps(0, 101)), (vec![0], vec![(100, 101)]));
     }
 }

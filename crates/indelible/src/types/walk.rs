@@ -3,7 +3,7 @@
 //! Each block is claimed by its address, once. As no two blocks in use of a heap overlap, which the heap's own
 //! check finds out, values that claimed their blocks have no byte in common. The content of a block is looked
 //! at later, from a list: the depth of the walk is that of types, not of the data. Cost: the bytes of all that is
-//! reachable and not plain, once.
+//! reachable and not plain, once; behind pointers, once as each type that they have them for.
 //!
 //! Raw pointers are told to the visitor; of a walk that is [`following`](Walk::following) them, those to described types only if they
 //! lead to no block in use. The values that others lead to are gone through as well.
@@ -14,7 +14,7 @@ mod tree;
 
 use super::containers::{EXTENSION, EXTENSIONS, GROUP, REMOVED, Slots};
 use super::far::own;
-use super::follow::{Follow, Ranges, Target};
+use super::follow::{Follow, Look, Ranges, Target};
 pub(crate) use super::memory::Memory;
 use super::path::{Kept, Path, Step};
 pub(crate) use super::visitor::Visitor;
@@ -89,7 +89,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
 
     /// Follows pointers whose targets are described; `around`: address and length of the block in use that an address lies in.
     pub(crate) fn following(self, around: &'w dyn Fn(u64) -> Option<(u64, u64)>) -> Self {
-        Walk { follow: Some(Follow::new(around)), ..self }
+        Walk { follow: Some(Follow::new(around, self.memory.bytes.len() as u64)), ..self }
     }
 
     /// Leaves out what is in blocks that count other owners than those that are met.
@@ -132,25 +132,25 @@ impl<'w, V: Visitor> Walk<'w, V> {
         Walked { visitor: self.visitor, owned: self.owned, followed }
     }
 
-    /// Goes through a value that a pointer leads to, unless its block has an owner, whose type says what it is.
-    fn target(&mut self, Target { slot, path, at, description, of }: &Target<'w>) {
-        let (ty, path) = (description.get(*of), Path::behind(path, Step::Inside));
+    /// Goes through a value that a pointer leads to, unless that was done, as this type.
+    fn target(&mut self, target: &Target<'w>) {
+        let Target { slot, at, description, of, .. } = *target;
+        let (ty, path) = (description.get(of), Path::behind(&target.path, Step::Inside));
         let end = at.checked_add(ty.size.max(1));
         let Some(follow) = &mut self.follow else { return };
-        let Some((block, len)) = (follow.around)(*at) else { return };
-        if !at.is_multiple_of(ty.align) {
-            return self.wrong((*slot, *slot), "the pointer is not aligned as its target has to be", &path);
-        }
-        let Some(end) = end.filter(|end| *end <= block + len) else {
-            return self.wrong(
-                (*slot, *slot),
-                "the pointer leads to a block that ends within its target",
-                &path,
-            );
+        let Some((block, len)) = (follow.around)(at) else { return };
+        let wrong = if !at.is_multiple_of(ty.align) {
+            "the pointer is not aligned as its target has to be"
+        } else if let Some(end) = end.filter(|end| *end <= block + len) {
+            match follow.look(target, end, self.owned.contains_key(&block)) {
+                Look::Yes => return self.value(description, of, at, &path),
+                Look::Done => return,
+                Look::TooMany => "too many values of other types lie over the pointer's target",
+            }
+        } else {
+            "the pointer leads to a block that ends within its target"
         };
-        if !self.owned.contains_key(&block) && follow.walked.add(*at, end) {
-            self.value(description, *of, *at, &path);
-        }
+        self.wrong((slot, slot), wrong, &path);
     }
 
     /// Says what is wrong at an address; once of the value at `place`, which may be gone through again.

@@ -1,6 +1,7 @@
 //! The table of other objects in a heap.
 
 use crate::graph::{Node, free, made};
+use crate::references::two_types;
 use crate::support::{Ground, World, everywhere, psynced_whole};
 use indelible::{
     ErrorKind, Far, FarEntry, FarTarget, Heap, HeapOptions, Pool, ReadHeap, Rights, Tracking, TypeInfo,
@@ -61,33 +62,28 @@ fn entries_are_found_again_by_number_and_by_what_they_name() {
     });
 }
 
-/// The table has 2^24 - 1 entries; then it is full, and says so again and again.
+/// Numbers that were never given away are free; a table that counts more than there can be is damaged.
 #[test]
-fn the_last_entry_has_number_2_24_less_1() {
+fn a_table_that_counts_too_many_entries_is_damaged() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
-    let pool = world.options().format(world.dir().join("large.pmo"), 1 << 30).unwrap();
-    let mut heap = heap(&pool, "o", 700 << 20);
+    let pool = world.format();
+    let heap = heap(&pool, "o", 1 << 20);
     const MOST: u32 = (1 << 24) - 1;
-    // As 16,777,214 calls would leave it, in a moment: the count of entries, and the leaf of the last ones.
     heap.far_index(&by_id(1)).unwrap();
-    heap.psync().unwrap();
-    let mut object = heap.into_object();
-    let table = u64::from_le_bytes(object.as_slice()[352..360].try_into().unwrap()) as usize * 4096;
-    object.range_mut(table + 8..table + 16).copy_from_slice(&u64::from(MOST - 1).to_le_bytes());
-    let mut heap = Heap::open(object).unwrap();
-    // All the numbers between are free; but those are known, and so used first, by an attachment that reads the table.
+    // Stores over the table's count of entries.
+    let counting = |heap: Heap, count: u32| {
+        let mut object = heap.into_object();
+        let table = u64::from_le_bytes(object.as_slice()[352..360].try_into().unwrap()) as usize * 4096;
+        object.range_mut(table + 8..table + 16).copy_from_slice(&u64::from(count).to_le_bytes());
+        Heap::open(object).unwrap()
+    };
+    let mut heap = counting(heap, MOST);
     assert_eq!(heap.check(), []);
-    assert_eq!(heap.far_index(&by_id(2)).unwrap(), 2);
-    let mut object = heap.into_object();
-    object.range_mut(table + 8..table + 16).copy_from_slice(&u64::from(MOST).to_le_bytes());
-    let mut heap = Heap::open(object).unwrap();
     assert_eq!(heap.far_index(&by_id(2)).unwrap(), 2);
     assert_eq!(heap.far_index(&by_id(3)).unwrap(), 3);
+    assert_eq!(heap.far_entry(MOST).unwrap_err().kind(), ErrorKind::Dangling);
     assert_eq!(heap.check(), []);
-    // More than there can be are damage, not an index out of bounds.
-    let mut object = heap.into_object();
-    object.range_mut(table + 8..table + 16).copy_from_slice(&(u64::from(MOST) + 1).to_le_bytes());
-    let mut heap = Heap::open(object).unwrap();
+    let mut heap = counting(heap, MOST + 1);
     assert_eq!(heap.far_index(&by_id(9)).unwrap_err().kind(), ErrorKind::Damaged);
     assert_eq!(heap.far_entry(1).unwrap_err().kind(), ErrorKind::Damaged);
     assert!(heap.check()[0].what.contains("more entries than can be"));
@@ -243,6 +239,21 @@ pub fn compact_keeps_the_entries_of_arrays() {
     space.slice_mut(&ids[0], array, 5).unwrap()[4].next = last;
     let mut heap = space.remove(&ids[0]).unwrap();
     assert_eq!(heap.audit().unwrap().leaks, []);
+}
+
+/// A block that a pointer has for two numbers, and another one for a number and a pointer.
+#[test]
+pub fn compact_keeps_the_entries_of_a_second_type() {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    let pool = world.format();
+    for first in [false, true] {
+        let name = format!("first: {first}");
+        let mut heap = two_types(&pool, &name, Far::new(2, 8).unwrap(), first);
+        assert_eq!((heap.far_index(&by_id(1)).unwrap(), heap.far_index(&by_id(2)).unwrap()), (1, 2));
+        let done = heap.compact_far().unwrap();
+        assert_eq!((done.kept, done.removed), (1, 1), "{name}");
+        assert_eq!(heap.far_entry(2).unwrap(), by_id(2));
+    }
 }
 
 /// A root whose block is larger than its type.

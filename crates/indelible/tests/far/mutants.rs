@@ -11,6 +11,8 @@ crate::watches! {
         spaces::a_pointer_beyond_a_shorter_object_is_an_error;
     FarBesideForgotten: entries::compact_keeps_the_entries_of_arrays,
         entries::compact_keeps_entries_behind_a_root;
+    SecondTypeIgnored: references::a_pointer_behind_a_second_type_is_judged,
+        entries::compact_keeps_the_entries_of_a_second_type;
     FarCacheKept: graph::s2_10_one_entry_retargets_all_pointers_through_it,
         names::s2_10_an_entry_with_a_name_gets_an_id_and_back;
     FarClosureShort: closure::objects_are_reached_through_any_number_of_others,

@@ -3,7 +3,7 @@
 use crate::graph::{Node, free, list, made};
 use crate::support::{Ground, World, everywhere};
 use indelible::collections::{PBox, PVec};
-use indelible::{ErrorKind, Far, Heap, Persist, Plain, ReadHeap, Relative, Rights, Tracking};
+use indelible::{ErrorKind, Far, Heap, Persist, Plain, Pool, ReadHeap, Relative, Rights, Tracking};
 
 #[derive(Plain, Persist)]
 #[repr(C)]
@@ -58,6 +58,89 @@ fn an_audit_follows_pointers_within_the_object() {
     let audit = heap.audit().unwrap();
     assert_eq!(audit.leaks.len(), 5);
     assert_eq!((&*audit.pointers[0].path, audit.pointers[0].inside), ("first.next", true));
+}
+
+/// As a program makes them that has a kind of value for each state of it.
+#[derive(Plain, Persist, Clone, Copy)]
+#[repr(C)]
+struct Numbers([u64; 2]);
+
+#[derive(Plain, Persist, Clone, Copy)]
+#[repr(C)]
+struct Link {
+    number: u64,
+    next: Far<u64>,
+}
+
+#[derive(Plain, Persist, Clone, Copy)]
+#[repr(C)]
+struct Two {
+    #[persist(target)]
+    numbers: Far<Numbers>,
+    #[persist(target)]
+    link: Far<Link>,
+    #[persist(target)]
+    numbers_again: Far<Numbers>,
+}
+
+/// Makes an object with a root whose pointers have the same block for values of two types; that of one of them has this pointer. `first`: the pointer to it is followed first.
+pub fn two_types(pool: &Pool, name: &str, pointer: Far<u64>, first: bool) -> Heap {
+    let mut heap = Heap::format(pool.create_attached_with(name, &free(1 << 20)).unwrap()).unwrap();
+    let block = heap.calloc(1, size_of::<Link>()).unwrap().as_ptr().cast::<Link>();
+    // SAFETY: a block of this function, as large as the value.
+    unsafe { block.write(Link { number: 3, next: pointer }) };
+    let offset = block.addr() as u64 - pool.stat(name).unwrap().address;
+    let numbers = [Far::own(offset).unwrap(), Far::null()];
+    let two = Two {
+        numbers: numbers[usize::from(first)],
+        link: Far::own(offset).unwrap(),
+        numbers_again: numbers[usize::from(!first)],
+    };
+    heap.root_or_insert_with::<Two, _>("two", |_| two).unwrap();
+    heap
+}
+
+/// A byte to which pointers of two types lead is gone through as both.
+#[test]
+pub fn a_pointer_behind_a_second_type_is_judged() {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    let pool = world.format();
+    for first in [false, true] {
+        let name = format!("first: {first}");
+        let mut heap = two_types(&pool, &name, Far::own(1 << 30).unwrap(), first);
+        let paths: Vec<String> = heap.far_pointers().unwrap().into_iter().map(|found| found.path).collect();
+        assert!(paths.contains(&"two.link.next".into()), "{name}: {paths:?}");
+        let audit = heap.audit().unwrap();
+        assert_eq!(audit.pointers.iter().map(|lost| &lost.path[..]).collect::<Vec<_>>(), ["two.link.next"]);
+        heap.psync().unwrap();
+        drop(heap);
+        let mut space = indelible::Space::new();
+        space.add(&pool);
+        let dangling = space.dangling(&pool.stat(&name).unwrap().id).unwrap();
+        assert_eq!(dangling.len(), 1, "{name}: {dangling:?}");
+        assert_eq!(dangling[0].pointer.as_ref().unwrap().path, "two.link.next");
+    }
+}
+
+/// A block that a root has, and a pointer has it for something else.
+#[test]
+fn a_pointer_to_an_owned_block_is_followed_as_its_own_type() {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    let pool = world.format();
+    pool.create_with("o", &free(1 << 20)).unwrap();
+    let mut heap = Heap::format(pool.attach("o").unwrap()).unwrap();
+    let far = Far::<u64>::new(9, 8).unwrap();
+    let numbers = heap.root_or_insert_with::<Numbers, _>("numbers", |_| Numbers([4, far.word()])).unwrap();
+    let at = std::ptr::from_mut(numbers).addr() as u64;
+    let to = Far::own(at - pool.stat("o").unwrap().address).unwrap();
+    heap.root_or_insert_with::<Two, _>("two", |_| Two {
+        numbers: Far::null(),
+        link: to,
+        numbers_again: Far::null(),
+    })
+    .unwrap();
+    let found = heap.far_pointers().unwrap();
+    assert!(found.iter().any(|found| found.path == "two.link.next" && found.to == far.cast()), "{found:?}");
 }
 
 #[test]

@@ -45,6 +45,7 @@ __all__ = [
     "_set_anchor",
     "_set_durability",
     "_set_epochs",
+    "_set_readable_outside",
     "_tx_abort",
     "_tx_again",
     "_tx_alone",
@@ -84,6 +85,7 @@ class _Stat(TypedDict):
     gone: bool
     snapshot: bool
     position_independent: bool
+    readable_outside: bool
     shares: bool
     sealed: bool
     durability: Literal["psync", "transactional", "on-demand", "shared", "unknown"]
@@ -633,6 +635,7 @@ def _reencrypt(pool: Pool, name: str, seals: list[SealKey], key: bytes | None) -
 def _set_anchor(pool: Pool, name: str, seal: SealKey, key: bytes | None) -> None: ...
 def _set_durability(pool: Pool, name: str, key: bytes | None, durability: str) -> None: ...
 def _set_epochs(pool: Pool, seconds: float | None, bytes: int) -> None: ...
+def _set_readable_outside(pool: Pool, name: str, key: bytes | None, readable: bool) -> None: ...
 def _tx_abort() -> None: ...
 def _tx_again() -> None: ...
 def _tx_alone() -> None: ...

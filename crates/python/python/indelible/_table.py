@@ -39,6 +39,8 @@ class Stat:
     """A snapshot: nobody ever stores to it."""
     position_independent: bool
     """Nothing in it depends on its addresses, as somebody said."""
+    readable_outside: bool
+    """Plain loads outside of transactions see what these committed: `Pool.set_readable_outside`."""
     shares: bool
     """Pages that it did not change are those of a snapshot or copy, too."""
     sealed: bool

@@ -6,7 +6,7 @@ import operator
 from typing import Any, Literal
 
 from . import _array
-from ._indelible import _set_durability, _set_epochs
+from ._indelible import _set_durability, _set_epochs, _set_readable_outside
 from ._layout import Layout, Order
 from ._viewing import ViewingPool
 from ._transactions import TxArray
@@ -69,6 +69,12 @@ class TransactionalPool(ViewingPool):
     ) -> None:
         """Gives an object that nobody has attached another durability: that of `array`, or one of those of `transactional`. Its bytes stay. ClassMismatch of sealed and sparse objects."""
         _set_durability(self, name, key, durability)
+
+    def set_readable_outside(self, name: str, readable: bool = True, *, key: bytes | None = None) -> None:
+        """Says whether plain loads see an object of `transactional` that nobody has attached, outside of transactions, or are a SIGSEGV: for libraries in C, which are given its address. Elements of
+        a `TxArray` are read in transactions. ClassMismatch of other objects.
+        """
+        _set_readable_outside(self, name, key, readable)
 
     def set_epochs(self, seconds: float | None = 1.0, bytes: int = 4 << 20) -> None:
         """Has commits on demand in this pool, of this process, become durable by themselves after so many seconds (None: never), and before more than so many bytes have changed."""

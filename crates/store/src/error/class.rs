@@ -17,6 +17,12 @@ pub enum ClassError {
         "it is shared: its bytes are in the memory of the processes that have it, and the pool has none of them"
     )]
     NoBytes,
+    /// Plain loads outside of transactions cannot see it.
+    #[error("it cannot be readable outside of transactions: {why}")]
+    Unreadable {
+        /// Reason.
+        why: &'static str,
+    },
     /// It cannot be of that class.
     #[error("it cannot be {class}: {why}")]
     Refused {

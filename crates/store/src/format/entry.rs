@@ -63,6 +63,8 @@ pub const FLAG_TARGET: u32 = 0x1_0000;
 pub const FLAG_POSITION_INDEPENDENT: u32 = 0x2_0000;
 /// The ID is the hash of the object's bytes, which never change.
 pub const FLAG_CONTENT: u32 = 0x8_0000;
+/// Plain loads outside of transactions see what they committed; for classes of transactions alone.
+pub const FLAG_READABLE: u32 = 0x10_0000;
 /// Class: plain stores, durable at psync.
 pub const CLASS_PSYNC: u8 = 0;
 /// Class: stores in transactions alone, durable at each commit.
@@ -88,7 +90,8 @@ pub const FLAGS: u32 = FLAG_READ_ONLY
     | FLAG_ECC
     | FLAG_TARGET
     | FLAG_POSITION_INDEPENDENT
-    | FLAG_CONTENT;
+    | FLAG_CONTENT
+    | FLAG_READABLE;
 /// Flags that software may use the object without knowing; an object with another unknown one is refused.
 pub const OPTIONAL_FLAGS: u32 = 0xffff_0000;
 

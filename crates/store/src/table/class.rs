@@ -3,7 +3,7 @@
 use crate::error::{ClassError, Result};
 use crate::format::entry::{
     CLASS_ON_DEMAND, CLASS_PSYNC, CLASS_SHARED, CLASS_TRANSACTIONAL, Entry, FLAG_ECC, FLAG_OVERLAY,
-    FLAG_SEALED, FLAG_SPARSE, FLAG_TYPED, FLAG_VOLATILE,
+    FLAG_READABLE, FLAG_SEALED, FLAG_SPARSE, FLAG_TYPED, FLAG_VOLATILE,
 };
 use std::fmt;
 use zerocopy::little_endian::U64;
@@ -86,7 +86,33 @@ impl Class {
         if self != Class::Psync {
             entry.set(FLAG_TYPED, false);
         }
+        // It says nothing of other classes.
+        if !matches!(self, Class::Transactional | Class::OnDemand) {
+            entry.set(FLAG_READABLE, false);
+        }
         Ok(())
+    }
+
+    /// Says whether plain loads outside of transactions see an object, if it may have that.
+    ///
+    /// # Errors
+    /// `Unreadable`.
+    pub(crate) fn let_read(entry: &mut Entry, is: bool) -> Result<()> {
+        let refused = match Class::of(entry) {
+            _ if !is => None,
+            Some(Class::Transactional | Class::OnDemand) if entry.has(FLAG_ECC) => {
+                Some("its words have check words, between which plain loads would find none of its values")
+            }
+            Some(Class::Transactional | Class::OnDemand) => None,
+            _ => Some("it is neither transactional nor on-demand, and anybody who has it loads and stores"),
+        };
+        match refused {
+            Some(why) => Err(ClassError::Unreadable { why }.into()),
+            None => {
+                entry.set(FLAG_READABLE, is);
+                Ok(())
+            }
+        }
     }
 
     /// Refuses an object of another class.
@@ -109,6 +135,16 @@ impl Class {
     /// `NoBytes`.
     pub(crate) fn expect_bytes(entry: &Entry) -> Result<()> {
         if entry.class == CLASS_SHARED { Err(ClassError::NoBytes.into()) } else { Ok(()) }
+    }
+}
+
+impl Entry {
+    /// Whether plain loads outside of transactions see what they committed.
+    #[must_use]
+    pub fn is_readable_outside(&self) -> bool {
+        self.has(FLAG_READABLE)
+            && !self.has(FLAG_ECC)
+            && matches!(Class::of(self), Some(Class::Transactional | Class::OnDemand))
     }
 }
 

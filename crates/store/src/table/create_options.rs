@@ -41,6 +41,8 @@ pub struct CreateOptions<'a> {
     pub class: Class,
     /// Its words have check words, which are a half of `size`: for a transactional object alone.
     pub ecc: bool,
+    /// Plain loads outside of transactions see what they committed.
+    pub readable_outside: bool,
     /// The boot of the machine in which the contents hold; `None`: they outlast it.
     pub volatile: Option<[u8; 16]>,
     /// Address space to keep for growth, in bytes; 0: as much as the pool has, while addresses are plenty.

@@ -201,6 +201,7 @@ impl TableTransaction<'_> {
         entry.set(entry::FLAG_ECC, how.ecc);
         entry.hold_in(how.volatile);
         how.class.give(&mut entry)?;
+        super::class::Class::let_read(&mut entry, how.readable_outside)?;
         entry.id = id;
         entry.size = U64::new(how.size);
         entry.pages = U64::new(pages);

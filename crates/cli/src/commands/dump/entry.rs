@@ -7,7 +7,7 @@ use crate::out::{Out, show};
 use crate::text::{address, date, hex, printable};
 use indelible_store::format::entry::{
     Entry, FLAG_BASE, FLAG_CONTENT, FLAG_DELETED, FLAG_ECC, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY,
-    FLAG_POSITION_INDEPENDENT, FLAG_READ_ONLY, FLAG_SEALED, FLAG_SPARSE, FLAG_TYPED, FLAG_VOLATILE, NO_LANE,
+    FLAG_POSITION_INDEPENDENT, FLAG_READABLE, FLAG_READ_ONLY, FLAG_SEALED, FLAG_SPARSE, FLAG_TYPED, FLAG_VOLATILE, NO_LANE,
 };
 use serde::Serialize;
 use std::path::Path;
@@ -93,6 +93,7 @@ fn entry_text(entry: &EntryReport, out: &mut Out) -> Result {
         (FLAG_ECC, "ecc"),
         (FLAG_POSITION_INDEPENDENT, "position-independent"),
         (FLAG_CONTENT, "by content"),
+        (FLAG_READABLE, "readable outside"),
     ];
     for (flag, word) in known {
         if entry.flags & flag != 0 {

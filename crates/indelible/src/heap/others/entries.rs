@@ -170,7 +170,7 @@ fn read_entries(shared: &Shared) -> Result<Entries> {
 }
 
 /// Stores an entry to a free slot, or to a new one.
-fn add(shared: &Shared, free: Option<u32>, entry: &FarEntry) -> Result<u32> {
+pub(super) fn add(shared: &Shared, free: Option<u32>, entry: &FarEntry) -> Result<u32> {
     let mut inner = shared.lock();
     let table = Table::open_or_make(&mut inner, shared)?;
     let index = free.unwrap_or(table.count() + 1);

@@ -8,6 +8,8 @@
 
 mod entries;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub(super) use entries::OtherObjects;
 pub(super) use table::check;

@@ -1,7 +1,8 @@
-//! The durability class of an object that nobody has attached.
+//! The durability class of an object that nobody has attached, and what loads see of it outside of transactions.
 
 use super::boundary::Right;
 use crate::error::Result;
+use crate::format::entry::Entry;
 use crate::store::pool::Store;
 use crate::table::{Class, Key};
 use std::sync::Arc;
@@ -12,11 +13,28 @@ impl Store {
     /// # Errors
     /// `Refused`; `Held`, `WrongKey`, `ObjectReadOnly` for a snapshot: nothing happened.
     pub fn set_class(self: &Arc<Self>, name: &str, key: Key<'_>, class: Class) -> Result<()> {
-        class.give(&mut self.find(name)?.entry)?;
+        self.change_class(name, key, |entry| class.give(entry))
+    }
+
+    /// Says whether plain loads outside of transactions see an object that nobody has attached.
+    ///
+    /// # Errors
+    /// `Unreadable`; `Held`, `WrongKey`, `ObjectReadOnly` for a snapshot: nothing happened.
+    pub fn set_readable_outside(self: &Arc<Self>, name: &str, key: Key<'_>, is: bool) -> Result<()> {
+        self.change_class(name, key, |entry| Class::let_read(entry, is))
+    }
+
+    fn change_class(
+        self: &Arc<Self>,
+        name: &str,
+        key: Key<'_>,
+        change: impl Fn(&mut Entry) -> Result<()>,
+    ) -> Result<()> {
+        change(&mut self.find(name)?.entry)?;
         let (object, object_lock) = self.unless_held_still(|| self.take_any(name, Right::Write, key))?;
         self.update(|table| {
             let mut object = table.entry(object.offset)?;
-            class.give(&mut object.entry)?;
+            change(&mut object.entry)?;
             table.put_entry(&object)
         })?;
         drop(object_lock);

@@ -1,0 +1,44 @@
+//! A table with all the entries that there can be.
+
+use super::entries::add;
+use crate::far::{FarEntry, FarTarget, Rights};
+use crate::types::far::MOST_INDEX;
+use crate::{ErrorKind, Heap, PoolOptions, Tracking};
+
+fn by_id(id: u32) -> FarEntry {
+    FarEntry { target: FarTarget::Object(u128::from(id).to_be_bytes()), rights: Rights::READ }
+}
+
+/// Entries for so many objects, over and over, as retargeting makes them: what an attachment remembers of a table is in proportion to these.
+const OBJECTS: u32 = 1000;
+
+/// The table has 2^24 - 1 entries; then it is full, and says so again and again, also to the next attachment.
+///
+/// Each entry is stored by the code that `far_index` calls, and lies in its leaf: half a gigabyte of leaves. `far_index` itself would look each up in what it remembers,
+/// which takes gigabytes for entries that all differ.
+#[test]
+fn the_last_entry_has_number_2_24_less_1() {
+    let dir = tempfile::tempdir().unwrap();
+    let pool =
+        PoolOptions::new().tracking(Tracking::Explicit).format(dir.path().join("p"), 1 << 30).unwrap();
+    let heap = Heap::format(pool.create_attached("o", 700 << 20).unwrap()).unwrap();
+    for number in 1..=MOST_INDEX {
+        assert_eq!(add(&heap.raw().allocator.shared, None, &by_id(number % OBJECTS)).unwrap(), number);
+    }
+    let mut heap = Heap::open(heap.into_object()).unwrap();
+    assert_eq!(heap.far_index(&by_id(7)).unwrap(), 7, "it is there");
+    for _ in 0..2 {
+        let full = heap.far_index(&by_id(OBJECTS)).unwrap_err();
+        assert!(full.kind() == ErrorKind::HeapFull && full.to_string().contains("16,777,215"), "{full}");
+    }
+    assert_eq!(heap.far_entry(MOST_INDEX).unwrap(), by_id(MOST_INDEX % OBJECTS));
+    assert_eq!(heap.far_entry(MOST_INDEX + 1).unwrap_err().kind(), ErrorKind::Dangling);
+    assert_eq!(heap.check(), []);
+
+    // One that is taken away makes room for one.
+    assert_eq!(heap.raw().remove_entries(&|number| number != MOST_INDEX).unwrap(), 1);
+    assert_eq!(heap.far_entry(MOST_INDEX).unwrap_err().kind(), ErrorKind::Dangling);
+    assert_eq!(heap.far_index(&by_id(OBJECTS)).unwrap(), MOST_INDEX);
+    assert_eq!(heap.far_entry(MOST_INDEX).unwrap(), by_id(OBJECTS));
+    assert_eq!(heap.far_index(&by_id(OBJECTS + 1)).unwrap_err().kind(), ErrorKind::HeapFull);
+}

@@ -1,0 +1,116 @@
+//! Memory of a transactional object that plain loads see outside of transactions (docs/decisions/0067-readable-outside.md): a file without a name, which is mapped twice. Transactions
+//! have it where the kernel likes; at the object's own address it can be read and not written. That of an object on demand is its backing, which is mapped the same way (`kept`).
+//!
+//! Invariants:
+//! 1. The file is at least as long as either mapping, never gets shorter, and has memory for all its bytes: no access to a mapping fails for want of them.
+
+use super::attached::Kind;
+use crate::error::Cause;
+use crate::mapping::{Mapping, MappingError};
+use crate::sys::fork::ForkFd;
+use crate::sys::mmap::Protection;
+use indelible_store::store::Writer;
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+
+/// Bytes that are read from the pool at a time.
+const PIECE: usize = 256 << 10;
+
+/// See the module. It goes with the process.
+pub(super) struct Outside {
+    file: ForkFd,
+    pub(super) words: Mapping,
+}
+
+impl Outside {
+    /// Makes memory of `len` bytes, whole pages, with addresses for `room` bytes if so many can be had: those of the object that the writer has, once they are [filled](Self::fill) in.
+    pub(super) fn new(len: usize, room: usize) -> Result<Outside, Cause> {
+        let failed = |source: io::Error| MappingError::Io { addr: 0, len, source };
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = rustix::fs::memfd_create(c"indelible", flags).map_err(|error| failed(error.into()))?;
+        reserve(&file, len)?;
+        rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK).map_err(|error| failed(error.into()))?;
+        let file = ForkFd::new(file).map_err(failed)?;
+        let words = Mapping::shared_with_room((len, room), file.as_fd(), 0, Protection::ReadWrite)?;
+        Ok(Outside { file, words })
+    }
+
+    /// Maps it at the object's own address.
+    pub(super) fn show(&self, addr: usize, protection: Protection) -> Result<Mapping, MappingError> {
+        Mapping::shared(Some(addr), self.words.len(), self.file.as_fd(), 0, protection)
+    }
+
+    /// Brings the object's bytes to it.
+    pub(super) fn fill(&self, writer: &Writer) -> Result<(), Cause> {
+        let len = self.words.len();
+        let failed = |source| MappingError::Io { addr: self.words.addr(), len, source };
+        let file = File::from(self.file.as_fd().try_clone_to_owned().map_err(failed)?);
+        each_piece(writer, len, |at, piece| Ok(file.write_all_at(piece, at as u64).map_err(failed)?))
+    }
+}
+
+/// Reads an object's bytes, `len` of them, piece by piece: gives each with its offset to `put`.
+pub(super) fn each_piece(
+    writer: &Writer,
+    len: usize,
+    mut put: impl FnMut(usize, &[u8]) -> Result<(), Cause>,
+) -> Result<(), Cause> {
+    let (pages, mut bytes) = (writer.pages(), vec![0; PIECE.min(len)]);
+    for at in (0..len).step_by(PIECE) {
+        let piece = &mut bytes[..PIECE.min(len - at)];
+        pages.read(at as u64, piece)?;
+        put(at, piece)?;
+    }
+    Ok(())
+}
+
+/// Gives the file so many bytes, zeros behind those that it has, and memory for them.
+fn reserve(file: impl AsFd, len: usize) -> Result<(), MappingError> {
+    loop {
+        match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, len as u64) {
+            Err(Errno::INTR) => {}
+            Ok(()) => return Ok(()),
+            Err(error) => return Err(MappingError::Io { addr: 0, len, source: error.into() }),
+        }
+    }
+}
+
+/// The memory of an object that gets longer.
+impl Kind {
+    /// Bytes that it may have where it is; `None`: it does not get longer.
+    pub(super) fn room(&self) -> Option<usize> {
+        match self {
+            Kind::Own(view) => Some(view.room()),
+            Kind::Seen(view) => Some(view.words.room()),
+            Kind::Kept(_) => None,
+        }
+    }
+
+    /// Makes room for `len` bytes, if it is not to be had for the asking.
+    pub(super) fn reserve(&self, len: usize) -> Result<(), Cause> {
+        if let Kind::Seen(view) = self {
+            reserve(&view.file, len)?;
+        }
+        Ok(())
+    }
+
+    /// Has `len` bytes of it mapped for transactions, and at the object's own address the same, as far as anything is to be seen there. `shown`: see `Memory::shown`.
+    pub(super) fn grow(&mut self, closed: &mut Mapping, len: usize, shown: Option<u64>) -> Result<(), Cause> {
+        match self {
+            Kind::Own(view) => {
+                closed.grow(len, None)?;
+                view.grow(len, shown)?;
+            }
+            Kind::Seen(view) => {
+                closed.grow(len, Some(0))?;
+                view.words.grow(len, Some(0))?;
+            }
+            Kind::Kept(_) => {}
+        }
+        Ok(())
+    }
+}
