@@ -87,7 +87,9 @@ pub unsafe extern "C" fn pmo_set_readable_outside(
         let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
         match readable {
             0 | 1 => Ok(pool(handle)?.set_readable_outside(name, key, readable == 1)?),
-            _ => Err(Failure::argument("an object is readable outside of transactions (1), or it is not (0)")),
+            _ => {
+                Err(Failure::argument("an object is readable outside of transactions (1), or it is not (0)"))
+            }
         }
     })
 }

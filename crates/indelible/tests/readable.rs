@@ -24,7 +24,8 @@ fn how(class: Class) -> CreateOptions {
 }
 
 fn attach(pool: &Pool, name: &str, together: bool) -> TxObject<Cells> {
-    let attached = if together { pool.attach_with_on_demand(name, b"") } else { pool.attach_transactional(name) };
+    let attached =
+        if together { pool.attach_with_on_demand(name, b"") } else { pool.attach_transactional(name) };
     attached.unwrap()
 }
 
@@ -88,7 +89,7 @@ fn s1_16_loads_outside_see_what_was_committed_and_nothing_of_what_runs_or_failed
             assert!(alone.is_err());
             assert_eq!(outside(&object, 0), 7);
             object.detach().unwrap();
-            // What the pool has is there after an attach, also on a base that a snapshot shares.
+            // The pool's bytes are there after an attach, also on a base that a snapshot shares.
             pool.snapshot(&name, &format!("then {nth}"), b"").unwrap();
             let object = attach(&pool, &name, kind.1);
             assert_eq!((outside(&object, 0), outside(&object, 1), outside(&object, CELLS - 1)), (7, 0, 8));
@@ -219,8 +220,9 @@ fn touch() {
     let how = std::env::var("WORK_WORLD").unwrap();
     let object = attach(&pool, "o", how.contains("together"));
     object.transaction(|tx| tx.write(&object[5], 40)).unwrap();
-    let at = object.outside().unwrap().cast::<u64>().wrapping_add(5).cast_mut();
+    let address = object.outside().unwrap().cast::<u64>().wrapping_add(5).expose_provenance();
     let touch = || {
+        let at = std::ptr::with_exposed_provenance_mut::<u64>(address);
         println!("loaded {}", load(at) + 2);
         if how.contains("store") {
             // SAFETY: none is needed for a process that dies of it; otherwise nobody else uses the word.
@@ -307,7 +309,7 @@ fn work() {
     });
 }
 
-/// What a dead process has committed is seen by plain loads of the next one, whole.
+/// Plain loads of the next process see what a dead one has committed, whole.
 #[test]
 fn s1_16_after_a_death_loads_outside_see_whole_transactions() {
     for class in [Class::Transactional, Class::OnDemand] {
@@ -323,7 +325,8 @@ fn s1_16_after_a_death_loads_outside_see_whole_transactions() {
             let pool = world.open();
             let together = class == Class::OnDemand;
             let (a, b) = (attach(&pool, "a", together), attach(&pool, "b", together));
-            let pairs: Vec<_> = (1..5).map(|thread| (outside(&a, thread * 8), outside(&b, thread * 8))).collect();
+            let pairs: Vec<_> =
+                (1..5).map(|thread| (outside(&a, thread * 8), outside(&b, thread * 8))).collect();
             let all = outside(&b, 0);
             assert!(pairs.iter().all(|(a, b)| a == b), "half a transaction: {pairs:?}");
             assert_eq!(pairs.iter().map(|(a, _)| a).sum::<u64>(), all, "{pairs:?}");
@@ -385,7 +388,7 @@ fn s1_16_a_heap_that_grows_is_seen_whole() {
                 pool.create("behind", 64 << 10).unwrap();
             }
             let mut blocks: Vec<TxPtr<[TxCell<u64>; 600]>> = Vec::new();
-            let last = heap.root_or_default::<TxCell<u64>>("count").unwrap();
+            let last = heap.transaction(|tx| tx.alloc(&heap, TxCell::new(0))).unwrap();
             while heap.size() < 400 << 10 {
                 let value = blocks.len() as u64 + 1;
                 let block = heap.transaction(|tx| {
@@ -411,8 +414,8 @@ fn s1_16_a_heap_that_grows_is_seen_whole() {
     });
 }
 
-/// The root, after each block was found to have its number, by loads outside of transactions.
-fn seen(heap: &TxHeap, blocks: &[TxPtr<[TxCell<u64>; 600]>], root: TxPtr<TxCell<u64>>) -> u64 {
+/// The value of a cell, after each block was found to have its number, by loads outside of transactions.
+fn seen(heap: &TxHeap, blocks: &[TxPtr<[TxCell<u64>; 600]>], cell: TxPtr<TxCell<u64>>) -> u64 {
     let at = |address: u64| {
         let base = heap.outside().unwrap();
         let offset = address as usize - base.expose_provenance();
@@ -422,5 +425,5 @@ fn seen(heap: &TxHeap, blocks: &[TxPtr<[TxCell<u64>; 600]>], root: TxPtr<TxCell<
     for (nth, block) in blocks.iter().enumerate() {
         assert_eq!(at(block.address() + 599 * 8), nth as u64 + 1);
     }
-    at(root.address())
+    at(cell.address())
 }

@@ -143,9 +143,10 @@ fn s1_16_a_stray_access_is_explained_where_that_is_asked_for() {
         assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{kind}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    for (kind, words, by) in
-        [("load", "a load from 0x", "load from it, by tx.read"), ("store", "a store to 0x", "store to it, by tx.write")]
-    {
+    for (kind, words, by) in [
+        ("load", "a load from 0x", "load from it, by tx.read"),
+        ("store", "a store to 0x", "store to it, by tx.write"),
+    ] {
         let said = died(kind, Some("1"));
         let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("indelible: ")).collect();
         assert_eq!(lines.len(), 1, "{said}");

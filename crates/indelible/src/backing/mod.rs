@@ -107,7 +107,7 @@ impl Backing {
 
     /// Maps all of it at a fixed address, or where the kernel likes. All mappings show the same bytes.
     pub(crate) fn map(&self, addr: Option<usize>) -> Result<Mapping, BackingError> {
-        Ok(Mapping::shared(addr, self.len, self.fd.as_fd(), PAGE as u64, Protection::ReadWrite)?)
+        Ok(Mapping::shared(addr, (self.len, 0), self.fd.as_fd(), PAGE as u64, Protection::ReadWrite)?)
     }
 
     /// Maps its first `len` bytes once more, at a fixed address, with this protection.
@@ -117,7 +117,7 @@ impl Backing {
         len: usize,
         protection: Protection,
     ) -> Result<Mapping, BackingError> {
-        Ok(Mapping::shared(Some(addr), len.min(self.len), self.fd.as_fd(), PAGE as u64, protection)?)
+        Ok(Mapping::shared(Some(addr), (len.min(self.len), 0), self.fd.as_fd(), PAGE as u64, protection)?)
     }
 
     /// The file, for people.

@@ -110,29 +110,18 @@ impl Mapping {
         Mapping::new(None, (len, room), Kind::Anonymous, protection)
     }
 
-    /// Maps `len` bytes of `file` from `offset`, a multiple of the page size, shared: at `addr`, or where the kernel likes.
-    /// The descriptor is duplicated.
+    /// Maps `len` bytes of `file` from `offset`, a multiple of the page size, shared: at `addr`, or where the kernel likes, with room as
+    /// [`file_with_room`](Self::file_with_room) has it. The descriptor is duplicated.
     pub(crate) fn shared(
         addr: Option<usize>,
-        len: usize,
+        (len, room): (usize, usize),
         file: BorrowedFd<'_>,
         offset: u64,
         protection: Protection,
     ) -> Result<Mapping, MappingError> {
         let failed = |source| MappingError::Io { addr: addr.unwrap_or(0), len, source };
         let kind = Kind::Shared(duplicate(file).map_err(failed)?, offset);
-        Mapping::new(addr, (len, 0), kind, protection)
-    }
-
-    /// As [`shared`](Self::shared), where the kernel likes, with room as [`file_with_room`](Self::file_with_room) has it.
-    pub(crate) fn shared_with_room(
-        (len, room): (usize, usize),
-        file: BorrowedFd<'_>,
-        offset: u64,
-        protection: Protection,
-    ) -> Result<Mapping, MappingError> {
-        let own = duplicate(file).map_err(|source| MappingError::Io { addr: 0, len, source })?;
-        Mapping::new(None, (len, room), Kind::Shared(own, offset), protection)
+        Mapping::new(addr, (len, room), kind, protection)
     }
 
     /// Maps the range anew, `len` bytes of it: the same file from `offset`, or zeros again. Stores to it are

@@ -6,7 +6,7 @@
 
 #![allow(unsafe_code)]
 
-use super::attached::{Attached, Memory};
+use super::attached::{Attached, Kind, Memory};
 use super::home::Home;
 use super::run::alone;
 use crate::error::{Cause, Limit};
@@ -57,7 +57,11 @@ impl Attached {
         let Some(Memory { view, closed, shown, .. }) = memory.as_mut() else {
             return Err(Cause::Detached);
         };
-        let room = view.room().ok_or(Cause::Detached)? as u64;
+        let room = match view {
+            Kind::Own(view) => view.room() as u64,
+            Kind::Seen(view) => view.words.room() as u64,
+            Kind::Kept(_) => return Err(Cause::Detached),
+        };
         // Those that the pool has of it: with check words there are twice as many.
         let occupied = if self.pairs().is_some() { with_check_words(size as u64) } else { Some(size as u64) };
         let (old, occupied) = (self.size(), occupied.unwrap_or(u64::MAX));
@@ -67,7 +71,9 @@ impl Attached {
         }
         // A size beyond the pool's is refused by the store.
         if occupied <= self.pool.media.device().len() {
-            view.reserve(needed as usize)?;
+            if let Kind::Seen(view) = view {
+                view.reserve(needed as usize)?;
+            }
             closed.keep(needed as usize)?;
         }
         let grown = self.space.commits().grow(self.slot(), occupied, *shown);
@@ -75,7 +81,14 @@ impl Attached {
         // An extent that the object has left, or that became a base, stays as it is for as long as pages of it are shown.
         *shown = shown.filter(|extent| *extent == entry.primary_offset());
         let len = entry.content_len() as usize;
-        view.grow(closed, len, *shown)?;
+        match view {
+            Kind::Own(view) => {
+                closed.grow(len, None)?;
+                view.grow(len, *shown)?;
+            }
+            Kind::Seen(view) => view.grow(closed, len)?,
+            Kind::Kept(_) => {}
+        }
         if self.pairs().is_none() {
             // Words with check words are whole pages of both.
             self.clear_behind(old);

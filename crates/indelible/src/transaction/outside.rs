@@ -4,7 +4,6 @@
 //! Invariants:
 //! 1. The file is at least as long as either mapping, never gets shorter, and has memory for all its bytes: no access to a mapping fails for want of them.
 
-use super::attached::Kind;
 use crate::error::Cause;
 use crate::mapping::{Mapping, MappingError};
 use crate::sys::fork::ForkFd;
@@ -35,13 +34,24 @@ impl Outside {
         reserve(&file, len)?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK).map_err(|error| failed(error.into()))?;
         let file = ForkFd::new(file).map_err(failed)?;
-        let words = Mapping::shared_with_room((len, room), file.as_fd(), 0, Protection::ReadWrite)?;
+        let words = Mapping::shared(None, (len, room), file.as_fd(), 0, Protection::ReadWrite)?;
         Ok(Outside { file, words })
     }
 
     /// Maps it at the object's own address.
     pub(super) fn show(&self, addr: usize, protection: Protection) -> Result<Mapping, MappingError> {
-        Mapping::shared(Some(addr), self.words.len(), self.file.as_fd(), 0, protection)
+        Mapping::shared(Some(addr), (self.words.len(), 0), self.file.as_fd(), 0, protection)
+    }
+
+    /// Makes room for `len` bytes, which [`grow`](Self::grow) maps.
+    pub(super) fn reserve(&self, len: usize) -> Result<(), Cause> {
+        Ok(reserve(&self.file, len)?)
+    }
+
+    /// Maps `len` bytes of it for transactions, and at the object's own address, where `shown` is.
+    pub(super) fn grow(&mut self, shown: &mut Mapping, len: usize) -> Result<(), Cause> {
+        shown.grow(len, Some(0))?;
+        Ok(self.words.grow(len, Some(0))?)
     }
 
     /// Brings the object's bytes to it.
@@ -76,41 +86,5 @@ fn reserve(file: impl AsFd, len: usize) -> Result<(), MappingError> {
             Ok(()) => return Ok(()),
             Err(error) => return Err(MappingError::Io { addr: 0, len, source: error.into() }),
         }
-    }
-}
-
-/// The memory of an object that gets longer.
-impl Kind {
-    /// Bytes that it may have where it is; `None`: it does not get longer.
-    pub(super) fn room(&self) -> Option<usize> {
-        match self {
-            Kind::Own(view) => Some(view.room()),
-            Kind::Seen(view) => Some(view.words.room()),
-            Kind::Kept(_) => None,
-        }
-    }
-
-    /// Makes room for `len` bytes, if it is not to be had for the asking.
-    pub(super) fn reserve(&self, len: usize) -> Result<(), Cause> {
-        if let Kind::Seen(view) = self {
-            reserve(&view.file, len)?;
-        }
-        Ok(())
-    }
-
-    /// Has `len` bytes of it mapped for transactions, and at the object's own address the same, as far as anything is to be seen there. `shown`: see `Memory::shown`.
-    pub(super) fn grow(&mut self, closed: &mut Mapping, len: usize, shown: Option<u64>) -> Result<(), Cause> {
-        match self {
-            Kind::Own(view) => {
-                closed.grow(len, None)?;
-                view.grow(len, shown)?;
-            }
-            Kind::Seen(view) => {
-                closed.grow(len, Some(0))?;
-                view.words.grow(len, Some(0))?;
-            }
-            Kind::Kept(_) => {}
-        }
-        Ok(())
     }
 }

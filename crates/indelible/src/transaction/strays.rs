@@ -129,6 +129,10 @@ fn explain(addr: usize, is_store: bool) {
         }
     }
     line.text(b"\", outside of a transaction: only transactions ");
-    line.text(if is_store { b"store to it, by tx.write (pmo_tx_write in C)\n" } else { b"load from it, by tx.read (pmo_tx_read in C)\n" });
+    line.text(if is_store {
+        b"store to it, by tx.write (pmo_tx_write in C)\n"
+    } else {
+        b"load from it, by tx.read (pmo_tx_read in C)\n"
+    });
     signal::say(&line.bytes[..line.len]);
 }

@@ -7,7 +7,8 @@ use crate::out::{Out, show};
 use crate::text::{address, date, hex, printable};
 use indelible_store::format::entry::{
     Entry, FLAG_BASE, FLAG_CONTENT, FLAG_DELETED, FLAG_ECC, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY,
-    FLAG_POSITION_INDEPENDENT, FLAG_READABLE, FLAG_READ_ONLY, FLAG_SEALED, FLAG_SPARSE, FLAG_TYPED, FLAG_VOLATILE, NO_LANE,
+    FLAG_POSITION_INDEPENDENT, FLAG_READ_ONLY, FLAG_READABLE, FLAG_SEALED, FLAG_SPARSE, FLAG_TYPED,
+    FLAG_VOLATILE, NO_LANE,
 };
 use serde::Serialize;
 use std::path::Path;

@@ -157,15 +157,18 @@ fn read_entries(shared: &Shared) -> Result<Entries> {
             let (offset, what, more) = (*offset, what.clone(), others.len());
             return Err(HeapError::Findings { offset, what, more });
         }
-        for index in 1..=table.count() {
-            match table.entry(index)? {
+        let mut read = Ok(());
+        table.each(|index, slot| {
+            match slot.and_then(|slot| slot.map_or(Ok(None), |slot| table.entry_at(slot))) {
                 // Of several that are the same, which retargeting makes, the first is as good as any.
-                Some(entry) => drop(known.numbers.entry(entry).or_insert(index)),
-                None => known.free.push(index),
+                Ok(Some(entry)) => drop(known.numbers.entry(entry).or_insert(index)),
+                Ok(None) => known.free.push(index),
+                Err(error) if read.is_ok() => read = Err(error),
+                Err(_) => {}
             }
-        }
+        });
         known.free.reverse();
-        Ok(known)
+        read.map(|()| known)
     })
 }
 

@@ -41,6 +41,12 @@ fn own_page<'a, T: InPlace>(directory: &Directory<'a>, page: u64) -> Result<&'a 
     }
 }
 
+/// The slot of an entry in its leaf, and its offset.
+fn slot_of((leaf, at): (&FarLeaf, u64), index: u32) -> (&FarSlot, u64) {
+    let (_, _, entry) = place(index);
+    (&leaf.entries[entry], at + (entry * size_of::<FarSlot>()) as u64)
+}
+
 /// Numbers of the page of leaves, of the leaf in it, and of the entry in that.
 fn place(index: u32) -> (usize, usize, usize) {
     let index = index as usize;
@@ -105,7 +111,12 @@ impl<'a> Table<'a> {
         if index == 0 || index > self.count() {
             return Ok(None);
         }
-        let (middle, leaf, entry) = place(index);
+        Ok(self.leaf(index)?.map(|leaf| slot_of(leaf, index)))
+    }
+
+    /// The leaf that an entry is in, and its offset; `None` if it was never made.
+    fn leaf(&self, index: u32) -> Result<Option<(&'a FarLeaf, u64)>> {
+        let (middle, leaf, _) = place(index);
         let page = self.head.middles[middle].load(Relaxed);
         if page == 0 {
             return Ok(None);
@@ -114,9 +125,20 @@ impl<'a> Table<'a> {
         if page == 0 {
             return Ok(None);
         }
-        let slots: &FarLeaf = own_page(&self.directory, page)?;
-        let at = page * PAGE + (entry * size_of::<FarSlot>()) as u64;
-        Ok(Some((&slots.entries[entry], at)))
+        Ok(Some((own_page(&self.directory, page)?, page * PAGE)))
+    }
+
+    /// Shows the slot of each entry up to [`count`](Table::count), and its offset, by leaves; one that cannot be read is one error.
+    pub(super) fn each(&self, mut see: impl FnMut(u32, Result<Option<(&'a FarSlot, u64)>>)) {
+        let (count, entries) = (self.count(), FAR_ENTRIES as u32);
+        for first in (0..=count).step_by(FAR_ENTRIES) {
+            let numbers = first.max(1)..=count.min(first + entries - 1);
+            match self.leaf(first) {
+                Ok(Some(leaf)) => numbers.for_each(|index| see(index, Ok(Some(slot_of(leaf, index))))),
+                Ok(None) => numbers.for_each(|index| see(index, Ok(None))),
+                Err(error) => see(first.max(1), Err(error)),
+            }
+        }
     }
 
     /// An entry, if it is in use.
@@ -220,9 +242,13 @@ impl<'a> Table<'a> {
 
     /// The page of an entry's names, if it has any.
     pub(super) fn names_page(&self, index: u32) -> Result<Option<u64>> {
-        let slot = self.slot(index)?.filter(|(slot, _)| slot.kind.load(Relaxed) == BY_NAME);
-        Ok(slot.map(|(slot, _)| slot.name.load(Relaxed) / PAGE))
+        Ok(self.slot(index)?.and_then(|(slot, _)| names_page_of(slot)))
     }
+}
+
+/// The page of an entry's names, if it has any.
+fn names_page_of(slot: &FarSlot) -> Option<u64> {
+    (slot.kind.load(Relaxed) == BY_NAME).then(|| slot.name.load(Relaxed) / PAGE)
 }
 
 /// Stores an entry; `name`: offset of its names.
@@ -307,12 +333,12 @@ pub(in super::super) fn check(directory: &Directory<'_>) -> (BTreeSet<u64>, Vec<
             add(leaf);
         });
     }
-    for index in 1..=table.count() {
-        match table.entry(index) {
-            Ok(_) => names.extend(table.names_page(index).ok().flatten()),
+    table.each(|_, slot| {
+        match slot.and_then(|slot| slot.map(|slot| table.entry_at(slot)).transpose().map(|_| slot)) {
+            Ok(slot) => names.extend(slot.and_then(|(slot, _)| names_page_of(slot))),
             Err(error) => say(error),
         }
-    }
+    });
     pages.extend(names);
     (pages, findings)
 }
