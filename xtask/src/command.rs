@@ -1,6 +1,7 @@
 //! Running cargo.
 
 use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
@@ -34,4 +35,11 @@ pub(crate) fn timed(name: &str, arguments: &[&str], environment: &[(&str, &str)]
         .map_err(|error| format!("cannot run cargo: {error}"))?;
     println!("== {name}: {:.0} s", begin.elapsed().as_secs_f64());
     Ok(status)
+}
+
+/// The folder that cargo builds in.
+pub(crate) fn target() -> PathBuf {
+    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("target").into_os_string();
+    let given = PathBuf::from(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(default));
+    std::path::absolute(&given).unwrap_or(given)
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask COMMAND`: what CI and people run.
 
+mod beside;
 mod command;
 mod evidence;
 mod fuzz;

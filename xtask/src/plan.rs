@@ -3,7 +3,9 @@
 //! A step stops the run when it fails. A step that needs something this machine lacks is not a failure: it says
 //! what was not tested, and the last lines of the run repeat it.
 
+use crate::beside::Beside;
 use crate::command::Result;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Outcome of a step that did not fail.
@@ -24,11 +26,18 @@ pub(crate) struct Step {
     /// Requirements beyond Rust ("root and a network"), printed before it starts.
     pub(crate) needs: Option<&'static str>,
     pub(crate) run: fn() -> Result<Outcome>,
+    /// Whether it leaves room for another step: it runs beside the one that comes next.
+    beside: bool,
 }
 
 impl Step {
     pub(crate) const fn new(name: &'static str, seconds: u64, run: fn() -> Result<Outcome>) -> Step {
-        Step { name, seconds, needs: None, run }
+        Step { name, seconds, needs: None, run, beside: false }
+    }
+
+    pub(crate) const fn beside_the_next(mut self) -> Step {
+        self.beside = true;
+        self
     }
 
     pub(crate) const fn needs(mut self, what: &'static str) -> Step {
@@ -37,19 +46,27 @@ impl Step {
     }
 }
 
-/// Runs the steps in order, and prints a table of their times.
+/// The beginning of the lines that say what was not tested.
+const NOT_TESTED: &str = "NOT TESTED: ";
+
+/// Runs the steps in order, and prints a table of their times. `alone`: runs the step whose name is added, and no other.
 ///
 /// # Errors
 /// The first step that fails, by name; the steps after it did not run.
-pub(crate) fn run(steps: &[Step]) -> Result {
+pub(crate) fn run(steps: &[Step], alone: fn() -> Command) -> Result {
     let begin = Instant::now();
     let mut times = Vec::new();
     let mut untested = Vec::new();
+    let mut other: Option<(&Step, Beside)> = None;
     for (index, step) in steps.iter().enumerate() {
         let left = forecast(&steps[index..], &times);
         println!("\n=== step {} of {}: {} (about {left} left)", index + 1, steps.len(), step.name);
         if let Some(what) = step.needs {
             println!("    needs {what}");
+        }
+        if step.beside && index + 1 < steps.len() {
+            other = Some((step, Beside::start(step.name, alone().arg(step.name))?));
+            continue;
         }
         let started = Instant::now();
         let outcome = (step.run)().map_err(|error| format!("{}: {error}", step.name))?;
@@ -60,10 +77,20 @@ pub(crate) fn run(steps: &[Step]) -> Result {
             Outcome::PassedWithout(parts) => untested.extend(parts),
             Outcome::NotTested(what) => untested.push(format!("{}: {what}", step.name)),
         }
+        if let Some((step, other)) = other.take() {
+            let ended = other.wait()?;
+            if !ended.succeeded {
+                return Err(format!("{}: failed, as is said above", step.name));
+            }
+            times.push((step, ended.took));
+            // Tests say it as well as the step, which says it last.
+            let said = ended.output.lines().rev().map_while(|line| line.strip_prefix(NOT_TESTED));
+            untested.extend(said.map(str::to_owned));
+        }
     }
     println!("\nall {} steps passed in {}", steps.len(), readable(begin.elapsed()));
     times.iter().for_each(|(step, took)| println!("  {:>8}  {}", readable(*took), step.name));
-    untested.iter().for_each(|what| println!("NOT TESTED: {what}"));
+    untested.iter().for_each(|what| println!("{NOT_TESTED}{what}"));
     Ok(())
 }
 

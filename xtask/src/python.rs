@@ -1,13 +1,12 @@
 //! The Python package: built, installed into an environment of its own, and tested there.
 
-use crate::command::Result;
+use crate::beside::Beside;
+use crate::command::{Result, target};
 use crate::plan::Outcome;
 use crate::unprivileged::{self, Nobody, reachable};
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::Instant;
 
 /// Packages that the tests need from Python's registry.
@@ -83,44 +82,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
     // Nothing is written where the tests are.
     command.env("PYTHONPATH", packages).env("PYTHONDONTWRITEBYTECODE", "1");
     // Most tests wait for processes that they start: both runs together take little longer than one.
-    let beside = Beside::start("tests as an unprivileged user", &mut command)?;
-    let own = step("tests", &tests);
-    let succeeded = beside.wait()?;
-    own?;
-    match succeeded {
+    let beside = Beside::start("tests of Python as an unprivileged user", &mut command)?;
+    step("tests", &tests)?;
+    match beside.wait()?.succeeded {
         true => Ok(Outcome::Passed),
         false => Err("step failed: tests of Python as an unprivileged user".into()),
-    }
-}
-
-/// A command that runs beside another one: its output is shown when it has ended.
-struct Beside {
-    name: &'static str,
-    begin: Instant,
-    child: Child,
-    output: File,
-}
-
-impl Beside {
-    fn start(name: &'static str, command: &mut Command) -> Result<Beside> {
-        let failed = |error: io::Error| format!("cannot start {name}: {error}");
-        let path = target().join("python-beside.log");
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(path);
-        let output = file.map_err(failed)?;
-        let (out, err) = (output.try_clone().map_err(failed)?, output.try_clone().map_err(failed)?);
-        println!("\n== python, {name}, beside the next: {command:?}");
-        let child = command.stdout(out).stderr(err).spawn().map_err(failed)?;
-        Ok(Beside { name, begin: Instant::now(), child, output })
-    }
-
-    /// Whether it succeeded.
-    fn wait(mut self) -> Result<bool> {
-        let failed = |error: io::Error| format!("cannot wait for {}: {error}", self.name);
-        let status = self.child.wait().map_err(failed)?;
-        println!("\n== python, {}: {:.0} s", self.name, self.begin.elapsed().as_secs_f64());
-        self.output.rewind().map_err(failed)?;
-        io::copy(&mut self.output, &mut io::stdout()).map_err(failed)?;
-        Ok(status.success())
     }
 }
 
@@ -208,10 +174,4 @@ pub(crate) fn succeeds(name: &str, command: &mut Command) -> bool {
 
 pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("crates").join("python")
-}
-
-pub(crate) fn target() -> PathBuf {
-    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("target").into_os_string();
-    let given = PathBuf::from(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(default));
-    std::path::absolute(&given).unwrap_or(given)
 }

@@ -76,14 +76,18 @@ const REST: &[Step] = &[
     Step::new("dependencies", 5, packages::dependencies)
         .needs("cargo-deny, or it says that this was not tested"),
     Step::new("tests as an unprivileged user", 110, || done(unprivileged::run())).needs("root"),
-    Step::new("Python", 140, || python::run(&[])).needs("Python 3.11 or later and, once, a network"),
+    // Most of its time it is one emulated processor that works.
     Step::new("power cuts of emulated machines", 200, || power_cuts(false))
-        .needs("QEMU, which it installs on Debian 12 as root, once, from the network"),
-    Step::new("protection keys in an emulated machine", 10, protection_keys::run)
-        .needs("the emulator and a kernel of the step before"),
+        .needs("QEMU, which it installs on Debian 12 as root, once, from the network")
+        .beside_the_next(),
+    Step::new("Python", 200, || python::run(&[])).needs("Python 3.11 or later and, once, a network"),
+    Step::new("protection keys in an emulated machine", 35, protection_keys::run)
+        .needs("the emulator and a kernel of the power cuts"),
+    Step::new("the least of every benchmark", 155, benchmarks)
+        .needs("5 GiB free in /dev/shm")
+        .beside_the_next(),
     Step::new("evidence, short", 200, || done(evidence::layers(false)))
         .needs("root for the campaigns that mount file systems; it says which were not tested"),
-    Step::new("the least of every benchmark", 155, benchmarks).needs("5 GiB free in /dev/shm"),
 ];
 
 /// Steps to run.
@@ -113,11 +117,24 @@ pub(crate) fn run(which: Which, require_rig: bool, only: Option<&str>) -> Result
             return Err(format!("no step has {name:?} in its name"));
         }
     }
-    plan::run(&steps)?;
+    plan::run(&steps, if require_rig { alone_with_rig } else { alone })?;
     if which == Which::Quick && only.is_none() {
         println!("everything else that is tested: cargo xtask test --all");
     }
     Ok(())
+}
+
+/// This program, for one step.
+fn alone() -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "xtask".into()));
+    command.args(["test", "--all", "--only"]);
+    command
+}
+
+fn alone_with_rig() -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "xtask".into()));
+    command.args(["test", "--require-rig", "--only"]);
+    command
 }
 
 fn done(result: Result) -> Result<Outcome> {

@@ -4,8 +4,8 @@
 //! zig links it against the symbols of that version. The wheel is then looked into, and installed into an environment that has nothing of the
 //! project, where its programs run.
 
-use crate::command::Result;
-use crate::python::{Environment, folder, succeeds, target};
+use crate::command::{Result, target};
+use crate::python::{Environment, folder, succeeds};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

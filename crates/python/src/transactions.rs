@@ -37,8 +37,7 @@ pub(crate) fn _set_readable_outside(
     key: Option<&[u8]>,
     readable: bool,
 ) -> PyResult<()> {
-    pool.get()
-        .with(py, "change", |pool| pool.set_readable_outside(name, key.unwrap_or_default(), readable))
+    pool.get().with(py, "change", |pool| pool.set_readable_outside(name, key.unwrap_or_default(), readable))
 }
 
 /// Attaches an object for transactions, and returns its address, at which nobody may touch anything.

@@ -1,0 +1,57 @@
+//! A command that runs beside what comes next: its output is shown when it has ended.
+
+use crate::command::{Result, target};
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// It is ended when this is dropped before it has ended.
+pub(crate) struct Beside {
+    name: String,
+    begin: Instant,
+    child: Child,
+    output: File,
+}
+
+/// The end of such a command.
+pub(crate) struct Ended {
+    pub(crate) succeeded: bool,
+    pub(crate) took: Duration,
+    /// All that it said.
+    pub(crate) output: String,
+}
+
+impl Beside {
+    pub(crate) fn start(name: &str, command: &mut Command) -> Result<Beside> {
+        let failed = |error: io::Error| format!("cannot start {name}: {error}");
+        let path = target().join(format!("beside-{}.log", name.replace(' ', "-")));
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(path);
+        let output = file.map_err(failed)?;
+        let (out, err) = (output.try_clone().map_err(failed)?, output.try_clone().map_err(failed)?);
+        println!("\n== {name}, beside the next: {command:?}");
+        let child = command.stdout(out).stderr(err).spawn().map_err(failed)?;
+        Ok(Beside { name: name.to_owned(), begin: Instant::now(), child, output })
+    }
+
+    /// Waits for its end, and shows what it said.
+    pub(crate) fn wait(mut self) -> Result<Ended> {
+        let name = self.name.clone();
+        let failed = |error: io::Error| format!("cannot wait for {name}: {error}");
+        let succeeded = self.child.wait().map_err(failed)?.success();
+        let (took, mut said) = (self.begin.elapsed(), Vec::new());
+        self.output.rewind().map_err(failed)?;
+        self.output.read_to_end(&mut said).map_err(failed)?;
+        let output = String::from_utf8_lossy(&said).into_owned();
+        println!("\n== {name}: {:.0} s\n{output}", took.as_secs_f64());
+        Ok(Ended { succeeded, took, output })
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // One that has ended is left alone.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
