@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! 1. `views` counts users that may use memory of it without the lock: exported buffers. It grows only under the lock, while `open` is `Some`.
-//! 2. `open` becomes `None` only under the lock, while `views` is 0, or when nobody refers to the handle any more: each of those that `views` counts does. Whatever takes memory away otherwise
-//!    is done by [`unused`](Handle::unused).
+//! 2. `open` becomes `None` only under the lock, while `views` is 0, or when nobody refers to the handle any more: each of those that `views` counts does. Calls that take memory away otherwise
+//!    go through [`unused`](Handle::unused).
 //!
 //! Locks: the lock is awaited without the GIL, and a thread that has it never waits for the GIL.
 
@@ -22,7 +22,7 @@ pub(crate) struct Handle<T> {
     views: AtomicUsize,
     /// To be closed with the last view, and not used any more.
     closing: AtomicBool,
-    /// What it is, in errors.
+    /// Its name in errors.
     what: String,
     /// That made it: `process::generation`.
     process: u32,

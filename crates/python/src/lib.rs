@@ -1,5 +1,5 @@
 //! The native half of the Python package `indelible`: pools, attached objects as buffers, dicts, shared objects with queues, logs, views and security
-//! contexts; and the tool.
+//! contexts, far pointers; and the tool.
 //!
 //! The Python half on top of it is in `python/indelible`. Unsafe code is in `buffer`, `bystanders`, `block`, `object`, `shared/object` and `views/object`
 //! alone.
@@ -27,6 +27,7 @@ mod psync;
 mod seal_key;
 mod sealed;
 mod shared;
+mod space;
 mod stat;
 mod tool;
 mod transactions;
@@ -60,6 +61,8 @@ mod _indelible {
     use super::shared::{
         _attach_shared, _queue_bytes, Consumer, Event, Life, Producer, Queue, Shared, Word, wait_any,
     };
+    #[pymodule_export]
+    use super::space::Space;
     #[pymodule_export]
     use super::tool::{mkpmo, pmo};
     #[pymodule_export]

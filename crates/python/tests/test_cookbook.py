@@ -22,6 +22,7 @@ def blocks(page: Path, language: str) -> list[str]:
     [
         ("docs/cookbook/python.md", 10),
         ("docs/cookbook/python-processes.md", 6),
+        ("docs/cookbook/far.md", 1),
         ("docs/cookbook/sealed.md", 2),
         ("README.md", 1),
         ("crates/python/README.md", 1),

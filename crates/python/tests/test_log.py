@@ -207,7 +207,7 @@ def test_servers_are_killed_and_each_line_is_in_the_log_once(pool: indelible.Poo
         server.communicate()
         found = records(pool, "log")
         assert len(found) >= acknowledged and found == [b"%d" % number for number in range(len(found))], life
-    # What is left is collected by whoever comes next.
+    # The next server collects the rest.
     with pool.queue("clients", slots=32).consumer() as consumer, pool.log("log") as log:
         while log.collect(consumer, timeout=0):
             pass

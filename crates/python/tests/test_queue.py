@@ -52,7 +52,7 @@ def test_one_iterates_over_messages(pool: indelible.Pool) -> None:
             assert message == b"%d" % number
             if number == 4:
                 break
-        # What the loop did not come to is still there.
+        # The loop left the rest in the queue.
         assert list(consumer.messages(timeout=0)) == [b"5", b"6", b"7", b"8", b"9"]
         with pytest.raises(ValueError, match="timeout"):
             consumer.messages(-1)

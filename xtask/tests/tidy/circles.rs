@@ -28,6 +28,16 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
         &["object", "pool"],
         "classes of Python, each with all its methods in one block: a pool attaches objects, an object has its pool",
     ),
+    (
+        "crates/python/src/shared",
+        &["object", "queue"],
+        "classes of Python, each with all its methods in one block: a shared object has queues, a queue has its object",
+    ),
+    (
+        "crates/python/src/views",
+        &["attached", "object"],
+        "classes of Python, each with all its methods in one block: a view gives out its objects' bytes, which keep the view",
+    ),
 ];
 
 /// The path of a module from its crate's root.

@@ -23,6 +23,7 @@ from ._errors import (
     Closed,
     Conflict,
     Damaged,
+    Dangling,
     Denied,
     DifferentPools,
     Error,
@@ -53,6 +54,7 @@ from ._errors import (
     VolatileGone,
     WrongKey,
 )
+from ._far import Far, Found, Space
 from ._indelible import (
     Consumer,
     Event,
@@ -90,6 +92,7 @@ __all__ = [
     "Conflict",
     "Consumer",
     "Damaged",
+    "Dangling",
     "Denied",
     "Dict",
     "Difference",
@@ -97,8 +100,10 @@ __all__ = [
     "Error",
     "Event",
     "Exists",
+    "Far",
     "Field",
     "Forked",
+    "Found",
     "Gone",
     "HeapFull",
     "Held",
@@ -134,6 +139,7 @@ __all__ = [
     "SecurityContext",
     "Shared",
     "SlotState",
+    "Space",
     "Stat",
     "StrayPointer",
     "Struct",

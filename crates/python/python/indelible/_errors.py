@@ -192,6 +192,10 @@ class Denied(Error, PermissionError):
     number = errno.EACCES
 
 
+class Dangling(Error, LookupError):
+    """A far pointer leads nowhere: it is null, or what it leads to is in no pool of the space, or ends before."""
+
+
 class PoolBehind(Error, ValueError):
     """A sealed object is in an older state than its anchor was told: it was put back."""
 

@@ -1,0 +1,227 @@
+//! Pointers from object to object.
+
+use crate::handle::Handle;
+use crate::options::choice;
+use crate::pool::Pool;
+use crate::shared::message;
+use indelible::{Far, FarEntry, FarTarget, Rights};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// Objects that pointers lead through. `indelible.Space` has pointers as values of Python.
+#[pyclass(frozen, subclass, weakref, module = "indelible._indelible")]
+pub(crate) struct Space {
+    handle: Handle<indelible::Space>,
+}
+
+/// The ID that "id:" and 32 hexadecimal digits stand for.
+fn id(text: &str) -> PyResult<[u8; 16]> {
+    let digits = text.strip_prefix("id:").filter(|digits| digits.len() == 32);
+    let number = digits.and_then(|digits| u128::from_str_radix(digits, 16).ok());
+    let why = || PyValueError::new_err(format!("an ID is \"id:\" and 32 hexadecimal digits, not {text:?}"));
+    number.map(u128::to_be_bytes).ok_or_else(why)
+}
+
+fn shown(id: [u8; 16]) -> String {
+    format!("id:{:032x}", u128::from_be_bytes(id))
+}
+
+fn asked(rights: &str) -> PyResult<Rights> {
+    choice("rights", &[("r", Rights::READ), ("rw", Rights::READ | Rights::WRITE)], rights)
+}
+
+fn entry(resolver: &str, name: &str, rights: &str) -> PyResult<FarEntry> {
+    let target = FarTarget::Name { resolver: resolver.to_owned(), name: name.to_owned() };
+    Ok(FarEntry { target, rights: asked(rights)? })
+}
+
+const FOLLOW: &str = "follow a far pointer in";
+
+#[pymethods]
+impl Space {
+    #[new]
+    #[pyo3(signature = (*pools))]
+    fn new(py: Python<'_>, pools: Vec<Bound<'_, Pool>>) -> PyResult<Self> {
+        let mut space = indelible::Space::new();
+        for pool in &pools {
+            space.add(&pool.get().get(py, "use")?);
+        }
+        Ok(Space { handle: Handle::new("the space".to_owned(), space) })
+    }
+
+    /// Has objects be looked for in a pool, after those that were added before.
+    fn add(&self, pool: &Bound<'_, Pool>) -> PyResult<()> {
+        let (py, pool) = (pool.py(), pool.get().get(pool.py(), "use")?);
+        self.handle.with(py, "add a pool to", |space| {
+            space.add(&pool);
+            Ok(())
+        })
+    }
+
+    /// Attaches an object for storing, whose heap is made if nothing was ever stored there; returns its ID.
+    fn attach(&self, pool: &Bound<'_, Pool>, name: &str) -> PyResult<String> {
+        let (py, pool) = (pool.py(), pool.get().get(pool.py(), "attach")?);
+        Ok(shown(self.handle.with(py, "attach in", |space| space.attach(&pool, name))?))
+    }
+
+    /// Attaches the object with an ID for reading, unless it is in the space: that of any of its pools. Objects that pointers lead to are attached so by themselves.
+    fn attach_read(&self, py: Python<'_>, home: &str) -> PyResult<()> {
+        let home = id(home)?;
+        self.handle.with(py, "attach in", |space| space.attach_read(&home))
+    }
+
+    /// Attaches an object for storing that was attached for reading: nobody else may have it then.
+    fn upgrade(&self, py: Python<'_>, home: &str) -> PyResult<()> {
+        let home = id(home)?;
+        self.handle.with(py, "attach in", |space| space.upgrade(&home))
+    }
+
+    /// Detaches an object; what was stored to it since its last psync is forgotten.
+    fn remove(&self, py: Python<'_>, home: &str) -> PyResult<()> {
+        let home = id(home)?;
+        self.handle.with(py, "remove an object of", |space| {
+            drop(space.remove(&home));
+            Ok(())
+        })
+    }
+
+    /// IDs of the objects that are attached, in the order in which they came.
+    #[getter]
+    fn objects(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let ids = self.handle.with(py, "inspect", |space| Ok(space.objects()))?;
+        Ok(ids.into_iter().map(shown).collect())
+    }
+
+    /// Has pointers from one object to another be followed for what security contexts of a pool allow; without any, for what their entries ask for.
+    fn set_contexts(&self, pool: &Bound<'_, Pool>, contexts: Vec<String>) -> PyResult<()> {
+        let (py, pool) = (pool.py(), pool.get().get(pool.py(), "use")?);
+        self.handle.with(py, "set the security contexts of", |space| space.set_contexts(&pool, &contexts))
+    }
+
+    /// Looks up again what every entry names, when it is next used.
+    fn resolve_again(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.with(py, FOLLOW, |space| {
+            space.resolve_again();
+            Ok(())
+        })
+    }
+
+    fn _root(&self, py: Python<'_>, home: &str, name: &str) -> PyResult<u64> {
+        let home = id(home)?;
+        self.handle.with(py, "use a root of", |space| Ok(space.root::<Far<u8>>(&home, name)?.value().word()))
+    }
+
+    fn _set_root(&self, py: Python<'_>, home: &str, name: &str, pointer: u64) -> PyResult<()> {
+        let (home, pointer) = (id(home)?, Far::<u8>::from_word(pointer));
+        self.handle.with(py, "use a root of", |space| {
+            *space.root_or_insert::<Far<u8>>(&home, name, pointer)? = pointer;
+            Ok(())
+        })
+    }
+
+    fn _create(&self, py: Python<'_>, home: &str, data: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let (home, data) = (id(home)?, message(data)?);
+        // Aligned for whatever they are: a block begins at 16 bytes.
+        let bytes = data.as_bytes();
+        self.handle.with(py, "store to an object of", |space| Ok(space.create_slice(&home, bytes)?.word()))
+    }
+
+    fn _free(&self, py: Python<'_>, home: &str, pointer: u64) -> PyResult<()> {
+        let home = id(home)?;
+        self.handle.with(py, "free a block of", |space| space.free(&home, Far::<u8>::from_word(pointer)))
+    }
+
+    fn _read<'py>(
+        &self,
+        py: Python<'py>,
+        home: &str,
+        pointer: u64,
+        size: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let home = id(home)?;
+        let bytes = self.handle.with(py, FOLLOW, |space| {
+            let first = space.get(&home, Far::<u8>::from_word(pointer))?;
+            Ok(first.slice(size)?.to_vec())
+        })?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn _write(&self, py: Python<'_>, home: &str, pointer: u64, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (home, data) = (id(home)?, message(data)?);
+        let bytes = data.as_bytes();
+        self.handle.with(py, FOLLOW, |space| {
+            space.slice_mut(&home, Far::<u8>::from_word(pointer), bytes.len())?.copy_from_slice(bytes);
+            Ok(())
+        })
+    }
+
+    fn _follow(&self, py: Python<'_>, home: &str, pointer: u64) -> PyResult<(String, u64)> {
+        let home = id(home)?;
+        self.handle.with(py, FOLLOW, |space| {
+            let found = space.get(&home, Far::<u8>::from_word(pointer))?;
+            Ok((shown(found.object()), found.here().word()))
+        })
+    }
+
+    fn _far(&self, py: Python<'_>, home: &str, target: &str, pointer: u64, rights: &str) -> PyResult<u64> {
+        let (home, target, rights) = (id(home)?, id(target)?, asked(rights)?);
+        self.handle.with(py, "store a far pointer in", |space| {
+            Ok(space.far(&home, &target, Far::<u8>::from_word(pointer), rights)?.word())
+        })
+    }
+
+    fn _far_by_name(
+        &self,
+        py: Python<'_>,
+        home: &str,
+        of: (String, String),
+        pointer: u64,
+        rights: &str,
+    ) -> PyResult<u64> {
+        let (home, entry) = (id(home)?, entry(&of.0, &of.1, rights)?);
+        self.handle.with(py, "store a far pointer in", |space| {
+            Ok(space.far_by(&home, &entry, Far::<u8>::from_word(pointer))?.word())
+        })
+    }
+
+    /// Makes what was stored to an object durable, as one step, with the entries that its pointers need. Without one, that of all objects: those of one pool as one step, the pools one after the other: psync
+    /// what pointers lead to first.
+    #[pyo3(signature = (home = None))]
+    fn psync(&self, py: Python<'_>, home: Option<&str>) -> PyResult<()> {
+        let home = home.map(id).transpose()?;
+        self.handle.with(py, "psync", |space| match home {
+            Some(home) => space.psync(&home),
+            None => space.psync_all(),
+        })
+    }
+
+    /// Whether it was closed, or belongs to another process.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.handle.is_closed()
+    }
+
+    /// Detaches all of its objects; stores that were not psynced are forgotten.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.end(py)
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    /// Psyncs all objects and closes; on an exception nothing is psynced.
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exception: Bound<'_, PyAny>,
+        _value: Bound<'_, PyAny>,
+        _traceback: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        if exception.is_none() && !self.closed() {
+            self.psync(py, None)?;
+        }
+        self.close(py)
+    }
+}
