@@ -75,6 +75,7 @@ from ._open import open
 from ._pool import Pool
 from ._psync import psync
 from ._record import Field, Struct
+from ._stream import StreamReader, StreamWriter
 from ._table import Collected, Difference, KeySlot, Stat, Tie
 from ._transactions import Pending, Tx, TxArray, TxElements, transaction
 from ._views import AttachedView, Rule, Rules, SecurityContext, SlotState, View, ViewSlot
@@ -142,6 +143,8 @@ __all__ = [
     "Space",
     "Stat",
     "StrayPointer",
+    "StreamReader",
+    "StreamWriter",
     "Struct",
     "Tie",
     "TieCycle",
