@@ -75,6 +75,7 @@ from ._open import open
 from ._pool import Pool
 from ._psync import psync
 from ._record import Field, Struct
+from ._resume import Left, Resumed, resume
 from ._stream import StreamReader, StreamWriter
 from ._table import Collected, Difference, KeySlot, Stat, Tie
 from ._transactions import Pending, Tx, TxArray, TxElements, transaction
@@ -111,6 +112,7 @@ __all__ = [
     "InTransaction",
     "Io",
     "KeySlot",
+    "Left",
     "Life",
     "Log",
     "LogReader",
@@ -132,6 +134,7 @@ __all__ = [
     "Producer",
     "Queue",
     "ReadOnly",
+    "Resumed",
     "RootType",
     "Rule",
     "Rules",
@@ -162,6 +165,7 @@ __all__ = [
     "audit",
     "open",
     "psync",
+    "resume",
     "transaction",
     "verify_key",
     "wait_any",

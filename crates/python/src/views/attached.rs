@@ -18,6 +18,16 @@ pub(crate) struct AttachedView {
     pub(super) handle: Handle<indelible::AttachedView>,
     pool: Py<Pool>,
     name: String,
+    resumed: Option<Resumed>,
+}
+
+/// How a program comes to run again: restarts; process and signal, if they are known; of each object that this concerns its slot, name, psyncs, whether it was in use, whether it is gone.
+type Resumed = (u32, Option<u32>, Option<i32>, Vec<(usize, String, u64, bool, bool)>);
+
+fn resumed(how: indelible::Resumed) -> Resumed {
+    let objects = how.objects.into_iter();
+    let objects = objects.map(|left| (left.slot, left.name, left.psyncs, left.in_use, left.gone));
+    (how.restarts, how.process, how.signal, objects.collect())
 }
 
 /// A slot; the rights that are allowed; name, address, bytes and memory of its object; why it could not be had.
@@ -36,15 +46,30 @@ fn state(py: Python<'_>, of: SlotState) -> State {
 
 #[pymethods]
 impl AttachedView {
+    /// Without a name: the view that `pmo run` started the program in, in its contexts. `pool` is its pool.
     #[new]
-    fn new(pool: &Bound<'_, Pool>, name: &str, contexts: Vec<String>) -> PyResult<Self> {
-        let attach = |pool: &indelible::Pool| indelible::AttachedView::attach_in(pool, name, &contexts);
-        let view = pool.get().with(pool.py(), "attach", attach)?;
+    fn new(pool: &Bound<'_, Pool>, name: Option<&str>, contexts: Vec<String>) -> PyResult<Self> {
+        let attach = |pool: &indelible::Pool| match name {
+            Some(name) => Ok((indelible::AttachedView::attach_in(pool, name, &contexts)?, None)),
+            None => match indelible::AttachedView::from_environment()? {
+                Some(started) => Ok(started),
+                // The variable was taken away since the caller looked: no view has such a name.
+                None => Ok((indelible::AttachedView::attach(pool, "")?, None)),
+            },
+        };
+        let (view, how) = pool.get().with(pool.py(), "attach", attach)?;
+        let name = view.name().to_owned();
         Ok(AttachedView {
             handle: Handle::new(format!("view {name:?}"), view),
             pool: pool.clone().unbind(),
-            name: name.to_owned(),
+            name,
+            resumed: how.map(resumed),
         })
+    }
+
+    #[getter]
+    fn _resumed(&self) -> Option<Resumed> {
+        self.resumed.clone()
     }
 
     /// Name of the view.
