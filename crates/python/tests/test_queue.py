@@ -264,7 +264,7 @@ def test_scribbles_are_errors_or_wrong_messages(pool: indelible.Pool, one_produc
     shared = pool.shared("a", size)
     words = np.frombuffer(shared, "u8")
     odd = [0, 1, 2**64 - 1, 2**63, 2**62, 2**32 - 1, 2**40, 3 << 62]
-    stop, failed = threading.Event(), []
+    stop, kinds = threading.Event(), set()
 
     def scribble() -> None:
         while not stop.is_set():
@@ -275,10 +275,8 @@ def test_scribbles_are_errors_or_wrong_messages(pool: indelible.Pool, one_produc
             found = call()
             assert not isinstance(found, bytes) or len(found) <= 32
         except indelible.Error as error:
-            if error.kind not in ("Damaged", "RootType", "Held"):
-                failed.append(error)
+            kinds.add(error.kind)
 
-    errors = 0
     for _ in range(30):
         words[:] = 0
         queue = shared.queue(0, slots=8, most=32, one_producer=one_producer)
@@ -295,13 +293,9 @@ def test_scribbles_are_errors_or_wrong_messages(pool: indelible.Pool, one_produc
             judge(lambda: shared.queue(0, slots=8, most=32, one_producer=one_producer))
         stop.set()
         thread.join()
-        try:
-            producer.send(b"x", 0)
-        except indelible.Damaged:
-            errors += 1
         producer.close()
         consumer.close()
-    assert failed == []
+    assert "Damaged" in kinds and kinds <= {"Damaged", "RootType", "Held"}
 
 
 def test_two_processes_talk_by_queues(pool: indelible.Pool) -> None:
