@@ -220,8 +220,8 @@ impl FarStore {
     /// The object is not there for data. As for [`remove`](FarStore::remove) of the former value. There is no room: a part of the change may be in memory then, and nothing
     /// of it is durable before a psync.
     pub fn insert(&mut self, data: &[u8; 16], key: &[u8], value: &[u8]) -> Result<bool> {
-        let pool = self.pool_of(data).context("the object is not there for data of the store")?.to_owned();
-        let bytes = self.space.create_slice(data, &[key, value].concat())?;
+        self.pool_of(data).context("the object is not there for data of the store")?;
+        let bytes = self.space.create_parts(data, &[key, value])?;
         let was_there = match self.remove(key) {
             Ok(was_there) => was_there,
             Err(error) => {
@@ -244,8 +244,11 @@ impl FarStore {
         *at = Slot { hash, record };
         head.len = head.len.saturating_add(1);
         *self.space.get_mut(&self.index, self.root)? = head;
-        for index in self.secondary.iter().filter(|index| index.pool == pool) {
-            index.add(&mut self.space, (key, value), (data, own))?;
+        if !self.secondary.is_empty() {
+            let pool = self.pool_of(data).map(Path::to_owned);
+            for index in self.secondary.iter().filter(|index| Some(&index.pool) == pool.as_ref()) {
+                index.add(&mut self.space, (key, value), (data, own))?;
+            }
         }
         Ok(!was_there)
     }
@@ -256,12 +259,12 @@ impl FarStore {
         let mut head = *index;
         let full: Vec<Slot> = slots.iter().filter(|slot| slot.hash > REMOVED).copied().collect();
         let (former, room) = (head.slots, table::room_for(full.len() as u64));
-        let mut table = vec![NO_SLOT; room as usize];
+        head.slots = self.space.create_zeroed(&self.index, usize::try_from(room)?)?;
+        let table = self.space.slice_mut::<Slot>(&self.index, head.slots, room as usize)?;
         for slot in &full {
             let free = table::way(slot.hash, table.len()).find(|at| table[*at].hash == EMPTY);
             table[free.context("a new table has room")?] = *slot;
         }
-        head.slots = self.space.create_slice(&self.index, &table)?;
         (head.room, head.used) = (room, full.len() as u64);
         *self.space.get_mut(&self.index, self.root)? = head;
         if former.is_null() { Ok(()) } else { Ok(self.space.free(&self.index, former)?) }

@@ -111,7 +111,7 @@ impl<'h> HeapRef<'h> {
         #[cfg(test)]
         super::bulk::count_block();
         let heap = self.heap()?;
-        if align <= 16 { heap.block(bytes) } else { heap.aligned_block(align, bytes) }
+        if align <= 16 { heap.block(bytes) } else { heap.aligned_block(align, bytes, false) }
     }
 
     /// Panics if a value about to be stored here has its blocks in another heap.

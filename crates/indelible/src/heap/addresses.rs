@@ -90,12 +90,12 @@ impl Heap {
     /// As for [`malloc`](Heap::malloc); `BadAlignment`.
     pub fn aligned(&self, align: usize, size: usize) -> Result<NonNull<u8>> {
         self.object.give_addresses()?;
-        self.aligned_block(align, size)
+        self.aligned_block(align, size, false)
     }
 
-    /// As [`aligned`](Heap::aligned), for code that marks its stores.
-    pub(crate) fn aligned_block(&self, align: usize, size: usize) -> Result<NonNull<u8>> {
-        let result = self.raw.allocate_in(self, size, align, false);
+    /// As [`aligned`](Heap::aligned), for code that marks its stores; `zero` asks for zeros.
+    pub(crate) fn aligned_block(&self, align: usize, size: usize, zero: bool) -> Result<NonNull<u8>> {
+        let result = self.raw.allocate_in(self, size, align, zero);
         result.map_err(|error| self.failed("allocate in", error))
     }
 

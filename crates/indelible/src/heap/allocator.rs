@@ -24,6 +24,8 @@ use std::sync::{Arc, Weak};
 thread_local! {
     /// The heap this thread used last, and its cache there.
     static LAST: Cell<(u64, Option<&'static Cache>)> = const { Cell::new((0, None)) };
+    /// The same of heaps whose operations all take the long way.
+    static LAST_SLOW: Cell<(u64, Option<&'static Cache>)> = const { Cell::new((0, None)) };
     static MEMBER: RefCell<Vec<Member>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -38,6 +40,7 @@ impl Drop for Member {
     fn drop(&mut self) {
         // The cache may be another thread's from here on; destructors that follow get a new one.
         LAST.set((0, None));
+        LAST_SLOW.set((0, None));
         if let Some(heap) = self.heap.upgrade() {
             heap.part(self.cache);
         }
@@ -70,8 +73,17 @@ impl Allocator {
         if id == self.id { cache } else { None }
     }
 
-    #[cold]
+    /// This thread's cache, on the long way.
+    #[inline]
     fn cache(&self) -> &'static Cache {
+        match LAST_SLOW.get() {
+            (id, Some(cache)) if id == self.id => cache,
+            _ => self.fast().unwrap_or_else(|| self.find_cache()),
+        }
+    }
+
+    #[cold]
+    fn find_cache(&self) -> &'static Cache {
         let member = |members: &RefCell<Vec<Member>>| {
             let mut members = members.borrow_mut();
             if let Some(member) = members.iter().find(|member| member.id == self.id) {
@@ -85,9 +97,8 @@ impl Allocator {
         // In the last destructors of a thread there are no members any more: blocks taken then stay
         // with a cache that nobody uses again until the heap is closed.
         let Ok(cache) = MEMBER.try_with(member) else { return self.shared.join() };
-        if !self.shared.is_slow() {
-            LAST.set((self.id, Some(cache)));
-        }
+        let last = if self.shared.is_slow() { &LAST_SLOW } else { &LAST };
+        last.set((self.id, Some(cache)));
         cache
     }
 
@@ -161,7 +172,7 @@ impl Allocator {
 
     fn small(&self, class: usize) -> Result<NonNull<u8>> {
         let shared = &*self.shared;
-        let cache = self.fast().unwrap_or_else(|| self.cache());
+        let cache = self.cache();
         loop {
             if let Some(taken) = cache.take(class) {
                 if shared.window.is_explicit()
@@ -180,7 +191,7 @@ impl Allocator {
 
     /// Gives back the empty spans that this thread keeps; whether there were any.
     fn shed(&self) -> Result<bool> {
-        let cache = self.fast().unwrap_or_else(|| self.cache());
+        let cache = self.cache();
         self.releasing(|release| cache.shed(release))
     }
 
@@ -349,13 +360,38 @@ impl Allocator {
     }
 
     /// Start and length of the block in use that `size` bytes at an address lie in.
+    #[inline]
     pub(super) fn around(&self, address: usize, size: u64) -> Result<(usize, usize)> {
-        let (start, len) = match self.usable_size(address) {
-            Err(HeapError::Interior { block, .. }) => (block, self.usable_size(block)?),
-            result => (address, result?),
+        let (start, len) = match self.around_in_span(address) {
+            Some(found) => found,
+            None => self.around_anywhere(address)?,
         };
         let room = (start + len).saturating_sub(address) as u64;
         if size > room { Err(HeapError::Beyond { size, room }) } else { Ok((start, len)) }
+    }
+
+    /// The block in use that an address lies in, without a lock, if its span is known.
+    #[inline]
+    fn around_in_span(&self, address: usize) -> Option<(usize, usize)> {
+        if self.shared.guard.is_some() {
+            return None;
+        }
+        let span = self.span_at(address)?;
+        let block = span.block(address).or_else(|| span.block_around(address))?;
+        let is_used = span.allocation(block).load(Relaxed) == allocation::USED;
+        is_used.then(|| (span.address(block), span.size()))
+    }
+
+    #[inline(never)]
+    fn around_anywhere(&self, address: usize) -> Result<(usize, usize)> {
+        let _inner = self.shared.lock();
+        let (_, start, room) = match self.block_at(address) {
+            Err(HeapError::Interior { block, .. }) => self.block_at(block)?,
+            found => found?,
+        };
+        let offset = (start - self.shared.window.base()) as u64;
+        let asked = self.shared.guard.as_ref().and_then(|guard| guard.asked(offset));
+        Ok((start, asked.unwrap_or(room)))
     }
 
     /// Gives a block another size, in place if that is possible.

@@ -73,6 +73,7 @@ pub(crate) use chain::{
     Cursor, Header, Shape, Surroundings, copy as copy_chain, free as free_chain, home as chain_home,
     link as link_extension, nested,
 };
+pub(crate) use class::SMALL_MAX;
 pub(crate) use error::HeapError;
 pub(crate) use far::built_in;
 pub(crate) use growth::{Growable, grow_object};

@@ -340,6 +340,12 @@ impl RawHeap {
         self.others.entry(&self.allocator.shared, index)
     }
 
+    /// The same without a lock, if it is found at once: nobody changes the table meanwhile.
+    #[inline]
+    pub(crate) fn far_entry_near(&self, index: u32) -> Option<FarEntry> {
+        self.others.entry_near(&self.allocator.shared, index)
+    }
+
     /// All entries for other objects that are in use, by their numbers.
     pub(crate) fn far_entries(&self) -> Result<Vec<(u32, FarEntry)>> {
         OtherObjects::all(&self.allocator.shared)

@@ -181,6 +181,14 @@ impl Span {
         )
     }
 
+    /// The block that an address lies in.
+    #[inline]
+    pub(super) fn block_around(&self, address: usize) -> Option<usize> {
+        let delta = address.checked_sub(self.data.load(Relaxed))?;
+        let block = delta / self.size();
+        (block < self.count()).then_some(block)
+    }
+
     /// Address of a block.
     pub(super) fn address(&self, block: usize) -> usize {
         self.data.load(Relaxed) + block * self.size()

@@ -283,10 +283,13 @@ impl Heap {
         unsafe { self.free(block.as_ptr()) }
     }
 
-    /// Fails unless `size` bytes at an address lie in one block in use.
-    pub(crate) fn expect_block(&self, address: usize, size: usize) -> Result<()> {
-        let found = self.raw.allocator.around(address, size as u64).map(drop);
-        self.done("find a block of", found)
+    /// The block in use that `size` bytes at an address lie in.
+    #[inline]
+    pub(crate) fn block_around(&self, address: usize, size: usize) -> Result<Range<usize>> {
+        match self.raw.allocator.around(address, size as u64) {
+            Ok((start, len)) => Ok(start..start + len),
+            Err(error) => Err(self.error("find a block of", error)),
+        }
     }
 
     /// Fails if a root begins at an address.

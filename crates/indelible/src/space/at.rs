@@ -114,8 +114,8 @@ impl<'s, T: Plain> At<'s, T> {
         if index == 0 {
             return At::within(space, home, home, home.range, offset);
         }
-        let (link, target) = space.linked(home, index, LOADS)?;
-        At::within(space, home, target, link.range, offset)
+        let (_, target) = space.linked(home, index, LOADS)?;
+        At::within(space, home, target, target.range, offset)
     }
 
     #[inline]
@@ -136,9 +136,7 @@ impl<'s, T: Plain> At<'s, T> {
     /// A value behind the bytes that an object had when it was looked up.
     fn behind(space: &'s Space, home: &'s Attached, target: &'s Attached, offset: u64) -> Result<Self> {
         // SAFETY: as in `within`.
-        let found = unsafe { target.range.value::<T>(offset) };
-        // SAFETY: as above.
-        match found.or_else(|_| unsafe { target.now().value::<T>(offset) }) {
+        match unsafe { target.now().value::<T>(offset) } {
             Ok(value) => Ok(At { space, home: target, value }),
             Err(why) => Err(Space::no_value::<T>(home, target, offset, why)),
         }

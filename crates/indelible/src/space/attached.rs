@@ -1,24 +1,38 @@
 //! An object of a space: attached for writing with its heap, or for reading.
 
+use super::links::Links;
 use super::place::Range;
-use super::slots::Slots;
+use super::recent::Recent;
 use crate::error::{Cause, Error, ErrorKind, FarError, Result};
 use crate::far::{FarEntry, FarTarget, Rights};
-use crate::heap::{Heap, ReadHeap};
+use crate::heap::{Heap, ReadHeap, SMALL_MAX};
 use crate::object::ReadObject;
 
 pub(super) struct Attached {
     pub(super) id: [u8; 16],
     pub(super) content: Content,
     /// Objects that entries of this one lead to, by their numbers: as far as pointers were followed.
-    pub(super) links: Slots<Link>,
-    /// The entry that was asked for last by the ID of its object, and its number.
-    pub(super) last: Option<([u8; 16], Rights, u32)>,
+    pub(super) links: Links,
+    /// Entries that were asked for last by the IDs of their objects.
+    entries: Vec<Asked>,
+    /// Of stores to it.
+    recent: Recent,
     /// Addresses of its roots, until one may have been made or taken away.
     roots: Option<Vec<usize>>,
     /// Bytes when it was looked at last; a heap may have more by now.
     pub(super) range: Range,
 }
+
+/// An object and rights that an entry was asked for, and its number.
+#[derive(Clone, Copy)]
+struct Asked {
+    target: [u8; 16],
+    rights: Rights,
+    index: u32,
+}
+
+/// Entries that are remembered.
+const ASKED: usize = 8;
 
 pub(super) enum Content {
     Writing {
@@ -42,15 +56,6 @@ impl Content {
     }
 }
 
-/// An entry that was looked up.
-pub(super) struct Link {
-    /// The object's bytes then: with it here, a pointer's target is found without a look at the object.
-    pub(super) range: Range,
-    /// The number of the object in the space.
-    pub(super) target: u32,
-    pub(super) rights: Rights,
-}
-
 /// First bytes of a heap.
 fn is_heap(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PMO-HEAP")
@@ -65,14 +70,19 @@ impl Attached {
             true => Content::Reading(ReadHeap::open(object)?),
             false => Content::Bare(object),
         };
-        Ok(Attached { id, content, links: Slots::new(), last: None, roots: None, range })
+        Ok(Attached::new(id, content, range))
+    }
+
+    fn new(id: [u8; 16], content: Content, range: Range) -> Attached {
+        let (links, recent) = (Links::new(), Recent::new());
+        Attached { id, content, links, entries: Vec::new(), recent, roots: None, range }
     }
 
     pub(super) fn writing(heap: Heap) -> Result<Attached> {
         let (id, range) = (heap.attached().id()?, range_of(&heap));
         let fixed = why_fixed(&heap)?;
         let content = Content::Writing { heap: Box::new(heap), fixed };
-        Ok(Attached { id, content, links: Slots::new(), last: None, roots: None, range })
+        Ok(Attached::new(id, content, range))
     }
 
     /// All bytes that it has now.
@@ -88,7 +98,16 @@ impl Attached {
         self.range = self.now();
     }
 
+    /// An entry. Nobody changes entries meanwhile: that takes the space exclusively.
     pub(super) fn entry(&self, index: u32) -> Result<FarEntry> {
+        let near = match &self.content {
+            Content::Writing { heap, .. } => heap.raw().far_entry_near(index),
+            Content::Reading(heap) => heap.raw().far_entry_near(index),
+            Content::Bare(_) => None,
+        };
+        if let Some(entry) = near {
+            return Ok(entry);
+        }
         match &self.content {
             Content::Writing { heap, .. } => heap.far_entry(index),
             Content::Reading(heap) => heap.far_entry(index),
@@ -114,8 +133,41 @@ impl Attached {
     /// The heap, to be changed in any way.
     pub(super) fn heap_mut(&mut self, operation: &'static str) -> Result<&mut Heap> {
         self.roots = None;
+        self.recent.forget();
         self.refresh();
         self.heap_to_store(operation)
+    }
+
+    /// Number of the entry for an object, which is added if there is none.
+    #[inline]
+    pub(super) fn index_of(
+        &mut self,
+        target: &[u8; 16],
+        rights: Rights,
+        operation: &'static str,
+    ) -> Result<u32> {
+        let asked = self.entries.iter().find(|asked| asked.target == *target && asked.rights == rights);
+        match asked {
+            Some(asked) => Ok(asked.index),
+            None => self.find_index(target, rights, operation),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_index(&mut self, target: &[u8; 16], rights: Rights, operation: &'static str) -> Result<u32> {
+        let entry = FarEntry { target: FarTarget::Object(*target), rights };
+        let index = self.heap_mut(operation)?.far_index(&entry)?;
+        self.refresh();
+        self.entries.truncate(ASKED - 1);
+        self.entries.insert(0, Asked { target: *target, rights, index });
+        Ok(index)
+    }
+
+    /// Looks everything up again.
+    pub(super) fn forget(&mut self) {
+        self.links.clear();
+        self.entries.clear();
     }
 
     fn heap_to_store(&mut self, operation: &'static str) -> Result<&mut Heap> {
@@ -135,6 +187,55 @@ impl Attached {
             true => self.heap_to_store("free a block of")?.expect_no_root(address),
             false => Ok(()),
         }
+    }
+
+    /// The heap, whose changes are about to be made durable.
+    pub(super) fn heap_to_psync(&mut self) -> Option<&mut Heap> {
+        self.recent.forget();
+        match &mut self.content {
+            Content::Writing { heap, .. } => Some(heap),
+            Content::Reading(_) | Content::Bare(_) => None,
+        }
+    }
+
+    /// Bytes that lie in one block, and may be stored to, as nothing else does: they are marked.
+    ///
+    /// # Errors
+    /// They do not lie in a block; safe code must not store to the object by far pointers.
+    #[inline]
+    pub(super) fn stored(&mut self, offset: u64, len: usize, operation: &'static str) -> Result<Range> {
+        let range = self.now();
+        if !self.recent.has(offset, len as u64) {
+            self.expect_block(offset, len, operation)?;
+            self.mark(offset, len, operation)?;
+        }
+        Ok(range)
+    }
+
+    /// Fails unless bytes of the object, which ends behind them, lie in one block.
+    pub(super) fn expect_block(&mut self, offset: u64, len: usize, operation: &'static str) -> Result<()> {
+        if self.recent.is_in_pages(offset, len as u64) {
+            return Ok(());
+        }
+        let base = self.now().base();
+        let block = self.free_heap_mut(operation)?.block_around(base + offset as usize, len)?;
+        if block.len() > SMALL_MAX {
+            self.recent.keep_pages((block.start - base) as u64..(block.end - base) as u64);
+        }
+        Ok(())
+    }
+
+    /// Marks bytes of a block that are stored to.
+    pub(super) fn mark(&mut self, offset: u64, len: usize, operation: &'static str) -> Result<()> {
+        let start = self.now().base() + offset as usize;
+        self.free_heap_mut(operation)?.stored(&[start..start + len]);
+        self.recent.keep(offset, len as u64);
+        Ok(())
+    }
+
+    /// A block is about to be freed.
+    pub(super) fn freeing(&mut self) {
+        self.recent.forget();
     }
 
     /// The heap, to store to any bytes of blocks, and to make and free blocks: no root comes or goes.

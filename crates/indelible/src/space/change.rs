@@ -2,11 +2,11 @@
 
 #![allow(unsafe_code)]
 
-use super::attached::{Attached, Content, shown};
+use super::attached::{Attached, shown};
 use super::place::Range;
 use super::{FOLLOW, STORES, Space};
 use crate::error::{FarError, Result};
-use crate::far::{Far, FarEntry, FarTarget, Rights};
+use crate::far::{Far, FarEntry, Rights};
 use crate::heap::{Compacted, Heap};
 use crate::plain::Plain;
 use indelible_store::Mutant;
@@ -36,15 +36,7 @@ impl Space {
         if home == target || pointer.is_null() {
             return Ok(pointer);
         }
-        let index = match attached.last {
-            Some((id, has, index)) if id == *target && has == rights => index,
-            _ => {
-                let entry = FarEntry { target: FarTarget::Object(*target), rights };
-                let index = attached.heap_mut("store a far pointer in")?.far_index(&entry)?;
-                attached.last = Some((*target, rights, index));
-                index
-            }
-        };
+        let index = attached.index_of(target, rights, "store a far pointer in")?;
         Ok(Far::new(index, pointer.offset()).unwrap_or_default())
     }
 
@@ -91,8 +83,8 @@ impl Space {
     /// `HeapFull`; `Unsuitable`: safe code stores by far pointers only in position-independent objects, whose roots are described and have no addresses in them;
     /// `NotAttached`, `ReadOnly`.
     pub fn create<T: Plain>(&mut self, home: &[u8; 16], value: T) -> Result<Far<T>> {
-        let pointer = self.reserve::<T>(home, 1)?;
-        *self.get_mut(home, pointer)? = value;
+        let (pointer, values) = self.made(home, 1)?;
+        values[0] = value;
         Ok(pointer)
     }
 
@@ -117,21 +109,56 @@ impl Space {
     /// # Errors
     /// As for `create`.
     pub fn create_slice<T: Plain + Copy>(&mut self, home: &[u8; 16], values: &[T]) -> Result<Far<T>> {
-        let pointer = self.reserve::<T>(home, values.len())?;
-        if !values.is_empty() {
-            self.slice_mut(home, pointer, values.len())?.copy_from_slice(values);
+        self.create_parts(home, &[values])
+    }
+
+    /// As [`create_slice`](Space::create_slice), of the values of several slices, one behind the other.
+    ///
+    /// # Errors
+    /// As for `create`.
+    pub fn create_parts<T: Plain + Copy>(&mut self, home: &[u8; 16], parts: &[&[T]]) -> Result<Far<T>> {
+        let count = parts.iter().fold(0_usize, |count, part| count.saturating_add(part.len()));
+        let (pointer, mut values) = self.made::<T>(home, count)?;
+        for part in parts {
+            let (first, rest) = values.split_at_mut(part.len());
+            first.copy_from_slice(part);
+            values = rest;
         }
         Ok(pointer)
     }
 
-    /// A block with room for `count` values.
-    pub(super) fn reserve<T: Plain>(&mut self, home: &[u8; 16], count: usize) -> Result<Far<T>> {
+    /// As [`create_slice`](Space::create_slice), of `count` values whose bytes are all zeros.
+    ///
+    /// # Errors
+    /// As for `create`.
+    pub fn create_zeroed<T: Plain>(&mut self, home: &[u8; 16], count: usize) -> Result<Far<T>> {
+        self.reserve::<T>(home, count, true)
+    }
+
+    /// A block with room for `count` values; zeros, if that is asked for.
+    pub(super) fn reserve<T: Plain>(&mut self, home: &[u8; 16], count: usize, zero: bool) -> Result<Far<T>> {
         let attached = self.here_mut(home, STORE)?;
         let size = size_of::<T>().saturating_mul(count.max(1)).max(1);
-        let block = attached.free_heap_mut(STORE)?.aligned_block(align_of::<T>().max(16), size)?;
+        let block = attached.free_heap_mut(STORE)?.aligned_block(align_of::<T>().max(16), size, zero)?;
         attached.refresh();
         let offset = block.addr().get() - attached.range.base();
         Ok(Far::own(offset as u64).unwrap_or_default())
+    }
+
+    /// A new block with `count` values, to be stored to, and where it is.
+    fn made<T: Plain>(&mut self, home: &[u8; 16], count: usize) -> Result<(Far<T>, &mut [T])> {
+        let pointer = self.reserve::<T>(home, count, false)?;
+        let attached = self.here_mut(home, STORE)?;
+        // Beyond what pointers reach.
+        if pointer.is_null() {
+            return Err(attached.error(STORE, FarError::Null));
+        }
+        attached.mark(pointer.offset(), size_of::<T>().saturating_mul(count), STORE)?;
+        // SAFETY: a block of an object whose values have no invariants beyond their bits; the space is borrowed exclusively.
+        let found = unsafe { attached.range.values_mut(pointer.offset(), count) };
+        let attached = &*attached;
+        let wrong = |why| Space::no_values::<T>(attached, attached, (pointer.offset(), count), why);
+        Ok((pointer, found.map_err(wrong)?))
     }
 
     /// The value that a pointer leads to which lies in the object `home`, to be stored to.
@@ -169,27 +196,25 @@ impl Space {
         pointer: Far<T>,
         count: usize,
     ) -> Result<(&Attached, Range, u64)> {
-        let (attached, range, offset) = self.block(home, pointer, count)?;
-        let start = range.base() + offset as usize;
-        let stored = start..start + size_of::<T>().saturating_mul(count);
-        attached.free_heap_mut(STORE)?.stored(&[stored]);
+        let (attached, offset, size) = self.inside(home, pointer, count)?;
+        let range = attached.stored(offset, size, STORE)?;
         Ok((attached, range, offset))
     }
 
-    /// The same, of values that lie in one block and may be stored to: none of them is stored to yet.
-    fn block<T: Plain>(
+    /// The same, of values that lie in the object: how many bytes they have.
+    #[inline]
+    fn inside<T: Plain>(
         &mut self,
         home: &[u8; 16],
         pointer: Far<T>,
         count: usize,
-    ) -> Result<(&mut Attached, Range, u64)> {
+    ) -> Result<(&mut Attached, u64, usize)> {
         let (attached, offset) = self.target_mut(home, pointer)?;
         let (range, size) = (attached.now(), size_of::<T>().saturating_mul(count));
         if offset.checked_add(size as u64).is_none_or(|end| end > range.len() as u64) {
             return Err(Space::no_values::<T>(attached, attached, (offset, count), super::NoValue::Beyond));
         }
-        attached.free_heap_mut(STORE)?.expect_block(range.base() + offset as usize, size)?;
-        Ok((attached, range, offset))
+        Ok((attached, offset, size))
     }
 
     /// Fails unless `count` values lie in one block, as those of a collection do: in a damaged one, a store to the last of them might change something else.
@@ -199,7 +224,8 @@ impl Space {
         first: Far<T>,
         count: usize,
     ) -> Result<()> {
-        self.block(home, first, count).map(drop)
+        let (attached, offset, size) = self.inside(home, first, count)?;
+        attached.expect_block(offset, size, STORE)
     }
 
     /// Frees the block that a pointer leads to which lies in the object `home`. Pointers to it dangle from then on: they lead to whatever comes there.
@@ -214,6 +240,7 @@ impl Space {
         }
         let address = range.base() + offset as usize;
         attached.expect_no_root(address)?;
+        attached.freeing();
         let heap = attached.free_heap_mut(STORE)?;
         // SAFETY: a block of an object in which nothing owns a block but its root; the space is borrowed exclusively, so that nobody refers to it.
         unsafe { heap.free(std::ptr::with_exposed_provenance_mut(address)) }
@@ -281,10 +308,7 @@ impl Space {
     /// # Errors
     /// As for [`psync_all`](crate::psync_all): the pools before the one that failed have theirs.
     pub fn psync_all(&mut self) -> Result<()> {
-        let heaps = self.attached.iter_mut().filter_map(|attached| match &mut attached.content {
-            Content::Writing { heap, .. } => Some(&mut **heap),
-            Content::Reading(_) | Content::Bare(_) => None,
-        });
+        let heaps = self.attached.iter_mut().filter_map(Attached::heap_to_psync);
         let mut pools: Vec<(std::path::PathBuf, Vec<&mut Heap>)> = Vec::new();
         for heap in heaps {
             let path = heap.attached().pool_path().to_owned();

@@ -246,8 +246,7 @@ impl Space {
             full.extend(self.slots_of(owner, head)?.iter().filter(|slot| slot.state == FULL).copied());
         }
         let room = (2 * (full.len() + 1)).next_power_of_two().max(FIRST);
-        let slots = self.reserve::<FarPlace<K, V>>(owner, room)?;
-        self.slice_mut(owner, slots.cast::<u8>(), room * size_of::<FarPlace<K, V>>())?.fill(0);
+        let slots = self.create_zeroed::<FarPlace<K, V>>(owner, room)?;
         let table = self.slice_mut(owner, slots, room)?;
         for slot in &full {
             if let (None, Some(index)) = place(table, head.seed, &slot.key) {

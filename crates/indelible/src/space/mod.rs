@@ -1,17 +1,18 @@
 //! A space of objects: far pointers are followed in it, through any number of objects and pools (S2.9 to S2.12).
 //!
-//! Modules: `place` (bytes in memory), `ids` and `slots` (what is known, by number), `attached` (an object of the space), `resolve` (the object that an entry names), `at` (values that
-//! were reached), `way` (objects and entries that are looked up once), `change` (stores), `records` (roots by descriptions), `vec` and `map` (collections
-//! without addresses), `closure` (what is
-//! reached, and what is not).
+//! Modules: `place` (bytes in memory), `ids`, `slots` and `links` (what is known, by number), `recent` (what is known of the last stores), `attached` (an object of the space), `resolve` (the
+//! object that an entry names), `at` (values that were reached), `way` (objects and entries that are looked up once), `change` (stores), `records` (roots by descriptions), `vec` and `map`
+//! (collections without addresses), `closure` (what is reached, and what is not).
 
 mod at;
 mod attached;
 mod change;
 mod closure;
 mod ids;
+mod links;
 mod map;
 mod place;
+mod recent;
 mod records;
 mod resolve;
 mod slots;
@@ -31,9 +32,10 @@ use crate::heap::{Heap, HeapOptions};
 use crate::plain::{Plain, frozen};
 use crate::pool::Pool;
 use crate::security::Grants;
-use attached::{Attached, Content, Link, is_elsewhere, shown};
+use attached::{Attached, Content, is_elsewhere, shown};
 use ids::Ids;
 use indelible_store::table::id_name;
+use links::Link;
 use place::NoValue;
 use slots::Slots;
 use std::collections::BTreeMap;
@@ -146,6 +148,9 @@ impl Space {
 
     /// The object with this ID, which is attached for reading if it is not in the space.
     fn reach(&self, id: &[u8; 16]) -> Result<Option<(u32, &Attached)>> {
+        if let Some(number) = self.near(id) {
+            return Ok(self.attached.get(number).map(|attached| (number as u32, attached)));
+        }
         let mut numbers = self.numbers();
         if let Some(number) = numbers.get(id) {
             return Ok(self.attached.get(*number as usize).map(|attached| (*number, attached)));
@@ -276,9 +281,7 @@ impl Space {
     }
 
     fn forget(&mut self) {
-        self.attached.iter_mut().for_each(|attached| {
-            (attached.links, attached.last) = (Slots::new(), None);
-        });
+        self.attached.iter_mut().for_each(Attached::forget);
     }
 
     /// IDs of the objects of the space, in the order in which they came.
@@ -328,7 +331,7 @@ impl Space {
         home: &'s Attached,
         index: u32,
         (needed, what): (Rights, &'static str),
-    ) -> Result<(&'s Link, &'s Attached)> {
+    ) -> Result<(Link, &'s Attached)> {
         let link = match home.links.get(index as usize) {
             Some(link) => link,
             None => self.look_up(home, index)?,
@@ -349,7 +352,7 @@ impl Space {
         &self,
         home: &Attached,
         index: u32,
-        link: &Link,
+        link: Link,
         (needed, what): (Rights, &'static str),
     ) -> Error {
         let asked = match home.entry(index) {
@@ -369,14 +372,17 @@ impl Space {
     /// The object that entry `index` of an object leads to, looked up.
     #[cold]
     #[inline(never)]
-    fn look_up<'s>(&'s self, home: &'s Attached, index: u32) -> Result<&'s Link> {
+    fn look_up(&self, home: &Attached, index: u32) -> Result<Link> {
         let entry = home.entry(index)?;
         let id = self.resolve(home, &entry.target)?;
         let missing = || FarError::NoObject { target: entry.target.to_string(), pools: self.pools.len() };
-        let (target, attached) = self.reach(&id)?.ok_or_else(|| home.error(FOLLOW, missing()))?;
+        let (target, _) = self.reach(&id)?.ok_or_else(|| home.error(FOLLOW, missing()))?;
         let allowed = self.grants.as_ref().map_or(Rights::ALL, |grants| grants.to(&id));
-        let link = Link { range: attached.now(), target, rights: entry.rights.and(allowed) };
-        home.links.set(index as usize, link).ok_or_else(|| home.error(FOLLOW, missing()))
+        let link = Link { target, rights: entry.rights.and(allowed) };
+        match home.links.set(index as usize, link) {
+            true => Ok(link),
+            false => Err(home.error(FOLLOW, missing())),
+        }
     }
 
     /// Why there is no value at an offset, once more with all bytes that the object has now.

@@ -4,9 +4,9 @@ use std::sync::OnceLock;
 
 /// Slots that are always there, of most objects all that are in use. The first piece behind them has as many, and each piece twice as
 /// many as the one before.
-const NEAR: usize = 16;
+pub(super) const NEAR: usize = 16;
 /// Pieces: enough for 2^24 numbers.
-const PIECES: usize = 20;
+pub(super) const PIECES: usize = 20;
 
 pub(super) struct Slots<T> {
     /// The first ones, without a piece to be found.
@@ -17,7 +17,7 @@ pub(super) struct Slots<T> {
 
 /// The piece of a slot behind the near ones, and its number there.
 #[inline]
-fn place(index: usize) -> (usize, usize) {
+pub(super) fn place(index: usize) -> (usize, usize) {
     let piece = (index.ilog2() - NEAR.ilog2()) as usize;
     (piece, index - (NEAR << piece))
 }

@@ -122,7 +122,7 @@ impl Space {
                 _ => self.get(&owner, head.first)?.slice(len)?.to_vec(),
             };
             let room = needed.max(2 * len).max(4);
-            head.first = self.reserve(&owner, room)?;
+            head.first = self.reserve(&owner, room, false)?;
             head.room = room as u64;
             self.slice_mut(&owner, head.first, len)?.copy_from_slice(&before);
         }

@@ -47,17 +47,25 @@ impl OtherObjects {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The entry with this number.
-    pub(in super::super) fn entry(&self, shared: &Shared, index: u32) -> Result<FarEntry> {
-        let _inner = shared.lock();
+    /// The entry with this number, if it names its object by its ID and lies in the leaf in which an entry was found last. Without a lock: nobody changes the table meanwhile.
+    #[inline]
+    pub(in super::super) fn entry_near(&self, shared: &Shared, index: u32) -> Option<FarEntry> {
         let number = u64::from(index) / FAR_ENTRIES as u64 + 1;
         let leaf = self.leaf.load(Relaxed);
         let page = leaf & ((1 << PAGE_BITS) - 1);
-        if leaf >> PAGE_BITS == number
-            && let Some(entry) = entry_by_id(shared.window.at(page * PAGE)?, index)
-        {
+        match leaf >> PAGE_BITS == number {
+            true => entry_by_id(shared.window.at(page * PAGE).ok()?, index),
+            false => None,
+        }
+    }
+
+    /// The entry with this number.
+    pub(in super::super) fn entry(&self, shared: &Shared, index: u32) -> Result<FarEntry> {
+        let _inner = shared.lock();
+        if let Some(entry) = self.entry_near(shared, index) {
             return Ok(entry);
         }
+        let number = u64::from(index) / FAR_ENTRIES as u64 + 1;
         let missing = || HeapError::FarMissing { index };
         let table = Table::open(Directory::open(&shared.window)?)?.ok_or_else(missing)?;
         let slot = table.slot(index)?.ok_or_else(missing)?;

@@ -1,0 +1,99 @@
+//! What stores to an object have found out, for those that follow: the bytes that were stored to last, and the block of pages that they lie in.
+//!
+//! Invariants, of an object whose heap is used by its space alone:
+//! 1. Bytes that are kept lie in one block in use, and were marked as stored to since the last psync of the object.
+//! 2. `pages` is a block in use that has pages of its own, or empty.
+//!
+//! So everything is [forgotten](Recent::forget) before a block is freed, and before anything that may take the marks.
+
+use std::ops::Range;
+
+/// Stores that are kept, by their lines: enough for those that one change of a tree or a table makes.
+const KEPT: usize = 32;
+/// Bytes of a line.
+const LINE: u64 = 64;
+
+#[derive(Clone, Copy, Default)]
+struct Bytes {
+    offset: u64,
+    len: u64,
+    /// Since how many times of forgetting.
+    since: u64,
+}
+
+pub(super) struct Recent {
+    stores: [Bytes; KEPT],
+    /// Offsets.
+    pages: Range<u64>,
+    forgotten: u64,
+}
+
+impl Recent {
+    pub(super) fn new() -> Recent {
+        Recent { stores: [Bytes::default(); KEPT], pages: 0..0, forgotten: 1 }
+    }
+
+    fn place(offset: u64) -> usize {
+        (offset / LINE) as usize % KEPT
+    }
+
+    /// Whether exactly these bytes were stored to, and are marked.
+    #[inline]
+    pub(super) fn has(&self, offset: u64, len: u64) -> bool {
+        let kept = &self.stores[Recent::place(offset)];
+        kept.offset == offset && kept.len == len && kept.since == self.forgotten
+    }
+
+    /// These bytes lie in a block, and are marked.
+    #[inline]
+    pub(super) fn keep(&mut self, offset: u64, len: u64) {
+        self.stores[Recent::place(offset)] = Bytes { offset, len, since: self.forgotten };
+    }
+
+    /// Whether bytes lie in the block of pages that was met last.
+    #[inline]
+    pub(super) fn is_in_pages(&self, offset: u64, len: u64) -> bool {
+        self.pages.start <= offset && offset.checked_add(len).is_some_and(|end| end <= self.pages.end)
+    }
+
+    /// A block in use has pages of its own.
+    pub(super) fn keep_pages(&mut self, block: Range<u64>) {
+        self.pages = block;
+    }
+
+    /// Nothing that was known need be true any more.
+    #[inline]
+    pub(super) fn forget(&mut self) {
+        self.forgotten += 1;
+        self.pages = 0..0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_known_until_all_is_forgotten_or_others_take_their_place() {
+        let mut recent = Recent::new();
+        assert!(!recent.has(0, 0) && !recent.has(64, 8));
+        recent.keep(64, 8);
+        assert!(recent.has(64, 8) && !recent.has(64, 9) && !recent.has(72, 8));
+        recent.keep(64 + KEPT as u64 * LINE, 8);
+        assert!(!recent.has(64, 8));
+        recent.forget();
+        assert!(!recent.has(64 + KEPT as u64 * LINE, 8));
+    }
+
+    #[test]
+    fn bytes_beyond_a_block_of_pages_are_not_in_it() {
+        let mut recent = Recent::new();
+        assert!(!recent.is_in_pages(0, 1));
+        recent.keep_pages(4096..8192);
+        assert!(recent.is_in_pages(4096, 4096) && recent.is_in_pages(8191, 1));
+        assert!(!recent.is_in_pages(4095, 1) && !recent.is_in_pages(8191, 2));
+        assert!(!recent.is_in_pages(4096, u64::MAX));
+        recent.forget();
+        assert!(!recent.is_in_pages(4096, 1));
+    }
+}
