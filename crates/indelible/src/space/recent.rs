@@ -1,4 +1,4 @@
-//! What stores to an object have found out, for those that follow: the bytes that were stored to last, and the block of pages that they lie in.
+//! Facts that stores to an object have found out, for those that follow: the bytes that were stored to last, and the block of pages that they lie in.
 //!
 //! Invariants, of an object whose heap is used by its space alone:
 //! 1. Bytes that are kept lie in one block in use, and were marked as stored to since the last psync of the object.
