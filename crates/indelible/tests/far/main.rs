@@ -20,3 +20,4 @@ mod mutants;
 mod names;
 mod references;
 mod spaces;
+mod stores;
