@@ -254,7 +254,9 @@ fn s1_16_a_store_outside_to_a_readable_object_is_a_sigsegv() {
                 .env("WORK_POOL", world.path())
                 .env("WORK_WORLD", format!("{how}{}", if together { " together" } else { "" }))
                 .env("PMO_EXPLAIN_FAULTS", "1");
-            mutant.iter().for_each(|mutant| drop(command.env("INDELIBLE_MUTANT", mutant)));
+            if let Some(mutant) = mutant {
+                command.env("INDELIBLE_MUTANT", mutant);
+            }
             let output = command.output().unwrap();
             let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
             assert!(said[0].contains("loaded 42"), "{how}: {said:?}");
@@ -375,55 +377,60 @@ fn s1_16_a_readable_object_has_a_class_of_transactions_and_no_check_words() {
     assert_eq!(pool.set_readable_outside("then", b"k", false).unwrap_err().kind(), ErrorKind::ObjectReadOnly);
 }
 
-/// A readable heap that grows where it stands, and one that moves in the pool: its blocks are seen at the addresses that pointers have.
-#[test]
-fn s1_16_a_heap_that_grows_is_seen_whole() {
-    everywhere(|world| {
-        for walled in [false, true] {
-            let pool = world.format();
-            let small = CreateOptions::new(64 << 10).class(Class::Transactional).readable_outside(true);
-            pool.create_with("h", &small).unwrap();
-            let heap = pool.transactional_heap("h", 0).unwrap();
-            if walled {
-                pool.create("behind", 64 << 10).unwrap();
-            }
-            let mut blocks: Vec<TxPtr<[TxCell<u64>; 600]>> = Vec::new();
-            let last = heap.transaction(|tx| tx.alloc(&heap, TxCell::new(0))).unwrap();
-            while heap.size() < 400 << 10 {
-                let value = blocks.len() as u64 + 1;
-                let block = heap.transaction(|tx| {
-                    tx.write(tx.at(last)?, value)?;
-                    tx.alloc(&heap, [const { TxCell::new(0) }; 600])
-                });
-                let block = block.unwrap();
-                heap.transaction(|tx| tx.write(&tx.at(block)?[599], value)).unwrap();
-                blocks.push(block);
-                assert_eq!(seen(&heap, &blocks, last), value);
-            }
-            assert!(blocks.len() > 40);
-            heap.detach().unwrap();
-            drop(pool);
-            let pool = world.open();
-            let heap = pool.transactional_heap("h", 0).unwrap();
-            assert_eq!(seen(&heap, &blocks, last), blocks.len() as u64);
-            drop((heap, pool));
-            if world.ground != Ground::Simulated {
-                std::fs::remove_file(world.path()).unwrap();
-            }
-        }
-    });
+type Block = TxPtr<[TxCell<u64>; 600]>;
+
+/// Allocates blocks, each with its number at its end, until the heap has grown twice.
+fn grown(heap: &TxHeap) -> Vec<Block> {
+    let (mut blocks, mut size, mut growths) = (Vec::new(), heap.size(), 0);
+    while growths < 2 {
+        let block = heap.transaction(|tx| tx.alloc(heap, [const { TxCell::new(0_u64) }; 600])).unwrap();
+        blocks.push(block);
+        let number = blocks.len() as u64;
+        heap.transaction(|tx| tx.write(&tx.at(block)?[599], number)).unwrap();
+        assert_eq!(number_outside(heap, block), number);
+        growths += u32::from(heap.size() > size);
+        size = heap.size();
+    }
+    blocks
 }
 
-/// The value of a cell, after each block was found to have its number, by loads outside of transactions.
-fn seen(heap: &TxHeap, blocks: &[TxPtr<[TxCell<u64>; 600]>], cell: TxPtr<TxCell<u64>>) -> u64 {
-    let at = |address: u64| {
-        let base = heap.outside().unwrap();
-        let offset = address as usize - base.expose_provenance();
-        assert!(offset < heap.size());
-        load(base.wrapping_add(offset).cast())
-    };
-    for (nth, block) in blocks.iter().enumerate() {
-        assert_eq!(at(block.address() + 599 * 8), nth as u64 + 1);
+/// The number of a block, by a load outside of transactions.
+fn number_outside(heap: &TxHeap, block: Block) -> u64 {
+    let base = heap.outside().unwrap();
+    let offset = block.address() as usize + 599 * 8 - base.expose_provenance();
+    assert!(offset < heap.size());
+    load(base.wrapping_add(offset).cast())
+}
+
+fn all_are_seen(heap: &TxHeap, blocks: &[Block]) {
+    for (number, block) in (1..).zip(blocks) {
+        assert_eq!(number_outside(heap, *block), number);
     }
-    at(cell.address())
+}
+
+/// A readable heap that moves in the pool, as there is an object behind it, and one that grows where it stands: blocks are seen at the addresses that pointers have.
+#[test]
+fn s1_16_a_heap_that_grows_is_seen_whole() {
+    for ground in [Ground::File, Ground::Memory, Ground::Simulated] {
+        let world = World::new(ground, Tracking::Explicit, false);
+        let pool = world.format();
+        let small = CreateOptions::new(64 << 10).class(Class::Transactional).readable_outside(true);
+        let made = |name: &str| {
+            pool.create_with(name, &small).unwrap();
+            pool.transactional_heap(name, 0).unwrap()
+        };
+        let walled = made("walled");
+        pool.create("behind", 64 << 10).unwrap();
+        let walled_blocks = grown(&walled);
+        let free = made("free");
+        let free_blocks = grown(&free);
+        all_are_seen(&walled, &walled_blocks);
+        all_are_seen(&free, &free_blocks);
+        free.detach().unwrap();
+        walled.detach().unwrap();
+        drop(pool);
+        let pool = world.open();
+        all_are_seen(&pool.transactional_heap("walled", 0).unwrap(), &walled_blocks);
+        all_are_seen(&pool.transactional_heap("free", 0).unwrap(), &free_blocks);
+    }
 }

@@ -11,7 +11,7 @@ struct cells {
 
 static pmo_pool *pool;
 
-static struct cells *attach(const char *name)
+static struct cells *attached(const char *name)
 {
     struct cells *object = pmo_attach_transactional(pool, name, NULL, 0);
     CHECK(object);
@@ -34,7 +34,7 @@ static uint64_t load(const struct cells *object, int cell)
 
 static void loads_see_commits(const char *name)
 {
-    struct cells *object = attach(name);
+    struct cells *object = attached(name);
     int result;
     CHECK(load(object, 0) == 0);
     PMO_TX (tx, result, object) {
@@ -51,7 +51,7 @@ static void loads_see_commits(const char *name)
     CHECK(pmo_tx_abort(running) == 0);
     CHECK(load(object, 0) == 7);
     CHECK(pmo_detach(object) == 0);
-    object = attach(name);
+    object = attached(name);
     CHECK(load(object, 0) == 7 && load(object, 1) == 0 && load(object, CELLS - 1) == 8);
     CHECK(pmo_detach(object) == 0);
 }
@@ -75,13 +75,13 @@ int main(int argc, char **argv)
     pool = argc > 2 ? pmo_open(argv[1], 0) : pmo_format(argv[1], 16 << 20, 0);
     CHECK(pool);
     if (argc > 3) {
-        struct cells *object = attach(argv[3]);
+        struct cells *object = attached(argv[3]);
         printf("loaded %lu\n", (unsigned long)load(object, 0));
         fflush(stdout);
         *(volatile uint64_t *)&object->cells[0] = 9;
         puts("alive");
     } else if (argc > 2) {
-        printf("%lu %lu\n", (unsigned long)load(attach("strict"), 0), (unsigned long)load(attach("relaxed"), 0));
+        printf("%lu %lu\n", (unsigned long)load(attached("strict"), 0), (unsigned long)load(attached("relaxed"), 0));
     } else {
         make("strict", PMO_DURABILITY_TRANSACTIONAL);
         make("relaxed", PMO_DURABILITY_ON_DEMAND);

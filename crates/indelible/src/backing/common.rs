@@ -48,7 +48,7 @@ impl Common {
     /// Maps `len` bytes of it from `from` on, whole pages, at a fixed address or where the kernel likes.
     pub(crate) fn map(&self, addr: Option<usize>, from: usize, len: usize) -> Result<Mapping, BackingError> {
         let offset = (PAGE + from) as u64;
-        Ok(Mapping::shared(addr, len, self.0.fd.as_fd(), offset, Protection::ReadWrite)?)
+        Ok(Mapping::shared(addr, (len, 0), self.0.fd.as_fd(), offset, Protection::ReadWrite)?)
     }
 
     /// The file, for people.
