@@ -228,7 +228,7 @@ impl Attached {
     /// Marks bytes of a block that are stored to.
     pub(super) fn mark(&mut self, offset: u64, len: usize, operation: &'static str) -> Result<()> {
         let start = self.now().base() + offset as usize;
-        self.free_heap_mut(operation)?.stored(&[start..start + len]);
+        self.free_heap_mut(operation)?.stored(std::slice::from_ref(&(start..start + len)));
         self.recent.keep(offset, len as u64);
         Ok(())
     }

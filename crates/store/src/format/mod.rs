@@ -8,6 +8,7 @@
 pub mod batch;
 pub mod ecc;
 pub mod entry;
+mod flags;
 pub mod lane;
 pub mod node;
 pub mod root;
