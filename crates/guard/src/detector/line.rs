@@ -1,6 +1,7 @@
 //! A modem-control line of a serial port: a power supply's PWR_OK, or the contact of a simple UPS.
 //!
-//! The kernel tells of changes (`TIOCMIWAIT`), or, where the port's driver cannot, the line is looked at again and again. Pseudo-terminals have no such lines.
+//! The kernel tells of changes (`TIOCMIWAIT`), if the port's driver can. It does so to those that wait at that moment, and of `ri` only when it goes off, as a 16550 has no
+//! more to say: so the line is looked at again and again as well. Pseudo-terminals have no such lines.
 
 use super::{Detector, Watch};
 use crate::condition::Condition;
@@ -9,10 +10,12 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-/// Time between two looks at a line of which the kernel tells no changes.
+/// Time between two looks at a line, if the kernel tells nothing.
 const EVERY: Duration = Duration::from_millis(20);
 
 /// The lines that a detector can watch: names, and bits of the kernel's.
@@ -20,14 +23,14 @@ const LINES: [(&str, i32); 4] =
     [("cd", libc::TIOCM_CD), ("cts", libc::TIOCM_CTS), ("dsr", libc::TIOCM_DSR), ("ri", libc::TIOCM_RI)];
 
 /// The lines of a port.
-pub trait Port: Send {
+pub trait Port: Send + Sync + 'static {
     /// The lines that are on, as bits of `TIOCMGET`.
     ///
     /// # Errors
     /// Those of the kernel.
     fn lines(&self) -> io::Result<i32>;
 
-    /// Waits until one of the lines in `mask` changes.
+    /// Waits until one of the lines in `mask` changes. A change that nobody waits for is not told.
     ///
     /// # Errors
     /// Those of the kernel: `ENOTTY`, `EINVAL` and the like where the driver cannot.
@@ -37,6 +40,18 @@ pub trait Port: Send {
 /// A serial port of the machine.
 #[derive(Debug)]
 pub struct SerialPort(File);
+
+impl SerialPort {
+    /// Of a device.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open(path: &Path) -> io::Result<SerialPort> {
+        // Without waiting for a carrier, and without becoming the process's terminal.
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(SerialPort(rustix::fs::open(path, flags, Mode::empty())?.into()))
+    }
+}
 
 impl Port for SerialPort {
     fn lines(&self) -> io::Result<i32> {
@@ -52,13 +67,11 @@ impl Port for SerialPort {
 #[derive(Debug)]
 pub struct LineDetector<P> {
     path: PathBuf,
-    port: P,
+    port: Arc<P>,
     mask: i32,
     line: &'static str,
     /// The power is there while the line is on.
     fine_on: bool,
-    /// The kernel tells of changes, as far as is known.
-    told: bool,
 }
 
 impl LineDetector<SerialPort> {
@@ -68,9 +81,7 @@ impl LineDetector<SerialPort> {
     /// There is no such line or port, or the port has no lines.
     pub fn open(path: impl Into<PathBuf>, line: &str) -> io::Result<LineDetector<SerialPort>> {
         let path = path.into();
-        // Without waiting for a carrier, and without becoming the process's terminal.
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let port = SerialPort(rustix::fs::open(&path, flags, Mode::empty())?.into());
+        let port = SerialPort::open(&path)?;
         LineDetector::of(path, port, line)
     }
 }
@@ -85,26 +96,32 @@ impl<P: Port> LineDetector<P> {
         let known = LINES.into_iter().find(|(known, _)| *known == name);
         let (line, mask) = known.ok_or_else(|| io::Error::other("the lines are cd, cts, dsr and ri"))?;
         port.lines()?;
-        Ok(LineDetector { path: path.into(), port, mask, line, fine_on, told: true })
+        Ok(LineDetector { path: path.into(), port: Arc::new(port), mask, line, fine_on })
     }
 
     /// The power, by the lines that are on.
     fn decide(&self, lines: i32) -> Condition {
         if (lines & self.mask != 0) == self.fine_on { Condition::Fine } else { Condition::Failing }
     }
+}
 
-    /// Waits for a change, or for the time of the next look.
-    fn wait(&mut self) -> io::Result<()> {
-        if self.told {
-            match self.port.wait(self.mask) {
-                Err(error) if cannot_tell(&error) => self.told = false,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-                done => return done,
+/// Has a thread wait for changes of the lines in `mask`, one after the other, until nobody listens or the driver cannot tell of them.
+fn changes(port: Arc<impl Port>, mask: i32) -> io::Result<Receiver<io::Result<()>>> {
+    let (sender, changes) = sync_channel(1);
+    let wait = move || {
+        loop {
+            let told = match port.wait(mask) {
+                Err(error) if cannot_tell(&error) => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+                told => told,
+            };
+            let gone = told.is_err();
+            if sender.send(told).is_err() || gone {
+                return;
             }
         }
-        std::thread::sleep(EVERY);
-        Ok(())
-    }
+    };
+    std::thread::Builder::new().name("line".into()).spawn(wait).map(|_| changes)
 }
 
 /// Whether a driver does not tell of changes.
@@ -128,12 +145,17 @@ impl<P: Port> Detector for LineDetector<P> {
     }
 
     fn watch(&mut self, watch: &Watch) -> io::Result<()> {
+        let changes = changes(self.port.clone(), self.mask)?;
         loop {
             let condition = self.look()?;
             if !watch.tell(condition) {
                 return Ok(());
             }
-            self.wait()?;
+            match changes.recv_timeout(EVERY) {
+                Ok(told) => told?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(EVERY),
+            }
         }
     }
 }
@@ -162,11 +184,16 @@ mod tests {
         }
     }
 
+    const CD: i32 = libc::TIOCM_CD;
+
     fn told(line: &str, waits: fn() -> io::Result<()>) -> (Vec<Condition>, String) {
-        const CD: i32 = libc::TIOCM_CD;
         // The first look is that at the port itself.
-        let lines = Mutex::new(vec![0, CD, CD | libc::TIOCM_CTS, libc::TIOCM_CTS, 0, CD]);
-        let mut detector = LineDetector::of("/dev/ttyS9", Script { lines, waits }, line).unwrap();
+        told_of(vec![0, CD, CD | libc::TIOCM_CTS, libc::TIOCM_CTS, 0, CD], line, waits)
+    }
+
+    fn told_of(lines: Vec<i32>, line: &str, waits: fn() -> io::Result<()>) -> (Vec<Condition>, String) {
+        let port = Script { lines: Mutex::new(lines), waits };
+        let mut detector = LineDetector::of("/dev/ttyS9", port, line).unwrap();
         let (sender, events) = Sender::new().unwrap();
         let unplugged = detector.watch(&Watch { sender, nth: 3 }).unwrap_err();
         let conditions = std::iter::from_fn(|| events.condition()).map(|(nth, condition)| {
@@ -188,8 +215,20 @@ mod tests {
                 expected.into_iter().map(|condition| if condition == Fine { Failing } else { Fine });
             assert_eq!(told("!cd", waits).0, opposite.collect::<Vec<_>>());
         }
+        let missed: fn() -> io::Result<()> = || {
+            loop {
+                std::thread::park();
+            }
+        };
+        assert_eq!(
+            told("cd", missed).0,
+            [Fine, Fine, Failing, Failing, Fine],
+            "changes that nobody waited for"
+        );
         let gone: fn() -> io::Result<()> = || Err(Errno::IO.into());
-        assert_eq!(told("cd", gone).0, [Fine], "a port that fails is no reason to poll it");
+        let (conditions, why) = told_of(vec![CD; 10_000], "cd", gone);
+        assert!(conditions.iter().all(|condition| *condition == Fine), "{conditions:?}");
+        assert_eq!(why, io::Error::from(Errno::IO).to_string(), "a port that fails is no reason to look on");
     }
 
     #[test]
