@@ -123,7 +123,7 @@ fn s1_16_loads_beside_transactions_see_only_what_was_committed() {
                         while !done.load(Ordering::Relaxed) || changes == 0 {
                             for (cell, last) in last.iter_mut().enumerate() {
                                 let found = outside(object, 8 * cell);
-                                assert!(found % 2 == 0, "{found} was never committed");
+                                assert!(found.is_multiple_of(2), "{found} was never committed");
                                 assert!(found >= *last, "{found} was committed before {last}");
                                 changes += u64::from(found > *last);
                                 *last = found;

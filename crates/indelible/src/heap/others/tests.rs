@@ -32,7 +32,7 @@ fn the_last_entry_has_number_2_24_less_1() {
             put(shared, table.slot(number).unwrap().unwrap(), Some(&by_id(number % OBJECTS)), 0);
         }
     }
-    let mut heap = Heap::open(heap.into_object()).unwrap();
+    let heap = Heap::open(heap.into_object()).unwrap();
     assert_eq!(heap.far_index(&by_id(7)).unwrap(), 7, "it is there");
     for _ in 0..2 {
         let full = heap.far_index(&by_id(OBJECTS)).unwrap_err();
