@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,6 +16,10 @@ from hypothesis import settings
 # The same programs in every run; a failure prints how to repeat it.
 settings.register_profile("indelible", deadline=None, derandomize=True, database=None, print_blob=True)
 settings.load_profile("indelible")
+
+# A shell that runs the tests in the background has them ignore Ctrl-C, and the programs that they start would as well.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MIB = 1 << 20
 Open = Callable[..., indelible.Pool]

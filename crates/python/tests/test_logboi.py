@@ -69,6 +69,6 @@ def test_clients_and_servers_are_killed_and_no_line_is_lost(pool: indelible.Pool
 def test_it_ends_by_a_signal(pool: indelible.Pool) -> None:
     server = serve(Path(pool.path))
     server.send_signal(signal.SIGINT)
-    server.communicate()
+    server.communicate(timeout=60)
     assert server.returncode == 130
     assert start(Path(pool.path), "what").wait(60) == 1
