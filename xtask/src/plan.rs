@@ -111,3 +111,29 @@ pub(crate) fn readable(time: Duration) -> String {
         seconds => format!("{} min {:02} s", seconds / 60, seconds % 60),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSES: fn() -> Result<Outcome> = || Ok(Outcome::Passed);
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_step_beside_the_next_is_waited_for_and_its_failure_is_the_runs() {
+        let fails: fn() -> Result<Outcome> = || Err("it is run beside the next, by itself".into());
+        let steps = [Step::new("a step of a test", 1, fails).beside_the_next(), Step::new("next", 1, PASSES)];
+        assert_eq!(run(&steps, || shell("echo \"NOT TESTED: $0\"")), Ok(()));
+        let failed = run(&steps, || shell("exit 1")).unwrap_err();
+        assert!(failed.contains("a step of a test"), "{failed}");
+        // Alone it runs here.
+        assert!(run(&steps[..1], || shell("exit 0")).is_err());
+        let steps = [Step::new("a step of a test", 1, PASSES).beside_the_next(), Step::new("next", 1, fails)];
+        assert!(run(&steps, || shell("sleep 600")).unwrap_err().contains("next"));
+    }
+}
