@@ -49,11 +49,11 @@ impl Step {
 /// The beginning of the lines that say what was not tested.
 const NOT_TESTED: &str = "NOT TESTED: ";
 
-/// Runs the steps in order, and prints a table of their times. `alone`: runs the step whose name is added, and no other.
+/// Runs the steps in order, and prints a table of their times. `alone`: a command that runs the step with this name, and no other.
 ///
 /// # Errors
 /// The first step that fails, by name; the steps after it did not run.
-pub(crate) fn run(steps: &[Step], alone: fn() -> Command) -> Result {
+pub(crate) fn run(steps: &[Step], alone: &dyn Fn(&str) -> Command) -> Result {
     let begin = Instant::now();
     let mut times = Vec::new();
     let mut untested = Vec::new();
@@ -65,7 +65,7 @@ pub(crate) fn run(steps: &[Step], alone: fn() -> Command) -> Result {
             println!("    needs {what}");
         }
         if step.beside && index + 1 < steps.len() {
-            other = Some((step, Beside::start(step.name, alone().arg(step.name))?));
+            other = Some((step, Beside::start(step.name, &mut alone(step.name))?));
             continue;
         }
         let started = Instant::now();
@@ -128,12 +128,12 @@ mod tests {
     fn a_step_beside_the_next_is_waited_for_and_its_failure_is_the_runs() {
         let fails: fn() -> Result<Outcome> = || Err("it is run beside the next, by itself".into());
         let steps = [Step::new("a step of a test", 1, fails).beside_the_next(), Step::new("next", 1, PASSES)];
-        assert_eq!(run(&steps, || shell("echo \"NOT TESTED: $0\"")), Ok(()));
-        let failed = run(&steps, || shell("exit 1")).unwrap_err();
+        assert_eq!(run(&steps, &|step| shell(&format!("echo 'NOT TESTED: {step}'"))), Ok(()));
+        let failed = run(&steps, &|_| shell("exit 1")).unwrap_err();
         assert!(failed.contains("a step of a test"), "{failed}");
         // Alone it runs here.
-        assert!(run(&steps[..1], || shell("exit 0")).is_err());
+        assert!(run(&steps[..1], &|_| shell("exit 0")).is_err());
         let steps = [Step::new("a step of a test", 1, PASSES).beside_the_next(), Step::new("next", 1, fails)];
-        assert!(run(&steps, || shell("sleep 600")).unwrap_err().contains("next"));
+        assert!(run(&steps, &|_| shell("exec sleep 600")).unwrap_err().contains("next"));
     }
 }

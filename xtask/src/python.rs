@@ -83,8 +83,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
     command.env("PYTHONPATH", packages).env("PYTHONDONTWRITEBYTECODE", "1");
     // Most tests wait for processes that they start: both runs together take little longer than one.
     let beside = Beside::start("tests of Python as an unprivileged user", &mut command)?;
-    step("tests", &tests)?;
-    match beside.wait()?.succeeded {
+    let own = step("tests", &tests);
+    let other = beside.wait()?;
+    own?;
+    match other.succeeded {
         true => Ok(Outcome::Passed),
         false => Err("step failed: tests of Python as an unprivileged user".into()),
     }

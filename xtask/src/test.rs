@@ -1,6 +1,6 @@
 //! `cargo xtask test`: the steps of a test run, each a command a person could type.
 
-use crate::command::{Result, step, step_with};
+use crate::command::{Result, cargo, step, step_with};
 use crate::plan::{self, Outcome, Step};
 use crate::{evidence, packages, power_cut, protection_keys, python, suite, unprivileged};
 use std::process::Command;
@@ -117,24 +117,13 @@ pub(crate) fn run(which: Which, require_rig: bool, only: Option<&str>) -> Result
             return Err(format!("no step has {name:?} in its name"));
         }
     }
-    plan::run(&steps, if require_rig { alone_with_rig } else { alone })?;
+    let all = if require_rig { "--require-rig" } else { "--all" };
+    // By cargo: steps build the workspace, and with it this program, whose file is another one then.
+    plan::run(&steps, &|step| cargo(&["xtask", "test", all, "--only", step]))?;
     if which == Which::Quick && only.is_none() {
         println!("everything else that is tested: cargo xtask test --all");
     }
     Ok(())
-}
-
-/// This program, for one step.
-fn alone() -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "xtask".into()));
-    command.args(["test", "--all", "--only"]);
-    command
-}
-
-fn alone_with_rig() -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap_or_else(|_| "xtask".into()));
-    command.args(["test", "--require-rig", "--only"]);
-    command
 }
 
 fn done(result: Result) -> Result<Outcome> {

@@ -7,7 +7,7 @@ use indelible::{AttachedView, Inside, Pool, Resumed, SwitchedView, View};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::ptr::{NonNull, null_mut};
+use std::ptr::{NonNull, null, null_mut};
 use std::sync::{Mutex, PoisonError};
 
 const NAME: &str = "name of the view";
@@ -132,26 +132,8 @@ pub unsafe extern "C" fn pmo_view_clear(handle: *mut pmo_pool, view: *const c_ch
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_attach(handle: *mut pmo_pool, view: *const c_char) -> c_int {
-    status(|| {
-        // SAFETY: the caller's promise.
-        let view = unsafe { text(view, NAME) }?;
-        attach(handle, view, &|pool, name| AttachedView::attach(pool, name).map(Attached::Process))
-    })
-}
-
-/// How to attach a view of a pool.
-type How<'a> = &'a dyn Fn(&Pool, &str) -> indelible::Result<Attached>;
-
-fn attach(handle: *mut pmo_pool, name: &str, how: How<'_>) -> Result<()> {
-    let pool = pool(handle)?;
-    views(|views| {
-        let key = (pool.id(), name.to_owned());
-        if views.attached.contains_key(&key) {
-            return Err(Failure::argument("the view is attached already"));
-        }
-        views.attached.insert(key, how(&pool, name)?);
-        Ok(())
-    })
+    // SAFETY: the caller's promise; there are no contexts.
+    unsafe { attach(handle, view, (null(), 0), in_process) }
 }
 
 /// # Safety
@@ -163,13 +145,8 @@ pub unsafe extern "C" fn pmo_view_attach_in(
     contexts: *const *const c_char,
     count: usize,
 ) -> c_int {
-    status(|| {
-        // SAFETY: the caller's promise.
-        let (view, contexts) = unsafe { (text(view, NAME)?, texts(contexts, count, CONTEXT)?) };
-        attach(handle, view, &|pool, name| {
-            AttachedView::attach_in(pool, name, &contexts).map(Attached::Process)
-        })
-    })
+    // SAFETY: the caller's promise.
+    unsafe { attach(handle, view, (contexts, count), in_process) }
 }
 
 /// # Safety
@@ -181,10 +158,39 @@ pub unsafe extern "C" fn pmo_view_attach_switched(
     contexts: *const *const c_char,
     count: usize,
 ) -> c_int {
+    let by_threads = |pool: &Pool, name: &str, contexts: &[&str]| {
+        SwitchedView::attach(pool, name, contexts).map(Attached::Threads)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { attach(handle, view, (contexts, count), by_threads) }
+}
+
+fn in_process(pool: &Pool, name: &str, contexts: &[&str]) -> indelible::Result<Attached> {
+    AttachedView::attach_in(pool, name, contexts).map(Attached::Process)
+}
+
+/// Attaches a view of a pool in contexts, as `how` does.
+///
+/// # Safety
+/// As for [`text`] and [`texts`].
+unsafe fn attach(
+    handle: *mut pmo_pool,
+    view: *const c_char,
+    (contexts, count): (*const *const c_char, usize),
+    how: impl FnOnce(&Pool, &str, &[&str]) -> indelible::Result<Attached>,
+) -> c_int {
     status(|| {
         // SAFETY: the caller's promise.
-        let (view, contexts) = unsafe { (text(view, NAME)?, texts(contexts, count, CONTEXT)?) };
-        attach(handle, view, &|pool, name| SwitchedView::attach(pool, name, &contexts).map(Attached::Threads))
+        let (name, contexts) = unsafe { (text(view, NAME)?, texts(contexts, count, CONTEXT)?) };
+        let pool = pool(handle)?;
+        views(|views| {
+            let key = (pool.id(), name.to_owned());
+            if views.attached.contains_key(&key) {
+                return Err(Failure::argument("the view is attached already"));
+            }
+            views.attached.insert(key, how(&pool, name, &contexts)?);
+            Ok(())
+        })
     })
 }
 

@@ -20,8 +20,12 @@ pub(crate) struct Entries {
 /// Why bytes are no such object.
 #[derive(Debug)]
 pub(crate) enum Misfit {
+    /// They begin as something else does.
     Other,
-    Version { found: u32, known: u32 },
+    Version {
+        found: u32,
+        known: u32,
+    },
     Damaged(String),
 }
 

@@ -24,6 +24,7 @@ mod patience;
 mod pool;
 mod process;
 mod psync;
+mod rights;
 mod seal_key;
 mod sealed;
 mod shared;

@@ -1,10 +1,10 @@
 //! Pointers from object to object.
 
 use crate::handle::Handle;
-use crate::options::choice;
 use crate::pool::Pool;
+use crate::rights::{named, rights as rights_of};
 use crate::shared::message;
-use indelible::{Far, FarEntry, FarTarget, Rights};
+use indelible::{Far, FarEntry, FarTarget};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -23,17 +23,9 @@ fn id(text: &str) -> PyResult<[u8; 16]> {
     number.map(u128::to_be_bytes).ok_or_else(why)
 }
 
-fn shown(id: [u8; 16]) -> String {
-    format!("id:{:032x}", u128::from_be_bytes(id))
-}
-
-fn asked(rights: &str) -> PyResult<Rights> {
-    choice("rights", &[("r", Rights::READ), ("rw", Rights::READ | Rights::WRITE)], rights)
-}
-
 fn entry(resolver: &str, name: &str, rights: &str) -> PyResult<FarEntry> {
     let target = FarTarget::Name { resolver: resolver.to_owned(), name: name.to_owned() };
-    Ok(FarEntry { target, rights: asked(rights)? })
+    Ok(FarEntry { target, rights: rights_of(rights)? })
 }
 
 const FOLLOW: &str = "follow a far pointer in";
@@ -62,7 +54,7 @@ impl Space {
     /// Attaches an object for storing, whose heap is made if nothing was ever stored there; returns its ID.
     fn attach(&self, pool: &Bound<'_, Pool>, name: &str) -> PyResult<String> {
         let (py, pool) = (pool.py(), pool.get().get(pool.py(), "attach")?);
-        Ok(shown(self.handle.with(py, "attach in", |space| space.attach(&pool, name))?))
+        Ok(named(self.handle.with(py, "attach in", |space| space.attach(&pool, name))?))
     }
 
     /// Attaches the object with an ID for reading, unless it is in the space: that of any of its pools. Objects that pointers lead to are attached so by themselves.
@@ -90,7 +82,7 @@ impl Space {
     #[getter]
     fn objects(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let ids = self.handle.with(py, "inspect", |space| Ok(space.objects()))?;
-        Ok(ids.into_iter().map(shown).collect())
+        Ok(ids.into_iter().map(named).collect())
     }
 
     /// Has pointers from one object to another be followed for what security contexts of a pool allow; without any, for what their entries ask for.
@@ -160,12 +152,12 @@ impl Space {
         let home = id(home)?;
         self.handle.with(py, FOLLOW, |space| {
             let found = space.get(&home, Far::<u8>::from_word(pointer))?;
-            Ok((shown(found.object()), found.here().word()))
+            Ok((named(found.object()), found.here().word()))
         })
     }
 
     fn _far(&self, py: Python<'_>, home: &str, target: &str, pointer: u64, rights: &str) -> PyResult<u64> {
-        let (home, target, rights) = (id(home)?, id(target)?, asked(rights)?);
+        let (home, target, rights) = (id(home)?, id(target)?, rights_of(rights)?);
         self.handle.with(py, "store a far pointer in", |space| {
             Ok(space.far(&home, &target, Far::<u8>::from_word(pointer), rights)?.word())
         })

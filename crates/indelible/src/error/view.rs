@@ -28,7 +28,7 @@ pub(crate) enum ViewError {
     #[error("a view has it attached")]
     Pinned,
     #[error(
-        "this process loads from the object elsewhere, which would end where a thread's contexts do not allow it"
+        "this process has the object attached for loads elsewhere, and closing its pages would close them there as well"
     )]
     Shared,
     #[error("a view whose contexts are those of threads has it in this process")]

@@ -56,7 +56,7 @@ impl Queue {
         self.shared.clone_ref(py)
     }
 
-    /// Where it lies in the object.
+    /// Its offset in the object, in bytes.
     #[getter]
     fn offset(&self) -> usize {
         self.offset

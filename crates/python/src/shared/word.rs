@@ -41,7 +41,7 @@ impl Word {
 
 #[pymethods]
 impl Word {
-    /// Where it lies in the object.
+    /// Its offset in the object, in bytes.
     #[getter]
     fn offset(&self) -> usize {
         self.offset

@@ -1,12 +1,12 @@
 //! A view in this process.
 
 use super::object::SlotBytes;
-use super::rights::word;
 use super::view::{Slot, slot};
 use crate::error::exception;
 use crate::handle::Handle;
 use crate::options::choice;
 use crate::pool::Pool;
+use crate::rights::word;
 use indelible::{SlotMemory, SlotState};
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;

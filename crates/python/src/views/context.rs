@@ -1,10 +1,11 @@
 //! A security context, opened to be changed.
 
-use super::rights::{asked, named, word};
+use super::open_or_make;
 use crate::handle::Handle;
 use crate::pool::Pool;
+use crate::rights::{asked, named, word};
 use crate::unsynced::Unsynced;
-use indelible::{ErrorKind, RuleKind, Rules};
+use indelible::{RuleKind, Rules};
 use pyo3::prelude::*;
 
 /// A security context. `indelible.SecurityContext` has its rules as values of Python.
@@ -49,26 +50,6 @@ pub(crate) fn _rights(
     Ok(pool.get().with(pool.py(), "look for rights to", rights)?.map(word))
 }
 
-/// Opens the context, or makes it if that is asked for and there is none.
-fn open(
-    pool: &indelible::Pool,
-    name: &str,
-    entries: Option<usize>,
-) -> indelible::Result<indelible::SecurityContext> {
-    match (indelible::SecurityContext::open(pool, name), entries) {
-        (Err(error), Some(entries)) if error.kind() == ErrorKind::NotFound => {
-            match indelible::SecurityContext::create(pool, name, entries) {
-                // Another process was faster.
-                Err(error) if error.kind() == ErrorKind::Exists => {
-                    indelible::SecurityContext::open(pool, name)
-                }
-                created => created,
-            }
-        }
-        (opened, _) => opened,
-    }
-}
-
 impl SecurityContext {
     fn change<R: Send>(
         &self,
@@ -87,7 +68,10 @@ impl SecurityContext {
 impl SecurityContext {
     #[new]
     fn new(pool: &Bound<'_, Pool>, name: &str, entries: Option<usize>) -> PyResult<Self> {
-        let context = pool.get().with(pool.py(), "open", |pool| open(pool, name, entries))?;
+        let context = pool.get().with(pool.py(), "open", |pool| {
+            let make = entries.map(|entries| move || indelible::SecurityContext::create(pool, name, entries));
+            open_or_make(|| indelible::SecurityContext::open(pool, name), make)
+        })?;
         let what = format!("security context {name:?}");
         Ok(SecurityContext {
             unsynced: Unsynced::new(&what),

@@ -1,10 +1,11 @@
 //! A view, opened to be changed.
 
-use super::rights::{named, rights, word};
+use super::open_or_make;
 use crate::handle::Handle;
 use crate::pool::Pool;
+use crate::rights::{named, rights, word};
 use crate::unsynced::Unsynced;
-use indelible::{ErrorKind, ViewSlot};
+use indelible::ViewSlot;
 use pyo3::prelude::*;
 
 /// A view. `indelible.View` has its slots as values of Python.
@@ -31,25 +32,14 @@ pub(crate) fn _read_view(pool: &Bound<'_, Pool>, name: &str) -> PyResult<Vec<Slo
     Ok(slots.into_iter().map(slot).collect())
 }
 
-/// Opens the view, or makes it if that is asked for and there is none.
-fn open(pool: &indelible::Pool, name: &str, slots: Option<usize>) -> indelible::Result<indelible::View> {
-    match (indelible::View::open(pool, name), slots) {
-        (Err(error), Some(slots)) if error.kind() == ErrorKind::NotFound => {
-            match indelible::View::create(pool, name, slots) {
-                // Another process was faster.
-                Err(error) if error.kind() == ErrorKind::Exists => indelible::View::open(pool, name),
-                created => created,
-            }
-        }
-        (opened, _) => opened,
-    }
-}
-
 #[pymethods]
 impl View {
     #[new]
     fn new(pool: &Bound<'_, Pool>, name: &str, slots: Option<usize>) -> PyResult<Self> {
-        let view = pool.get().with(pool.py(), "open", |pool| open(pool, name, slots))?;
+        let view = pool.get().with(pool.py(), "open", |pool| {
+            let make = slots.map(|slots| move || indelible::View::create(pool, name, slots));
+            open_or_make(|| indelible::View::open(pool, name), make)
+        })?;
         let what = format!("view {name:?}");
         Ok(View {
             unsynced: Unsynced::new(&what),
