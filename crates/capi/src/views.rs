@@ -133,7 +133,7 @@ pub unsafe extern "C" fn pmo_view_clear(handle: *mut pmo_pool, view: *const c_ch
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_attach(handle: *mut pmo_pool, view: *const c_char) -> c_int {
     // SAFETY: the caller's promise; there are no contexts.
-    unsafe { attach(handle, view, (null(), 0), in_process) }
+    status(|| unsafe { attach(handle, view, (null(), 0), in_process) })
 }
 
 /// # Safety
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn pmo_view_attach_in(
     count: usize,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { attach(handle, view, (contexts, count), in_process) }
+    status(|| unsafe { attach(handle, view, (contexts, count), in_process) })
 }
 
 /// # Safety
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn pmo_view_attach_switched(
         SwitchedView::attach(pool, name, contexts).map(Attached::Threads)
     };
     // SAFETY: the caller's promise.
-    unsafe { attach(handle, view, (contexts, count), by_threads) }
+    status(|| unsafe { attach(handle, view, (contexts, count), by_threads) })
 }
 
 fn in_process(pool: &Pool, name: &str, contexts: &[&str]) -> indelible::Result<Attached> {
@@ -178,19 +178,17 @@ unsafe fn attach(
     view: *const c_char,
     (contexts, count): (*const *const c_char, usize),
     how: impl FnOnce(&Pool, &str, &[&str]) -> indelible::Result<Attached>,
-) -> c_int {
-    status(|| {
-        // SAFETY: the caller's promise.
-        let (name, contexts) = unsafe { (text(view, NAME)?, texts(contexts, count, CONTEXT)?) };
-        let pool = pool(handle)?;
-        views(|views| {
-            let key = (pool.id(), name.to_owned());
-            if views.attached.contains_key(&key) {
-                return Err(Failure::argument("the view is attached already"));
-            }
-            views.attached.insert(key, how(&pool, name, &contexts)?);
-            Ok(())
-        })
+) -> Result<()> {
+    // SAFETY: the caller's promise.
+    let (name, contexts) = unsafe { (text(view, NAME)?, texts(contexts, count, CONTEXT)?) };
+    let pool = pool(handle)?;
+    views(|views| {
+        let key = (pool.id(), name.to_owned());
+        if views.attached.contains_key(&key) {
+            return Err(Failure::argument("the view is attached already"));
+        }
+        views.attached.insert(key, how(&pool, name, &contexts)?);
+        Ok(())
     })
 }
 
