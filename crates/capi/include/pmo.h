@@ -487,15 +487,15 @@ int pmo_tx_write(pmo_tx *tx, void *to, const void *from, size_t size);
 
 struct pmo_type;
 
-/** Allocates size bytes in the heap of a transactional object of the transaction, given by any address in it, if the transaction commits; a blank object becomes a heap. Returns
- * their address, a multiple of 16; the bytes may be anything. NULL for an error: PMO_ERR_CLASS_MISMATCH of objects on demand; PMO_ERR_CONFLICT as for pmo_tx_read, also if the heap is full and grows when the transaction is begun again;
+/** Allocates size bytes in the heap of an object of the transaction, given by any address in it, if the transaction commits; a blank object becomes a heap. Returns
+ * their address, a multiple of 16; the bytes may be anything. NULL for an error: PMO_ERR_CONFLICT as for pmo_tx_read, also if the heap is full and grows when the transaction is begun again;
  * PMO_ERR_HEAP_FULL if it cannot grow, which its message says why, and the transaction may go on. */
 void *pmo_tx_alloc(pmo_tx *tx, const void *object, size_t size);
 
 /** Frees a block of pmo_tx_alloc, if the transaction commits. NULL is no error. PMO_ERR_CONFLICT as for pmo_tx_read; PMO_ERR_NOT_A_BLOCK and PMO_ERR_DOUBLE_FREE free nothing. */
 int pmo_tx_free(pmo_tx *tx, void *block);
 
-/** The address of the root of this name in the heap of a transactional object of the transaction, given by any address in it. If there is none, it is made of zeros, as one of the type, if the
+/** The address of the root of this name in the heap of an object of the transaction, given by any address in it. If there is none, it is made of zeros, as one of the type, if the
  * transaction commits; a blank object becomes a heap. NULL for an error: PMO_ERR_ROOT_TYPE if it has another type, and as for pmo_tx_alloc. */
 void *pmo_tx_root(pmo_tx *tx, const void *object, const char *name, const struct pmo_type *type);
 

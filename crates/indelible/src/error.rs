@@ -102,6 +102,11 @@ impl From<&Cause> for Limit {
             Cause::Store(StoreError::NoAddresses { .. }) => Limit::Reach,
             Cause::Store(StoreError::NoRoom { .. }) => Limit::Room,
             Cause::Store(StoreError::NoSpace) => Limit::Space,
+            Cause::Memory(MemoryError::Backing(error))
+                if kinds::backing_kind(error) == ErrorKind::NoSpace =>
+            {
+                Limit::Space
+            }
             other => Limit::Other(other.to_string()),
         }
     }

@@ -9,6 +9,7 @@ mod devices;
 mod failures;
 mod following;
 mod heap_crash;
+mod heaps_on_demand;
 mod on_demand_deaths;
 mod page_source;
 mod paper;

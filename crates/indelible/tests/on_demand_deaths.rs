@@ -120,6 +120,10 @@ fn stepped() {
         stop();
         return;
     }
+    if world == "growth" {
+        traced();
+        return crate::heaps_on_demand::grow_between(&pool, stop);
+    }
     pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: 1 << 20 });
     let (a, b) = (attach(&pool, "a"), attach(&pool, "b"));
     step(&a, &b, 1);
@@ -195,7 +199,7 @@ fn how(kind: &str) -> libc::c_uint {
 }
 
 /// Runs a process for so many steps behind its first stop, and kills it. Returns how many it made, and whether it came to its end.
-fn killed_after(world: &World, kind: &str, mutant: Option<&str>, steps: u64) -> Option<(u64, bool)> {
+pub fn killed_after(world: &World, kind: &str, mutant: Option<&str>, steps: u64) -> Option<(u64, bool)> {
     let mut traced = Traced::start(world, kind, mutant)?;
     for step in 0..steps {
         if !traced.step(how(kind)) {
@@ -208,7 +212,7 @@ fn killed_after(world: &World, kind: &str, mutant: Option<&str>, steps: u64) -> 
 }
 
 /// How many steps a process makes between its stops.
-fn length(world: &World, kind: &str) -> Option<u64> {
+pub fn length(world: &World, kind: &str) -> Option<u64> {
     let found = killed_after(world, kind, None, u64::MAX).map(|(steps, _)| steps);
     if found.is_none() {
         indelible_testing::not_tested("deaths at chosen instructions: ptrace is not allowed here");
@@ -318,30 +322,20 @@ fn s1_09_a_recovery_may_die_at_any_system_call() {
     }
 }
 
-/// Files of the memory of this pool.
-fn files(pool: &Pool) -> Vec<std::path::PathBuf> {
-    let id: String = pool.id().iter().map(|byte| format!("{byte:02x}")).collect();
-    let all = std::fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().path());
-    let mut own: Vec<_> =
-        all.filter(|path| path.to_string_lossy().contains(&format!("indelible-{id}"))).collect();
-    own.sort_unstable();
-    own
-}
-
 #[test]
 fn s1_09_nothing_stays_in_memory_once_the_pool_has_it() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
     let pool = formatted(&world);
     let (a, b) = (attach(&pool, "a"), attach(&pool, "b"));
     step(&a, &b, 1);
-    assert_eq!(files(&pool).len(), 4, "two objects, a log and the head");
+    assert_eq!(support::memory_of(&pool).len(), 4, "two objects, a log and the head");
     drop((a, b));
-    assert_eq!(files(&pool).len(), 0);
+    assert_eq!(support::memory_of(&pool).len(), 0);
     support::killed_at_work(&world, "on_demand_deaths::work", 100);
-    let left = files(&pool);
+    let left = support::memory_of(&pool);
     assert!(left.len() >= 4);
     pool.collect(&mut |_, _| {}).unwrap();
-    assert_eq!(files(&pool), left, "they have what is nowhere else");
+    assert_eq!(support::memory_of(&pool), left, "they have what is nowhere else");
     // A process that died in an attach left a file of a group that no entry tells of.
     let name = left[0].file_name().unwrap().to_str().unwrap();
     let boot = name.rsplit_once('-').unwrap().1;
@@ -350,9 +344,9 @@ fn s1_09_nothing_stays_in_memory_once_the_pool_has_it() {
     std::fs::copy(&left[0], &stray).unwrap();
     std::fs::set_permissions(&stray, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     judge(&pool);
-    assert_eq!(files(&pool), [stray]);
+    assert_eq!(support::memory_of(&pool), [stray]);
     assert!(pool.collect(&mut |_, _| {}).unwrap().removed > 0);
-    assert_eq!(files(&pool).len(), 0);
+    assert_eq!(support::memory_of(&pool).len(), 0);
 }
 
 /// A call, by its name.
@@ -437,7 +431,7 @@ fn s1_09_an_epoch_fails_calls_go_on_and_the_process_dies() {
         let all = text.split_once("ROUND ").unwrap_or_else(|| panic!("{how}: {output:?}")).1;
         let pool = world.open();
         assert_eq!(judge(&pool).to_string(), all.lines().next().unwrap(), "{how}");
-        assert!(files(&pool).is_empty(), "{how}");
+        assert!(support::memory_of(&pool).is_empty(), "{how}");
     }
 }
 
@@ -448,7 +442,7 @@ fn memory_of_another_release_is_refused_by_its_version() {
     drop(formatted(&world));
     let said = support::killed_at_work(&world, "on_demand_deaths::work", 50).unwrap();
     let pool = world.open();
-    let left = files(&pool);
+    let left = support::memory_of(&pool);
     for path in &left {
         let whole = std::fs::read(path).unwrap();
         let mut other = whole.clone();
@@ -459,7 +453,7 @@ fn memory_of_another_release_is_refused_by_its_version() {
         assert!(refused.to_string().contains("another release"), "{refused}");
         std::fs::write(path, whole).unwrap();
     }
-    assert_eq!(files(&pool), left);
+    assert_eq!(support::memory_of(&pool), left);
     assert!(judge(&pool) >= said, "the release that made it has it all");
 }
 
@@ -470,10 +464,14 @@ fn memory_of_a_deleted_pool_is_removed_by_its_path() {
     drop(formatted(&world));
     support::killed_at_work(&world, "on_demand_deaths::work", 50).unwrap();
     let pool = world.open();
-    let left = files(&pool);
+    let left = support::memory_of(&pool);
     assert!(left.len() >= 4);
     let none = indelible::remove_leftovers(world.path()).unwrap();
-    assert_eq!((none.removed, none.in_use, files(&pool)), (0, 0, left.clone()), "the pool is there");
+    assert_eq!(
+        (none.removed, none.in_use, support::memory_of(&pool)),
+        (0, 0, left.clone()),
+        "the pool is there"
+    );
     let elsewhere = world.dir().join("elsewhere");
     assert_eq!(indelible::remove_leftovers(&elsewhere).unwrap().removed, 0);
     std::fs::write(&elsewhere, "no pool").unwrap();
@@ -483,7 +481,7 @@ fn memory_of_a_deleted_pool_is_removed_by_its_path() {
     drop(Pool::format(world.path(), 16 << 20).unwrap());
     let removed = indelible::remove_leftovers(world.path()).unwrap();
     assert_eq!((removed.removed, removed.in_use), (left.len() as u64, 0));
-    assert!(files(&pool).is_empty());
+    assert!(support::memory_of(&pool).is_empty());
     let living = World::new(Ground::File, Tracking::Explicit, false);
     let living_pool = formatted(&living);
     let (a, b) = (attach(&living_pool, "a"), attach(&living_pool, "b"));
@@ -507,7 +505,7 @@ fn s1_09_commits_of_the_dead_are_recovered_when_somebody_asks() {
     assert_eq!(pool.recover().unwrap(), 0);
     // A thread that died while it made its log has left that, which no head names.
     pool.collect(&mut |_, _| {}).unwrap();
-    assert_eq!(files(&pool).len(), 3, "an object, a log and the head");
+    assert_eq!(support::memory_of(&pool).len(), 3, "an object, a log and the head");
     judge(&pool);
 }
 
@@ -519,7 +517,7 @@ fn s1_09_memory_that_is_gone_is_an_error_until_it_is_given_up() {
     support::killed_at_work(&world, "on_demand_deaths::work", 50).unwrap();
     let pool = world.open();
     let hidden = tempfile::TempDir::new_in("/dev/shm").unwrap();
-    let moved: Vec<_> = files(&pool)
+    let moved: Vec<_> = support::memory_of(&pool)
         .into_iter()
         .map(|path| {
             let to = hidden.path().join(path.file_name().unwrap());
@@ -539,7 +537,8 @@ fn s1_09_memory_that_is_gone_is_an_error_until_it_is_given_up() {
     }
     let id = pool.list().map(Result::unwrap).find(|stat| stat.name == "a").unwrap().id;
     let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let own = files(&pool).into_iter().find(|path| path.to_string_lossy().contains(&id)).unwrap();
+    let own =
+        support::memory_of(&pool).into_iter().find(|path| path.to_string_lossy().contains(&id)).unwrap();
     std::fs::write(&own, b"something else").unwrap();
     let damaged = pool.attach_with_on_demand::<Cells>("a", b"").map(drop).unwrap_err();
     assert_eq!(damaged.kind(), ErrorKind::Damaged, "{damaged}");
@@ -555,7 +554,7 @@ fn s1_09_a_damaged_log_is_refused() {
     drop(formatted(&world));
     support::killed_at_work(&world, "on_demand_deaths::work", 50).unwrap();
     let pool = world.open();
-    let log = files(&pool)
+    let log = support::memory_of(&pool)
         .into_iter()
         .find(|path| path.to_string_lossy().contains(&format!("-{:032x}-", 1)))
         .unwrap();

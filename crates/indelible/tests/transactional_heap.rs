@@ -1,7 +1,8 @@
 //! Heaps whose blocks transactions allocate and free: a block is there if, and as soon as, its transaction committed.
 
+use crate::support::nodes::sound;
+pub use crate::support::nodes::{Node, Top, blocks, push, stop, values};
 use crate::support::{Ground, World, everywhere};
-use indelible::heap::HeapStats;
 use indelible::{
     Class, CreateOptions, Error, ErrorKind, Persist, Plain, Pool, ReadHeap, Tracking, TxCell, TxHeap, TxPtr,
     transaction,
@@ -12,27 +13,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 type Result<T> = indelible::Result<T>;
 
-/// A list of blocks, so that all of them can be found.
-#[derive(Plain)]
-#[repr(C)]
-pub struct Node {
-    pub next: TxCell<TxPtr<Node>>,
-    pub value: TxCell<u64>,
-}
-
-pub type Top = TxCell<TxPtr<Node>>;
-
 const SIZE: u64 = 1 << 20;
 
 pub fn simulated() -> World {
     World::new(Ground::Simulated, Tracking::Explicit, false)
-}
-
-pub fn push(tx: &mut indelible::Tx<'_>, heap: &TxHeap, top: &Top, value: u64) -> Result<TxPtr<Node>> {
-    let next = tx.read(top)?;
-    let node = tx.alloc(heap, Node { next: TxCell::new(next), value: TxCell::new(value) })?;
-    tx.write(top, node)?;
-    Ok(node)
 }
 
 fn pop(tx: &mut indelible::Tx<'_>, top: &Top) -> Result<Option<u64>> {
@@ -42,29 +26,6 @@ fn pop(tx: &mut indelible::Tx<'_>, top: &Top) -> Result<Option<u64>> {
     tx.write(top, next)?;
     tx.free(first)?;
     Ok(Some(value))
-}
-
-pub fn values(heap: &TxHeap, top: &Top) -> Vec<u64> {
-    let read = heap.transaction(|tx| {
-        let (mut values, mut at) = (Vec::new(), tx.read(top)?);
-        while let Some(node) = at.some() {
-            let node = tx.at(node)?;
-            values.push(tx.read(&node.value)?);
-            at = tx.read(&node.next)?;
-        }
-        Ok::<_, Error>(values)
-    });
-    read.unwrap()
-}
-
-/// Live blocks, of a heap in which nothing is wrong.
-pub fn blocks(heap: &TxHeap) -> u64 {
-    sound(heap).blocks
-}
-
-fn sound(heap: &TxHeap) -> HeapStats {
-    assert_eq!(heap.check().unwrap(), []);
-    heap.stats().unwrap()
 }
 
 #[test]
@@ -144,11 +105,6 @@ pub fn s1_03_an_aborted_transaction_allocates_and_frees_nothing() {
     assert_eq!(sound(&heap), before);
     assert_eq!(values(&heap, top), (0..10).rev().collect::<Vec<_>>());
     assert_eq!(heap.transaction(|tx| tx.usable_size(first)).unwrap(), 16, "it is in use as before");
-}
-
-/// Any error of a program's.
-pub fn stop() -> Error {
-    Pool::open("/none/there").unwrap_err()
 }
 
 /// A block that was freed is free for the transaction that freed it, and for others once it has committed.

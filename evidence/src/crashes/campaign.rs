@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     pub(crate) threads: usize,
     /// How long random programs are begun, counted from the first; then what is found depends on the machine.
     pub(crate) random: Option<Duration>,
-    /// Of the programs in which chosen operations fail every so many'th.
+    /// Of the programs in which chosen operations fail every so many'th. 1: a campaign.
     pub(crate) stride: u64,
     /// One random program and nothing else.
     pub(crate) only: Option<u64>,
@@ -233,7 +233,10 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
         cut_beside_stores(kinds[number as usize % kinds.len()], cuts)
     });
     bar.set_message("transactions of several objects");
-    let committed = in_order(plan.threads, u64::MAX, 2000 / plan.stride, None, bar, |number| {
+    // Half of a campaign's images; so many programs otherwise.
+    let (aim, programs) =
+        if plan.stride == 1 { (plan.images / 2, u64::MAX) } else { (u64::MAX, 2000 / plan.stride) };
+    let committed = in_order(plan.threads, aim, programs, None, bar, |number| {
         let (fails, dies) = (number % 3 > 0, number % 2 == 0);
         let program = Transactions { steps: 24, fails, dies, seed: plan.seed ^ number << 8 };
         commits(kinds[number as usize % kinds.len()], program)
@@ -292,11 +295,13 @@ mod tests {
                 counts.cuts,
                 counts.beside,
                 counts.commits,
+                counts.of_commits,
             ]
         };
         assert_eq!(counted(&one), counted(&three));
         let counts = one.judged.counts;
         assert!(counts.judged() >= 2000 && counts.recovery > 0 && counts.second > 0, "{counts:?}");
+        assert!(counts.of_commits > counts.commits, "{counts:?}");
         assert!(counts.sweeps > 0 && counts.failures > 0 && counts.together > 0, "{counts:?}");
         assert!(counts.cuts > 0 && counts.beside > 0 && counts.commits > 0, "{counts:?}");
     }

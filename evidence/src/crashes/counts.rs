@@ -42,6 +42,7 @@ counts! {
     cuts = "psync cuts beside storing threads",
     beside = "stores between the stage of a cut and the end of its commit",
     commits = "transactions committed",
+    of_commits = "images judged of programs of transactions, also during recovery",
     made = "images sampled without regard to classes",
     distinct = "images judged before recovery, each with what was promised by then",
     recovery = "images judged during recovery",

@@ -111,7 +111,8 @@ impl Case<'_> {
                     count.distinct += 1;
                     count.full += u64::from(in_full);
                     counts.set(count);
-                    if nested { recovery(image, &allowed, 1, &counts, &contents) } else { Ok(()) }
+                    let judged = |inner: &CrashImage, in_full| judge(inner, &allowed, in_full);
+                    if nested { recovery(image, &judged, 1, &counts, &contents) } else { Ok(()) }
                 },
                 &Limits { seed: self.seed, ..*limits },
             );
@@ -246,27 +247,40 @@ pub(crate) fn commits(config: SimConfig, program: Transactions) -> Result<Judged
         let medium = formatted(2 << 20, config);
         medium.reseed(program.seed);
         let committed = program.run(&medium).map_err(|cause| format!("{program:?}: {cause}"))?;
-        let mut all = Judged::default();
+        let (counts, contents) = (Cell::new(Counts::default()), RefCell::new(Contents::default()));
+        let mut seen = Seen::new();
         let limits = Limits { exhaustive: 1, singles: 1, random: 2, points: 40, seed: program.seed };
         for image in medium.power_cut_states(&limits) {
-            judge_by(&image.medium(), |found| committed.judge(&image, found))
+            if !seen.insert((image.digest(), image.marks().len())) {
+                continue;
+            }
+            // What was promised when the power first went is what the last recovery finds.
+            let judged = |inner: &CrashImage, _| {
+                judge_by(&inner.medium(), |found| committed.judge(&image, found)).map(drop)
+            };
+            let nested = counts.get().distinct % NESTED == program.seed % NESTED;
+            judged(&image, false)
+                .and_then(|()| if nested { recovery(&image, &judged, 1, &counts, &contents) } else { Ok(()) })
                 .map_err(|cause| format!("{program:?}: {cause} after {}", image.cut()))?;
-            all.contents.add(Phase::Before, image.digest());
-            all.counts.distinct += 1;
+            contents.borrow_mut().add(Phase::Before, image.digest());
+            counts.set(Counts { distinct: counts.get().distinct + 1, ..counts.get() });
         }
-        all.counts.programs = 1;
-        all.counts.commits = committed.commits;
-        all.counts.steps = committed.commits;
-        all.counts.unknown = committed.failures;
-        all.counts.deaths = committed.deaths;
-        Ok(all)
+        let mut counts = counts.get();
+        counts.of_commits = counts.judged();
+        counts.programs = 1;
+        counts.commits = committed.commits;
+        counts.steps = committed.commits;
+        counts.unknown = committed.failures;
+        counts.deaths = committed.deaths;
+        Ok(Judged { counts, contents: contents.into_inner() })
     })
 }
 
-/// Cuts the power everywhere during the recovery of an image, and during the recovery from that.
+/// Cuts the power everywhere during the recovery of an image, and during the recovery from that. `judged` judges what a cut leaves before the first recovery is
+/// done, in full if it is asked to.
 fn recovery(
     image: &CrashImage,
-    allowed: &[impl Borrow<Snapshot>],
+    judged: &dyn Fn(&CrashImage, bool) -> Result<(), String>,
     depth: u32,
     counts: &Cell<Counts>,
     contents: &RefCell<Contents>,
@@ -308,10 +322,10 @@ fn recovery(
             if done {
                 judge(inner, std::slice::from_ref(decided), in_full)?;
             } else {
-                judge(inner, allowed, in_full)?;
+                judged(inner, in_full)?;
             }
             if depth == 1 && nth.get().is_multiple_of(8) && !done {
-                return recovery(inner, allowed, 2, counts, contents);
+                return recovery(inner, judged, 2, counts, contents);
             }
             Ok::<(), String>(())
         },
@@ -328,7 +342,9 @@ pub(crate) fn recovery_of(case: &Case<'_>) -> Result<(), String> {
         let promise = case.run(&medium)?;
         let limits = Limits { exhaustive: 1, singles: 0, random: 0, points: 4, seed: case.seed };
         medium.power_cut_states(&limits).try_for_each(|image| {
-            recovery(&image, &promise.allowed(&image), 2, &Cell::default(), &RefCell::default())
+            let allowed = promise.allowed(&image);
+            let judged = |inner: &CrashImage, in_full| judge(inner, &allowed, in_full);
+            recovery(&image, &judged, 2, &Cell::default(), &RefCell::default())
         })
     })
 }

@@ -31,7 +31,7 @@ pub(crate) struct Crashes {
     /// Begins random programs for so many seconds
     #[arg(long)]
     seconds: Option<u64>,
-    /// A campaign: 10,000,000 images
+    /// A campaign: 10,000,000 images, half of them of programs of transactions
     #[arg(long)]
     long: bool,
     /// Seed of all random choices

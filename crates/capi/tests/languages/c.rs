@@ -131,6 +131,7 @@ fn s1_03_blocks_of_memory_in_transactions_of_c_are_whole_and_their_heap_grows() 
     let binary = folder.path().join("transactional-heap");
     C.build(&program("transactional-heap.c"), &binary);
     assert_eq!(succeed(&mut run(&binary, &folder.path().join("pool.pmo"))), "done\n");
+    assert_eq!(succeed(run(&binary, &folder.path().join("kept.pmo")).arg("on-demand")), "done\n");
 }
 
 /// Variables of programs: threads of a process, and processes, that race give them their initial value once.

@@ -1,4 +1,4 @@
-/* Blocks and roots in transactions of C: transactional-heap.c POOL. */
+/* Blocks and roots in transactions of C: transactional-heap.c POOL; transactional-heap.c POOL on-demand, of objects on demand. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include <pmo/transaction.h>
@@ -23,10 +23,11 @@ struct other {
 PMO_TYPE(other, PMO_FIELD(double, pushed))
 
 static void *heap;
+static uint32_t durability = PMO_DURABILITY_TRANSACTIONAL;
 
 static void *attached(pmo_pool *pool, const char *name, uint64_t size, uint64_t reach)
 {
-    struct pmo_create_options options = {.size = size, .reach = reach, .durability = PMO_DURABILITY_TRANSACTIONAL};
+    struct pmo_create_options options = {.size = size, .reach = reach, .durability = durability};
     CHECK(pmo_create_with(pool, name, &options) == 0 || pmo_errno() == PMO_ERR_EXISTS);
     void *object = pmo_attach_transactional(pool, name, NULL, 0);
     CHECK(object);
@@ -142,6 +143,8 @@ int main(int argc, char **argv)
     CHECK(argc >= 2);
     pmo_pool *pool = pmo_open_or_format(argv[1], 128 << 20, 0);
     CHECK(pool);
+    if (argc > 2)
+        durability = PMO_DURABILITY_ON_DEMAND;
     heap = attached(pool, "heap", 65536, 0);
     /* Behind it, so that it moves when it grows. */
     CHECK(pmo_create(pool, "behind", 65536) == 0);

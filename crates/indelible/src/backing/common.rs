@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use super::file::{self, failed};
-use super::{Backing, BackingError, Folders, Identity, find_locked, make_locked};
+use super::{Backing, BackingError, Folders, Identity, Length, find_locked, make_locked};
 use crate::mapping::Mapping;
 use crate::sys::PAGE;
 use crate::sys::mmap::Protection;
@@ -30,7 +30,7 @@ impl Common {
         if !identity.has_boot() {
             return Err(BackingError::NoBoot);
         }
-        Ok(find_locked(folder, identity, len, LockMode::Shared)?.map(Common))
+        Ok(find_locked(folder, identity, Length::Exactly(len), LockMode::Shared)?.map(Common))
     }
 
     /// Makes it, `len` zeros, a multiple of the page size. Nobody else does so at the same time.

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 const MAGIC: [u8; 16] = *b"indelible shadow";
 /// Of this layout, and of the log and the figures that transactions keep in the bytes: another version's are not understood.
-pub(super) const VERSION: u64 = 2;
+pub(super) const VERSION: u64 = 3;
+/// First byte of the field that says how many bytes there are.
+pub(super) const LENGTH: usize = 6 * 16;
 /// First byte of the pool's path: its length, a checksum, and its bytes.
 const ORIGIN: usize = 7 * 16;
 /// Bytes of a path that there is room for; a longer one is left out.
@@ -64,6 +66,11 @@ pub(super) fn origin(page: &[u8]) -> Option<PathBuf> {
     let path = page.get(ORIGIN + 16..)?.get(..usize::try_from(len).ok()?)?;
     let known = page.starts_with(&MAGIC) && page.get(16..32)? == wide(VERSION);
     (known && checksum(VERSION, &[path]) == sum).then(|| OsStr::from_bytes(path).into())
+}
+
+/// The number of bytes that a page states.
+pub(super) fn length(page: &[u8]) -> Option<usize> {
+    usize::try_from(word(page, LENGTH)?).ok()
 }
 
 /// Why a page is not one that [`encode`] makes, if it is not.

@@ -74,8 +74,23 @@ impl Backing {
         if !identity.has_boot() {
             return Err(BackingError::NoBoot);
         }
-        match find_in(folders.memory, identity, len)? {
-            None => find_in(folders.beside, identity, len),
+        match find_in(folders.memory, identity, Length::Exactly(len))? {
+            None => find_in(folders.beside, identity, Length::Exactly(len)),
+            found => Ok(found),
+        }
+    }
+
+    /// As [`find`](Backing::find), of one that may have been [made longer](Backing::lengthen): `len` bytes of it, or as many as it has beyond.
+    pub(crate) fn find_longer(
+        folders: Folders<'_>,
+        identity: &Identity,
+        len: usize,
+    ) -> Result<Option<Backing>, BackingError> {
+        if !identity.has_boot() {
+            return Err(BackingError::NoBoot);
+        }
+        match find_in(folders.memory, identity, Length::AtLeast(len))? {
+            None => find_in(folders.beside, identity, Length::AtLeast(len)),
             found => Ok(found),
         }
     }
@@ -110,14 +125,38 @@ impl Backing {
         Ok(Mapping::shared(addr, (self.len, 0), self.fd.as_fd(), PAGE as u64, Protection::ReadWrite)?)
     }
 
-    /// Maps its first `len` bytes once more, at a fixed address, with this protection.
-    pub(crate) fn show(
+    /// Maps `len` bytes of it from `from` on, whole pages, which it has: at a fixed address with this protection, or where the kernel likes, with addresses for `room`
+    /// bytes if so many can be had.
+    pub(crate) fn map_part(
         &self,
-        addr: usize,
-        len: usize,
+        addr: Option<usize>,
+        from: usize,
+        (len, room): (usize, usize),
         protection: Protection,
     ) -> Result<Mapping, BackingError> {
-        Ok(Mapping::shared(Some(addr), (len.min(self.len), 0), self.fd.as_fd(), PAGE as u64, protection)?)
+        Ok(Mapping::shared(addr, (len, room), self.fd.as_fd(), Backing::offset(from), protection)?)
+    }
+
+    /// Offset in the file of a byte of its memory.
+    pub(crate) fn offset(at: usize) -> u64 {
+        (PAGE + at) as u64
+    }
+
+    /// Makes it `len` bytes long, the new ones zeros. After an error, or a death, its first bytes are what they were, and it is found for as many.
+    pub(crate) fn lengthen(&mut self, len: usize) -> Result<(), BackingError> {
+        if len <= self.len {
+            return Ok(());
+        }
+        reserve(&self.fd, (PAGE + len) as u64).map_err(failed("enlarge", &self.path))?;
+        // The file is long enough for what it states.
+        let stated = (len as u64).to_le_bytes();
+        let wrote = rustix::io::pwrite(&self.fd, &stated, header::LENGTH as u64);
+        match wrote.map_err(failed("write", &self.path))? {
+            wrote if wrote == stated.len() => {}
+            _ => return Err(failed("write", &self.path)(Errno::IO)),
+        }
+        self.len = len;
+        Ok(())
     }
 
     /// The file, for people.
@@ -126,22 +165,25 @@ impl Backing {
     }
 
     /// Refuses a file that is not as [`make`] leaves it.
-    fn check(&self, size: u64, identity: &Identity) -> Result<(), BackingError> {
+    fn check(&self, size: u64, identity: &Identity, longer: bool) -> Result<(), BackingError> {
         let damaged = |why: String| Err(BackingError::Damaged { path: self.path.clone(), why });
         let mut page = vec![0; PAGE];
         let got = rustix::io::pread(&self.fd, &mut page[..], 0).map_err(failed("read", &self.path))?;
         if got < PAGE {
             return damaged(format!("it has {size} bytes, less than its header"));
         }
-        match header::differs(&page, identity, self.len) {
+        // It is at least as long as it states, and states at least what it was asked for.
+        let stated = header::length(&page).filter(|stated| longer && *stated >= self.len);
+        let len = stated.unwrap_or(self.len);
+        match header::differs(&page, identity, len) {
             Some(Wrong::Version(found)) => {
                 return Err(BackingError::Version { path: self.path.clone(), found, known: header::VERSION });
             }
             Some(Wrong::Other(why)) => return damaged(why.into()),
             None => {}
         }
-        match (PAGE + self.len) as u64 {
-            expected if expected == size => Ok(()),
+        match (PAGE as u64).saturating_add(len as u64) {
+            expected if expected == size || longer && expected < size => Ok(()),
             expected => damaged(format!("it has {size} bytes, not {expected}")),
         }
     }
@@ -163,8 +205,16 @@ impl Drop for Backing {
     }
 }
 
+/// The length that a file is looked for with.
+#[derive(Clone, Copy)]
+enum Length {
+    Exactly(usize),
+    /// It may have been made longer.
+    AtLeast(usize),
+}
+
 /// Loads words of a backing that another process may have, from the byte `at` of its memory on. `false`: there is no such file, or this user may not read it, or
-/// another release made it. The words may change at any time.
+/// another release made it. The words may change at any time, and the file may have been made longer than `len` bytes.
 pub(crate) fn peek(
     folders: Folders<'_>,
     identity: &Identity,
@@ -178,6 +228,7 @@ pub(crate) fn peek(
         let (mut page, mut bytes) = (vec![0; PAGE], vec![0; 8 * words.len()]);
         file.read_exact_at(&mut page, 0).ok()?;
         file.read_exact_at(&mut bytes, (PAGE + at) as u64).ok()?;
+        let len = header::length(&page).filter(|stated| *stated > len).unwrap_or(len);
         header::differs(&page, identity, len).is_none().then_some(bytes)
     };
     let Some(bytes) = read(folders.memory).or_else(|| read(folders.beside)) else { return false };
@@ -187,7 +238,7 @@ pub(crate) fn peek(
 }
 
 /// Opens, judges and locks the file of this identity in a folder, for this process alone.
-fn find_in(folder: &Path, identity: &Identity, len: usize) -> Result<Option<Backing>, BackingError> {
+fn find_in(folder: &Path, identity: &Identity, len: Length) -> Result<Option<Backing>, BackingError> {
     find_locked(folder, identity, len, LockMode::Exclusive)
 }
 
@@ -195,9 +246,13 @@ fn find_in(folder: &Path, identity: &Identity, len: usize) -> Result<Option<Back
 fn find_locked(
     folder: &Path,
     identity: &Identity,
-    len: usize,
+    len: Length,
     mode: LockMode,
 ) -> Result<Option<Backing>, BackingError> {
+    let (len, longer) = match len {
+        Length::Exactly(len) => (len, false),
+        Length::AtLeast(len) => (len, true),
+    };
     let path = folder.join(identity.name());
     let own = rustix::process::geteuid().as_raw();
     let Some((file, stat)) = file::open(&path, |user| user == own)? else { return Ok(None) };
@@ -212,7 +267,7 @@ fn find_locked(
     if stat.st_nlink == 0 {
         return Ok(None);
     }
-    found.check(stat.st_size as u64, identity)?;
+    found.check(stat.st_size as u64, identity, longer)?;
     Ok(Some(found))
 }
 
@@ -250,9 +305,9 @@ fn make_locked(
 }
 
 /// Gives the file its blocks.
-fn reserve(file: &File, size: u64) -> Result<(), Errno> {
+fn reserve(file: impl AsFd, size: u64) -> Result<(), Errno> {
     loop {
-        match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, size) {
+        match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size) {
             Err(Errno::INTR) => {}
             done => return done,
         }

@@ -28,8 +28,10 @@ pub(crate) enum TransactionError {
     Classes,
     #[error("a transaction on objects on demand may be run again")]
     AloneOnDemand,
-    #[error("objects on demand, and those that are attached to be used together with them, have no heap")]
-    HeapOnDemand,
+    #[error("it is transactional, and not on demand")]
+    NotOnDemand,
+    #[error("it is on demand, so that its transactions are not durable when they return")]
+    IsOnDemand,
     #[error(
         "more bits of the word at offset {offset:#x} are wrong, with those of its check word, than can be repaired"
     )]
@@ -53,7 +55,8 @@ impl TransactionError {
             TransactionError::Lost { .. } => ErrorKind::Damaged,
             TransactionError::Classes
             | TransactionError::AloneOnDemand
-            | TransactionError::HeapOnDemand
+            | TransactionError::NotOnDemand
+            | TransactionError::IsOnDemand
             | TransactionError::PsyncObject
             | TransactionError::Checked(_)
             | TransactionError::Unchecked => ErrorKind::ClassMismatch,
@@ -77,7 +80,7 @@ impl TransactionError {
             }
             TransactionError::Elsewhere => "name the object when the transaction begins",
             TransactionError::NoHeap => {
-                "attach the object by `Pool::transactional_heap`, and name it when the transaction begins"
+                "attach the object by `Pool::transactional_heap` or `Pool::heap_on_demand`, and name it when the transaction begins"
             }
             TransactionError::NoBlock(_) => {
                 "name the heap when the transaction begins, and do not follow null"
@@ -88,8 +91,11 @@ impl TransactionError {
             TransactionError::AloneOnDemand => {
                 "do what cannot be repeated after the transaction, or give the object the class transactional (`pmo set --class`)"
             }
-            TransactionError::HeapOnDemand => {
-                "lay out the object as one struct, or keep what is allocated in a transactional object that is attached as such"
+            TransactionError::NotOnDemand => {
+                "attach it by `Pool::transactional_heap` or `Pool::heap_with_on_demand`, or give it the class on demand (`pmo set --class`)"
+            }
+            TransactionError::IsOnDemand => {
+                "attach it by `Pool::heap_on_demand`, or give it the class transactional (`pmo set --class`)"
             }
             TransactionError::Lost { .. } => LOST_WORD,
             TransactionError::Checked(_) => "copy its data to an object without check words",

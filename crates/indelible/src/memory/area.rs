@@ -6,15 +6,19 @@
 
 use super::place::Place;
 use crate::backing::{Backing, BackingError, Identity};
-use crate::mapping::Mapping;
+use crate::mapping::{Mapping, MappingError};
 use crate::sys::PAGE;
 use crate::sys::mmap::Protection;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a word.
 pub(super) const WORD: usize = 8;
-/// The word behind the object's bytes has this once they are all there. The next one counts lines that are marked.
+/// Bytes before the object's: a word that says that these are all there, and one that counts lines that are marked.
+pub(super) const HEAD: usize = PAGE;
+/// The first of these words, once they are all there.
 const FILLED: u64 = u64::from_le_bytes(*b"filled!\0");
+/// Place of the second one.
+pub(super) const MARKED: usize = 1;
 
 /// Memory that is accessed word by word.
 #[derive(Debug)]
@@ -23,6 +27,15 @@ pub(crate) struct Words(Mapping);
 impl Words {
     pub(super) fn of(backing: &Backing) -> Result<Words, BackingError> {
         Ok(Words(backing.map(None)?))
+    }
+
+    /// Zeros, for the process alone, which take memory once they are stored to. `len`: bytes, whole pages.
+    pub(crate) fn zeros(len: usize) -> Result<Words, MappingError> {
+        Ok(Words(Mapping::anonymous(None, len, Protection::ReadWrite)?))
+    }
+
+    fn part(backing: &Backing, from: usize, len: usize, room: usize) -> Result<Words, BackingError> {
+        Ok(Words(backing.map_part(None, from, (len, room), Protection::ReadWrite)?))
     }
 
     /// All of it.
@@ -39,26 +52,35 @@ impl Words {
     }
 }
 
-/// The memory of an object, or the head of a group: a backing, and where it is mapped.
+/// The memory of an object, or the head of a group: a backing, and where its bytes are mapped.
 #[derive(Debug)]
 pub(crate) struct Area {
     words: Words,
+    head: Words,
     backing: Backing,
     /// Bytes of the object.
     len: usize,
 }
 
 impl Area {
-    /// Makes the memory of an object of `len` bytes, whole pages: zeros.
-    pub(super) fn create(place: &Place, identity: &Identity, len: usize) -> Result<Area, BackingError> {
-        let backing = Backing::create(place.folders(), identity, len + PAGE)?;
-        Ok(Area { words: Words::of(&backing)?, backing, len })
+    /// Makes the memory of an object of `len` bytes, whole pages, with addresses for `room` bytes if so many can be had: zeros.
+    pub(super) fn create(
+        place: &Place,
+        identity: &Identity,
+        (len, room): (usize, usize),
+    ) -> Result<Area, BackingError> {
+        Area::of(Backing::create(place.folders(), identity, HEAD + len)?, len, room)
     }
 
-    /// That which a dead process left, if there is one.
+    /// That which a dead process left, if there is one. It may be longer: the object was about to grow.
     pub(super) fn find(place: &Place, identity: &Identity, len: usize) -> Result<Option<Area>, BackingError> {
-        let Some(backing) = Backing::find(place.folders(), identity, len + PAGE)? else { return Ok(None) };
-        Ok(Some(Area { words: Words::of(&backing)?, backing, len }))
+        let found = Backing::find_longer(place.folders(), identity, HEAD + len)?;
+        found.map(|backing| Area::of(backing, len, len)).transpose()
+    }
+
+    fn of(backing: Backing, len: usize, room: usize) -> Result<Area, BackingError> {
+        let (words, head) = (Words::part(&backing, HEAD, len, room)?, Words::part(&backing, 0, HEAD, HEAD)?);
+        Ok(Area { words, head, backing, len })
     }
 
     pub(crate) fn words(&self) -> &Words {
@@ -68,6 +90,27 @@ impl Area {
     /// Bytes of the object.
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// Bytes that the object may have where it is mapped.
+    pub(crate) fn room(&self) -> usize {
+        self.words.0.room()
+    }
+
+    /// Gets memory for an object of `len` bytes, whole pages, which it is about to have. Whatever happens next, it is found for as many as it has.
+    pub(crate) fn reserve(&mut self, len: usize) -> Result<(), BackingError> {
+        self.backing.lengthen(HEAD + len)
+    }
+
+    /// Maps `len` bytes, for which it has memory: for transactions, and at the object's own address, where `shown` is, if it is mapped there as well.
+    pub(crate) fn grow(&mut self, shown: Option<&mut Mapping>, len: usize) -> Result<(), BackingError> {
+        let offset = Some(Backing::offset(HEAD));
+        if let Some(shown) = shown {
+            shown.grow(len, offset)?;
+        }
+        self.words.0.grow(len, offset)?;
+        self.len = len;
+        Ok(())
     }
 
     /// Stores bytes of the object, whole words, from `offset` on.
@@ -82,38 +125,33 @@ impl Area {
         words.for_each(|(word, bytes)| *bytes = word.load(Ordering::Relaxed).to_le_bytes());
     }
 
-    /// The word behind the object.
-    fn mark(&self) -> &AtomicU64 {
-        &self.words.all()[self.len / WORD]
-    }
-
     /// All bytes of the object are there. Before that there are no commits.
     pub(crate) fn fill(&self) {
-        self.mark().store(FILLED, Ordering::Release);
+        self.head.all()[0].store(FILLED, Ordering::Release);
     }
 
     pub(super) fn is_filled(&self) -> bool {
-        self.mark().load(Ordering::Acquire) == FILLED
+        self.head.all()[0].load(Ordering::Acquire) == FILLED
     }
 
     /// The word that counts its lines which are marked, for as long as that is kept.
     pub(crate) fn pending(&self) -> Result<Counter, BackingError> {
-        Ok(Counter::new(Words::of(&self.backing)?, self.len / WORD + 1))
+        Ok(Counter { words: Words::part(&self.backing, 0, HEAD, HEAD)? })
     }
 
     /// Maps the object's bytes once more, at its own address.
     pub(crate) fn show(&self, addr: usize, protection: Protection) -> Result<Mapping, BackingError> {
-        self.backing.show(addr, self.len, protection)
+        self.backing.map_part(Some(addr), HEAD, (self.len, 0), protection)
     }
 
     /// Its words, mapped once more.
     pub(super) fn again(&self) -> Result<Words, BackingError> {
-        Words::of(&self.backing)
+        Words::part(&self.backing, HEAD, self.len, self.len)
     }
 
     /// Removes it: the pool has everything.
     pub(crate) fn remove(self) -> Result<(), BackingError> {
-        drop(self.words);
+        drop((self.words, self.head));
         self.backing.remove()
     }
 }
@@ -122,16 +160,11 @@ impl Area {
 #[derive(Debug)]
 pub(crate) struct Counter {
     words: Words,
-    at: usize,
 }
 
 impl Counter {
-    fn new(words: Words, at: usize) -> Counter {
-        Counter { words, at }
-    }
-
     #[inline]
     pub(crate) fn get(&self) -> &AtomicU64 {
-        &self.words.all()[self.at]
+        &self.words.all()[MARKED]
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Group {
 impl Group {
     /// A new one; `number` is random and not 0.
     pub(crate) fn new(place: Place, number: u64) -> Result<Group, BackingError> {
-        let head = Area::create(&place, &place.part(number, 0), HEAD)?;
+        let head = Area::create(&place, &place.part(number, 0), (HEAD, HEAD))?;
         let logs = Logs { backings: Vec::new(), free: Vec::new() };
         let figures = Figures::of(head.again()?);
         Ok(Group { place, number, head: Mutex::new(Some(head)), logs: Mutex::new(logs), figures })
@@ -52,9 +52,13 @@ impl Group {
         self.number
     }
 
-    /// Makes the memory of an object of `len` bytes, whole pages.
-    pub(crate) fn memory_of(&self, object: [u8; 16], len: usize) -> Result<Area, BackingError> {
-        Area::create(&self.place, &self.place.object(self.number, object), len)
+    /// Makes the memory of an object of `len` bytes, whole pages, with addresses for `room` bytes if so many can be had.
+    pub(crate) fn memory_of(
+        &self,
+        object: [u8; 16],
+        (len, room): (usize, usize),
+    ) -> Result<Area, BackingError> {
+        Area::create(&self.place, &self.place.object(self.number, object), (len, room))
     }
 
     fn logs(&self) -> MutexGuard<'_, Logs> {

@@ -1,11 +1,10 @@
 //! A look at the figures of commits that are not durable, from whatever process.
 
-use super::area::WORD;
+use super::area::{HEAD as BEFORE, MARKED, WORD};
 use super::figures::{FIGURES, HEAD, LOGS};
 use super::log::LAST;
 use super::place::Place;
 use crate::backing::{self, Identity};
-use crate::sys::PAGE;
 
 /// The figures of an object, as [`look`] finds them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,13 +22,13 @@ pub(crate) fn look(place: &Place, number: u64, object: [u8; 16], len: usize) -> 
     };
     let head = place.part(number, 0);
     let (mut figures, mut logs, mut lines) = ([0; 4], [0; 1], [0; 1]);
-    let bytes = HEAD + PAGE;
-    peek(&head, bytes, FIGURES * WORD, &mut figures)?;
-    peek(&head, bytes, 0, &mut logs)?;
-    peek(&place.object(number, object), len + PAGE, len + WORD, &mut lines)?;
+    let bytes = BEFORE + HEAD;
+    peek(&head, bytes, BEFORE + FIGURES * WORD, &mut figures)?;
+    peek(&head, bytes, BEFORE, &mut logs)?;
+    peek(&place.object(number, object), BEFORE + len, MARKED * WORD, &mut lines)?;
     let count = usize::try_from(logs[0]).ok().filter(|count| *count < LOGS)?;
     let mut lengths = vec![0; count];
-    peek(&head, bytes, WORD, &mut lengths)?;
+    peek(&head, bytes, BEFORE + WORD, &mut lengths)?;
     let (mut last, mut word) = (0, [0; 1]);
     for (part, length) in (1..).zip(lengths) {
         // One that is made just now has no commit yet.
@@ -45,7 +44,7 @@ pub(crate) fn look(place: &Place, number: u64, object: [u8; 16], len: usize) -> 
 mod tests {
     use super::super::{Group, now};
     use super::*;
-    use crate::sys::boot;
+    use crate::sys::{PAGE, boot};
     use std::sync::atomic::Ordering;
 
     #[test]
@@ -55,7 +54,7 @@ mod tests {
         let path = beside.path().join("p");
         let place = Place { pool, boot: boot::boot_id(), beside: Some(beside.path().to_owned()), path };
         let group = Group::new(place.clone(), 77).unwrap();
-        let area = group.memory_of([9; 16], 2 * PAGE).unwrap();
+        let area = group.memory_of([9; 16], (2 * PAGE, 2 * PAGE)).unwrap();
         let look = |number| look(&place, number, [9; 16], 2 * PAGE);
         assert_eq!((look(77), look(78)), (Some(Seen::default()), None));
         let logs = [group.log(4).unwrap(), group.log(4).unwrap()];

@@ -12,6 +12,7 @@ use super::run::alone;
 use crate::error::{Cause, Limit};
 use crate::events;
 use crate::heap::{Growable, grow_object};
+use crate::memory::MemoryError;
 use crate::sys::PAGE;
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
@@ -60,7 +61,7 @@ impl Attached {
         let room = match view {
             Kind::Own(view) => view.room() as u64,
             Kind::Seen(view) => view.words.room() as u64,
-            Kind::Kept(_) => return Err(Cause::Detached),
+            Kind::Kept(area) => area.room() as u64,
         };
         // Those that the pool has of it: with check words there are twice as many.
         let occupied = if self.pairs().is_some() { with_check_words(size as u64) } else { Some(size as u64) };
@@ -71,8 +72,11 @@ impl Attached {
         }
         // A size beyond the pool's is refused by the store.
         if occupied <= self.pool.media.device().len() {
-            if let Kind::Seen(view) = view {
-                view.reserve(needed as usize)?;
+            match view {
+                Kind::Own(_) => {}
+                Kind::Seen(view) => view.reserve(needed as usize)?,
+                // Before the pool says that the object is so long, which it may do without saying so to us.
+                Kind::Kept(area) => area.reserve(needed as usize).map_err(MemoryError::from)?,
             }
             closed.keep(needed as usize)?;
         }
@@ -87,7 +91,15 @@ impl Attached {
                 view.grow(len, *shown)?;
             }
             Kind::Seen(view) => view.grow(closed, len)?,
-            Kind::Kept(_) => {}
+            Kind::Kept(area) => {
+                let shown = if self.readable_at().is_some() {
+                    Some(&mut *closed)
+                } else {
+                    closed.grow(len, None)?;
+                    None
+                };
+                area.grow(shown, len).map_err(MemoryError::from)?;
+            }
         }
         if self.pairs().is_none() {
             // Words with check words are whole pages of both.

@@ -5,16 +5,19 @@
 use super::attached::Attached;
 use super::checked::PlainWords;
 use super::home::{Home, Transactional, placed_in_block, private};
+use super::pending::{Pending, sync};
 use super::pointer::TxPtr;
 use super::run::{Tx, alone, transaction};
 use super::space::Users;
-use crate::error::{Cause, Error, ErrorKind, HeapError, Result};
+use crate::error::{Cause, Error, ErrorKind, HeapError, Result, TransactionError};
 use crate::heap::{Extent, HeapFinding, HeapOptions, HeapStats, RawHeap, TypeInfo};
 use crate::plain::Plain;
-use crate::pool::{Class, CreateOptions, Pool};
+use crate::pool::{Class, CreateOptions, Inner, Pool};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
-/// The heap of an object of the class [`Transactional`](crate::Class::Transactional): blocks that transactions allocate and free, found again by name and type.
+/// The heap of an object of the class [`Transactional`](crate::Class::Transactional) or [`OnDemand`](crate::Class::OnDemand): blocks that transactions allocate and free, found again by name
+/// and type.
 ///
 /// A block is allocated, or freed, as the transaction commits, with all else that it does. If it fails, meets another one, panics or dies, no block was; none is ever lost, or
 /// freed twice. Its bytes are those of any heap: tools and readers see it as one.
@@ -34,14 +37,67 @@ impl Pool {
     /// As for [`create_with`](Pool::create_with) and [`attach_transactional`](Pool::attach_transactional). `Exists` if the object has something else in it, `BadSize` if it
     /// is too small for a heap, `Version`, `Damaged`.
     pub fn transactional_heap(&self, name: &str, size: u64) -> Result<TxHeap> {
+        self.tx_heap(name, (size, Class::Transactional), |inner| {
+            Attached::durable(inner, name, b"", Users::Functions)
+        })
+    }
+
+    /// As [`transactional_heap`](Pool::transactional_heap), of an object [on demand](Class::OnDemand): transactions are in memory that outlives the process when they return, and become durable
+    /// together, in [epochs](Pool::set_epochs) or when [`TxHeap::tx_sync`] asks for it.
+    ///
+    /// ```
+    /// # fn main() -> indelible::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let pool = indelible::Pool::format(dir.path().join("p"), 16 << 20)?;
+    /// use indelible::collections::transactional::TxHashMap;
+    ///
+    /// let sessions = pool.heap_on_demand("sessions", 1 << 20)?;
+    /// let hits = sessions.root_or_default::<TxHashMap<u64, u64>>("hits")?;
+    /// sessions.transaction(|tx| hits.insert(tx, 17, 1))?; // whatever becomes of the process
+    /// sessions.tx_sync()?; // and of the machine
+    /// # assert_eq!(sessions.pending(), indelible::Pending::default());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`transactional_heap`](Pool::transactional_heap); `ClassMismatch` if the object is transactional; `NoSpace` if there is no memory for it, and `Gone` if that of a process
+    /// that died is not to be found.
+    pub fn heap_on_demand(&self, name: &str, size: u64) -> Result<TxHeap> {
+        self.tx_heap(name, (size, Class::OnDemand), |inner| {
+            if Class::of(&inner.store.find(name)?.entry) == Some(Class::Transactional) {
+                return Err(TransactionError::NotOnDemand.into());
+            }
+            Attached::new(inner, name, b"", (0, true))
+        })
+    }
+
+    /// As [`transactional_heap`](Pool::transactional_heap), in one memory with objects on demand, so that one transaction may have both: it is durable when it returns, with all that was committed
+    /// on demand before. [`attach_with_on_demand`](Pool::attach_with_on_demand) does so for an object that is no heap, and says what it costs.
+    ///
+    /// # Errors
+    /// As for [`transactional_heap`](Pool::transactional_heap) and [`heap_on_demand`](Pool::heap_on_demand).
+    pub fn heap_with_on_demand(&self, name: &str, size: u64) -> Result<TxHeap> {
+        self.tx_heap(name, (size, Class::Transactional), |inner| {
+            if Class::of(&inner.store.find(name)?.entry) == Some(Class::OnDemand) {
+                return Err(TransactionError::IsOnDemand.into());
+            }
+            Attached::new(inner, name, b"", (0, true))
+        })
+    }
+
+    fn tx_heap(
+        &self,
+        name: &str,
+        (size, class): (u64, Class),
+        attach: impl Fn(&Arc<Inner>) -> Result<Attached, Cause>,
+    ) -> Result<TxHeap> {
         let attach = || {
             let inner = self.inner();
-            let result = inner.alive().and_then(|()| Attached::durable(inner, name, b"", Users::Functions));
-            self.about("attach", name, result)
+            self.about("attach", name, inner.alive().and_then(|()| attach(inner)))
         };
         let attached = match attach() {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                match self.create_with(name, &CreateOptions::new(size).class(Class::Transactional)) {
+                match self.create_with(name, &CreateOptions::new(size).class(class)) {
                     // Another process was faster.
                     Err(error) if error.kind() != ErrorKind::Exists => return Err(error),
                     _ => attach()?,
@@ -52,6 +108,30 @@ impl Pool {
         let heap = TxHeap { home: Home::new(attached) };
         heap.transaction(|tx| tx.in_heap(&heap.home, "open the heap of", |heap, words| heap.open(words)))?;
         Ok(heap)
+    }
+}
+
+/// Durability.
+impl TxHeap {
+    /// Its durability class.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        self.home.attached.class
+    }
+
+    /// Returns when all transactions of this thread are durable that it committed on objects of this heap's class in the pool, and all that these read: see
+    /// [`TxObject::tx_sync`](crate::TxObject::tx_sync).
+    ///
+    /// # Errors
+    /// As for [`psync`](TxHeap::psync).
+    pub fn tx_sync(&self) -> Result<()> {
+        sync(&self.home.attached)
+    }
+
+    /// Changes by transactions on demand that a power cut would take: see [`TxObject::pending`](crate::TxObject::pending).
+    #[must_use]
+    pub fn pending(&self) -> Pending {
+        Pending::of(&self.home.attached)
     }
 }
 

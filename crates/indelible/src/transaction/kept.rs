@@ -20,6 +20,9 @@ use indelible_store::store::Writer;
 use indelible_store::table::Key;
 use std::sync::Arc;
 
+/// Addresses that its memory is to have at most to grow into, unless the object is larger than a quarter of it.
+const ROOM: usize = 16 << 30;
+
 impl Attached {
     pub(super) fn on_demand(
         pool: &Arc<Inner>,
@@ -36,6 +39,13 @@ impl Attached {
         let Some(demand) = space.demand() else { return Err(StoreError::Poisoned.into()) };
         let bind = || pool.store.attach_on_demand_writer(name, key, demand.group.number());
         let area = memory_for(demand, &found, bind)?;
+        let marks = match Marks::new((area.len(), area.room()), area.pending().ok()) {
+            Ok(marks) => marks,
+            Err(error) => {
+                drop(area.remove());
+                return Err(error.into());
+            }
+        };
         let writer = match bind() {
             Ok(writer) => writer,
             Err(error) => {
@@ -57,7 +67,7 @@ impl Attached {
             }
         };
         let (base, len) = (area.words().base(), area.len());
-        let marks = Some(Arc::new(Marks::new(len, area.pending().ok())));
+        let marks = Some(Arc::new(marks));
         space.add(View { base: base.expose_provenance(), len, object, marks, pairs: None });
         let memory = Memory { view: Kind::Kept(area), closed, _named: named(&entry, name), shown: None };
         Ok(Attached::of(pool, space, memory, (base, object), &entry))
@@ -93,7 +103,9 @@ fn memory_for(
     found: &Entry,
     bind: impl Fn() -> Result<Writer, StoreError>,
 ) -> Result<Area, Cause> {
-    match demand.group.memory_of(found.id, found.content_len() as usize) {
+    let len = found.content_len() as usize;
+    let room = (found.reserved.get() as usize).min(ROOM.max(len.saturating_mul(4)));
+    match demand.group.memory_of(found.id, (len, room)) {
         Ok(area) => Ok(area),
         // This process has the object, which its lock says better.
         Err(exists @ BackingError::Exists { .. }) => Err(match bind() {

@@ -2,46 +2,56 @@
 //!
 //! Two levels, so that taking them costs what is marked. Several threads mark, each lines that it owns; whoever takes them is alone.
 
-use crate::memory::Counter;
+use crate::mapping::MappingError;
+use crate::memory::{Counter, Words};
+use crate::sys::PAGE;
 use indelible_store::format::LINE;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const BITS: usize = u64::BITS as usize;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Marks {
-    /// A bit for each line.
-    lines: Vec<AtomicU64>,
+    /// A bit for each line that the object may have.
+    lines: Words,
     /// A bit for each word of `lines` that may not be zero.
-    words: Vec<AtomicU64>,
+    words: Words,
+    /// Bytes of the object.
+    len: AtomicUsize,
     /// How many lines are marked, for other processes.
     count: Option<Counter>,
 }
 
-fn zeros(bits: usize) -> Vec<AtomicU64> {
-    std::iter::repeat_with(AtomicU64::default).take(bits.div_ceil(BITS)).collect()
+fn zeros(bits: usize) -> Result<Words, MappingError> {
+    Words::zeros(bits.div_ceil(8).next_multiple_of(PAGE))
 }
 
 impl Marks {
-    /// For an object of `len` bytes.
-    pub(super) fn new(len: usize, count: Option<Counter>) -> Marks {
-        let lines = zeros(len / LINE as usize);
-        Marks { words: zeros(lines.len()), lines, count }
+    /// For an object of `len` bytes that may get as many as it has `room` for.
+    pub(super) fn new((len, room): (usize, usize), count: Option<Counter>) -> Result<Marks, MappingError> {
+        let lines = room.div_ceil(LINE as usize);
+        let (lines, words) = (zeros(lines)?, zeros(lines.div_ceil(BITS))?);
+        Ok(Marks { lines, words, len: AtomicUsize::new(len), count })
+    }
+
+    /// The object has so many bytes now. Nobody marks any line meanwhile, or takes them.
+    pub(super) fn lengthen(&self, len: usize) {
+        self.len.store(len, Ordering::Release);
     }
 
     /// Whether a line is marked; nobody else marks it meanwhile.
     #[inline]
     pub(super) fn has(&self, line: usize) -> bool {
-        self.lines[line / BITS].load(Ordering::Relaxed) >> (line % BITS) & 1 == 1
+        self.lines.all()[line / BITS].load(Ordering::Relaxed) >> (line % BITS) & 1 == 1
     }
 
     /// Marks a line.
     pub(super) fn set(&self, line: usize) {
         let (word, bit) = (line / BITS, 1 << (line % BITS));
-        let before = self.lines[word].fetch_or(bit, Ordering::Relaxed);
+        let before = self.lines.all()[word].fetch_or(bit, Ordering::Relaxed);
         if before == 0 {
-            self.words[word / BITS].fetch_or(1 << (word % BITS), Ordering::Relaxed);
+            self.words.all()[word / BITS].fetch_or(1 << (word % BITS), Ordering::Relaxed);
         }
         if let (0, Some(count)) = (before & bit, &self.count) {
             count.get().fetch_add(1, Ordering::Relaxed);
@@ -53,13 +63,15 @@ impl Marks {
         if let Some(count) = &self.count {
             count.get().store(0, Ordering::Relaxed);
         }
-        for (nth, words) in self.words.iter().enumerate() {
+        let (lines, all) = (self.lines.all(), self.words.all());
+        let used = self.len.load(Ordering::Acquire).div_ceil(LINE as usize * BITS * BITS);
+        for (nth, words) in all.iter().take(used).enumerate() {
             if words.load(Ordering::Relaxed) == 0 {
                 continue;
             }
             for word in ones(words.swap(0, Ordering::Relaxed)) {
                 let word = nth * BITS + word;
-                ones(self.lines[word].swap(0, Ordering::Relaxed)).for_each(|line| each(word * BITS + line));
+                ones(lines[word].swap(0, Ordering::Relaxed)).for_each(|line| each(word * BITS + line));
             }
         }
     }
@@ -82,7 +94,8 @@ mod tests {
 
     #[test]
     fn marked_lines_are_taken_once_and_in_order() {
-        let marks = Marks::new(64 * 64 * 64 * 3, None);
+        let len = 64 * 64 * 64 * 3;
+        let marks = Marks::new((len, 2 * len), None).unwrap();
         let chosen = [0, 1, 63, 64, 4095, 4096, 64 * 64 * 3 - 1];
         for line in chosen.into_iter().rev().chain([64]) {
             marks.set(line);
@@ -96,5 +109,9 @@ mod tests {
         };
         assert_eq!(taken(), chosen);
         assert!(taken().is_empty() && !marks.has(0));
+        // Lines that it gets later.
+        marks.lengthen(2 * len);
+        marks.set(64 * 64 * 6 - 1);
+        assert_eq!(taken(), [64 * 64 * 6 - 1]);
     }
 }

@@ -202,7 +202,9 @@ impl OpenTx {
             return Ok(false);
         };
         let Some(mut running) = thread.running() else { return Ok(false) };
-        let (lines, alone) = (running.writes().len() as u64, running.is_alone());
+        // As in `run`.
+        let once = running.is_alone() && first.space.demand().is_none();
+        let lines = running.writes().len() as u64;
         match first.space.room_for(&mut running) {
             Ok(None) => {}
             Ok(Some(short)) => {
@@ -216,7 +218,7 @@ impl OpenTx {
         match thread.commit() {
             Ok(_) => Ok(true),
             Err(CommitError::Conflict(_)) => Ok(false),
-            Err(CommitError::Refused(StoreError::NoRoom { .. })) if !alone => self.make_room(lines),
+            Err(CommitError::Refused(StoreError::NoRoom { .. })) if !once => self.make_room(lines),
             Err(CommitError::Refused(error) | CommitError::Unacknowledged(error)) => {
                 failed(self, error.into())
             }
@@ -246,9 +248,6 @@ impl OpenTx {
             return Err(refused(TransactionError::Elsewhere));
         };
         let failed = |cause: Cause| home.attached.error(operation, cause);
-        if home.attached.space.demand().is_some() {
-            return Err(failed(TransactionError::HeapOnDemand.into()));
-        }
         let mut limit = None;
         loop {
             let running = match &mut self.member.thread {

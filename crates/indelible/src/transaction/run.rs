@@ -202,7 +202,9 @@ fn attempt<R, E: From<Error>>(
     if let Some(error) = tx.lost().or(tx.failed.take()) {
         return Attempt::Failed(error.into());
     }
-    let (lines, alone) = (tx.running.writes().len() as u64, tx.running.is_alone());
+    // On demand nobody asks to be alone: one that is has met many others, and may be run again.
+    let once = tx.running.is_alone() && first.space.demand().is_none();
+    let lines = tx.running.writes().len() as u64;
     if fork::is_stale(generation) {
         return failed(Cause::Forked);
     }
@@ -217,7 +219,7 @@ fn attempt<R, E: From<Error>>(
     match ends.thread.commit() {
         Ok(_) => Attempt::Done(value),
         Err(CommitError::Conflict(_)) => Attempt::Again,
-        Err(CommitError::Refused(StoreError::NoRoom { .. })) if !alone => Attempt::Short(lines),
+        Err(CommitError::Refused(StoreError::NoRoom { .. })) if !once => Attempt::Short(lines),
         Err(CommitError::Refused(error) | CommitError::Unacknowledged(error)) => failed(error.into()),
         Err(CommitError::Forked) => failed(Cause::Forked),
     }

@@ -145,6 +145,9 @@ impl Space {
         self.change_views(|views| {
             for view in views.iter_mut().filter(|view| view.object == object) {
                 view.len = len;
+                if let Some(marks) = view.marks() {
+                    marks.lengthen(len);
+                }
                 if let Some(pairs) = &mut view.pairs {
                     pairs.len = len;
                     self.stm.memory().lengthen(pairs.own, len);
@@ -209,7 +212,7 @@ impl Space {
         running: &mut Transaction<'_, 'static, Words, Durable>,
     ) -> Result<Option<u64>, StoreError> {
         let short = self.shortage(running);
-        if short > 0 && running.is_alone() {
+        if short > 0 && running.is_alone() && self.demand().is_none() {
             // Nobody waits for what it owns, and what it did must perhaps not be done again.
             self.commits().make_room(short)?;
             return Ok(None);

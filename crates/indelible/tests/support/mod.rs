@@ -1,6 +1,8 @@
 //! Every medium with every way of tracking stores: the same tests run on all of them.
 #![allow(dead_code)]
 
+pub mod nodes;
+
 use indelible::{Heap, HeapOptions, MediumKind, Pool, PoolOptions, SealKey, Tracking, TypeInfo};
 use indelible_testing::{SimConfig, SimMedium};
 use std::io::{BufRead, BufReader};
@@ -206,4 +208,14 @@ pub fn name_root(
 ) -> indelible::Result<()> {
     // SAFETY: nobody finds it by a type of the program.
     unsafe { heap.create_root(name, address, size, ty) }
+}
+
+/// Files of the memory of a pool's objects on demand.
+pub fn memory_of(pool: &Pool) -> Vec<PathBuf> {
+    let id: String = pool.id().iter().map(|byte| format!("{byte:02x}")).collect();
+    let all = std::fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().path());
+    let mut own: Vec<_> =
+        all.filter(|path| path.to_string_lossy().contains(&format!("indelible-{id}"))).collect();
+    own.sort_unstable();
+    own
 }
