@@ -29,7 +29,7 @@ for name in $modules $later; do
 done
 
 cp "$(command -v busybox)" "$tree/bin/busybox"
-for name in sh mount umount insmod sleep cat poweroff; do ln -s busybox "$tree/bin/$name"; done
+for name in sh mount umount mkdir insmod sleep cat poweroff; do ln -s busybox "$tree/bin/$name"; done
 strip -o "$tree/bin/rig-guest" "$guest"
 strip -o "$tree/bin/rig-mutant" "$mutant"
 for tool in ndctl mke2fs; do

@@ -51,6 +51,12 @@ static struct insn two_bytes(const uint8_t *at, const uint8_t *end, int wide, in
             out.kind = FENCE;
         }
         break;
+    case 0x22:
+        if (field == 3) {
+            out.kind = SPACE;
+            out.operand = (struct operand){.base = (at[1] & 7) | (rex & 1) << 3, .index = -1, .scale = 1};
+        }
+        break;
     case 0x1f:
         out.operand = operand(at + 1, end, rex);
         if (memory && (out.operand.displacement & ~0xff) == MARKS) out.kind = MARK;

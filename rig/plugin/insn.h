@@ -10,6 +10,7 @@ enum kind {
     STREAM,      /* a store around the caches */
     WRITE_BACK,  /* clwb, clflushopt, clflush */
     FENCE,       /* sfence, mfence */
+    SPACE,       /* mov cr3: another address space */
     MARK,        /* a no-operation whose displacement carries a number for the rig */
 };
 
@@ -23,7 +24,7 @@ struct operand {
 
 struct insn {
     enum kind kind;
-    struct operand operand; /* of WRITE_BACK; a mark's number is its displacement */
+    struct operand operand; /* of WRITE_BACK; of SPACE the register, as base; a mark's number is its displacement */
 };
 
 /* Marks begin with these bytes of their displacement; the lowest one is the number. */

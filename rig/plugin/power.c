@@ -7,10 +7,13 @@
 
    Arguments: live=FILE (what the machine has as its memory), durable=FILE (a copy; becomes the image),
    report=FILE, base=ADDRESS (guest-physical), window=ADDRESS (where the kernel maps physical memory),
-   seed=N, after=watch|go (the mark from which events are counted), cut=N (0: at the end). */
+   seed=N, after=watch|go|promised (the mark from which events are counted, itself the first one), cut=N (0: at the end),
+   fail=N (when the supply has been asked for its lines so often after the mark go, it fails; 0: never), hold=N (milliseconds from
+   then until the cut, if it was not before). */
 #include "cache.h"
 #include "insn.h"
 #include "qemu.h"
+#include "supply.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,10 +25,10 @@
 
 EXPORT int qemu_plugin_version = PLUGIN_API;
 
-enum { WATCH = 1, GO = 2 };
+enum { WATCH = 1, GO, DURABLE, PROMISED, LINES = 16 };
 enum { PAGE = 4096, CUT_STATUS = 77 };
 
-static uint64_t base, window, cut, seed, events;
+static uint64_t base, window, cut, seed, events, fail, hold, durable_after;
 static size_t size;
 /* Stores to one line in a row are one event, however many bytes an instruction moves at a time. */
 static size_t last_line = SIZE_MAX;
@@ -34,19 +37,20 @@ static const char *live_path, *durable_path, *report_path;
 static struct qemu_plugin_register *registers[17]; /* rax … r15 as instructions number them, rip */
 static plugin_id self;
 
-/* Pages of programs by virtual number, learnt from stores: instructions that write back access no memory,
-   so that the emulator does not say where. */
+/* Pages of programs by virtual number and address space, learnt from stores: instructions that write back access no
+   memory, so that the emulator does not say where. */
 struct place {
-    uint64_t page, offset;
+    uint64_t page, space, offset;
 };
+static uint64_t space;
 static struct place places[1 << 17];
 #define PLACES (sizeof places / sizeof *places)
 
 static struct place *place(uint64_t page)
 {
-    size_t at = (page * 0x9e3779b97f4a7c15) >> 47;
+    size_t at = ((page ^ space << 20) * 0x9e3779b97f4a7c15) >> 47;
     for (size_t tries = 0; tries < PLACES; tries++, at = (at + 1) % PLACES)
-        if (places[at].page == page || !places[at].page) return &places[at];
+        if ((places[at].page == page && places[at].space == space) || !places[at].page) return &places[at];
     fprintf(stderr, "rig: too many pages\n");
     abort();
 }
@@ -77,7 +81,8 @@ static void finish(const char *why)
     size_t undecided = cache_undecided(), untold = cache_cut();
     FILE *report = fopen(report_path, "w");
     if (report) {
-        fprintf(report, "end=%s events=%lu undecided=%zu untold=%zu\n", why, (unsigned long)events, undecided, untold);
+        fprintf(report, "end=%s events=%lu undecided=%zu untold=%zu durable=%lu\n", why, (unsigned long)events, undecided,
+                untold, (unsigned long)durable_after);
         fclose(report);
     }
 }
@@ -95,6 +100,10 @@ static void on_store(unsigned vcpu, mem_info info, uint64_t address, void *data)
     size_t len = (size_t)1 << qemu_plugin_mem_size_shift(info);
     uint64_t offset;
     (void)vcpu;
+    if (supply_over()) {
+        finish("over");
+        _exit(CUT_STATUS);
+    }
     if (owner == KERNEL) {
         offset = within(address - window);
         if (offset == NOWHERE) return;
@@ -106,7 +115,7 @@ static void on_store(unsigned vcpu, mem_info info, uint64_t address, void *data)
             if (here->page) here->offset = NOWHERE;
             return;
         }
-        *here = (struct place){address / PAGE, offset - address % PAGE};
+        *here = (struct place){address / PAGE, space, offset - address % PAGE};
     }
     void (*tell)(size_t, size_t, enum owner) = data ? cache_stream : cache_store;
     bool another = offset / LINE != last_line;
@@ -159,15 +168,22 @@ static void on_fence(unsigned vcpu, void *data)
     if (cache_fence((uintptr_t)data)) event();
 }
 
+static void on_space(unsigned vcpu, void *data)
+{
+    (void)vcpu;
+    /* Without the bits that say what stays cached. */
+    space = value((intptr_t)data) >> 12 & 0xffffffffff;
+}
+
 static void translate(plugin_id id, struct qemu_plugin_tb *tb);
 
 static void on_end(plugin_id id, void *data)
 {
     (void)id, (void)data;
-    if (reached) finish("end");
+    finish("end");
 }
 
-/* Code that was translated unwatched is translated anew. */
+/* To begin with, and again when stores are watched: code that was translated unwatched is translated anew. */
 static void watch(plugin_id id)
 {
     qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
@@ -178,8 +194,16 @@ static void on_mark(unsigned vcpu, void *data)
 {
     int number = (intptr_t)data;
     (void)vcpu;
+    if (number == LINES) {
+        supply_set((int)value(0));
+        return;
+    }
     if (number == WATCH && !reached) qemu_plugin_reset(self, watch);
-    if (number > reached) reached = number;
+    if (number <= reached) return;
+    reached = number;
+    if (number == GO) supply_fail(fail, hold);
+    if (number == DURABLE) durable_after = supply_failed();
+    event();
 }
 
 static void translate(plugin_id id, struct qemu_plugin_tb *tb)
@@ -190,10 +214,14 @@ static void translate(plugin_id id, struct qemu_plugin_tb *tb)
         uint8_t bytes[16];
         struct insn insn = decode(bytes, qemu_plugin_insn_data(at, bytes, sizeof bytes));
         if (insn.kind == MARK) {
-            qemu_plugin_register_vcpu_insn_exec_cb(at, on_mark, REGS_NONE, (void *)(insn.operand.displacement & 0xff));
+            qemu_plugin_register_vcpu_insn_exec_cb(at, on_mark, REGS_READ, (void *)(insn.operand.displacement & 0xff));
             continue;
         }
         if (!reached) continue;
+        if (insn.kind == SPACE) {
+            qemu_plugin_register_vcpu_insn_exec_cb(at, on_space, REGS_READ, (void *)(intptr_t)insn.operand.base);
+            continue;
+        }
         if (insn.kind == WRITE_BACK) {
             /* Lives as long as the translation, which does not say when it ends. */
             struct target *target = malloc(sizeof *target);
@@ -247,7 +275,9 @@ static int argument(const char *text)
     else if (IS("window")) window = strtoull(value, NULL, 0);
     else if (IS("seed")) seed = strtoull(value, NULL, 0);
     else if (IS("cut")) cut = strtoull(value, NULL, 0);
-    else if (IS("after")) after = strcmp(value, "watch") ? GO : WATCH;
+    else if (IS("fail")) fail = strtoull(value, NULL, 0);
+    else if (IS("hold")) hold = strtoull(value, NULL, 0);
+    else if (IS("after")) after = !strcmp(value, "watch") ? WATCH : !strcmp(value, "go") ? GO : PROMISED;
     else return -1;
     return 0;
 }
@@ -270,6 +300,6 @@ EXPORT int qemu_plugin_install(plugin_id id, const void *info, int argc, char **
     }
     cache_open(live, durable, size, seed);
     qemu_plugin_register_vcpu_init_cb(id, find_registers);
-    qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
+    watch(id);
     return 0;
 }

@@ -1,9 +1,11 @@
 /* Tests which stores the plugin takes for durable, without a machine. Prints the number of the line that is wrong. */
 #include "cache.h"
 #include "insn.h"
+#include "supply.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #define SIZE 4096
 static uint8_t live[SIZE], durable[SIZE];
@@ -70,6 +72,9 @@ static void instructions_are_known(void)
     struct insn far = decode((const uint8_t[]){0x66, 0x41, 0x0f, 0xae, 0x74, 0x8d, 0x40}, 7);
     EXPECT(far.kind == WRITE_BACK && far.operand.base == 13);       /* clwb [r13 + rcx*4 + 64] */
     EXPECT(far.operand.index == 1 && far.operand.scale == 4 && far.operand.displacement == 64);
+    struct insn space = decode((const uint8_t[]){0x41, 0x0f, 0x22, 0xdc}, 4);
+    EXPECT(space.kind == SPACE && space.operand.base == 12);        /* mov cr3, r12 */
+    EXPECT(KIND(0x0f, 0x22, 0xc0) == PLAIN);                        /* mov cr0, rax */
     struct insn mark = decode((const uint8_t[]){0x0f, 0x1f, 0x80, 0x02, 0x47, 0x49, 0x52}, 7);
     EXPECT(mark.kind == MARK && (mark.operand.displacement & 0xff) == 2);
 }
@@ -111,6 +116,26 @@ static void a_change_without_a_store_is_noticed(void)
     EXPECT(cache_cut() == 1);
 }
 
+static int look(void)
+{
+    int lines = 0;
+    ioctl(-1, TIOCMGET, &lines);
+    return lines;
+}
+
+static void the_supply_tells_that_it_fails_and_ends(void)
+{
+    int fine = TIOCM_CD | TIOCM_CTS | TIOCM_DSR;
+    EXPECT(look() == fine && !supply_failed());
+    supply_fail(3, 0);
+    EXPECT(look() == fine && look() == fine && !supply_failed() && !supply_over());
+    EXPECT(look() == (TIOCM_CTS | TIOCM_DSR) && supply_failed());
+    while (!supply_over()) look();
+    supply_set(TIOCM_RI | TIOCM_DTR);
+    EXPECT(look() == TIOCM_RI);
+    EXPECT(ioctl(-1, FIONREAD, &fine) == -1);                       /* all other calls are the system's */
+}
+
 int main(void)
 {
     uint64_t seed = strict();
@@ -122,5 +147,6 @@ int main(void)
     a_change_without_a_store_is_noticed();
     instructions_are_known();
     a_cut_leaves_any_subset_of_words();
+    the_supply_tells_that_it_fails_and_ends();
     return failed;
 }

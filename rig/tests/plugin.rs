@@ -1,4 +1,4 @@
-//! The plugin's model of caches and its reading of instructions, without a machine.
+//! The plugin's model of caches, its power supply, and its reading of instructions, without a machine.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ fn the_model_of_caches_is_as_it_says() {
     let test = Path::new(env!("CARGO_TARGET_TMPDIR")).join("plugin-test");
     let mut cc = Command::new("cc");
     cc.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&test);
-    cc.args(["test.c", "cache.c", "insn.c"].map(|name| sources.join(name)));
+    cc.args(["test.c", "cache.c", "insn.c", "supply.c"].map(|name| sources.join(name)));
     let built = cc.status().expect("a C compiler, which linking Rust programs needs, too");
     assert!(built.success());
     let output = Command::new(&test).output().expect("the test, just built");

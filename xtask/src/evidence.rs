@@ -40,7 +40,8 @@ const LAYERS: &[Layer] = &[
 
 pub(crate) fn run(long: bool) -> Result {
     // First, as the table of mutants has its verdicts, too.
-    let tested = power_cut::run(if long { &[][..] } else { &["--quick"] })?;
+    let quick: &[&str] = if long { &[] } else { &["--quick"] };
+    let tested = power_cut::run(quick)? && power_cut::run(&[&["--guard"], quick].concat())?;
     layers(long)?;
     mutants(long)?;
     if long {

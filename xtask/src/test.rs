@@ -168,9 +168,16 @@ pub(crate) fn bench<S: AsRef<str>>(arguments: &[S]) -> Result {
 }
 
 fn power_cuts(required: bool) -> Result<Outcome> {
-    match power_cut::run(&["--quick"])? {
-        true => Ok(Outcome::Passed),
-        false if required => Err("they have to be tested here (--require-rig), and cannot be".into()),
-        false => Ok(Outcome::NotTested("why not is said above".into())),
+    // Of transactions on demand one kind: each form of it takes several processes their time.
+    let on_demand = ["--guard", "--quick", "--kernel", "6.12", "--medium", "fsdax"];
+    for arguments in [&["--quick"][..], &on_demand] {
+        match power_cut::run(arguments)? {
+            true => {}
+            false if required => {
+                return Err("they have to be tested here (--require-rig), and cannot be".into());
+            }
+            false => return Ok(Outcome::NotTested("why not is said above".into())),
+        }
     }
+    Ok(Outcome::Passed)
 }

@@ -1,6 +1,11 @@
 //! The program inside the machine: makes a pool, or recovers it, says what it found, and goes on writing
 //! until the power goes.
 
+mod board;
+mod boot;
+mod commit;
+mod demand;
+mod lines;
 mod port;
 mod writer;
 
@@ -27,8 +32,11 @@ fn main() {
         }
         "watch" => {
             port::mark(Mark::Watch);
-            Ok(())
+            boot::reseed(std::env::var("RIG_boot").unwrap_or_default().as_bytes())
         }
+        "lines" => lines::lines(Path::new(&path)),
+        "demand" => demand::run(Path::new(&path)),
+        "commit" => commit::run(Path::new(&path), arguments),
         "make" => make(Path::new(&path)),
         "run" => run(Path::new(&path)),
         _ => Err(anyhow::anyhow!("no such task")),
@@ -164,6 +172,7 @@ fn broken(go: impl FnOnce() -> Result<()>) -> Result<()> {
         Ok("NoWriteBack") => Mutant::NoWriteBack,
         Ok("NoFence") => Mutant::NoFence,
         Ok("ApplyFirst") => Mutant::ApplyFirst,
+        Ok("AcknowledgedUnflushed") => Mutant::AcknowledgedUnflushed,
         other => bail!("no such mutant: {other:?}"),
     };
     indelible_store::with_mutant(mutant, go)

@@ -1,13 +1,17 @@
 //! All kinds, their controls, on several processors.
 
-use crate::chain::{self, Chain, Counts, Violation};
+use crate::chain::{self, Chain, Course, Violation};
+use crate::counts::Counts;
+use crate::demand::Demand;
 use crate::environment::Environment;
-use crate::kind::{Kernel, Kind, MUTANTS};
+use crate::kind::{Kernel, Kind, Load, Program};
+use crate::lines::{self, Changes};
 use crate::machine::{self, SIZE, Slot};
+use crate::steps::Steps;
 use anyhow::{Context, Result, anyhow};
 use fastrand::Rng;
 use indicatif::ProgressBar;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,17 +22,27 @@ const PATIENCE: u64 = 60;
 
 /// A chain to run.
 #[derive(Clone, Copy, Debug)]
-enum Task {
+struct Task {
+    kind: Kind,
+    /// The program: that of steps, or writers on demand.
+    load: Option<Load>,
+    end: End,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum End {
     /// So many cuts of a sound writer.
-    Cuts(Kind, u64),
+    Cuts(u64),
     /// Cuts of a broken one, until it is noticed.
-    Control(Kind, &'static str),
+    Noticed(&'static str),
 }
 
 /// Results of a campaign.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    pub(crate) counts: Vec<(Kind, Counts)>,
+    pub(crate) counts: Counts,
+    /// Of the serial port.
+    pub(crate) lines: Changes,
     pub(crate) violations: Vec<Violation>,
     /// Mutant and kind.
     pub(crate) caught: Vec<String>,
@@ -39,7 +53,8 @@ pub(crate) struct Campaign<'a> {
     pub(crate) environment: &'a Environment,
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) kinds: Vec<Kind>,
-    /// Of each kind.
+    pub(crate) program: Program,
+    /// Of each kind, with each load.
     pub(crate) cycles: u64,
     pub(crate) seed: u64,
     pub(crate) jobs: usize,
@@ -50,7 +65,7 @@ impl Campaign<'_> {
     pub(crate) fn run(&self) -> Result<Findings> {
         let scratch = self
             .environment
-            .scratch(SIZE * (3 * self.kernels.len() + self.kinds.len() + 2 * self.jobs) as u64)?;
+            .scratch(SIZE * (5 * self.kernels.len() + self.kinds.len() + 2 * self.jobs) as u64)?;
         let found = self.within(&scratch);
         let _ = std::fs::remove_dir_all(&scratch);
         found
@@ -61,6 +76,10 @@ impl Campaign<'_> {
         let kernels = &self.kernels;
         let states =
             self.spread(kernels, |_, kernel, _| machine::save(self.environment, scratch, *kernel))?;
+        let mut findings = Findings::default();
+        if self.program == Program::OnDemand {
+            self.lines(scratch, &states, &mut findings)?;
+        }
         self.bar.set_message("making media");
         let templates = self.spread(&self.kinds, |_, kind, _| {
             let at = kernels.iter().position(|kernel| *kernel == kind.kernel);
@@ -68,45 +87,41 @@ impl Campaign<'_> {
         })?;
 
         let tasks = self.tasks();
-        self.bar.set_length(self.cycles * self.kinds.len() as u64);
+        let cuts = |task: &Task| if let End::Cuts(cuts) = task.end { cuts } else { 0 };
+        self.bar.set_length(tasks.iter().map(cuts).sum());
         self.bar.set_message("cutting power");
-        let findings = Mutex::new(Findings {
-            counts: self.kinds.iter().map(|kind| (*kind, Counts::default())).collect(),
-            ..Findings::default()
-        });
+        let findings = Mutex::new(findings);
         self.spread(&tasks, |worker, task, seed| {
             let slot = Slot::new(scratch, &worker.to_string());
-            let (Task::Cuts(kind, _) | Task::Control(kind, _)) = task;
-            let found = templates.iter().find(|template| template.kind == *kind);
+            let found = templates.iter().find(|template| template.kind == task.kind);
             let template = found.context("a kind of ours")?;
-            match *task {
-                Task::Cuts(kind, cuts) => {
-                    let chain = Chain::new(self.environment, &slot, template, None, seed)?;
-                    let result = chain.run(cuts, &|| self.bar.inc(1))?;
-                    let mut findings = lock(&findings);
-                    match result {
-                        Ok(counts) => {
-                            let of_kind = findings.counts.iter_mut().find(|(there, _)| *there == kind);
-                            of_kind.into_iter().for_each(|(_, sum)| sum.add(counts));
-                        }
-                        Err(violation) => {
-                            self.bar.suspend(|| eprintln!("VIOLATION on {}", violation.what));
-                            findings.violations.push(violation);
-                        }
-                    }
+            let course: Box<dyn Course> = match task.load {
+                None => Box::new(Steps::new(task.kind.kernel, seed)),
+                Some(load) => Box::new(Demand::new(load, seed)),
+            };
+            let (cuts, mutant) = match task.end {
+                End::Cuts(cuts) => (cuts, None),
+                End::Noticed(mutant) => (PATIENCE, Some(mutant)),
+            };
+            let chain = Chain::new(self.environment, &slot, template, mutant, course, seed)?;
+            let each = || {
+                if mutant.is_none() {
+                    self.bar.inc(1)
                 }
-                Task::Control(kind, mutant) => {
-                    let chain = Chain::new(self.environment, &slot, template, Some(mutant), seed)?;
-                    let result = chain.run(PATIENCE, &|| {})?;
-                    let mut findings = lock(&findings);
-                    let name = format!("{mutant} on {kind}");
-                    match result {
-                        Ok(_) => findings.missed.push(name),
-                        Err(violation) => {
-                            self.bar.suspend(|| eprintln!("caught {mutant} on {}", violation.what));
-                            findings.caught.push(name);
-                        }
-                    }
+            };
+            let result = chain.run(cuts, &each)?;
+            let mut findings = lock(&findings);
+            let name = mutant.map(|mutant| format!("{mutant} on {}", task.kind));
+            match (result, name) {
+                (Ok(counts), None) => findings.counts.merge(counts),
+                (Err(violation), None) => {
+                    self.bar.suspend(|| eprintln!("VIOLATION on {}", violation.what));
+                    findings.violations.push(violation);
+                }
+                (Ok(_), Some(name)) => findings.missed.push(name),
+                (Err(violation), Some(name)) => {
+                    self.bar.suspend(|| eprintln!("caught {name}: {}", violation.what));
+                    findings.caught.push(name);
                 }
             }
             Ok(())
@@ -117,13 +132,37 @@ impl Campaign<'_> {
         Ok(findings)
     }
 
+    /// Looks at the lines by which the power supply tells that it fails.
+    fn lines(&self, scratch: &Path, states: &[PathBuf], findings: &mut Findings) -> Result<()> {
+        self.bar.set_message("changing lines");
+        let kernels: Vec<_> = self.kernels.iter().zip(states).collect();
+        let changes = self.spread(&kernels, |_, (kernel, state), _| {
+            lines::run(self.environment, scratch, **kernel, state)
+        })?;
+        for changes in changes {
+            match changes {
+                Ok(Changes { told, detected }) => {
+                    findings.lines.told += told;
+                    findings.lines.detected += detected;
+                }
+                Err(violation) => findings.violations.push(violation),
+            }
+        }
+        Ok(())
+    }
+
     fn tasks(&self) -> Vec<Task> {
         let mut tasks = Vec::new();
         for kind in &self.kinds {
-            tasks.extend(MUTANTS.map(|mutant| Task::Control(*kind, mutant)));
+            for (mutant, load) in self.program.mutants() {
+                tasks.push(Task { kind: *kind, load: *load, end: End::Noticed(mutant) });
+            }
         }
         for first in (0..self.cycles).step_by(CHAIN as usize) {
-            tasks.extend(self.kinds.iter().map(|kind| Task::Cuts(*kind, CHAIN.min(self.cycles - first))));
+            let end = End::Cuts(CHAIN.min(self.cycles - first));
+            for load in self.program.loads() {
+                tasks.extend(self.kinds.iter().map(|kind| Task { kind: *kind, load: *load, end }));
+            }
         }
         tasks
     }

@@ -1,46 +1,13 @@
 //! A pool through one power cut after the other, and the judge of what each leaves.
 
+use crate::counts::Counts;
 use crate::environment::Environment;
 use crate::kind::Kind;
 use crate::machine::{self, Cut, Order, Outcome, SIZE, Slot};
 use anyhow::{Context, Result, bail};
 use fastrand::Rng;
-use indelible_rig::model::Model;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Steps that no machine gets to the end of.
-const STEPS: u64 = 100_000;
-/// Events of a run: up to so many are waited for.
-const EVENTS: [(&str, u64); 2] = [("watch", 6_000), ("go", 30_000)];
-
-/// Cuts by where they fell, and what was found afterwards.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    /// Cuts whose image a later machine recovered, or that found a violation.
-    pub(crate) cuts: u64,
-    /// Of these: before the pool was recovered from the cut before.
-    pub(crate) recovering: u64,
-    /// Of these: inside a step, that is found done.
-    pub(crate) done: u64,
-    /// Of these: inside a step, that is found not done.
-    pub(crate) undone: u64,
-    /// Steps that were promised and found.
-    pub(crate) steps: u64,
-    /// Lines that might or might not have reached the medium, over all cuts.
-    pub(crate) undecided: u64,
-}
-
-impl Counts {
-    pub(crate) fn add(&mut self, other: Counts) {
-        self.cuts += other.cuts;
-        self.recovering += other.recovering;
-        self.done += other.done;
-        self.undone += other.undone;
-        self.steps += other.steps;
-        self.undecided += other.undecided;
-    }
-}
 
 /// The promise did not hold.
 #[derive(Debug)]
@@ -72,19 +39,36 @@ pub(crate) fn make(environment: &Environment, folder: &Path, kind: Kind, state: 
     Ok(Template { kind, state: state.to_owned(), medium: slot.live })
 }
 
+/// A program that machines run one after the other on one pool, and what it has promised.
+pub(crate) trait Course {
+    /// Words of a machine's order. The last one only looks.
+    fn words(&self, rng: &mut Rng, last: bool) -> Vec<(&'static str, String)>;
+
+    /// Where the next cut falls.
+    fn cut(&mut self, rng: &mut Rng) -> Cut;
+
+    /// A line that a machine said, by its first word: notes what it promises, and judges what it found. Returns whether all that the last cut left has been judged now.
+    ///
+    /// # Errors
+    /// A promise did not hold.
+    fn line(&mut self, word: &str, rest: &str, counts: &mut Counts) -> std::result::Result<bool, String>;
+
+    /// A machine's end.
+    ///
+    /// # Errors
+    /// As for [`line`](Course::line).
+    fn end(&mut self, outcome: &Outcome, counts: &mut Counts) -> std::result::Result<(), String>;
+}
+
 /// One pool, from its first step on.
 pub(crate) struct Chain<'a> {
     environment: &'a Environment,
     slot: &'a Slot,
     template: &'a Template,
     mutant: Option<&'static str>,
-    /// Of the program.
+    course: Box<dyn Course>,
     seed: u64,
     rng: Rng,
-    /// The steps that the pool may be at: promised, and begun.
-    from: u64,
-    to: u64,
-    model: Model,
     counts: Counts,
     /// Cuts that no machine has judged yet.
     open: u64,
@@ -96,6 +80,7 @@ impl<'a> Chain<'a> {
         slot: &'a Slot,
         template: &'a Template,
         mutant: Option<&'static str>,
+        course: Box<dyn Course>,
         seed: u64,
     ) -> Result<Self> {
         fs::copy(&template.medium, &slot.live)?;
@@ -104,11 +89,9 @@ impl<'a> Chain<'a> {
             slot,
             template,
             mutant,
+            course,
             seed,
             rng: Rng::with_seed(seed),
-            from: 0,
-            to: 0,
-            model: Model::new(seed),
             counts: Counts::default(),
             open: 0,
         })
@@ -122,36 +105,34 @@ impl<'a> Chain<'a> {
         each: &dyn Fn(),
     ) -> Result<std::result::Result<Counts, Violation>> {
         for _ in 0..cuts {
-            let (after, events) = EVENTS[usize::from(self.rng.u8(..) >= 50)];
-            let cut = Cut { after, event: self.rng.u64(1..=events), seed: self.rng.u64(..) };
-            if let Some(violation) = self.cycle(cut, STEPS)? {
+            let cut = self.course.cut(&mut self.rng);
+            if let Some(violation) = self.cycle(cut, false)? {
                 return Ok(Err(violation));
             }
             each();
         }
-        let last = Cut { after: "go", event: 0, seed: 0 };
-        let violation = self.cycle(last, 0)?;
+        let last = Cut { after: "go", event: 0, seed: 0, failure: None };
+        let violation = self.cycle(last, true)?;
         if violation.is_none() && self.open > 0 {
             bail!("the last machine judged nothing");
         }
         Ok(violation.map_or(Ok(self.counts), Err))
     }
 
-    fn cycle(&mut self, cut: Cut, steps: u64) -> Result<Option<Violation>> {
+    fn cycle(&mut self, cut: Cut, last: bool) -> Result<Option<Violation>> {
         fs::copy(&self.slot.live, &self.slot.durable)?;
-        let mut words = vec![
-            ("task", "run".to_owned()),
-            ("seed", self.seed.to_string()),
-            ("from", self.from.to_string()),
-            ("to", self.to.to_string()),
-            ("steps", steps.to_string()),
-        ];
+        let mut words = self.course.words(&mut self.rng, last);
+        words.push(("boot", self.rng.u64(..).to_string()));
         words.extend(self.mutant.map(|mutant| ("mutant", mutant.to_owned())));
         let kind = self.template.kind;
         let order = Order { kind, state: self.template.state.clone(), words, cut: Some(cut) };
         let outcome =
             machine::run(self.environment, self.slot, &order).with_context(|| format!("{order:?}"))?;
-        if let Err(what) = self.judge(&outcome, steps) {
+        // Which would pass for one that was noticed.
+        if let Some(line) = outcome.said.iter().find(|line| line.contains("no such mutant")) {
+            bail!("{line}");
+        }
+        if let Err(what) = self.judge(&outcome, last) {
             let name = format!("{}-{}", kind.to_string().replace(' ', "-"), self.seed);
             let kept = self.mutant.is_none().then(|| self.environment.violations().join(name));
             if let Some(folder) = &kept {
@@ -161,32 +142,25 @@ impl<'a> Chain<'a> {
         }
         if outcome.cut {
             self.open += 1;
-            self.counts.undecided += outcome.undecided;
+            self.counts.add("lines left to chance", outcome.undecided);
         }
         fs::rename(&self.slot.durable, &self.slot.live)?;
         Ok(None)
     }
 
     /// Compares what the machine said with what was promised, and notes what it promised.
-    fn judge(&mut self, outcome: &Outcome, steps: u64) -> std::result::Result<(), String> {
+    fn judge(&mut self, outcome: &Outcome, last: bool) -> std::result::Result<(), String> {
         let mut judged = false;
         for line in &outcome.said {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-            match word {
-                "state" => {
-                    self.state(rest)?;
-                    judged = true;
-                }
-                "rung" if rest != self.template.kind.kernel.rung() => {
-                    return Err(format!("stores are tracked by {rest}"));
-                }
-                "start" => self.to = parse(rest)?,
-                "done" => {
-                    self.from = parse(rest)?;
-                    self.counts.steps += 1;
-                }
-                "violation" | "error" => return Err(line.clone()),
-                _ => {}
+            if matches!(word, "violation" | "error") {
+                return Err(line.clone());
+            }
+            if self.course.line(word, rest, &mut self.counts)? {
+                judged = true;
+                let cuts = std::mem::take(&mut self.open);
+                self.counts.add("cycles", cuts);
+                self.counts.add(&format!("cuts, {}", self.template.kind), cuts);
             }
         }
         let ended = outcome.said.last().is_some_and(|line| line == "end");
@@ -194,33 +168,16 @@ impl<'a> Chain<'a> {
             return Err(format!("the machine went off by itself; it said {:?}", outcome.said));
         }
         if outcome.cut && !judged {
-            self.counts.recovering += 1;
+            self.counts.add("cuts during recovery", 1);
         }
-        if !outcome.cut && steps > 0 {
+        if !outcome.cut && !last {
             return Err("the writer came to its end".into());
         }
-        Ok(())
-    }
-
-    fn state(&mut self, text: &str) -> std::result::Result<(), String> {
-        let (number, found) = text.split_once(' ').ok_or("no state")?;
-        let number = parse(number)?;
-        if !(self.from..=self.to).contains(&number) {
-            return Err(format!("at step {number}, though {} was promised and {} begun", self.from, self.to));
-        }
-        self.model = self.model.clone().at(number);
-        if self.model.fingerprint() != found {
-            return Err(format!("step {number} is {found}, not {}", self.model.fingerprint()));
-        }
-        if self.to > self.from {
-            if number == self.to { self.counts.done += 1 } else { self.counts.undone += 1 }
-        }
-        self.counts.cuts += std::mem::take(&mut self.open);
-        (self.from, self.to) = (number, number);
-        Ok(())
+        self.course.end(outcome, &mut self.counts)
     }
 }
 
-fn parse(text: &str) -> std::result::Result<u64, String> {
-    text.trim().parse().map_err(|_| format!("what is step {text}?"))
+/// A number that a machine said.
+pub(crate) fn parse(text: &str) -> std::result::Result<u64, String> {
+    text.trim().parse().map_err(|_| format!("{text} is no number"))
 }

@@ -53,8 +53,8 @@ impl Environment {
     /// Something does not build.
     pub(crate) fn build(&self, kernels: &[Kernel]) -> Result<()> {
         self.plugin_built()?;
-        let guest = self.guest("guest", &[])?;
-        let mutant = self.guest("mutant", &["--features", "mutants"])?;
+        let guest = self.guest("guest", "guest")?;
+        let mutant = self.guest("mutant", "mutants")?;
         for kernel in kernels {
             let initramfs = self.initramfs(kernel.word());
             script(
@@ -127,12 +127,12 @@ impl Environment {
         let mut command = Command::new("cc");
         command.args(["-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden", "-o"]);
         command.arg(self.plugin());
-        command.args(["power.c", "cache.c", "insn.c"].map(|name| sources.join(name)));
+        command.args(["power.c", "cache.c", "insn.c", "supply.c"].map(|name| sources.join(name)));
         succeeds(&mut command)
     }
 
     /// Builds the guest program so that it needs nothing around it, and returns where it is.
-    fn guest(&self, name: &str, features: &[&str]) -> Result<PathBuf> {
+    fn guest(&self, name: &str, features: &str) -> Result<PathBuf> {
         let folder = self.folder.join("build");
         let target = if has_target(MUSL) { MUSL } else { GNU };
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -146,10 +146,11 @@ impl Environment {
                 "--bin",
                 "rig-guest",
                 "--no-default-features",
+                "--features",
+                features,
             ])
             .args(["--target", target, "--target-dir"])
             .arg(&folder)
-            .args(features)
             .current_dir(&self.sources)
             .env("RUSTFLAGS", "-C target-feature=+crt-static");
         succeeds(&mut command)?;

@@ -62,5 +62,73 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Rules that the writer breaks on request. Each has to be noticed on every kind.
-pub(crate) const MUTANTS: [&str; 3] = ["NoWriteBack", "NoFence", "ApplyFirst"];
+/// What the machines run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// Psyncs, step by step.
+    Steps,
+    /// Transactions on demand, with a guard and without.
+    OnDemand,
+}
+
+impl Program {
+    /// Name of its campaigns.
+    pub(crate) fn layer(self) -> &'static str {
+        match self {
+            Program::Steps => "power-cut",
+            Program::OnDemand => "power-guard",
+        }
+    }
+
+    /// Cuts of each kind, and with each load, in CI and in a campaign.
+    pub(crate) fn cycles(self) -> (u64, u64) {
+        match self {
+            Program::Steps => (12, 250),
+            Program::OnDemand => (1, 40),
+        }
+    }
+
+    /// Loads of the sound writers.
+    pub(crate) fn loads(self) -> &'static [Option<Load>] {
+        match self {
+            Program::Steps => &[None],
+            Program::OnDemand => &[Some(Load::Busy), Some(Load::Idle), Some(Load::Alone)],
+        }
+    }
+
+    /// Rules that a writer breaks on request, and its load meanwhile. Each has to be noticed on every kind.
+    pub(crate) fn mutants(self) -> &'static [(&'static str, Option<Load>)] {
+        match self {
+            Program::Steps => &[("NoWriteBack", None), ("NoFence", None), ("ApplyFirst", None)],
+            // Busy writers publish by themselves once they have no budget.
+            Program::OnDemand => {
+                &[("AcknowledgedUnflushed", Some(Load::Idle)), ("NoWriteBack", Some(Load::Busy))]
+            }
+        }
+    }
+}
+
+/// What writers on demand do when their power fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// They go on; the guard is told.
+    Busy,
+    /// They have ended their transactions, and not made them durable; the guard is told.
+    Idle,
+    /// They go on, and there is no guard.
+    Alone,
+}
+
+impl Load {
+    pub(crate) const ALL: [Load; 3] = [Load::Busy, Load::Idle, Load::Alone];
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Load::Busy => "with a guard, busy",
+            Load::Idle => "with a guard, idle",
+            Load::Alone => "without a guard",
+        })
+    }
+}

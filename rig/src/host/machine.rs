@@ -27,12 +27,24 @@ const CUT: i32 = 77;
 /// When the power goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
-    /// Counted from `watch` (before the medium is looked at) or `go` (before the first step).
+    /// Counted from `watch` (before the medium is looked at), `go` (before the first step) or `promised` (the guard has said that everything is
+    /// durable), which is the first event itself.
     pub(crate) after: &'static str,
     /// Stores to another line, write-backs, fences; 0: when the machine is done.
     pub(crate) event: u64,
     /// Decides about lines that were not written back.
     pub(crate) seed: u64,
+    /// The power supply tells before.
+    pub(crate) failure: Option<PowerFailure>,
+}
+
+/// A line of the serial port goes off before the power goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PowerFailure {
+    /// Looks at the line, after `go`, of which the last one finds it off.
+    pub(crate) looks: u64,
+    /// Milliseconds from then until the power goes, if it was not cut before.
+    pub(crate) hold: u64,
 }
 
 /// Orders to the machine.
@@ -55,6 +67,8 @@ pub(crate) struct Outcome {
     pub(crate) cut: bool,
     /// Lines that might or might not have reached the medium.
     pub(crate) undecided: u64,
+    /// Nanoseconds from the failure until the guard said that everything is durable.
+    pub(crate) durable: Option<u64>,
 }
 
 /// The files of one machine.
@@ -141,8 +155,9 @@ pub(crate) fn run(environment: &Environment, slot: &Slot, order: &Order) -> Resu
     let mut command = command(environment, slot, order.kind.kernel, &words)?;
     command.args(["-incoming", "defer"]);
     if let Some(cut) = order.cut {
+        let (fail, hold) = cut.failure.map_or((0, 0), |failure| (failure.looks, failure.hold));
         command.arg("-plugin").arg(format!(
-            "{},live={},durable={},report={},base={BASE},window={WINDOW},seed={},after={},cut={}",
+            "{},live={},durable={},report={},base={BASE},window={WINDOW},seed={},after={},cut={},fail={fail},hold={hold}",
             environment.plugin().display(),
             slot.live.display(),
             slot.durable.display(),
@@ -189,6 +204,7 @@ pub(crate) fn run(environment: &Environment, slot: &Slot, order: &Order) -> Resu
         said: whole.lines().map(str::to_owned).collect(),
         cut,
         undecided: number("undecided").unwrap_or(0),
+        durable: number("durable").filter(|nanoseconds| *nanoseconds > 0),
     })
 }
 
@@ -212,7 +228,7 @@ fn command(environment: &Environment, slot: &Slot, kernel: Kernel, order: &str) 
     let mut command = Command::new(EMULATOR);
     command
         .args(["-machine", "q35,nvdimm=on,nvdimm-persistence=mem-ctrl", "-accel", "tcg"])
-        .args(["-cpu", "max,la57=off", "-smp", "1", "-m", "192M,slots=2,maxmem=1G"])
+        .args(["-cpu", "max,la57=off", "-smp", "1", "-m", "256M,slots=2,maxmem=1G"])
         .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-monitor", "stdio"])
         // Saved while it is stopped, it runs when it is loaded.
         .args(["-global", "migration.store-global-state=off"])
@@ -226,6 +242,9 @@ fn command(environment: &Environment, slot: &Slot, kernel: Kernel, order: &str) 
         .args(["-device", "isa-debugcon,iobase=0xe9,chardev=said"])
         .arg("-serial")
         .arg(format!("file:{}", slot.console.display()))
+        // The lines of this port are the plugin's, whatever the port of the host is.
+        .env("LD_PRELOAD", environment.plugin())
+        .args(["-chardev", "serial,id=supply,path=/dev/null", "-serial", "chardev:supply"])
         .arg("-kernel")
         .arg(environment.kernel(kernel.word()).join("vmlinux"))
         .arg("-initrd")

@@ -3,23 +3,23 @@
 
 mod campaign;
 mod chain;
+mod counts;
+mod demand;
 mod environment;
 mod kind;
+mod lines;
 mod machine;
 mod record;
+mod steps;
 
 use anyhow::{Result, bail};
 use campaign::Campaign;
 use clap::{Parser, ValueEnum};
 use environment::Environment;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use kind::{Kernel, Kind, Medium};
+use kind::{Kernel, Kind, Medium, Program};
 use std::process::ExitCode;
 use std::time::Instant;
-
-/// Cuts of each kind in CI, and in a campaign.
-const QUICK: u64 = 12;
-const LONG: u64 = 250;
 
 /// Cuts the power of machines with persistent memory, and looks what is left.
 ///
@@ -30,7 +30,7 @@ const LONG: u64 = 250;
 #[derive(Parser)]
 #[command(name = "power-cut", bin_name = "cargo xtask power-cut", version)]
 pub(crate) struct Arguments {
-    /// Cuts of each kernel on each medium [default: 250]
+    /// Cuts of each kernel on each medium [default: 250; with --guard: 40 each, busy, idle, and without a guard]
     #[arg(long, value_name = "N")]
     cycles: Option<u64>,
     /// Kernel to boot [default: all]
@@ -42,7 +42,10 @@ pub(crate) struct Arguments {
     /// Seed of the random choices [default: a random one, which is printed]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// As in CI: 12 cuts of each kind
+    /// Transactions on demand instead, and a guard that a line of a serial port tells that the power fails
+    #[arg(long)]
+    guard: bool,
+    /// 12 cuts of each kind, as in CI; with --guard 1 of each form
     #[arg(long, conflicts_with = "cycles")]
     quick: bool,
     /// Machines at a time [default: one per processor]
@@ -100,11 +103,14 @@ fn run(arguments: &Arguments, environment: &Environment) -> Result<()> {
         arguments.kernel.0.iter().flat_map(|kernel| {
             arguments.medium.0.iter().map(|medium| Kind { kernel: *kernel, medium: *medium })
         });
+    let program = if arguments.guard { Program::OnDemand } else { Program::Steps };
+    let (quick, long) = program.cycles();
     let campaign = Campaign {
         environment,
         kernels: arguments.kernel.0.clone(),
         kinds: kinds.collect(),
-        cycles: if arguments.quick { QUICK } else { arguments.cycles.unwrap_or(LONG) },
+        program,
+        cycles: if arguments.quick { quick } else { arguments.cycles.unwrap_or(long) },
         seed,
         jobs: arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         bar: bar.clone(),

@@ -1,0 +1,48 @@
+//! Numbers that the writers of a machine show to the guard's process: memory that all of them have.
+//!
+//! Invariant: the memory is a file of `SIZE` bytes, which nobody makes shorter, mapped until the process ends.
+
+#![allow(unsafe_code)]
+
+use anyhow::{Context, Result};
+use indelible_rig::commits::WRITERS;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const PATH: &str = "/dev/shm/board";
+const SIZE: usize = 4096;
+
+/// The last transactions of a writer.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(crate) struct Shown {
+    /// The last one that was acknowledged: its call returned.
+    pub(crate) acknowledged: AtomicU64,
+    /// The last one for which somebody waited until it was durable.
+    pub(crate) awaited: AtomicU64,
+}
+
+impl Shown {
+    /// Both numbers.
+    pub(crate) fn numbers(&self) -> (u64, u64) {
+        (self.acknowledged.load(Ordering::Acquire), self.awaited.load(Ordering::Acquire))
+    }
+}
+
+/// See the module.
+pub(crate) fn board() -> Result<&'static [Shown; WRITERS]> {
+    const { assert!(size_of::<[Shown; WRITERS]>() <= SIZE) };
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(PATH);
+    let file = file.context("cannot open the board")?;
+    file.set_len(SIZE as u64)?;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping, which nothing else has, of a file that is as long.
+    let at =
+        unsafe { libc::mmap(std::ptr::null_mut(), SIZE, protection, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+    if at == libc::MAP_FAILED {
+        return Err(std::io::Error::last_os_error()).context("cannot map the board");
+    }
+    // SAFETY: page-aligned, large enough, never unmapped; any bytes are atomic numbers.
+    Ok(unsafe { &*at.cast::<[Shown; WRITERS]>() })
+}

@@ -1,0 +1,20 @@
+//! Going on from a saved machine is a boot: random numbers, the boot ID among them, are none that another machine has.
+
+#![allow(unsafe_code)]
+
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::io::{Error, Write};
+use std::os::fd::AsRawFd;
+
+/// `RNDRESEEDCRNG`.
+const RESEED: libc::c_ulong = 0x5207;
+
+/// Has the kernel's random numbers depend on these bytes as well, from now on.
+pub(crate) fn reseed(bytes: &[u8]) -> Result<()> {
+    let mut source = File::options().write(true).open("/dev/urandom")?;
+    source.write_all(bytes)?;
+    // SAFETY: this call takes nothing.
+    let done = unsafe { libc::ioctl(source.as_raw_fd(), RESEED as _) };
+    if done < 0 { Err(Error::last_os_error()).context("no new random numbers") } else { Ok(()) }
+}
