@@ -254,7 +254,7 @@ pub(crate) fn commits(config: SimConfig, program: Transactions) -> Result<Judged
             if !seen.insert((image.digest(), image.marks().len())) {
                 continue;
             }
-            // What was promised when the power first went is what the last recovery finds.
+            // The last recovery finds what was promised when the power first went.
             let judged = |inner: &CrashImage, _| {
                 judge_by(&inner.medium(), |found| committed.judge(&image, found)).map(drop)
             };

@@ -1,7 +1,6 @@
 //! A writer: a process of several threads that commit on demand to its two objects.
 
 use crate::board::{Shown, board};
-use crate::demand::SOCKET;
 use crate::{broken, number};
 use anyhow::{Context, Result};
 use indelible::{EpochBounds, Pool, TxCell, TxObject, transaction};
@@ -12,6 +11,8 @@ use std::time::Duration;
 
 pub(crate) type Cells = [TxCell<u64>; WORDS];
 
+/// The guard's socket.
+pub(crate) const SOCKET: &str = "/guard.sock";
 const THREADS: usize = 2;
 
 /// Commits until the process is killed, or up to the goal, if it is to be idle then. Its arguments are its place among the writers, and the goal.

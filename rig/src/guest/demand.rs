@@ -1,7 +1,7 @@
 //! Processes that commit on demand, and the guard that a line of the serial port tells that the power fails.
 
 use crate::board::{Shown, board};
-use crate::commit;
+use crate::commit::{self, SOCKET};
 use crate::port::{Mark, mark, say};
 use crate::{check, expected, number};
 use anyhow::{Context, Result, bail, ensure};
@@ -16,8 +16,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The guard's socket.
-pub(crate) const SOCKET: &str = "/guard.sock";
 /// The port of which a line tells whether the power is there.
 const PORT: &str = "/dev/ttyS1";
 /// Time for the writers to begin, in a machine that is emulated beside others.
@@ -130,7 +128,7 @@ fn start(path: &Path, writer: usize, goal: u64) -> Result<Child> {
     command.spawn().context("cannot start a writer")
 }
 
-/// Starts the guard. What the writers' transactions were when it says that everything is durable, it says before anything else can happen.
+/// Starts the guard. It says what the writers' transactions were when it says that everything is durable, before anything else can happen.
 fn be_guard(path: &Path, durable: Arc<AtomicBool>) -> Result<()> {
     let board = board()?;
     let detector = LineDetector::open(PORT, "cd").context("no detector")?;

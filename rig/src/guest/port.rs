@@ -21,7 +21,7 @@ pub(crate) enum Mark {
     Go,
     /// The guard says that everything is durable.
     Durable,
-    /// What has to be there has been said.
+    /// The guest has said what has to be there.
     Promised,
 }
 

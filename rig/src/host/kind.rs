@@ -62,7 +62,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What the machines run.
+/// A program that the machines run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     /// Psyncs, step by step.
@@ -108,7 +108,7 @@ impl Program {
     }
 }
 
-/// What writers on demand do when their power fails.
+/// The doings of writers on demand when their power fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load {
     /// They go on; the guard is told.

@@ -259,6 +259,35 @@ fn a_file_of_another_length_is_refused() {
     assert!(matches!(asked, Err(BackingError::Damaged { why, .. }) if why.contains("another size")));
 }
 
+/// An object that grows has longer memory before the pool says so: it is found by the length of either, and by no other.
+#[test]
+fn a_file_that_got_longer_is_found_for_what_it_was_and_for_what_it_is() {
+    let rig = Rig::new();
+    let mut backing = rig.create(&identity(1));
+    store(&backing.map(None).unwrap(), 0, 7);
+    let longer = LEN + 3 * PAGE;
+    backing.lengthen(longer).unwrap();
+    backing.lengthen(LEN).unwrap();
+    let whole = backing.map_part(None, 0, (longer, 0), Protection::ReadWrite).unwrap();
+    assert_eq!((load(&whole, 0), load(&whole, LEN), load(&whole, longer - 1)), (7, 0, 0));
+    let path = backing.path().to_owned();
+    drop((backing, whole));
+    let find = |len| Backing::find_longer(rig.folders(), &identity(1), len);
+    for len in [LEN, LEN + PAGE, longer] {
+        assert_eq!(load(&find(len).unwrap().unwrap().map(None).unwrap(), 0), 7);
+    }
+    assert!(
+        matches!(find(longer + PAGE), Err(BackingError::Damaged { why, .. }) if why.contains("another size"))
+    );
+    assert!(rig.damage(&identity(1)).contains("another size"), "it is not what was made");
+    // Dead between the two changes: longer than it states. One that is shorter was cut.
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.set_len((2 * PAGE + longer) as u64).unwrap();
+    assert!(find(longer).unwrap().is_some());
+    file.set_len((PAGE + longer) as u64 - 1).unwrap();
+    assert!(matches!(find(LEN), Err(BackingError::Damaged { why, .. }) if why.contains("bytes, not")));
+}
+
 #[test]
 fn every_byte_of_the_header_counts() {
     let rig = Rig::new();

@@ -97,7 +97,7 @@ impl Area {
         self.words.0.room()
     }
 
-    /// Gets memory for an object of `len` bytes, whole pages, which it is about to have. Whatever happens next, it is found for as many as it has.
+    /// Gets memory for an object of `len` bytes, whole pages, which it is about to have. Until it has them, and if it never does, the memory is found for as many as it has.
     pub(crate) fn reserve(&mut self, len: usize) -> Result<(), BackingError> {
         self.backing.lengthen(HEAD + len)
     }

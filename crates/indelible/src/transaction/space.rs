@@ -144,12 +144,8 @@ impl Space {
     pub(super) fn lengthen(&self, object: u64, len: usize) {
         self.change_views(|views| {
             for view in views.iter_mut().filter(|view| view.object == object) {
-                view.len = len;
-                if let Some(marks) = view.marks() {
-                    marks.lengthen(len);
-                }
-                if let Some(pairs) = &mut view.pairs {
-                    pairs.len = len;
+                view.lengthen(len);
+                if let Some(pairs) = &view.pairs {
                     self.stm.memory().lengthen(pairs.own, len);
                 }
             }

@@ -32,6 +32,17 @@ impl View {
         halves.map(move |half| (object, if in_pairs { 2 * offset + half * LINE } else { offset }))
     }
 
+    /// The object has so many bytes now, as transactions have it. Nobody stores to it meanwhile.
+    pub(super) fn lengthen(&mut self, len: usize) {
+        self.len = len;
+        if let Some(marks) = &self.marks {
+            marks.lengthen(len);
+        }
+        if let Some(pairs) = &mut self.pairs {
+            pairs.len = len;
+        }
+    }
+
     pub(super) fn marks(&self) -> Option<&Marks> {
         self.marks.as_deref()
     }
