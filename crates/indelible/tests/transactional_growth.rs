@@ -296,7 +296,7 @@ pub(crate) fn s1_03_power_cuts_while_a_heap_grows_lose_nothing() {
                 world.options().on_device(Arc::new(image.medium()), false).map_err(|e| e.to_string())?;
             judge(&pool, words, image.last_mark().unwrap_or(0))
         };
-        let report = for_each_crash(world.sim().unwrap(), record, check, &limits(60)).unwrap();
+        let report = for_each_crash(world.sim().unwrap(), record, check, &limits(40)).unwrap();
         assert!(report.distinct > 20, "{report:?}");
     }
 }
@@ -338,7 +338,7 @@ fn s1_03_after_a_growth_that_failed_a_power_cut_loses_nothing() {
                     let pool = world.options().on_device(medium, false).map_err(|e| e.to_string())?;
                     judge(&pool, words, image.last_mark().unwrap_or(0))
                 };
-                let done = for_each_crash(world.sim().unwrap(), record, check, &limits(6));
+                let done = for_each_crash(world.sim().unwrap(), record, check, &limits(4));
                 done.unwrap_or_else(|wrong| {
                     panic!("{kind:?} {nth}, {fault:?}, walled and checked {heap:?}: {wrong}")
                 });
