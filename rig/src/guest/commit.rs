@@ -3,7 +3,7 @@
 use crate::board::{Shown, board};
 use crate::{broken, number};
 use anyhow::{Context, Result};
-use indelible::{EpochBounds, Pool, TxCell, TxObject, transaction};
+use indelible::{EpochBounds, Pool, PoolOptions, TxCell, TxObject, transaction};
 use indelible_rig::commits::{Store, WORDS, commit, names};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -14,6 +14,13 @@ pub(crate) type Cells = [TxCell<u64>; WORDS];
 /// The guard's socket.
 pub(crate) const SOCKET: &str = "/guard.sock";
 const THREADS: usize = 2;
+/// Time in which something that is to happen does, in a machine that is emulated beside others.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Opens the pool, and waits for others of a machine that is emulated beside others.
+pub(crate) fn open(path: &Path) -> indelible::Result<Pool> {
+    PoolOptions::new().wait(PATIENCE).open(path)
+}
 
 /// Commits until the process is killed, or up to the goal, if it is to be idle then. Its arguments are its place among the writers, and the goal.
 pub(crate) fn run(path: &Path, mut arguments: impl Iterator<Item = String>) -> Result<()> {
@@ -23,7 +30,7 @@ pub(crate) fn run(path: &Path, mut arguments: impl Iterator<Item = String>) -> R
     let (seed, idle, wait) = (number("seed")?, number("idle")? == 1, number("wait")?);
     let shown = &board()?[writer];
     broken(|| {
-        let pool = Pool::open(path)?;
+        let pool = open(path)?;
         pool.set_guard(SOCKET);
         // Nothing becomes durable that nobody asks for, as far as the log has the room.
         pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: u64::MAX });

@@ -1,11 +1,11 @@
 //! Processes that commit on demand, and the guard that a line of the serial port tells that the power fails.
 
 use crate::board::{Shown, board};
-use crate::commit::{self, SOCKET};
+use crate::commit::{self, PATIENCE, SOCKET, open};
 use crate::port::{Mark, mark, say};
 use crate::{check, expected, number};
 use anyhow::{Context, Result, bail, ensure};
-use indelible::{Class, CreateOptions, Pool};
+use indelible::{Class, CreateOptions};
 use indelible_guard::detector::LineDetector;
 use indelible_guard::{Budget, Config, Departed, Guard, Note, Outcome, RoundReport, status};
 use indelible_rig::commits::{WORDS, WRITERS, fingerprint_of, names};
@@ -18,8 +18,6 @@ use std::time::{Duration, Instant};
 
 /// The port of which a line tells whether the power is there.
 const PORT: &str = "/dev/ttyS1";
-/// Time for the writers to begin, in a machine that is emulated beside others.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// Time between two looks at the board.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -40,7 +38,7 @@ pub(crate) fn run(path: &Path) -> Result<()> {
 
 /// Recovers the pool, and says the state of each writer's objects. Returns its last transaction.
 fn found(path: &Path) -> Result<[u64; WRITERS]> {
-    let pool = Pool::open(path)?;
+    let pool = open(path)?;
     ensure!(pool.medium() == expected(), "the pool is taken for {:?}", pool.medium());
     let mut numbers = [0; WRITERS];
     for (writer, number) in numbers.iter_mut().enumerate() {
@@ -169,6 +167,6 @@ fn summary(round: &RoundReport) -> String {
 
 /// As `pmo guard` does, in this process.
 fn recover(departed: &Departed) -> Result<(), String> {
-    let pool = Pool::open(&departed.pool).map_err(|error| error.to_string())?;
+    let pool = open(&departed.pool).map_err(|error| error.to_string())?;
     pool.recover_memory(departed.number).map(drop).map_err(|error| error.to_string())
 }

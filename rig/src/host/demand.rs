@@ -18,7 +18,7 @@ const LATER: u64 = 2_000;
 /// Looks at the line until it goes off.
 const LOOKS: u64 = 40;
 /// From the failure until there is no power: time for an emulated machine beside others.
-const HOLD: u64 = 60_000;
+const HOLD: u64 = 300_000;
 
 /// See the module.
 pub(crate) struct Demand {

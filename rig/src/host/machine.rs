@@ -20,7 +20,7 @@ const BASE: u64 = 4 << 30;
 /// tables).
 const WINDOW: u64 = 0xffff_8880_0000_0000;
 /// A machine that takes longer hangs. Its power is cut by then in a few seconds, if others let it run.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_secs(1800);
 /// Exit status with which the plugin ends the emulator at a cut.
 const CUT: i32 = 77;
 
