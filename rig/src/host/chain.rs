@@ -44,7 +44,7 @@ pub(crate) trait Course {
     /// Words of a machine's order. The last one only looks.
     fn words(&self, rng: &mut Rng, last: bool) -> Vec<(&'static str, String)>;
 
-    /// Where the next cut falls.
+    /// The moment of the next cut.
     fn cut(&mut self, rng: &mut Rng) -> Cut;
 
     /// A line that a machine said, by its first word: notes what it promises, and judges what it found. Returns whether all that the last cut left has been judged now.

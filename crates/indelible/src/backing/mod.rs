@@ -71,13 +71,7 @@ impl Backing {
         identity: &Identity,
         len: usize,
     ) -> Result<Option<Backing>, BackingError> {
-        if !identity.has_boot() {
-            return Err(BackingError::NoBoot);
-        }
-        match find_in(folders.memory, identity, Length::Exactly(len))? {
-            None => find_in(folders.beside, identity, Length::Exactly(len)),
-            found => Ok(found),
-        }
+        find_anywhere(folders, identity, Length::Exactly(len))
     }
 
     /// As [`find`](Backing::find), of one that may have been [made longer](Backing::lengthen): `len` bytes of it, or as many as it has beyond.
@@ -86,13 +80,7 @@ impl Backing {
         identity: &Identity,
         len: usize,
     ) -> Result<Option<Backing>, BackingError> {
-        if !identity.has_boot() {
-            return Err(BackingError::NoBoot);
-        }
-        match find_in(folders.memory, identity, Length::AtLeast(len))? {
-            None => find_in(folders.beside, identity, Length::AtLeast(len)),
-            found => Ok(found),
-        }
+        find_anywhere(folders, identity, Length::AtLeast(len))
     }
 
     /// Makes one of `len` zeros, a multiple of the page size.
@@ -235,6 +223,21 @@ pub(crate) fn peek(
     let found = bytes.as_chunks::<8>().0;
     words.iter_mut().zip(found).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
     true
+}
+
+/// Opens, judges and locks the file of this identity in the first folder that has it, for this process alone.
+fn find_anywhere(
+    folders: Folders<'_>,
+    identity: &Identity,
+    len: Length,
+) -> Result<Option<Backing>, BackingError> {
+    if !identity.has_boot() {
+        return Err(BackingError::NoBoot);
+    }
+    match find_in(folders.memory, identity, len)? {
+        None => find_in(folders.beside, identity, len),
+        found => Ok(found),
+    }
 }
 
 /// Opens, judges and locks the file of this identity in a folder, for this process alone.

@@ -63,12 +63,7 @@ impl Pool {
     /// As for [`transactional_heap`](Pool::transactional_heap); `ClassMismatch` if the object is transactional; `NoSpace` if there is no memory for it, and `Gone` if that of a process
     /// that died is not to be found.
     pub fn heap_on_demand(&self, name: &str, size: u64) -> Result<TxHeap> {
-        self.tx_heap(name, (size, Class::OnDemand), |inner| {
-            if Class::of(&inner.store.find(name)?.entry) == Some(Class::Transactional) {
-                return Err(TransactionError::NotOnDemand.into());
-            }
-            Attached::new(inner, name, b"", (0, true))
-        })
+        self.tx_heap(name, (size, Class::OnDemand), |inner| Attached::new(inner, name, b"", (0, true)))
     }
 
     /// As [`transactional_heap`](Pool::transactional_heap), in one memory with objects on demand, so that one transaction may have both: it is durable when it returns, with all that was committed
@@ -77,12 +72,7 @@ impl Pool {
     /// # Errors
     /// As for [`transactional_heap`](Pool::transactional_heap) and [`heap_on_demand`](Pool::heap_on_demand).
     pub fn heap_with_on_demand(&self, name: &str, size: u64) -> Result<TxHeap> {
-        self.tx_heap(name, (size, Class::Transactional), |inner| {
-            if Class::of(&inner.store.find(name)?.entry) == Some(Class::OnDemand) {
-                return Err(TransactionError::IsOnDemand.into());
-            }
-            Attached::new(inner, name, b"", (0, true))
-        })
+        self.tx_heap(name, (size, Class::Transactional), |inner| Attached::new(inner, name, b"", (0, true)))
     }
 
     fn tx_heap(
@@ -93,7 +83,12 @@ impl Pool {
     ) -> Result<TxHeap> {
         let attach = || {
             let inner = self.inner();
-            self.about("attach", name, inner.alive().and_then(|()| attach(inner)))
+            let attached = inner.alive().and_then(|()| attach(inner)).and_then(|found| match found.class {
+                there if there == class => Ok(found),
+                Class::OnDemand => Err(TransactionError::IsOnDemand.into()),
+                _ => Err(TransactionError::NotOnDemand.into()),
+            });
+            self.about("attach", name, attached)
         };
         let attached = match attach() {
             Err(error) if error.kind() == ErrorKind::NotFound => {

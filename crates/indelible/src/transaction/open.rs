@@ -202,7 +202,7 @@ impl OpenTx {
             return Ok(false);
         };
         let Some(mut running) = thread.running() else { return Ok(false) };
-        // As in `run`.
+        // On demand one that is alone may be run again, as `attempt` has it.
         let once = running.is_alone() && first.space.demand().is_none();
         let lines = running.writes().len() as u64;
         match first.space.room_for(&mut running) {
