@@ -99,6 +99,39 @@ fn s1_03_one_transaction_has_heaps_and_objects_of_both_classes() {
     assert_eq!(quick.check().unwrap(), []);
 }
 
+/// Plain loads outside of transactions see what was committed, also in what a heap got later.
+#[test]
+fn s1_16_a_heap_on_demand_that_grows_is_readable_outside() {
+    for walled in [false, true] {
+        let world = World::new(Ground::File, Tracking::Explicit, false);
+        let pool = world.format();
+        let how = CreateOptions::new(SMALL).class(Class::OnDemand).readable_outside(true);
+        pool.create_with("h", &how).unwrap();
+        let heap = pool.heap_on_demand("h", 0).unwrap();
+        if walled {
+            pool.create("behind", SMALL).unwrap();
+        }
+        let first = heap.outside().expect("readable outside").addr();
+        let mut seen = Vec::new();
+        for value in 1..20 {
+            let block = heap.transaction(|tx| {
+                let block = tx.alloc(&heap, large())?;
+                tx.write(&tx.at(block)?[39], [value; 512])?;
+                Ok::<_, indelible::Error>(block)
+            });
+            seen.push((block.unwrap().address() as usize, value));
+        }
+        assert!(heap.size() > 2 << 20 && heap.outside().unwrap().addr() == first);
+        for (address, value) in seen {
+            assert!(address >= first && address + size_of::<Large>() <= first + heap.size());
+            let last = address + size_of::<Large>() - 8;
+            // SAFETY: a number in a block of the object, which is attached, and that plain loads see.
+            let found = unsafe { std::ptr::with_exposed_provenance::<u64>(last).read_volatile() };
+            assert_eq!(found, value);
+        }
+    }
+}
+
 /// Neither class is taken for the other, whose promise is another one.
 #[test]
 fn the_class_of_a_heap_is_what_was_asked_for() {
