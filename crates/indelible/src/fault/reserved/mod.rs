@@ -19,6 +19,7 @@ use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -78,7 +79,11 @@ impl Service {
     fn answer(&self, slot: &Slot) {
         // The thread that waits is told also where the owner is gone.
         let owner = self.owner(slot);
-        let mapped = owner.as_ref().is_some_and(|(owner, number)| owner.touched(*number));
+        // A panic refuses: this thread answers all other ranges, too.
+        let touched = |(owner, number): &(Arc<dyn Owner>, usize)| {
+            catch_unwind(AssertUnwindSafe(|| owner.touched(*number))).unwrap_or(false)
+        };
+        let mapped = owner.as_ref().is_some_and(touched);
         let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |(other, its): &Owned| {
             owner.as_ref().is_none_or(|(owner, number)| {
