@@ -31,7 +31,7 @@ impl Store {
         let mut writer = self.attach_sealed_writer(name, key, unlocked)?;
         writer.resize(size)?;
         let object = *writer.object();
-        // As for `cut`: it has happened, and whoever takes the object next recovers it.
+        // The new size is durable: an error here would say that nothing happened. Whoever takes the object next recovers it.
         let _ = writer.detach();
         Ok(object)
     }
@@ -41,7 +41,7 @@ impl Writer {
     /// Gives a sealed object another size, smaller or larger. Its memory, if it has one, does not follow.
     ///
     /// # Errors
-    /// `NotSealed`; `BadSize`, `NoRoom`, `NoAddresses`, `HeldStill`: nothing changed. After another one the size may be the new one.
+    /// `NotSealed`; `BadSize`, `NoRoom`, `NoAddresses`, `HeldStill`: nothing changed. After another one the size may be the new one. Pages that a shrink could not free are no error.
     pub fn resize(&mut self, size: u64) -> Result<()> {
         if self.sealed.is_none() {
             return Err(SealError::NotSealed.into());
@@ -62,7 +62,7 @@ impl Writer {
                 self.cut(size)?;
             }
             self.seal_size(size)?;
-            // It has happened: an error here would say that it has not. The next change of the size, or the next attach for writing, gives the pages back.
+            // The new size is durable: an error here would say that nothing happened. The next change of the size, or the next attach for writing, frees the pages.
             let _ = self.cut(size);
             return Ok(false);
         }
