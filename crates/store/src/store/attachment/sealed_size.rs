@@ -31,7 +31,7 @@ impl Store {
         let mut writer = self.attach_sealed_writer(name, key, unlocked)?;
         writer.resize(size)?;
         let object = *writer.object();
-        // The new size is durable: an error here would say that nothing happened. Whoever takes the object next recovers it.
+        // The new size is durable: an error here would say that nothing happened. The next call that takes the object recovers it.
         let _ = writer.detach();
         Ok(object)
     }
