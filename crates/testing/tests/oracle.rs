@@ -371,6 +371,29 @@ fn a_resize_that_failed_in_a_shared_page_costs_no_later_psync() {
     assert!(met > 20, "{met}");
 }
 
+/// A sealed object had shrunk when its pages could not be freed, and the error said that nothing had happened. Afterwards the size is changed again, and the object used.
+#[test]
+fn an_error_of_a_sealed_object_that_shrinks_says_that_nothing_happened() {
+    let mut met = 0;
+    for medium in media() {
+        let pool = Start::Sealed.pool(medium);
+        let operations =
+            [(OpKind::Read, 70), (OpKind::WriteDurable, 8), (OpKind::Write, 8), (OpKind::Barrier, 8)];
+        for (kind, most) in operations {
+            for nth in 0..most {
+                let resize = |size| Step::Resize { object: 2, size };
+                let step = Box::new(resize(9000));
+                let fail = Step::FailIn { step, kind, nth, fault: Fault::After, lasts: nth % 2 == 0 };
+                let attach = |object| (0, Step::Attach { object });
+                let load = Step::Load { object: 2, len: 9000, value: 3 };
+                let program = Program(vec![attach(1), (0, fail), (0, resize(5000)), attach(2), (0, load)]);
+                met += u64::from(run_and_cut(&pool.medium(), &program, nth).unwrap());
+            }
+        }
+    }
+    assert!(met > 20, "{met}");
+}
+
 /// Objects changed while they were held still, because they left the lane that was held: detached, moved to another lane by a
 /// psync, recovered by a process that had its lane, or destroyed. And a refused attach poisoned another object.
 #[test]

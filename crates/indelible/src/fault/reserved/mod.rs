@@ -79,7 +79,7 @@ impl Service {
     fn answer(&self, slot: &Slot) {
         // The thread that waits is told also where the owner is gone.
         let owner = self.owner(slot);
-        // A panic refuses: this thread answers all other ranges, too.
+        // After a panic the touch is refused: this thread answers those of all other ranges, too.
         let touched = |(owner, number): &(Arc<dyn Owner>, usize)| {
             catch_unwind(AssertUnwindSafe(|| owner.touched(*number))).unwrap_or(false)
         };

@@ -31,7 +31,8 @@ impl Store {
         let mut writer = self.attach_sealed_writer(name, key, unlocked)?;
         writer.resize(size)?;
         let object = *writer.object();
-        writer.detach()?;
+        // The new size is durable: an error here would say that nothing happened. The next call that takes the object recovers it.
+        let _ = writer.detach();
         Ok(object)
     }
 }
@@ -40,7 +41,7 @@ impl Writer {
     /// Gives a sealed object another size, smaller or larger. Its memory, if it has one, does not follow.
     ///
     /// # Errors
-    /// `NotSealed`; `BadSize`, `NoRoom`, `NoAddresses`, `HeldStill`: nothing changed. After another one the size may be the new one.
+    /// `NotSealed`; `BadSize`, `NoRoom`, `NoAddresses`, `HeldStill`: nothing changed. After another one the size may be the new one. Pages that a shrink could not free are no error.
     pub fn resize(&mut self, size: u64) -> Result<()> {
         if self.sealed.is_none() {
             return Err(SealError::NotSealed.into());
@@ -61,7 +62,8 @@ impl Writer {
                 self.cut(size)?;
             }
             self.seal_size(size)?;
-            self.cut(size)?;
+            // The new size is durable: an error here would say that nothing happened. The next change of the size, or the next attach for writing, frees the pages.
+            let _ = self.cut(size);
             return Ok(false);
         }
         let moving = self.sealed.as_ref().map(SealedPages::moving);
