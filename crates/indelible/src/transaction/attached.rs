@@ -92,6 +92,14 @@ impl Attached {
         })
     }
 
+    /// An object that functions use, in the memory of transactional ones.
+    pub(crate) fn durable(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Attached, Cause> {
+        if inside_transaction() {
+            return Err(TransactionError::Inside.into());
+        }
+        pool.patiently(|| Attached::transactional(pool, name, Key(key), 0, Users::Functions))
+    }
+
     /// An object that blocks use, of either class.
     pub(crate) fn for_blocks(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Attached, Cause> {
         if inside_transaction() {

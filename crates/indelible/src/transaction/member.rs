@@ -23,7 +23,7 @@ thread_local! {
 /// The thread's part, which is put back when this is dropped: a transaction that begins meanwhile, when one is committed, has its own.
 ///
 /// Nothing that threads share is counted here: it would go from processor to processor with each transaction.
-pub(super) struct Member {
+pub(crate) struct Member {
     /// Address of its space: that of a place is of no other, as the place has a part in it.
     space: usize,
     pub(super) thread: Option<Box<Thread>>,
