@@ -18,7 +18,7 @@ pub struct Line {
     pub bytes: [u8; 64],
 }
 
-/// What came of telling of a commit.
+/// The outcome of telling of a commit.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Telling {

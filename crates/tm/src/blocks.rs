@@ -365,15 +365,13 @@ impl Thread {
             && let Some(short) =
                 self.transaction.running().and_then(|running| objects::shortage(running.writes()))
         {
-            let alone = self.irrevocable;
-            if !alone {
+            if !self.irrevocable {
                 // Nobody waits for its lines meanwhile.
                 self.transaction.abort(false);
-            }
-            objects::make_room(short);
-            if !alone {
+                objects::make_room(short);
                 return None;
             }
+            objects::make_room(short);
         }
         match self.transaction.commit() {
             Ok(receipt) => Some(receipt),

@@ -41,7 +41,7 @@ pub(crate) struct Short {
     much: u64,
 }
 
-/// What a thread has told of the block that commits.
+/// The commit that a thread has told.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Told {
     /// It changes objects on demand: [`stored`] is to follow.
@@ -105,7 +105,7 @@ fn addresses(writes: &WriteSet) -> Vec<usize> {
     lines.map(|line| line.address()).collect()
 }
 
-/// What the log is short of, if it has no room for what a block changes.
+/// The room that the log lacks, if it has too little for what a block changes.
 pub(crate) fn shortage(writes: &WriteSet) -> Option<Short> {
     let (changed, functions) = (addresses(writes), functions()?);
     let address = *changed.first()?;

@@ -18,7 +18,7 @@ pub(crate) type Tm = Stm<Words, Commits>;
 pub(crate) struct Commits;
 
 impl Sink for Commits {
-    /// What the thread has told of a commit that it has not waited for.
+    /// A commit that the thread has told, and has not waited for.
     type Own = Told;
     type Error = Short;
 

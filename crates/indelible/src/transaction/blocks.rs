@@ -20,7 +20,7 @@ pub(crate) struct BlockLine<'a> {
     pub(crate) bytes: [u8; 64],
 }
 
-/// What came of telling of a commit.
+/// The outcome of telling of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Telling {
     /// It is told: whether it is to be waited for.
@@ -65,7 +65,7 @@ pub(crate) fn expect_together<'o>(
 ) -> Result<(), Cause> {
     match objects.find(|object| !Arc::ptr_eq(&object.space, &first.space)) {
         None => Ok(()),
-        Some(other) if Arc::ptr_eq(&other.pool, &first.pool) => Err(TransactionError::Classes.into()),
+        Some(other) if Arc::ptr_eq(&other.pool, &first.pool) => Err(TransactionError::BlockClasses.into()),
         Some(_) => Err(StoreError::DifferentPools.into()),
     }
 }
@@ -143,7 +143,7 @@ impl Attached {
     /// Waits until everything is durable that blocks have committed.
     ///
     /// # Errors
-    /// What was committed may be lost.
+    /// Commits may be lost.
     pub(crate) fn wait(&self) -> Result<()> {
         let waited = match self.class {
             Class::OnDemand => self.space.sync(self.space.last()),

@@ -5,7 +5,6 @@
 use super::checked::{self, word};
 use super::demand::{Changed, Demand};
 use super::own::Own;
-use super::space::Space;
 use super::view::View;
 use crate::error::Cause;
 use crate::memory::MemoryError;
@@ -15,13 +14,16 @@ use indelible_store::error::StoreError;
 use indelible_store::format::LINE;
 use indelible_store::store::{ChangedLine, Commits};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 /// The view in which a line lies, and where.
 pub(super) fn view_of<'v>(views: &'v [View], line: &Line<'_>) -> Option<(&'v View, u64)> {
     let view = views.iter().find(|view| line.address().wrapping_sub(view.base) < view.len)?;
     Some((view, (line.address() - view.base) as u64))
 }
+
+/// Has all commits up to a number become durable.
+pub(super) struct Syncing(pub(super) Box<dyn Fn(u64) -> Result<(), Cause> + Send + Sync>);
 
 /// Tells the store of commits: of each, or, on demand, of epochs.
 #[derive(Default)]
@@ -33,8 +35,8 @@ pub(super) struct Durable {
     /// The last number of a block's commit.
     pub(super) numbers: AtomicU64,
     pub(super) demand: Option<Demand>,
-    /// The space that it is a part of.
-    pub(super) space: OnceLock<Weak<Space>>,
+    /// How its space makes epochs.
+    pub(super) sync: OnceLock<Syncing>,
 }
 
 impl Durable {
@@ -44,7 +46,7 @@ impl Durable {
     }
 
     /// The commit of a block on demand has happened once this returns, whose number it does; [`stored`](Sink::stored) is to follow. `NoRoom`: nothing happened, and there is to be
-    /// [room](Space::make_room) first.
+    /// [room](super::space::Space::make_room) first.
     pub(super) fn log_block<L: Iterator<Item = Changed>>(
         &self,
         own: &mut Own,
@@ -79,8 +81,7 @@ impl Durable {
         if Mutant::StrongerClassIgnored.is_on() {
             return Ok(());
         }
-        let space = self.space.get().and_then(Weak::upgrade);
-        let done = space.map_or(Err(StoreError::Poisoned.into()), |space| space.sync(sequence));
+        let done = self.sync.get().map_or(Err(StoreError::Poisoned.into()), |sync| sync.0(sequence));
         done.map_err(|cause| {
             // Memory has it, and does not go back.
             self.demand.iter().for_each(Demand::fail);

@@ -5,7 +5,7 @@
 
 use super::checked::{Repairs, Words, word};
 use super::demand::Demand;
-use super::durable::{Durable, view_of};
+use super::durable::{Durable, Syncing, view_of};
 use super::own::Own;
 use super::view::View;
 use crate::error::{Cause, TransactionError};
@@ -55,7 +55,12 @@ impl Space {
             sink.demand = Some(Demand::new(group.map_err(MemoryError::from)?, pool.epochs().clone()));
         }
         let space = Arc::new(Space { users: OnceLock::new(), stm: Stm::new(Words::default(), sink), class });
-        let _ = space.stm.sink().space.set(Arc::downgrade(&space));
+        let weak = Arc::downgrade(&space);
+        let sync = move |number| match weak.upgrade() {
+            Some(space) => space.sync(number),
+            None => Err(StoreError::Poisoned.into()),
+        };
+        let _ = space.stm.sink().sync.set(Syncing(Box::new(sync)));
         if class == Class::OnDemand {
             let publish = |space: &Space| {
                 if space.demand().is_some_and(|demand| demand.pending() > 0) {
