@@ -2,6 +2,7 @@
 
 mod access;
 mod applications;
+mod blocks;
 mod durable;
 mod ecc;
 mod libitm;
@@ -82,6 +83,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
         None => format!("libitm: not measured. {MISSING}"),
     });
     runtime::run(environment, libitm.as_ref(), section)?;
+    blocks::run(environment, section)?;
     on_demand::run(environment, section)?;
     access::run(environment, section)?;
     lists::run(environment, section)?;

@@ -461,8 +461,8 @@ int pmo_set_guard(pmo_pool *pool, const char *socket);
 /** The functions that libpmo-tm gives to libpmo: pmo_tm_runtime of pmo/blocks.h. */
 struct pmo_tm_runtime;
 
-/** Attaches a transactional object for blocks that GCC compiles (pmo_attach_tm of pmo/blocks.h), and returns its first byte. Blocks and pmo_tx functions do not
- * share the objects of a pool: PMO_ERR_HELD. pmo_detach detaches it, outside of blocks. */
+/** Attaches a transactional object, or one on demand, for blocks that GCC compiles (pmo_attach_tm of pmo/blocks.h), and returns its first byte. Blocks and pmo_tx functions do not
+ * share the objects of a class in a pool: PMO_ERR_HELD. pmo_detach detaches it, outside of blocks. */
 void *pmo_attach_for_blocks(pmo_pool *pool, const char *name, const void *key, size_t key_len,
                             const struct pmo_tm_runtime *runtime);
 

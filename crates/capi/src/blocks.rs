@@ -1,10 +1,10 @@
-//! Transactional objects for blocks that GCC compiles: libpmo-tm runs these, and tells of their commits by the functions that it gets here.
+//! Transactional objects, and those on demand, for blocks that GCC compiles: libpmo-tm runs these, and tells of their commits by the functions that it gets here.
 
-use crate::args::{array, borrow, bytes, text};
+use crate::args::{array, borrow, bytes, fill, text};
 use crate::block_heaps as heaps;
 use crate::guard::{Failure, Result, guarded, pmo_error_message};
 use crate::handles::{pmo_pool, pool};
-use crate::tm_interface::{Line, Object, Runtime, VERSION};
+use crate::tm_interface::{Line, Object, Runtime, Telling, VERSION};
 use indelible::raw::{self, blocks};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
@@ -28,13 +28,25 @@ extern "C" fn make_room(address: usize, bytes: u64) -> *const c_char {
     said(|| Ok(blocks::make_room(address, bytes)?))
 }
 
-extern "C" fn tell(lines: *const Line, count: usize) -> *const c_char {
+extern "C" fn tell(demand: usize, lines: *const Line, count: usize, telling: *mut Telling) -> *const c_char {
     said(|| {
         // SAFETY: libpmo-tm has so many lines.
         let lines = unsafe { array(lines, count, "list of lines") }?;
-        let line = |line: &Line| blocks::Line { address: line.address, bytes: line.bytes };
-        Ok(blocks::tell(&lines.iter().map(line).collect::<Vec<_>>())?)
+        let line = |line: &Line| blocks::Line { address: line.address, view: line.view, bytes: line.bytes };
+        let told = match blocks::tell(demand, &lines.iter().map(line).collect::<Vec<_>>())? {
+            blocks::Telling::Told(awaited) => Telling { awaited: u32::from(awaited), ..Telling::default() },
+            blocks::Telling::Short(short) => Telling { short, ..Telling::default() },
+        };
+        // SAFETY: libpmo-tm has room for it.
+        unsafe { fill(telling, told) }
     })
+}
+
+extern "C" fn stored() {
+    guarded((), || {
+        blocks::stored();
+        Ok(())
+    });
 }
 
 extern "C" fn wait(address: usize) -> *const c_char {
@@ -59,10 +71,23 @@ pub unsafe extern "C" fn pmo_attach_for_blocks(
         }
         // SAFETY: the caller's promise.
         let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
-        let blocks::ForBlocks { address, view, len } = blocks::attach(&pool(handle)?, name, key)?;
+        let blocks::ForBlocks { address, view, len, demand } = blocks::attach(&pool(handle)?, name, key)?;
         let (allocate, free, root, grow) = (heaps::allocate, heaps::free, heaps::root, heaps::grow);
-        let object =
-            Object { address, view, len, shortage, make_room, tell, wait, allocate, free, root, grow };
+        let object = Object {
+            address,
+            view,
+            len,
+            demand,
+            shortage,
+            make_room,
+            tell,
+            stored,
+            wait,
+            allocate,
+            free,
+            root,
+            grow,
+        };
         if (runtime.add)(&object) != 0 {
             raw::detach(std::ptr::without_provenance(address))?;
             return Err(Failure::argument("a block runs on this thread, or it has 64 objects already"));

@@ -3,6 +3,7 @@
 //!
 //! A child is this program again, running one hidden test.
 
+mod blocks_on_demand;
 mod collections_crash;
 mod core_dumps;
 mod devices;

@@ -37,7 +37,7 @@ pub(crate) enum Phase {
 /// A transaction of one thread after the other, with what the thread keeps in between.
 pub(crate) struct Descriptor<M: Memory, S: Sink> {
     pub(crate) stm: Arc<Stm<M, S>>,
-    seat: Arc<Seat>,
+    pub(crate) seat: Arc<Seat>,
     pub(crate) number: u32,
     /// Stripes whose state is below this one are free, and as of the snapshot; there are none for a transaction that is doomed or over.
     limit: State,

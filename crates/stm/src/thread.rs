@@ -2,6 +2,7 @@
 
 use super::descriptor::{Descriptor, Phase};
 use super::error::{Abort, BeginError, CommitError, Error};
+use super::gate::ForkedChild;
 use super::memory::{Direct, Memory};
 use super::sink::{Receipt, Sink, Volatile};
 use super::stm::Stm;
@@ -175,6 +176,30 @@ impl<M: Memory, S: Sink> Thread<M, S> {
     /// The sink's state of this thread.
     pub fn own(&mut self) -> &mut S::Own {
         &mut self.descriptor.own
+    }
+
+    /// The sink, and its state of this thread.
+    pub fn sink_and_own(&mut self) -> (&S, &mut S::Own) {
+        (self.descriptor.stm.sink(), &mut self.descriptor.own)
+    }
+
+    /// Lets no thread be [`alone`](Thread::alone) before [`leave`](Thread::leave): the caller changes memory as a part of a transaction of another memory, such as one that a compiler's
+    /// blocks have. Waits for one that is. The thread runs no transaction here meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`BeginError::Forked`].
+    #[inline]
+    pub fn enter(&mut self) -> Result<(), BeginError> {
+        debug_assert!(self.descriptor.phase == Phase::Idle);
+        let (stm, seat) = (&self.descriptor.stm, &self.descriptor.seat);
+        stm.gate.enter(seat, stm.clock.now()).map_err(|ForkedChild| BeginError::Forked)
+    }
+
+    /// Ends what [`enter`](Thread::enter) began.
+    #[inline]
+    pub fn leave(&mut self) {
+        self.descriptor.seat.leave();
     }
 }
 

@@ -12,7 +12,7 @@ use crate::fork;
 use crate::log::Log;
 use crate::mutant::Mutant;
 use crate::objects;
-use crate::words::{self, Told, Words};
+use crate::words::{self, Commits, Words};
 use indelible_stm::{Checkpoint, CommitError, Receipt, Transaction};
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -44,7 +44,7 @@ pub(crate) struct Thread {
     logs: bool,
     /// All frames below this address are the block's alone.
     stack: usize,
-    transaction: indelible_stm::Thread<Words, Told>,
+    transaction: indelible_stm::Thread<Words, Commits>,
     levels: Vec<Level>,
     /// The next run is direct.
     irrevocable: bool,
@@ -165,7 +165,7 @@ impl Thread {
     }
 
     #[inline(always)]
-    pub(crate) fn running(&mut self) -> Option<indelible_stm::Transaction<'_, 'static, Words, Told>> {
+    pub(crate) fn running(&mut self) -> Option<indelible_stm::Transaction<'_, 'static, Words, Commits>> {
         self.transaction.running()
     }
 
@@ -244,7 +244,7 @@ impl Thread {
     }
 
     /// The transaction of the block that runs on this thread, if one does.
-    pub(crate) fn in_transaction<'t>() -> Option<Transaction<'t, 'static, Words, Told>> {
+    pub(crate) fn in_transaction<'t>() -> Option<Transaction<'t, 'static, Words, Commits>> {
         // SAFETY: as for `with`.
         let thread = unsafe { current().as_mut() }.filter(|thread| !thread.levels.is_empty())?;
         thread.transaction.running()
@@ -360,24 +360,29 @@ impl Thread {
             self.transaction.abort(false);
             return Some(None);
         }
-        if objects::any()
+        // On demand one that may be run again is told at once that there is no room.
+        if (objects::any_durable() || self.irrevocable && objects::any())
             && let Some(short) =
                 self.transaction.running().and_then(|running| objects::shortage(running.writes()))
         {
-            let alone = self.irrevocable;
-            if !alone {
+            if !self.irrevocable {
                 // Nobody waits for its lines meanwhile.
                 self.transaction.abort(false);
-            }
-            objects::make_room(short);
-            if !alone {
+                objects::make_room(short);
                 return None;
             }
+            objects::make_room(short);
         }
         match self.transaction.commit() {
             Ok(receipt) => Some(receipt),
             Err(CommitError::Conflict(_)) => None,
-            Err(CommitError::Refused(never) | CommitError::Unacknowledged(never)) => match never {},
+            Err(CommitError::Refused(short)) if !self.irrevocable => {
+                objects::make_room(short);
+                None
+            }
+            Err(CommitError::Refused(_) | CommitError::Unacknowledged(_)) => {
+                fatal("a block that cannot be run again has no room for what it changed")
+            }
             Err(CommitError::Forked) => fatal("a block commits in another process than that where it began"),
         }
     }

@@ -1,5 +1,5 @@
 //! Persistent objects that blocks use: pmo/blocks.h attaches them. Compiled code names them by their own addresses, where nobody may touch anything; blocks find their
-//! bytes in another mapping, and a block that changed some is durable when it has committed.
+//! bytes in another mapping. A block that changed some is durable when it has committed, or, of objects on demand, in memory that outlives the process.
 //!
 //! # Invariants
 //!
@@ -7,7 +7,7 @@
 //! 2. Functions of an object are those of the library that attached it, which is there as long as the object is.
 
 use crate::blocks::{Thread, fatal};
-use crate::tm_interface::{Line, Object, Runtime, VERSION};
+use crate::tm_interface::{Line, Object, Runtime, Telling, VERSION};
 use indelible_stm::WriteSet;
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -23,12 +23,37 @@ struct Slot {
     address: AtomicUsize,
     view: AtomicUsize,
     len: AtomicUsize,
+    /// See [`Object::demand`].
+    demand: AtomicUsize,
 }
 
-static SLOTS: [Slot; MOST] =
-    [const { Slot { address: AtomicUsize::new(0), view: AtomicUsize::new(0), len: AtomicUsize::new(0) } };
-        MOST];
+impl Slot {
+    const fn empty() -> Slot {
+        let [address, view, len, demand] = [const { AtomicUsize::new(0) }; 4];
+        Slot { address, view, len, demand }
+    }
+}
+
+/// There is no room for so much of what a block changes, among it a line at an address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Short {
+    address: usize,
+    much: u64,
+}
+
+/// The commit that a thread has told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told {
+    /// It changes objects on demand: [`stored`] is to follow.
+    on_demand: bool,
+    /// It is to be waited for.
+    awaited: bool,
+}
+
+static SLOTS: [Slot; MOST] = [const { Slot::empty() }; MOST];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Those of which each commit is durable.
+static DURABLE: AtomicUsize = AtomicUsize::new(0);
 /// From the first address of all objects to the last: a block looks no further for any other address.
 static LOW: AtomicUsize = AtomicUsize::new(0);
 static SPAN: AtomicUsize = AtomicUsize::new(0);
@@ -36,7 +61,7 @@ static SPAN: AtomicUsize = AtomicUsize::new(0);
 static OBJECTS: Mutex<Vec<Object>> = Mutex::new(Vec::new());
 /// Held by those who wait, as long as they need the table.
 static WAITS: RwLock<()> = RwLock::new(());
-/// Threads that have told of a commit and have not waited for it.
+/// Threads that have told of a commit, are to wait for it, and have not done so.
 static TOLD: AtomicUsize = AtomicUsize::new(0);
 static FUNCTIONS: AtomicPtr<Object> = AtomicPtr::new(std::ptr::null_mut());
 
@@ -44,14 +69,16 @@ static FUNCTIONS: AtomicPtr<Object> = AtomicPtr::new(std::ptr::null_mut());
 #[inline(always)]
 pub(crate) fn view(address: usize) -> Option<usize> {
     let inside = address.wrapping_sub(LOW.load(Ordering::Relaxed)) < SPAN.load(Ordering::Relaxed);
-    if inside { look_up(address) } else { None }
+    if inside { look_up(address).map(|(place, _)| place) } else { None }
 }
 
+/// The place, and the number with which commits on the object are told.
 #[cold]
-fn look_up(address: usize) -> Option<usize> {
+fn look_up(address: usize) -> Option<(usize, usize)> {
     SLOTS[..COUNT.load(Ordering::Relaxed)].iter().find_map(|slot| {
         let offset = address.wrapping_sub(slot.address.load(Ordering::Relaxed));
-        (offset < slot.len.load(Ordering::Relaxed)).then(|| slot.view.load(Ordering::Relaxed) + offset)
+        let place = || slot.view.load(Ordering::Relaxed) + offset;
+        (offset < slot.len.load(Ordering::Relaxed)).then(|| (place(), slot.demand.load(Ordering::Relaxed)))
     })
 }
 
@@ -59,6 +86,12 @@ fn look_up(address: usize) -> Option<usize> {
 #[inline(always)]
 pub(crate) fn any() -> bool {
     SPAN.load(Ordering::Relaxed) != 0
+}
+
+/// Whether blocks use any of which each commit is durable.
+#[inline(always)]
+pub(crate) fn any_durable() -> bool {
+    DURABLE.load(Ordering::Relaxed) != 0
 }
 
 pub(crate) fn functions() -> Option<&'static Object> {
@@ -72,28 +105,34 @@ fn addresses(writes: &WriteSet) -> Vec<usize> {
     lines.map(|line| line.address()).collect()
 }
 
-/// An address and the bytes that the log is short of, if it has no room for what a block changes.
-pub(crate) fn shortage(writes: &WriteSet) -> Option<(usize, u64)> {
+/// The room that the log lacks, if it has too little for what a block changes.
+pub(crate) fn shortage(writes: &WriteSet) -> Option<Short> {
     let (changed, functions) = (addresses(writes), functions()?);
-    let first = *changed.first()?;
-    let short = (functions.shortage)(changed.as_ptr(), changed.len());
-    (short > 0).then_some((first, short))
+    let address = *changed.first()?;
+    let much = (functions.shortage)(changed.as_ptr(), changed.len());
+    (much > 0).then_some(Short { address, much })
 }
 
 /// Makes that room.
-pub(crate) fn make_room((address, bytes): (usize, u64)) {
+pub(crate) fn make_room(short: Short) {
     if let Some(functions) = functions() {
-        must((functions.make_room)(address, bytes));
+        must((functions.make_room)(short.address, short.much));
     }
 }
 
-/// Tells of a commit, while the block owns its lines. Whether it changes objects, and is to be waited for.
+/// Tells of a commit, while the block owns its lines.
+///
+/// # Errors
+/// There is no room: nothing is told.
 #[cold]
-pub(crate) fn tell(writes: &WriteSet) -> bool {
-    let Some(functions) = functions() else { return false };
-    let mut lines = Vec::new();
+pub(crate) fn tell(writes: &WriteSet) -> Result<Told, Short> {
+    let Some(functions) = functions() else { return Ok(Told::default()) };
+    let (mut lines, mut demand) = (Vec::new(), 0);
     for line in writes.lines().filter(|line| line.mask() != 0) {
-        let Some(at) = view(line.address()) else { continue };
+        let Some((at, with)) = look_up(line.address()) else { continue };
+        if lines.is_empty() {
+            demand = with;
+        }
         let mut bytes = [0; 64];
         for (nth, (word, into)) in line.words().iter().zip(bytes.as_chunks_mut::<8>().0).enumerate() {
             let bits = line.word_bits(nth);
@@ -104,26 +143,50 @@ pub(crate) fn tell(writes: &WriteSet) -> bool {
             };
             *into = (before & !bits | word & bits).to_le_bytes();
         }
-        lines.push(Line { address: line.address(), bytes });
+        lines.push(Line { address: line.address(), view: at, bytes });
     }
-    if lines.is_empty() {
-        return false;
+    let Some(first) = lines.first() else { return Ok(Told::default()) };
+    let mut telling = Telling::default();
+    must((functions.tell)(demand, lines.as_ptr(), lines.len(), &raw mut telling));
+    if telling.short > 0 {
+        return Err(Short { address: first.address, much: telling.short });
     }
-    TOLD.fetch_add(1, Ordering::SeqCst);
-    must((functions.tell)(lines.as_ptr(), lines.len()));
-    true
+    let awaited = telling.awaited != 0;
+    if awaited {
+        TOLD.fetch_add(1, Ordering::SeqCst);
+    }
+    Ok(Told { on_demand: demand != 0, awaited })
 }
 
-/// Waits until all that was told until now is durable: a block has seen some of it, or told it.
+/// All that the block changes is in memory.
+#[inline]
+pub(crate) fn stored(told: Told) {
+    if told.on_demand
+        && let Some(functions) = functions()
+    {
+        (functions.stored)();
+    }
+}
+
+/// Waits for what a block that has committed told, if it is to be waited for; and until all is durable that was told until now of objects whose commits are durable: it may have seen some of it.
+#[inline]
+pub(crate) fn wait(told: Told) {
+    if told.awaited || any_durable() {
+        wait_for_all(told.awaited);
+    }
+}
+
 #[cold]
-pub(crate) fn wait(told: bool) {
+fn wait_for_all(awaited: bool) {
     let Some(functions) = functions() else { return };
     let table = WAITS.read().unwrap_or_else(PoisonError::into_inner);
     for slot in &SLOTS[..COUNT.load(Ordering::Relaxed)] {
-        must((functions.wait)(slot.address.load(Ordering::Relaxed)));
+        if awaited || slot.demand.load(Ordering::Relaxed) == 0 {
+            must((functions.wait)(slot.address.load(Ordering::Relaxed)));
+        }
     }
     drop(table);
-    if told {
+    if awaited {
         TOLD.fetch_sub(1, Ordering::SeqCst);
     }
 }
@@ -143,6 +206,7 @@ pub(crate) fn grow(address: usize, needed: usize) -> bool {
 /// In the child of a fork, which has no objects: an access is a SIGSEGV there.
 pub(crate) fn forget() {
     COUNT.store(0, Ordering::Relaxed);
+    DURABLE.store(0, Ordering::Relaxed);
     SPAN.store(0, Ordering::Relaxed);
 }
 
@@ -161,10 +225,12 @@ fn fill(objects: &[Object]) {
         slot.address.store(object.address, Ordering::Relaxed);
         slot.view.store(object.view, Ordering::Relaxed);
         slot.len.store(object.len, Ordering::Relaxed);
+        slot.demand.store(object.demand, Ordering::Relaxed);
     }
     let low = objects.iter().map(|object| object.address).min().unwrap_or(0);
     let high = objects.iter().map(|object| object.address + object.len).max().unwrap_or(0);
     COUNT.store(objects.len(), Ordering::Relaxed);
+    DURABLE.store(objects.iter().filter(|object| object.demand == 0).count(), Ordering::Relaxed);
     LOW.store(low, Ordering::Relaxed);
     SPAN.store(high - low, Ordering::Relaxed);
 }

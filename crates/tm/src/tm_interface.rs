@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int};
 
 /// The version of all that is in here.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// A line, as it is after a commit.
 #[derive(Clone, Copy, Debug)]
@@ -12,8 +12,22 @@ pub const VERSION: u32 = 2;
 pub struct Line {
     /// A multiple of 64.
     pub address: usize,
+    /// The place of that for blocks.
+    pub view: usize,
     /// Its bytes.
     pub bytes: [u8; 64],
+}
+
+/// The outcome of telling of a commit.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Telling {
+    /// There is no room for so much of it, and nothing is told: make room, and run the block again.
+    pub short: u64,
+    /// 1: it is to be waited for.
+    pub awaited: u32,
+    /// Unused, 0.
+    pub reserved: u32,
 }
 
 /// Words of objects, as the block that runs on this thread sees and changes them. All but `peek` return 0, or 1 if the block has met another one.
@@ -61,12 +75,16 @@ pub struct Object {
     pub view: usize,
     /// In bytes.
     pub len: usize,
+    /// 0: each commit is waited for, and durable then. Else it is on demand, and commits are told with this number, which all objects have that a block may change together.
+    pub demand: usize,
     /// Bytes that the log is short of for lines at these addresses.
     pub shortage: extern "C" fn(*const usize, usize) -> u64,
     /// Gives the log room for so many.
     pub make_room: extern "C" fn(usize, u64) -> *const c_char,
-    /// Tells of a commit, while the block owns its lines.
-    pub tell: extern "C" fn(*const Line, usize) -> *const c_char,
+    /// Tells of a commit on objects with this number, while the block owns its lines.
+    pub tell: extern "C" fn(usize, *const Line, usize, *mut Telling) -> *const c_char,
+    /// All lines are in memory of the commit on demand that this thread told.
+    pub stored: extern "C" fn(),
     /// Returns when all that was told is durable.
     pub wait: extern "C" fn(usize) -> *const c_char,
     /// Allocates bytes in the heap of the object that has an address.

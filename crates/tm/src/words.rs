@@ -1,9 +1,8 @@
 //! The words of the process, of which each byte may be shared with code that runs no block: only the bytes that a block changed are stored.
 
 use crate::mutant::Mutant;
-use crate::objects;
+use crate::objects::{self, Short, Told};
 use indelible_stm::{Damaged, Direct, Memory, Receipt, Sink, Stm, WriteSet};
-use std::convert::Infallible;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,30 +11,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Words;
 
 /// The transactional memory of this process.
-pub(crate) type Tm = Stm<Words, Told>;
+pub(crate) type Tm = Stm<Words, Commits>;
 
 /// Commits, of which those that change persistent objects are told and waited for.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Told;
+pub(crate) struct Commits;
 
-impl Sink for Told {
-    /// Whether the thread has told of a commit that it has not waited for.
-    type Own = bool;
-    type Error = Infallible;
+impl Sink for Commits {
+    /// A commit that the thread has told, and has not waited for.
+    type Own = Told;
+    type Error = Short;
 
     #[inline]
-    fn commit(&self, told: &mut bool, _: u64, writes: &WriteSet) -> Result<(), Infallible> {
+    fn commit(&self, told: &mut Told, _: u64, writes: &WriteSet) -> Result<(), Short> {
         if objects::any() {
-            *told = objects::tell(writes);
+            *told = objects::tell(writes)?;
         }
         Ok(())
     }
 
     #[inline]
-    fn acknowledge(&self, told: &mut bool, _: Receipt) -> Result<(), Infallible> {
-        if *told || objects::any() {
-            objects::wait(std::mem::take(told));
-        }
+    fn stored(&self, told: &mut Told, _: u64) {
+        objects::stored(*told);
+    }
+
+    #[inline]
+    fn acknowledge(&self, told: &mut Told, _: Receipt) -> Result<(), Short> {
+        objects::wait(std::mem::take(told));
         Ok(())
     }
 }
@@ -99,7 +101,7 @@ pub(crate) fn tm() -> Arc<Tm> {
     there(TM.load(Ordering::Acquire)).unwrap_or_else(|| {
         let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         there(TM.load(Ordering::Acquire)).unwrap_or_else(|| {
-            let made = Stm::new(Words, Told);
+            let made = Stm::new(Words, Commits);
             TM.store(Arc::into_raw(made.clone()).cast_mut(), Ordering::Release);
             made
         })

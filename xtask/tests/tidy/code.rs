@@ -159,6 +159,7 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "transaction/words.rs",
         "transaction/attached.rs",
         "transaction/object.rs",
+        "transaction/durable.rs",
         "transaction/run.rs",
         "transaction/space.rs",
     ];

@@ -6,8 +6,12 @@
  *         bank->accounts[2] += 30;
  *     } // durable
  *
+ * Objects on demand (PMO_DURABILITY_ON_DEMAND) are attached the same way: a block that changed some outlives the process when it has ended, and is durable later, when pmo_tx_sync or
+ * pmo_psync returns, or by itself (pmo_set_epochs). pmo_tx_sync waits for the blocks of all threads.
+ *
  * Outside of blocks, and in functions that GCC does not compile for them, a load or store of the object is a SIGSEGV. A block that changed an object and cannot be made
- * durable ends the program with a message, as nothing in the language would tell it. A block changes objects of one pool.
+ * durable ends the program with a message, as nothing in the language would tell it. A block changes objects of one pool
+ * and one class.
  */
 #ifndef PMO_BLOCKS_H
 #define PMO_BLOCKS_H
@@ -36,7 +40,7 @@ void *pmo_tm_root(const void *beside, const char *name, const struct pmo_type *t
 }
 #endif
 
-/* Attaches a transactional object for blocks, and returns its first byte: the same address in every run. NULL for an error. */
+/* Attaches a transactional object, or one on demand, for blocks, and returns its first byte: the same address in every run. NULL for an error. */
 static inline void *pmo_attach_tm(pmo_pool *pool, const char *name, const void *key, size_t key_len)
 {
     return pmo_attach_for_blocks(pool, name, key, key_len, pmo_tm_runtime());

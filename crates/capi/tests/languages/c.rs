@@ -61,18 +61,18 @@ fn s1_03_transactions_in_c_survive_sigkill() {
     let folder = disk();
     let binary = folder.path().join("transactions");
     C.build(&program("transactions.c"), &binary);
-    killed_transfers_are_whole(&binary, &folder.path().join("pool.pmo"));
+    killed_transfers_are_whole(|| run(&binary, &folder.path().join("pool.pmo")));
 }
 
 /// All transfers that were said are there, and at most one more.
-fn killed_transfers_are_whole(binary: &Path, pool: &Path) {
+fn killed_transfers_are_whole(run: impl Fn() -> Command) {
     let mut rng = Seeded::new(fastrand::u64(..));
     println!("INDELIBLE_SEED={}", rng.seed());
     let (mut before, mut killed) = (0, 0);
     for _ in 0..15 {
-        let (said, was_killed) = kill(run(binary, pool).arg("die"), rng.usize(1..40), rng.u32(0..20_000));
+        let (said, was_killed) = kill(run().arg("die"), rng.usize(1..40), rng.u32(0..20_000));
         killed += usize::from(was_killed);
-        let looked = succeed(run(binary, pool).arg("look"));
+        let looked = succeed(run().arg("look"));
         let there: usize = looked.trim().parse().unwrap();
         // The one that was under way may be there as well.
         assert!([0, 1].contains(&(there - before - said.len())), "{before}, {}, {there}", said.len());
@@ -218,28 +218,61 @@ fn compiles_blocks(folder: &Path) -> bool {
     there
 }
 
-#[test]
-fn s1_03_blocks_that_gcc_compiles_are_durable_when_they_end() {
+/// Runs a program whose objects are transactional, or on demand.
+fn run_on(demand: bool, program: &Path, pool: &Path) -> Command {
+    let mut command = run(program, pool);
+    command.envs(demand.then_some(("ON_DEMAND", "1")));
+    command
+}
+
+fn blocks_do_what_they_say(demand: bool) {
     let folder = folder();
     if !compiles_blocks(folder.path()) {
         return;
     }
     let (binary, pool) = (folder.path().join("blocks"), folder.path().join("pool.pmo"));
     BLOCKS.build(&program("blocks.c"), &binary);
-    assert_eq!(succeed(&mut run(&binary, &pool)), "done\n");
-    for (fault, signal) in [("store outside", 11), ("irrevocable", 11), ("two pools", 6)] {
-        assert_eq!(dies(run(&binary, &pool).arg(fault)), signal, "{fault}");
+    let run = || run_on(demand, &binary, &pool);
+    assert_eq!(succeed(&mut run()), "done\n");
+    for (fault, signal) in [("store outside", 11), ("irrevocable", 11), ("two pools", 6), ("two classes", 6)]
+    {
+        assert_eq!(dies(run().arg(fault)), signal, "{fault}");
+    }
+    for (fault, why) in
+        [("two pools", "different pools"), ("two classes", "a block changes objects of one class")]
+    {
+        let said = text(&run().arg(fault).output().unwrap().stderr);
+        assert!(said.contains("a block changed a persistent object") && said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn s1_03_blocks_that_gcc_compiles_are_durable_when_they_end() {
+    blocks_do_what_they_say(false);
+}
+
+#[test]
+fn s1_06_blocks_that_gcc_compiles_are_durable_on_demand() {
+    blocks_do_what_they_say(true);
+}
+
+fn killed_blocks_are_whole(demand: bool) {
+    let folder = disk();
+    if compiles_blocks(folder.path()) {
+        let binary = folder.path().join("blocks");
+        BLOCKS.build(&program("blocks.c"), &binary);
+        killed_transfers_are_whole(|| run_on(demand, &binary, &folder.path().join("pool.pmo")));
     }
 }
 
 #[test]
 fn s1_03_blocks_that_gcc_compiles_survive_sigkill() {
-    let folder = disk();
-    if compiles_blocks(folder.path()) {
-        let binary = folder.path().join("blocks");
-        BLOCKS.build(&program("blocks.c"), &binary);
-        killed_transfers_are_whole(&binary, &folder.path().join("pool.pmo"));
-    }
+    killed_blocks_are_whole(false);
+}
+
+#[test]
+fn s1_06_blocks_on_demand_that_gcc_compiles_survive_sigkill() {
+    killed_blocks_are_whole(true);
 }
 
 /// GCC warns of variables that a block restores by itself.
@@ -266,13 +299,15 @@ fn s1_03_containers_in_blocks_of_cpp_agree_with_models() {
     if compiles_blocks(folder.path()) && have("g++") {
         let binary = folder.path().join("tm-containers");
         BLOCKS_OF_CPP.build(&program("tm-containers.cpp"), &binary);
-        assert_eq!(succeed(&mut run(&binary, &folder.path().join("pool.pmo"))), "done\n");
+        for demand in [false, true] {
+            let pool = folder.path().join(format!("pool-{demand}.pmo"));
+            assert_eq!(succeed(&mut run_on(demand, &binary, &pool)), "done\n");
+        }
     }
 }
 
 /// Every step that was said is there, and no block of memory besides those that containers have.
-#[test]
-fn s1_03_containers_in_blocks_of_cpp_survive_sigkill() {
+fn killed_containers_are_whole(demand: bool) {
     let folder = disk();
     if !compiles_blocks(folder.path()) || !have("g++") {
         return;
@@ -281,14 +316,24 @@ fn s1_03_containers_in_blocks_of_cpp_survive_sigkill() {
     BLOCKS_OF_CPP.build(&program("tm-containers.cpp"), &binary);
     let mut rng = Seeded::new(fastrand::u64(..));
     println!("INDELIBLE_SEED={}", rng.seed());
-    let mut before = 0;
+    let (run, mut before) = (|| run_on(demand, &binary, &pool), 0);
     for _ in 0..10 {
-        let (said, _) = kill(run(&binary, &pool).arg("die"), rng.usize(1..200), rng.u32(0..20_000));
-        let there: usize = succeed(run(&binary, &pool).arg("look")).trim().parse().unwrap();
+        let (said, _) = kill(run().arg("die"), rng.usize(1..200), rng.u32(0..20_000));
+        let there: usize = succeed(run().arg("look")).trim().parse().unwrap();
         // Each of the four threads may have one more.
         assert!((0..=4).contains(&(there - before - said.len())), "{before}, {}, {there}", said.len());
         before = there;
     }
+}
+
+#[test]
+fn s1_03_containers_in_blocks_of_cpp_survive_sigkill() {
+    killed_containers_are_whole(false);
+}
+
+#[test]
+fn s1_06_containers_on_demand_in_blocks_of_cpp_survive_sigkill() {
+    killed_containers_are_whole(true);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-/* Persistent objects in blocks that GCC compiles: blocks.c POOL; blocks.c POOL FAULT, which dies; blocks.c POOL die, which is killed; blocks.c POOL look. */
+/* Persistent objects in blocks that GCC compiles: blocks.c POOL; blocks.c POOL FAULT, which dies; blocks.c POOL die, which is killed; blocks.c POOL look. With ON_DEMAND in the
+ * environment they are on demand. */
 #include "check.h"
 #include <pmo/blocks.h>
 #include <pmo/transaction.h>
@@ -22,10 +23,11 @@ struct bank {
 
 static struct bank *bank, *branch;
 static long transfers_here;
+static uint32_t durability = PMO_DURABILITY_TRANSACTIONAL;
 
 static void *attached(pmo_pool *pool, const char *name, uint64_t size)
 {
-    struct pmo_create_options options = {.size = size, .durability = PMO_DURABILITY_TRANSACTIONAL};
+    struct pmo_create_options options = {.size = size, .durability = durability};
     CHECK(pmo_create_with(pool, name, &options) == 0 || pmo_errno() == PMO_ERR_EXISTS);
     void *object = pmo_attach_tm(pool, name, NULL, 0);
     CHECK(object);
@@ -129,7 +131,7 @@ static void refusals(pmo_pool *pool)
 {
     void *const one[] = {bank};
     FAILS(!pmo_tx_begin(one, 1), PMO_ERR_HELD, "detach them first");
-    struct pmo_create_options options = {.size = 4096, .durability = PMO_DURABILITY_TRANSACTIONAL};
+    struct pmo_create_options options = {.size = 4096, .durability = durability};
     CHECK(pmo_create_with(pool, "other", &options) == 0 && pmo_create(pool, "plain", 4096) == 0);
     FAILS(!pmo_attach_transactional(pool, "other", NULL, 0), PMO_ERR_HELD, "detach them first");
     FAILS(!pmo_attach_tm(pool, "plain", NULL, 0), PMO_ERR_CLASS_MISMATCH, "psync");
@@ -160,9 +162,43 @@ static void large(pmo_pool *pool)
     CHECK(right && pmo_detach(object) == 0);
 }
 
+static void are_pending(uint64_t transactions, uint64_t bytes)
+{
+    struct pmo_pending pending;
+    CHECK(pmo_tx_pending(bank, &pending) == 0);
+    if (pending.transactions != transactions || pending.bytes != bytes) {
+        fprintf(stderr, "%lu transactions, %lu bytes\n", (unsigned long)pending.transactions, (unsigned long)pending.bytes);
+        exit(1);
+    }
+}
+
+/* Every way in which blocks on demand become durable. */
+static void durable_when_asked(pmo_pool *pool)
+{
+    CHECK(pmo_set_epochs(pool, 0, 4 << 20) == 0 && pmo_tx_sync(bank) == 0);
+    are_pending(0, 0);
+    CHECK(transfer(1, 2, 5) && transfer(2, 1, 0));
+    /* The lines of four accounts, of which two are in one, and of two counts. */
+    are_pending(2, 4 * 64);
+    CHECK(!transfer(3, 4, 1000));
+    are_pending(2, 4 * 64);
+    CHECK(pmo_tx_sync(branch) == 0);
+    are_pending(0, 0);
+    CHECK(transfer(1, 2, 5));
+    CHECK(pmo_psync(bank) == 0);
+    are_pending(0, 0);
+    /* No more than a line may be pending: each block makes room for itself. */
+    CHECK(pmo_set_epochs(pool, 0, 64) == 0);
+    for (int i = 0; i < 10; i++)
+        CHECK(transfer(1, 2, 1));
+    CHECK(pmo_set_epochs(pool, 10, 4 << 20) == 0);
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc >= 2);
+    if (getenv("ON_DEMAND"))
+        durability = PMO_DURABILITY_ON_DEMAND;
     pmo_pool *pool = pmo_open_or_format(argv[1], 128 << 20, 0);
     CHECK(pool);
     bank = attached(pool, "bank", 8192), branch = attached(pool, "branch", 8192);
@@ -187,6 +223,19 @@ int main(int argc, char **argv)
             far->accounts[0]++;
         }
     }
+    if (argc > 2 && !strcmp(argv[2], "two classes")) {
+        durability = getenv("ON_DEMAND") ? PMO_DURABILITY_TRANSACTIONAL : PMO_DURABILITY_ON_DEMAND;
+        struct bank *other = attached(pool, "of the other class", 8192);
+        __transaction_atomic
+        {
+            other->accounts[0]++;
+        }
+        __transaction_atomic
+        {
+            bank->accounts[0]++;
+            other->accounts[0]++;
+        }
+    }
     if (argc > 2 && !strcmp(argv[2], "die")) {
         fill();
         for (int i = 0;; i++)
@@ -202,6 +251,8 @@ int main(int argc, char **argv)
     fill();
     CHECK(!transfer(0, 1, 101) && transfer(0, 1, 100) && whole() == 1 && transfers_here == 1);
     list();
+    if (durability == PMO_DURABILITY_ON_DEMAND)
+        durable_when_asked(pool);
     refusals(pool);
     pthread_t threads[4];
     for (uintptr_t i = 0; i < 4; i++)
@@ -211,6 +262,10 @@ int main(int argc, char **argv)
         CHECK(pthread_join(threads[i], NULL) == 0);
     unsigned long done = whole();
     CHECK(done > 100 && done == (unsigned long)transfers_here);
+    if (durability == PMO_DURABILITY_ON_DEMAND) {
+        CHECK(pmo_tx_sync(bank) == 0);
+        are_pending(0, 0);
+    }
     CHECK(pmo_detach(bank) == 0 && pmo_detach(branch) == 0);
     void *other = pmo_attach_transactional(pool, "other", NULL, 0);
     CHECK(other && pmo_detach(other) == 0);

@@ -1,8 +1,10 @@
-// The containers of pmo/tm.hpp in blocks that GCC compiles: tm-containers.cpp POOL; tm-containers.cpp POOL die, which is killed; tm-containers.cpp POOL look.
+// The containers of pmo/tm.hpp in blocks that GCC compiles: tm-containers.cpp POOL; tm-containers.cpp POOL die, which is killed; tm-containers.cpp POOL look. With ON_DEMAND in the
+// environment their objects are on demand.
 #include "check.h"
 #include <pmo/tm.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <random>
@@ -36,7 +38,7 @@ void *attached(pmo_pool *pool, const char *name, uint64_t size, uint64_t reach)
     pmo_create_options options{};
     options.size = size;
     options.reach = reach;
-    options.durability = PMO_DURABILITY_TRANSACTIONAL;
+    options.durability = std::getenv("ON_DEMAND") != nullptr ? PMO_DURABILITY_ON_DEMAND : PMO_DURABILITY_TRANSACTIONAL;
     CHECK(pmo_create_with(pool, name, &options) == 0 || pmo_errno() == PMO_ERR_EXISTS);
     void *object = pmo_attach_tm(pool, name, nullptr, 0);
     CHECK(object != nullptr);

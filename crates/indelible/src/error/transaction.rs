@@ -26,6 +26,8 @@ pub(crate) enum TransactionError {
     NoBlock(u64),
     #[error("the objects are transactional and on demand, and not attached to be used together")]
     Classes,
+    #[error("a block changes objects of one class, and these are transactional and on demand")]
+    BlockClasses,
     #[error("a transaction on objects on demand may be run again")]
     AloneOnDemand,
     #[error("it is transactional, and not on demand")]
@@ -54,6 +56,7 @@ impl TransactionError {
             TransactionError::OtherUsers => ErrorKind::Held,
             TransactionError::Lost { .. } => ErrorKind::Damaged,
             TransactionError::Classes
+            | TransactionError::BlockClasses
             | TransactionError::AloneOnDemand
             | TransactionError::NotOnDemand
             | TransactionError::IsOnDemand
@@ -88,6 +91,7 @@ impl TransactionError {
             TransactionError::Classes => {
                 "attach the transactional ones with `Pool::attach_with_on_demand`, or give all one class (`pmo set --class`)"
             }
+            TransactionError::BlockClasses => "give all of them one class (`pmo set --class`)",
             TransactionError::AloneOnDemand => {
                 "do what cannot be repeated after the transaction, or give the object the class transactional (`pmo set --class`)"
             }

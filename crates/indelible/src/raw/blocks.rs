@@ -5,7 +5,11 @@ use crate::error::{Cause, Error, HeapError, Result, TransactionError};
 use crate::heap::TypeInfo;
 use crate::heap::words::Words;
 use crate::pool::Pool;
-use crate::transaction::{Attached, BlockLine, Home, Users, shortage_of, tell_of};
+pub use crate::transaction::Telling;
+use crate::transaction::{
+    Attached, BlockLine, Home, Users, expect_together, shortage_of, stored as stored_there, tell_of,
+    tell_on_demand,
+};
 use std::sync::Arc;
 
 /// An object for blocks.
@@ -17,6 +21,8 @@ pub struct ForBlocks {
     pub view: usize,
     /// In bytes.
     pub len: usize,
+    /// 0: each commit is [waited](wait) for, and durable then. Else it is on demand, and its commits are told with this number, which all objects have that a block may change together.
+    pub demand: usize,
 }
 
 /// A line that a block changed, as it is after the commit.
@@ -25,20 +31,22 @@ pub struct ForBlocks {
 pub struct Line {
     /// A multiple of 64 in an object, by its own address.
     pub address: usize,
+    /// The place of that for blocks.
+    pub view: usize,
     /// Its bytes.
     pub bytes: [u8; 64],
 }
 
-/// Attaches an object of the class `transactional` for blocks.
+/// Attaches an object of the class `transactional` or `on-demand` for blocks.
 ///
 /// # Errors
-/// As for [`Pool::attach_transactional`]; `Held`: functions have objects of the pool.
+/// As for [`Pool::attach_transactional`]; `Held`: functions have objects of the class in the pool.
 pub fn attach(pool: &Pool, name: &str, key: &[u8]) -> Result<ForBlocks> {
-    let home = enter(pool, name, |inner| Attached::durable(inner, name, key, Users::Blocks))?;
+    let home = enter(pool, name, |inner| Attached::for_blocks(inner, name, key))?;
     let attached = home.attached();
     let (address, len) = (attached.own(), attached.size());
     let view = attached.place(address, len).unwrap_or(address);
-    Ok(ForBlocks { address, view, len })
+    Ok(ForBlocks { address, view, len, demand: attached.demand() })
 }
 
 fn at(address: usize) -> Result<Arc<Home>> {
@@ -46,7 +54,7 @@ fn at(address: usize) -> Result<Arc<Home>> {
     find(address).filter(|home| home.attached().is_for(Users::Blocks)).ok_or_else(missing)
 }
 
-/// Bytes that the log is short of for a commit that changes lines at these addresses: 0 if it has room.
+/// Bytes that the log is short of for a commit that changes lines at these addresses, or, on demand, lines: 0 if it has room.
 ///
 /// # Errors
 /// `NotAttached`.
@@ -58,19 +66,54 @@ pub fn shortage(addresses: &[usize]) -> Result<u64> {
     Ok(shortage_of(&lines))
 }
 
-/// Gives the log room for a commit of so many bytes on the object that has this address.
+/// Gives the log room for a commit that is short of so much, on the object that has this address. On demand all that was committed until now is durable afterwards.
 ///
 /// # Errors
-/// `NotAttached`, `NoRoom`, `Busy`.
+/// `NotAttached`, `NoRoom`, `Busy`; `Poisoned` and so on.
 pub fn make_room(address: usize, bytes: u64) -> Result<()> {
     at(address)?.attached().make_room(bytes)
 }
 
-/// Tells of a commit that changes these lines, while nobody else can change them. It is durable when [`wait`] has returned.
+/// Tells of a commit that changes these lines, while nobody else can change them. `demand` is the [number](ForBlocks::demand) of the first of its objects. It is durable when [`wait`] has
+/// returned; on demand it outlives the process, and [`stored`] is to follow.
 ///
 /// # Errors
-/// `NotAttached`, `DifferentPools`, `Poisoned`: it is not told.
-pub fn tell(lines: &[Line]) -> Result<()> {
+/// `NotAttached`, `DifferentPools`, `ClassMismatch`, `Poisoned`: it is not told.
+pub fn tell(demand: usize, lines: &[Line]) -> Result<Telling> {
+    let Some(first) = lines.first() else { return Ok(Telling::Told(false)) };
+    if demand == 0 {
+        return tell_durable(lines).map(|()| Telling::Told(true));
+    }
+    let member = || Ok(find(first.address).ok_or(Cause::NotAttached(first.address))?.attached().member());
+    let words = |line: &Line| {
+        let mut words = [0; 8];
+        let bytes = line.bytes.as_chunks::<8>().0.iter();
+        words.iter_mut().zip(bytes).for_each(|(word, bytes)| *word = u64::from_ne_bytes(*bytes));
+        (line.view, words)
+    };
+    tell_on_demand(demand, member, || lines.iter().map(words)).map_err(|cause| why_not(lines, cause))
+}
+
+/// Why a commit on demand cannot be told: what is not found is another memory's.
+#[cold]
+fn why_not(lines: &[Line], cause: Cause) -> Error {
+    let objects = match lines.iter().map(|line| at(line.address)).collect::<Result<Vec<_>>>() {
+        Ok(objects) => objects,
+        Err(missing) => return missing,
+    };
+    let Some(first) = objects.first().map(|home| home.attached()) else {
+        return Error::new("commit a block on", cause);
+    };
+    let together = expect_together(first, objects.iter().map(|home| home.attached()));
+    first.error("commit a block on", together.err().unwrap_or(cause))
+}
+
+/// All lines are in memory of the commit on demand that this thread told.
+pub fn stored() {
+    stored_there();
+}
+
+fn tell_durable(lines: &[Line]) -> Result<()> {
     let objects = lines.iter().map(|line| at(line.address)).collect::<Result<Vec<_>>>()?;
     let told = objects.iter().zip(lines).map(|(home, line)| BlockLine {
         object: home.attached(),
@@ -85,7 +128,7 @@ pub fn tell(lines: &[Line]) -> Result<()> {
 /// # Errors
 /// `NotAttached`; `Poisoned` and so on: what was told may be lost.
 pub fn wait(address: usize) -> Result<()> {
-    at(address)?.attached().psync()
+    at(address)?.attached().wait()
 }
 
 /// Words of objects, by address, as the block that runs sees and changes them. `None`: it has met another one.

@@ -84,23 +84,31 @@ impl Attached {
             return Err(TransactionError::Inside.into());
         }
         pool.patiently(|| match Class::of(&pool.store.find(name)?.entry) {
-            Some(Class::OnDemand) => Attached::on_demand(pool, name, Key(key), needed),
-            Some(Class::Transactional) if with_on_demand => Attached::on_demand(pool, name, Key(key), needed),
+            Some(Class::OnDemand) => Attached::on_demand(pool, name, Key(key), needed, Users::Functions),
+            Some(Class::Transactional) if with_on_demand => {
+                Attached::on_demand(pool, name, Key(key), needed, Users::Functions)
+            }
             _ => Attached::transactional(pool, name, Key(key), needed, Users::Functions),
         })
     }
 
-    /// An object of the class transactional, which these users use.
-    pub(crate) fn durable(
-        pool: &Arc<Inner>,
-        name: &str,
-        key: &[u8],
-        users: Users,
-    ) -> Result<Attached, Cause> {
+    /// An object that functions use, in the memory of transactional ones.
+    pub(crate) fn durable(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Attached, Cause> {
         if inside_transaction() {
             return Err(TransactionError::Inside.into());
         }
-        pool.patiently(|| Attached::transactional(pool, name, Key(key), 0, users))
+        pool.patiently(|| Attached::transactional(pool, name, Key(key), 0, Users::Functions))
+    }
+
+    /// An object that blocks use, of either class.
+    pub(crate) fn for_blocks(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Attached, Cause> {
+        if inside_transaction() {
+            return Err(TransactionError::Inside.into());
+        }
+        pool.patiently(|| match Class::of(&pool.store.find(name)?.entry) {
+            Some(Class::OnDemand) => Attached::on_demand(pool, name, Key(key), 0, Users::Blocks),
+            _ => Attached::transactional(pool, name, Key(key), 0, Users::Blocks),
+        })
     }
 
     fn transactional(

@@ -1,9 +1,16 @@
 //! Commits of blocks that a compiler made: another library has the memory of words in which they meet, and tells of them here.
+//!
+//! A commit on demand is told as one of this crate's own: its lines are in the thread's log, which is valid until the block has stored them. Until then an epoch waits for it.
 
 use super::attached::Attached;
-use crate::error::{Cause, Result};
+use super::demand::Changed;
+use super::member::Member;
+use crate::error::{Cause, Result, TransactionError};
+use crate::pool::Class;
+use indelible_stm::BeginError;
 use indelible_store::error::StoreError;
 use indelible_store::store::ChangedLine;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// A line of an object, and its bytes as they are after the commit.
@@ -13,23 +20,36 @@ pub(crate) struct BlockLine<'a> {
     pub(crate) bytes: [u8; 64],
 }
 
-/// Bytes that the log is short of for a commit that changes lines at these offsets: 0 if it has room.
+/// The outcome of telling of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// It is told: whether it is to be waited for.
+    Told(bool),
+    /// There is no room for so much of it, and nothing is told.
+    Short(u64),
+}
+
+/// Bytes that the log is short of for a commit that changes lines at these offsets, or, on demand, lines: 0 if it has room.
 pub(crate) fn shortage(lines: &[(&Attached, u64)]) -> u64 {
+    let Some((first, _)) = lines.first() else { return 0 };
+    if first.space.demand().is_some() {
+        let mut member = Member::of(&first.space);
+        let own = member.thread.as_mut().map(|thread| thread.own());
+        return own.map_or(0, |own| first.space.shortage_of_block(own, lines.len()));
+    }
     let places: Vec<_> = lines.iter().map(|(object, offset)| (object.slot(), *offset)).collect();
-    lines.first().map_or(0, |(first, _)| first.space.commits().shortage(places.len(), || places.into_iter()))
+    first.space.commits().shortage(places.len(), || places.into_iter())
 }
 
 /// Tells of a commit, while nobody else can change its lines.
 ///
 /// # Errors
-/// `DifferentPools`; `Poisoned`: it is not told.
+/// `DifferentPools`, `ClassMismatch`; `Poisoned`: it is not told.
 pub(crate) fn tell(lines: &[BlockLine<'_>]) -> Result<()> {
     let Some(BlockLine { object: first, .. }) = lines.first() else { return Ok(()) };
     let failed = |cause: Cause| first.error("commit a block on", cause);
     first.pool.alive().map_err(failed)?;
-    if lines.iter().any(|line| !Arc::ptr_eq(&line.object.space, &first.space)) {
-        return Err(failed(StoreError::DifferentPools.into()));
-    }
+    expect_together(first, lines.iter().map(|line| line.object)).map_err(failed)?;
     let changed = |line: &BlockLine<'_>| ChangedLine {
         object: line.object.slot(),
         offset: line.offset,
@@ -38,12 +58,97 @@ pub(crate) fn tell(lines: &[BlockLine<'_>]) -> Result<()> {
     first.space.tell(lines.iter().map(changed).collect()).map_err(|error| failed(error.into()))
 }
 
+/// Refuses objects that are not in one memory.
+pub(crate) fn expect_together<'o>(
+    first: &Attached,
+    mut objects: impl Iterator<Item = &'o Attached>,
+) -> Result<(), Cause> {
+    match objects.find(|object| !Arc::ptr_eq(&object.space, &first.space)) {
+        None => Ok(()),
+        Some(other) if Arc::ptr_eq(&other.pool, &first.pool) => Err(TransactionError::BlockClasses.into()),
+        Some(_) => Err(StoreError::DifferentPools.into()),
+    }
+}
+
+thread_local! {
+    /// The commit on demand that this thread has told, and whose lines are not in memory yet.
+    static TOLD: Cell<Option<(Member, u64)>> = const { Cell::new(None) };
+}
+
+/// Tells of a commit on demand in the memory of this number, whose lines, whole, are given by the places that blocks find them at. [`stored`] is to follow. `find`: an object of that memory.
+///
+/// # Errors
+/// `NotFound`: some line lies in no object of that memory. `Poisoned`, `Forked`; memory for a log: it is not told.
+pub(crate) fn tell_on_demand<L: Iterator<Item = (usize, [u64; 8])>>(
+    demand: usize,
+    find: impl FnOnce() -> Result<Member, Cause>,
+    lines: impl Fn() -> L,
+) -> Result<Telling, Cause> {
+    let mut member = Member::known(demand).map_or_else(find, Ok)?;
+    let Some(thread) = &mut member.thread else { return Err(Cause::Detached) };
+    // One that is taking an epoch does not wait for the lines of the block.
+    thread.enter().map_err(|error| match error {
+        BeginError::Forked => Cause::Forked,
+        BeginError::Nested => TransactionError::Inside.into(),
+    })?;
+    let (sink, own) = thread.sink_and_own();
+    let whole = |(address, words)| Changed { address, mask: u64::MAX, words };
+    match sink.log_block(own, || lines().map(whole)) {
+        Ok(number) => {
+            let awaited = own.is_strict();
+            TOLD.set(Some((member, number)));
+            Ok(Telling::Told(awaited))
+        }
+        Err(cause) => {
+            thread.leave();
+            match cause {
+                Cause::Store(StoreError::NoRoom { .. }) => Ok(Telling::Short(lines().count() as u64)),
+                cause => Err(cause),
+            }
+        }
+    }
+}
+
+/// The lines of the commit that this thread told are in memory.
+pub(crate) fn stored() {
+    let Some((mut member, number)) = TOLD.take() else { return };
+    if let Some(thread) = &mut member.thread {
+        thread.own().end_log();
+        thread.own().note(number);
+        thread.leave();
+    }
+}
+
 impl Attached {
-    /// Gives the log room for a commit of so many bytes.
+    /// The number of the memory of objects on demand in which it is; 0 of one whose commits are durable.
+    pub(crate) fn demand(&self) -> usize {
+        self.space.demand().map_or(0, |_| Arc::as_ptr(&self.space).addr())
+    }
+
+    /// The part that this thread takes in its memory.
+    pub(crate) fn member(&self) -> Member {
+        Member::of(&self.space)
+    }
+
+    /// Gives the log room for a commit of so many bytes, or, on demand, lines.
     ///
     /// # Errors
-    /// `NoRoom`, `Busy`.
-    pub(crate) fn make_room(&self, bytes: u64) -> Result<()> {
-        self.space.commits().make_room(bytes).map_err(|error| self.error("commit a block on", error))
+    /// `NoRoom`, `Busy`; on demand those of a publication.
+    pub(crate) fn make_room(&self, short: u64) -> Result<()> {
+        let mut member = self.member();
+        let room = member.thread.as_mut().map_or(Ok(()), |thread| self.space.make_room(thread.own(), short));
+        room.map_err(|cause| self.error("commit a block on", cause))
+    }
+
+    /// Waits until everything is durable that blocks have committed.
+    ///
+    /// # Errors
+    /// Commits may be lost.
+    pub(crate) fn wait(&self) -> Result<()> {
+        let waited = match self.class {
+            Class::OnDemand => self.space.sync(self.space.last()),
+            _ => self.space.publish(),
+        };
+        waited.map_err(|cause| self.error("commit a block on", cause))
     }
 }

@@ -7,7 +7,6 @@ use super::own::Own;
 use super::view::View;
 use crate::memory::{self, Group, Logged};
 use crate::pool::Bounds;
-use indelible_stm::WriteSet;
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
 use indelible_store::format::LINE;
@@ -120,6 +119,17 @@ impl Demand {
         *self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether an epoch has room for so many more lines.
+    pub(super) fn fits(&self, commits: &Commits, lines: u64) -> bool {
+        self.pending() + lines <= self.bound(commits, self.pending())
+    }
+
+    /// Lines that an epoch may have which has some: one that has nothing else takes whatever fits.
+    fn bound(&self, commits: &Commits, before: u64) -> u64 {
+        let fitting = commits.fitting();
+        if before == 0 { fitting } else { fitting.min(self.bounds.lines()) }
+    }
+
     /// Gives a thread a log of at least so many lines.
     pub(super) fn give_log(&self, own: &mut Own, lines: usize) -> Result<(), crate::backing::BackingError> {
         if own.room() < lines.max(1) {
@@ -131,27 +141,28 @@ impl Demand {
 
     /// The commit of this number has happened once this returns. `NoRoom`: an epoch comes first, and nothing happened.
     #[inline]
-    pub(super) fn log(
+    pub(super) fn log<L: Iterator<Item = Changed>>(
         &self,
         commits: &Commits,
         own: &mut Own,
         sequence: u64,
-        writes: &WriteSet,
+        lines: impl Fn() -> L,
     ) -> Result<(), StoreError> {
-        let mut unmarked = 0;
+        let (mut unmarked, mut count) = (0, 0);
         let (_, views) = own.parts();
-        for line in writes.lines() {
-            let (view, offset) = place_of(views, line.address()).ok_or(StoreError::NotFound)?;
+        for line in lines() {
+            let (view, offset) = place_of(views, line.address).ok_or(StoreError::NotFound)?;
+            count += 1;
             unmarked += u64::from(view.marks().is_some_and(|marks| !marks.has(offset / LINE as usize)));
         }
         let budget = self.budget.load(Ordering::Relaxed);
         if unmarked > 0 || budget == 0 {
             self.reserve(commits, own, unmarked, budget)?;
         }
-        let (Some(log), views) = own.parts() else { return Err(no_room(writes.len())) };
+        let (Some(log), views) = own.parts() else { return Err(no_room(count)) };
         log.begin();
-        for (nth, line) in writes.lines().enumerate() {
-            let Some((view, offset)) = place_of(views, line.address()) else { continue };
+        for (nth, line) in lines().enumerate() {
+            let Some((view, offset)) = place_of(views, line.address) else { continue };
             if unmarked > 0
                 && !Mutant::EpochUnmarked.is_on()
                 && let Some(marks) = view.marks()
@@ -159,12 +170,12 @@ impl Demand {
                 marks.set(offset / LINE as usize);
             }
             let (object, offset) = (view.object, offset as u64);
-            if !log.put(nth, &Logged { object, offset, mask: line.mask(), words: *line.words() }) {
-                return Err(no_room(writes.len()));
+            if !log.put(nth, &Logged { object, offset, mask: line.mask, words: line.words }) {
+                return Err(no_room(count));
             }
         }
         if !Mutant::LogUnvalidated.is_on() {
-            log.validate(sequence, writes.len());
+            log.validate(sequence, count);
         }
         if Mutant::LogClearedEarly.is_on() {
             log.clear();
@@ -172,14 +183,13 @@ impl Demand {
         Ok(())
     }
 
-    /// So many more lines are going to be marked, if an epoch has room for them: one that has nothing else takes whatever fits. A commit that the guard's bound has no
+    /// So many more lines are going to be marked, if an epoch has room for them. A commit that the guard's bound has no
     /// room for is durable when it returns.
     #[cold]
     fn reserve(&self, commits: &Commits, own: &mut Own, lines: u64, budget: u64) -> Result<(), StoreError> {
-        let (fitting, figures) = (commits.fitting(), self.group.figures());
+        let figures = self.group.figures();
         let before = figures.pending().fetch_add(lines, Ordering::Relaxed);
-        let bound = if before == 0 { fitting } else { fitting.min(self.bounds.lines()) };
-        if before + lines > bound {
+        if before + lines > self.bound(commits, before) {
             figures.pending().fetch_sub(lines, Ordering::Relaxed);
             return Err(no_room(lines as usize));
         }
@@ -192,6 +202,16 @@ impl Demand {
         }
         Ok(())
     }
+}
+
+/// A line that a commit changes, named as transactions name it.
+#[derive(Clone, Copy)]
+pub(super) struct Changed {
+    pub(super) address: usize,
+    /// Bit i: byte i changes.
+    pub(super) mask: u64,
+    /// The bytes that change, in their places.
+    pub(super) words: [u64; 8],
 }
 
 /// There is no room for so many lines before something is done.

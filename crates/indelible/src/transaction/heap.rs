@@ -8,7 +8,6 @@ use super::home::{Home, Transactional, placed_in_block, private};
 use super::pending::{Pending, sync};
 use super::pointer::TxPtr;
 use super::run::{Tx, alone, transaction};
-use super::space::Users;
 use crate::error::{Cause, Error, ErrorKind, HeapError, Result, TransactionError};
 use crate::heap::{Extent, HeapFinding, HeapOptions, HeapStats, RawHeap, TypeInfo};
 use crate::plain::Plain;
@@ -37,9 +36,7 @@ impl Pool {
     /// As for [`create_with`](Pool::create_with) and [`attach_transactional`](Pool::attach_transactional). `Exists` if the object has something else in it, `BadSize` if it
     /// is too small for a heap, `Version`, `Damaged`.
     pub fn transactional_heap(&self, name: &str, size: u64) -> Result<TxHeap> {
-        self.tx_heap(name, (size, Class::Transactional), |inner| {
-            Attached::durable(inner, name, b"", Users::Functions)
-        })
+        self.tx_heap(name, (size, Class::Transactional), |inner| Attached::durable(inner, name, b""))
     }
 
     /// As [`transactional_heap`](Pool::transactional_heap), of an object [on demand](Class::OnDemand): transactions are in memory that outlives the process when they return, and become durable

@@ -6,7 +6,7 @@ use super::attached::{Attached, Kind, Memory, closed, named};
 use super::demand::Demand;
 use super::marks::Marks;
 use super::outside::each_piece;
-use super::space::Space;
+use super::space::{Space, Users};
 use super::view::View;
 use crate::backing::BackingError;
 use crate::error::{Cause, TransactionError};
@@ -29,6 +29,7 @@ impl Attached {
         name: &str,
         key: Key<'_>,
         needed: usize,
+        users: Users,
     ) -> Result<Attached, Cause> {
         let found = pool.store.find(name)?.entry;
         if found.has(FLAG_ECC) {
@@ -36,6 +37,7 @@ impl Attached {
         }
         let space = Space::of(pool, Class::OnDemand)?;
         space.check()?;
+        space.claim(users)?;
         let Some(demand) = space.demand() else { return Err(StoreError::Poisoned.into()) };
         let bind = || pool.store.attach_on_demand_writer(name, key, demand.group.number());
         let area = memory_for(demand, &found, bind)?;

@@ -25,6 +25,7 @@ mod blocks;
 mod cell;
 mod checked;
 mod demand;
+mod durable;
 mod epochs;
 mod growth;
 mod guarded;
@@ -32,6 +33,7 @@ mod heap;
 mod home;
 mod kept;
 mod marks;
+mod member;
 mod object;
 mod open;
 mod open_blocks;
@@ -47,7 +49,10 @@ mod view;
 mod words;
 
 pub(crate) use attached::Attached;
-pub(crate) use blocks::{BlockLine, shortage as shortage_of, tell as tell_of};
+pub use blocks::Telling;
+pub(crate) use blocks::{
+    BlockLine, expect_together, shortage as shortage_of, stored, tell as tell_of, tell_on_demand,
+};
 pub use cell::TxCell;
 pub use checked::Repairs;
 pub use heap::TxHeap;

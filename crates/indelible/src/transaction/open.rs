@@ -7,7 +7,8 @@
 
 use super::attached::Attached;
 use super::home::{After, Full, Home, Stuck};
-use super::run::{Member, check, expect_together};
+use super::member::Member;
+use super::run::{check, expect_together};
 use super::words::{ObjectWords, Running};
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::pool::{Class, Inside};

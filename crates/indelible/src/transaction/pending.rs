@@ -1,7 +1,7 @@
 //! Commits on demand that are not durable, and threads that wait for theirs to be.
 
 use super::attached::Attached;
-use super::run::last_of_thread;
+use super::member::last_of_thread;
 use crate::error::Result;
 use indelible_store::format::LINE;
 
@@ -18,13 +18,16 @@ impl Pending {
     /// Those of the object's pool, in this process.
     pub(crate) fn of(attached: &Attached) -> Pending {
         attached.space.demand().map_or(Pending::default(), |demand| Pending {
-            transactions: attached.space.stm.now().saturating_sub(demand.durable()),
+            transactions: attached.space.last().saturating_sub(demand.durable()),
             bytes: demand.pending() * LINE,
         })
     }
 }
 
-/// Waits until everything is durable that this thread committed in the object's pool: see [`TxObject::tx_sync`](crate::TxObject::tx_sync).
+/// Waits until everything is durable that this thread committed in the object's pool, or read: see [`TxObject::tx_sync`](crate::TxObject::tx_sync). Nobody knows what blocks have read:
+/// of theirs, until all is durable.
 pub(crate) fn sync(attached: &Attached) -> Result<()> {
-    attached.outside("make durable transactions on", || attached.space.sync(last_of_thread(&attached.space)))
+    let space = &attached.space;
+    let last = || if space.is_for_blocks() { space.last() } else { last_of_thread(space) };
+    attached.outside("make durable transactions on", || space.sync(last()))
 }

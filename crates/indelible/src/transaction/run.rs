@@ -5,21 +5,18 @@
 use super::attached::Attached;
 use super::cell::TxCell;
 use super::checked::Words;
+use super::durable::Durable;
 use super::home::{Full, Stuck, Transactional};
-use super::space::{Durable, Space};
+use super::member::{Member, Thread};
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::plain::Plain;
 use crate::pool::{self, Class, Inside};
 use crate::sys::fork;
 use indelible_stm::{BeginError, CommitError, Conflict, Transaction};
 use indelible_store::error::StoreError;
-use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::ops::Range;
-use std::sync::{Arc, Weak};
-
-/// The part that a thread takes in the transactions of a pool.
-type Thread = indelible_stm::Thread<Words, Durable>;
+use std::sync::Arc;
 
 /// A running transaction: see [`transaction`].
 ///
@@ -237,70 +234,6 @@ impl Drop for Ends<'_> {
         if let Some(again) = self.again {
             self.thread.abort(again);
         }
-    }
-}
-
-/// The part that a thread takes in the transactions of a pool, unless a transaction has it.
-struct Place {
-    space: Weak<Space>,
-    /// Boxed, as it goes to a transaction and comes back.
-    thread: Option<Box<Thread>>,
-}
-
-thread_local! {
-    static PLACES: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
-}
-
-/// The thread's part, which is put back when this is dropped: a transaction that begins meanwhile, when one is committed, has its own.
-///
-/// Nothing that threads share is counted here: it would go from processor to processor with each transaction.
-pub(super) struct Member {
-    /// Address of its space: that of a place is of no other, as the place has a part in it.
-    space: usize,
-    pub(super) thread: Option<Box<Thread>>,
-}
-
-impl Member {
-    pub(super) fn of(space: &Arc<Space>) -> Member {
-        let address = Arc::as_ptr(space).addr();
-        let kept = PLACES.try_with(|places| {
-            let mut places = places.borrow_mut();
-            if let Some(place) = find(&mut places, address) {
-                return place.thread.take();
-            }
-            places.retain(|place| place.space.strong_count() > 0);
-            places.push(Place { space: Arc::downgrade(space), thread: None });
-            None
-        });
-        // While the thread ends there is no place to keep it.
-        let thread = kept.ok().flatten().unwrap_or_else(|| Box::new(space.stm.thread()));
-        Member { space: address, thread: Some(thread) }
-    }
-}
-
-fn find(places: &mut [Place], space: usize) -> Option<&mut Place> {
-    places.iter_mut().find(|place| place.space.as_ptr().addr() == space)
-}
-
-/// The last commit of this thread, or that it read, which is not necessarily durable.
-pub(super) fn last_of_thread(space: &Arc<Space>) -> u64 {
-    Member::of(space).thread.as_mut().map_or(0, |thread| thread.own().last())
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        let Some(mut thread) = self.thread.take() else { return };
-        // Dropped once nothing is borrowed.
-        let _rest = PLACES.try_with(|places| {
-            let mut places = places.borrow_mut();
-            match find(&mut places, self.space).map(|place| &mut place.thread) {
-                // A transaction that an action on commit began was here first: who waits for this thread's commits waits for those of both.
-                Some(Some(first)) => first.own().note(thread.own().last()),
-                Some(empty) => return empty.replace(thread),
-                None => {}
-            }
-            Some(thread)
-        });
     }
 }
 

@@ -3,29 +3,28 @@
 
 #![allow(unsafe_code)]
 
-use super::checked::{self, Repairs, Words, word};
+use super::checked::{Repairs, Words, word};
 use super::demand::Demand;
+use super::durable::{Durable, Syncing, view_of};
 use super::own::Own;
 use super::view::View;
 use crate::error::{Cause, TransactionError};
 use crate::memory::{Group, MemoryError};
 use crate::pool::{Class, Inner};
-use indelible_stm::{BeginError, Line, Receipt, Sink, Stm, Transaction, WriteSet};
+use indelible_stm::{BeginError, Stm, Transaction};
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
 use indelible_store::format::LINE;
 use indelible_store::store::{ChangedLine, Commits};
 use std::any::Any;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
 /// See the module. The pool has it as long as an object of the class is attached: who attaches after all were detached begins anew, also after a failure.
 pub(super) struct Space {
     /// The kind of users that has these transactions: there is one memory of words for all that share data.
     users: OnceLock<Users>,
-    /// The last number of a block's commit.
-    numbers: AtomicU64,
     pub(super) stm: Arc<Stm<Words, Durable>>,
     class: Class,
 }
@@ -55,13 +54,13 @@ impl Space {
             let group = Group::new(pool.memory_place(), pool.store.memory_number()?);
             sink.demand = Some(Demand::new(group.map_err(MemoryError::from)?, pool.epochs().clone()));
         }
-        let space = Arc::new(Space {
-            users: OnceLock::new(),
-            numbers: AtomicU64::new(0),
-            stm: Stm::new(Words::default(), sink),
-            class,
-        });
-        let _ = space.stm.sink().space.set(Arc::downgrade(&space));
+        let space = Arc::new(Space { users: OnceLock::new(), stm: Stm::new(Words::default(), sink), class });
+        let weak = Arc::downgrade(&space);
+        let sync = move |number| match weak.upgrade() {
+            Some(space) => space.sync(number),
+            None => Err(StoreError::Poisoned.into()),
+        };
+        let _ = space.stm.sink().sync.set(Syncing(Box::new(sync)));
         if class == Class::OnDemand {
             let publish = |space: &Space| {
                 if space.demand().is_some_and(|demand| demand.pending() > 0) {
@@ -92,10 +91,21 @@ impl Space {
         }
     }
 
+    /// Whether blocks have the pool's objects.
+    pub(super) fn is_for_blocks(&self) -> bool {
+        self.users.get() == Some(&Users::Blocks)
+    }
+
+    /// The number of the last commit.
+    pub(super) fn last(&self) -> u64 {
+        // Those of blocks are not this memory's transactions, and it has no others then.
+        self.stm.now().max(self.stm.sink().numbers.load(Ordering::Acquire))
+    }
+
     /// Tells of the commit of a block that a compiler made, whose lines nobody else can change meanwhile: of two that have a line in common, the first is told, and
     /// stored, first.
     pub(super) fn tell(&self, lines: Vec<ChangedLine>) -> Result<(), StoreError> {
-        let number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.stm.sink().number();
         self.commits().tell(number, lines).inspect_err(|_| self.commits().skip(number))
     }
 
@@ -216,6 +226,13 @@ impl Space {
         Ok((short > 0).then_some(short))
     }
 
+    /// The part of a block's changes that there is no room for, if it comes now, for [`make_room`](Self::make_room); 0: it has room.
+    pub(super) fn shortage_of_block(&self, own: &Own, lines: usize) -> u64 {
+        let Some(demand) = self.demand() else { return 0 };
+        let fits = lines <= own.room() && demand.fits(self.commits(), lines as u64);
+        if fits { 0 } else { lines as u64 }
+    }
+
     /// Makes room for a transaction that was short of it, by bytes of lane, or, on demand, by lines.
     pub(super) fn make_room(&self, own: &mut Own, short: u64) -> Result<(), Cause> {
         let Some(demand) = self.demand() else { return Ok(self.commits().make_room(short)?) };
@@ -276,7 +293,7 @@ impl Space {
         let mut thread = self.stm.thread();
         let ungated = Mutant::EpochUngated.is_on();
         let _alone = if ungated { None } else { Some(thread.alone().map_err(refused)?) };
-        let (last, mut lines) = (self.stm.now(), Vec::with_capacity(demand.pending() as usize));
+        let (last, mut lines) = (self.last(), Vec::with_capacity(demand.pending() as usize));
         for view in self.views() {
             let Some(marks) = view.marks() else { continue };
             marks.take(|line| {
@@ -327,122 +344,5 @@ fn refused(error: BeginError) -> Cause {
     match error {
         BeginError::Forked => Cause::Forked,
         BeginError::Nested => TransactionError::Inside.into(),
-    }
-}
-
-/// The view in which a line lies, and where.
-fn view_of<'v>(views: &'v [View], line: &Line<'_>) -> Option<(&'v View, u64)> {
-    let view = views.iter().find(|view| line.address().wrapping_sub(view.base) < view.len)?;
-    Some((view, (line.address() - view.base) as u64))
-}
-
-/// Tells the store of commits: of each, or, on demand, of epochs.
-#[derive(Default)]
-pub(super) struct Durable {
-    commits: Commits,
-    views: RwLock<Vec<View>>,
-    /// Grows whenever `views` changes.
-    version: AtomicU64,
-    demand: Option<Demand>,
-    /// The space that it is a part of.
-    space: OnceLock<Weak<Space>>,
-}
-
-impl Durable {
-    fn views(&self) -> Vec<View> {
-        self.views.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Of a transaction on objects of both classes: the stronger decides.
-    #[cold]
-    fn await_epoch(&self, sequence: u64) -> Result<(), StoreError> {
-        if Mutant::StrongerClassIgnored.is_on() {
-            return Ok(());
-        }
-        let space = self.space.get().and_then(Weak::upgrade);
-        let done = space.map_or(Err(StoreError::Poisoned.into()), |space| space.sync(sequence));
-        done.map_err(|cause| {
-            // Memory has it, and does not go back.
-            self.demand.iter().for_each(Demand::fail);
-            match cause {
-                Cause::Store(StoreError::NoRoom { .. }) => StoreError::Poisoned,
-                Cause::Store(error) => error,
-                _ => StoreError::Poisoned,
-            }
-        })
-    }
-
-    /// The lines as they are after the commit. Nobody changes them meanwhile, and what other transactions have not committed is not in memory.
-    fn lines(&self, writes: &WriteSet) -> Option<Vec<ChangedLine>> {
-        let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
-        let mut told = Vec::with_capacity(writes.len());
-        for line in writes.lines() {
-            let (view, offset) = view_of(&views, &line)?;
-            let object = view.object;
-            if let Some(pairs) = &view.pairs {
-                let tell = |offset, bytes| told.push(ChangedLine { object, offset, bytes });
-                // SAFETY: of a view that the transaction has borrowed (2), and whose line it owns.
-                unsafe { checked::told(&line, pairs, offset, tell) };
-                continue;
-            }
-            let mut bytes = [0; LINE as usize];
-            for (nth, (new, into)) in line.words().iter().zip(bytes.as_chunks_mut::<8>().0).enumerate() {
-                let bits = if Mutant::CommitLineBefore.is_on() { 0 } else { line.word_bits(nth) };
-                // SAFETY: a word of a view that the transaction has borrowed (2), and of which others are told as atomics alone (1).
-                let before = unsafe { word(line.address() + 8 * nth) };
-                *into = (before & !bits | new & bits).to_le_bytes();
-            }
-            told.push(ChangedLine { object, offset, bytes });
-        }
-        Some(told)
-    }
-}
-
-impl Sink for Durable {
-    type Own = Own;
-    type Error = StoreError;
-
-    #[inline]
-    fn commit(&self, own: &mut Own, sequence: u64, writes: &WriteSet) -> Result<(), StoreError> {
-        if let Some(demand) = &self.demand {
-            let version = self.version.load(Ordering::Acquire);
-            if !own.has_views_of(version) {
-                own.take_views(version, self.views());
-            }
-            return demand.log(&self.commits, own, sequence, writes);
-        }
-        let told = self.lines(writes).ok_or(StoreError::NotFound);
-        match told.and_then(|lines| self.commits.tell(sequence, lines)) {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                self.commits.skip(sequence);
-                Err(error)
-            }
-        }
-    }
-
-    #[inline]
-    fn stored(&self, own: &mut Own, _: u64) {
-        own.end_log();
-    }
-
-    fn skipped(&self, _: &mut Own, sequence: u64) {
-        if self.demand.is_none() {
-            self.commits.skip(sequence);
-        }
-    }
-
-    #[inline]
-    fn acknowledge(&self, own: &mut Own, receipt: Receipt) -> Result<(), StoreError> {
-        if self.demand.is_some() {
-            own.note(receipt.durable_from());
-            return if own.is_strict() { self.await_epoch(receipt.durable_from()) } else { Ok(()) };
-        }
-        let from = if Mutant::ReadNotAwaited.is_on() {
-            receipt.sequence().unwrap_or(0)
-        } else {
-            receipt.durable_from()
-        };
-        self.commits.wait(from)
     }
 }

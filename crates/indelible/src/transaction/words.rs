@@ -3,11 +3,11 @@
 #![allow(unsafe_code)]
 
 use super::attached::Attached;
+use super::durable::Durable;
 use super::heap::TxHeap;
 use super::home::{After, Home, placed_in_block};
 use super::pointer::TxPtr;
 use super::run::Tx;
-use super::space::Durable;
 use crate::error::{Cause, Error, HeapError, Result, TransactionError};
 use crate::heap::allocation;
 use crate::heap::words::{WordHeap, Words};

@@ -1,0 +1,168 @@
+//! Tells the store of commits.
+
+#![allow(unsafe_code)]
+
+use super::checked::{self, word};
+use super::demand::{Changed, Demand};
+use super::own::Own;
+use super::view::View;
+use crate::error::Cause;
+use crate::memory::MemoryError;
+use indelible_stm::{Line, Receipt, Sink, WriteSet};
+use indelible_store::Mutant;
+use indelible_store::error::StoreError;
+use indelible_store::format::LINE;
+use indelible_store::store::{ChangedLine, Commits};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+/// The view in which a line lies, and where.
+pub(super) fn view_of<'v>(views: &'v [View], line: &Line<'_>) -> Option<(&'v View, u64)> {
+    let view = views.iter().find(|view| line.address().wrapping_sub(view.base) < view.len)?;
+    Some((view, (line.address() - view.base) as u64))
+}
+
+/// Has all commits up to a number become durable.
+pub(super) struct Syncing(pub(super) Box<dyn Fn(u64) -> Result<(), Cause> + Send + Sync>);
+
+/// Tells the store of commits: of each, or, on demand, of epochs.
+#[derive(Default)]
+pub(super) struct Durable {
+    pub(super) commits: Commits,
+    pub(super) views: RwLock<Vec<View>>,
+    /// Grows whenever `views` changes.
+    pub(super) version: AtomicU64,
+    /// The last number of a block's commit.
+    pub(super) numbers: AtomicU64,
+    pub(super) demand: Option<Demand>,
+    /// How its space makes epochs.
+    pub(super) sync: OnceLock<Syncing>,
+}
+
+impl Durable {
+    /// A number for the commit of a block.
+    pub(super) fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// The commit of a block on demand has happened once this returns, whose number it does; [`stored`](Sink::stored) is to follow. `NoRoom`: nothing happened, and there is to be
+    /// [room](super::space::Space::make_room) first.
+    pub(super) fn log_block<L: Iterator<Item = Changed>>(
+        &self,
+        own: &mut Own,
+        lines: impl Fn() -> L,
+    ) -> Result<u64, Cause> {
+        let Some(demand) = self.demand.as_ref().filter(|demand| !demand.has_failed()) else {
+            return Err(StoreError::Poisoned.into());
+        };
+        own.set_strict(false);
+        demand.give_log(own, 1).map_err(MemoryError::from)?;
+        self.know_views(own);
+        let number = self.number();
+        demand.log(&self.commits, own, number, lines)?;
+        Ok(number)
+    }
+
+    #[inline]
+    fn know_views(&self, own: &mut Own) {
+        let version = self.version.load(Ordering::Acquire);
+        if !own.has_views_of(version) {
+            own.take_views(version, self.views());
+        }
+    }
+
+    pub(super) fn views(&self) -> Vec<View> {
+        self.views.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Of a transaction on objects of both classes: the stronger decides.
+    #[cold]
+    fn await_epoch(&self, sequence: u64) -> Result<(), StoreError> {
+        if Mutant::StrongerClassIgnored.is_on() {
+            return Ok(());
+        }
+        let done = self.sync.get().map_or(Err(StoreError::Poisoned.into()), |sync| sync.0(sequence));
+        done.map_err(|cause| {
+            // Memory has it, and does not go back.
+            self.demand.iter().for_each(Demand::fail);
+            match cause {
+                Cause::Store(StoreError::NoRoom { .. }) => StoreError::Poisoned,
+                Cause::Store(error) => error,
+                _ => StoreError::Poisoned,
+            }
+        })
+    }
+
+    /// The lines as they are after the commit. Nobody changes them meanwhile, and what other transactions have not committed is not in memory.
+    fn lines(&self, writes: &WriteSet) -> Option<Vec<ChangedLine>> {
+        let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
+        let mut told = Vec::with_capacity(writes.len());
+        for line in writes.lines() {
+            let (view, offset) = view_of(&views, &line)?;
+            let object = view.object;
+            if let Some(pairs) = &view.pairs {
+                let tell = |offset, bytes| told.push(ChangedLine { object, offset, bytes });
+                // SAFETY: of a view that the transaction has borrowed (2), and whose line it owns.
+                unsafe { checked::told(&line, pairs, offset, tell) };
+                continue;
+            }
+            let mut bytes = [0; LINE as usize];
+            for (nth, (new, into)) in line.words().iter().zip(bytes.as_chunks_mut::<8>().0).enumerate() {
+                let bits = if Mutant::CommitLineBefore.is_on() { 0 } else { line.word_bits(nth) };
+                // SAFETY: a word of a view that the transaction has borrowed (2), and of which others are told as atomics alone (1).
+                let before = unsafe { word(line.address() + 8 * nth) };
+                *into = (before & !bits | new & bits).to_le_bytes();
+            }
+            told.push(ChangedLine { object, offset, bytes });
+        }
+        Some(told)
+    }
+}
+
+impl Sink for Durable {
+    type Own = Own;
+    type Error = StoreError;
+
+    #[inline]
+    fn commit(&self, own: &mut Own, sequence: u64, writes: &WriteSet) -> Result<(), StoreError> {
+        if let Some(demand) = &self.demand {
+            self.know_views(own);
+            let changed =
+                |line: Line<'_>| Changed { address: line.address(), mask: line.mask(), words: *line.words() };
+            return demand.log(&self.commits, own, sequence, || writes.lines().map(changed));
+        }
+        let told = self.lines(writes).ok_or(StoreError::NotFound);
+        match told.and_then(|lines| self.commits.tell(sequence, lines)) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.commits.skip(sequence);
+                Err(error)
+            }
+        }
+    }
+
+    #[inline]
+    fn stored(&self, own: &mut Own, _: u64) {
+        own.end_log();
+    }
+
+    fn skipped(&self, _: &mut Own, sequence: u64) {
+        if self.demand.is_none() {
+            self.commits.skip(sequence);
+        }
+    }
+
+    #[inline]
+    fn acknowledge(&self, own: &mut Own, receipt: Receipt) -> Result<(), StoreError> {
+        if self.demand.is_some() {
+            own.note(receipt.durable_from());
+            return if own.is_strict() { self.await_epoch(receipt.durable_from()) } else { Ok(()) };
+        }
+        let from = if Mutant::ReadNotAwaited.is_on() {
+            receipt.sequence().unwrap_or(0)
+        } else {
+            receipt.durable_from()
+        };
+        self.commits.wait(from)
+    }
+}
