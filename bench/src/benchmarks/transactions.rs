@@ -83,7 +83,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
         None => format!("libitm: not measured. {MISSING}"),
     });
     runtime::run(environment, libitm.as_ref(), section)?;
-    blocks::run(environment, section)?;
+    blocks::run(environment, libitm.is_some(), section)?;
     on_demand::run(environment, section)?;
     access::run(environment, section)?;
     lists::run(environment, section)?;

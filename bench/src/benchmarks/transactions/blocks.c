@@ -56,7 +56,7 @@ static uint64_t sum(struct line *lines) {
 int main(int count, char **arguments) {
     if (count < 4)
         return 1;
-    pmo_pool *pool = pmo_open(arguments[1]);
+    pmo_pool *pool = pmo_open(arguments[1], 0);
     if (pool == NULL) {
         fprintf(stderr, "%s\n", pmo_error_message());
         return 1;

@@ -4,7 +4,7 @@ use crate::Result;
 use crate::environment::{Environment, Medium, progress};
 use crate::model::{Cell, Section, Table, Unit};
 use crate::stats::{Samples, Spread};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The libraries, beside this program.
@@ -13,12 +13,16 @@ const ARCHIVES: [&str; 2] = ["libpmo.a", "libpmo_tm.a"];
 const MISSING: &str = "Blocks of GCC on objects: not measured. They need a GCC with -fgnu-tm, and libpmo.a and libpmo_tm.a beside pmo-bench: cargo build --release -p indelible-capi -p indelible-tm";
 const KINDS: usize = 3;
 
-pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
-    let program = environment.dir(Medium::File).join("blocks");
-    if !compile(&program)? {
+/// `compiler`: there is a GCC that compiles blocks.
+pub fn run(environment: &Environment, compiler: bool, section: &mut Section) -> Result<()> {
+    let here = std::env::current_exe()?;
+    let archives = ARCHIVES.map(|archive| here.with_file_name(archive));
+    if !compiler || !archives.iter().all(|archive| archive.exists()) {
         section.notes.push(MISSING.into());
         return Ok(());
     }
+    let program = environment.dir(Medium::File).join("blocks");
+    compile(&program, &archives)?;
     let (rounds, turns) = match (environment.smoke, environment.quick) {
         (true, _) => (1_000, 2),
         (_, true) => (100_000, 5),
@@ -51,22 +55,18 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
-/// Whether the program was compiled.
-fn compile(program: &Path) -> Result<bool> {
+fn compile(program: &Path, archives: &[PathBuf]) -> Result<()> {
     let source = program.with_extension("c");
     std::fs::write(&source, include_str!("blocks.c"))?;
-    let here = std::env::current_exe()?;
-    let archives = ARCHIVES.map(|archive| here.with_file_name(archive));
     let headers = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../crates/capi/include");
     let flags = ["-std=gnu11", "-O2", "-fgnu-tm", "-fno-tree-loop-distribute-patterns", "-pthread", headers];
-    let command = Command::new("gcc")
-        .args(flags)
-        .arg("-o")
-        .args([program, &source])
-        .args(&archives)
-        .arg("-lm")
-        .output();
-    Ok(archives.iter().all(|archive| archive.exists()) && command.is_ok_and(|said| said.status.success()))
+    let mut command = Command::new("gcc");
+    command.args(flags).arg("-o").args([program, &source]).args(archives).arg("-lm");
+    let output = command.output()?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!("blocks: {}", String::from_utf8_lossy(&output.stderr)).into()),
+    }
 }
 
 /// Nanoseconds of a block of each kind, in turns.
