@@ -213,9 +213,7 @@ impl Error {
         }
         match &*self.0.cause {
             Cause::ForReading => return "attach for writing",
-            Cause::Anchor(_) => {
-                return "nothing of the object is lost: try again once the anchor can be reached; if it is gone for good, `pmo key anchor` sets another one";
-            }
+            Cause::Anchor(error) => return error.remedy(),
             Cause::KeySource(error) => return error.remedy(),
             Cause::Transaction(error) => return error.remedy(),
             Cause::Far(error) => return error.remedy(),

@@ -51,6 +51,7 @@ mod records;
 mod reformatted;
 mod revert;
 mod rollback;
+mod sealed_changes;
 mod sealed_copies;
 mod sealed_faults;
 mod sealing;

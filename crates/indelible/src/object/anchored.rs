@@ -99,6 +99,14 @@ impl Anchored {
         told
     }
 
+    /// Leaves an object after a change of it as a whole, which is durable.
+    pub(super) fn leave_changed(anchored: Option<Anchored>, writer: Writer) -> Result<(), Cause> {
+        let told = anchored.map_or(Ok(()), |mut anchored| anchored.tell(true));
+        // An error here would say that the change has not happened; whoever takes the object next recovers it.
+        let _ = writer.detach();
+        told.map_err(AnchorError::after_a_change)
+    }
+
     /// Tells it if it is time. The psync is done: if the anchor cannot be reached, the next one tries again, and the detach says so.
     pub(super) fn after_psync(&mut self) {
         if self.told.elapsed() >= self.anchor.interval() {

@@ -105,7 +105,8 @@ impl Pool {
     /// Lets another seal key, `new`, open a sealed object, which nobody has attached; returns the number of its slot. `label` is for people.
     ///
     /// # Errors
-    /// As for [`attach_sealed`](Pool::attach_sealed). `Sealed`: all slots are in use, or the label is too long.
+    /// As for [`attach_sealed`](Pool::attach_sealed). `Sealed`: all slots are in use, or the label is too long. Nothing has changed then, unless the error's text says that the change is
+    /// durable, and its anchor was not told of it.
     pub fn add_key(
         &self,
         name: &str,
@@ -228,11 +229,12 @@ impl Pool {
             if anchored.is_none() {
                 writer.set_anchored(false)?;
             }
-            Anchored::leave(anchored, writer)
+            Anchored::leave_changed(anchored, writer)
         });
         self.about("set the anchor of", name, result)
     }
 
+    /// An error says that nothing happened, but for one of the anchor that [says](AnchorError::after_a_change) that it was not told.
     fn change_keys<R>(
         &self,
         name: &str,
@@ -245,11 +247,13 @@ impl Pool {
         let mut writer =
             inner.patiently(|| Ok(inner.store.attach_sealed_writer(name, Key(key), &opened)?))?;
         let anchored = Anchored::begin(&mut writer, opened.anchor.as_ref())?;
-        let out = change(&mut writer, &opened);
-        // The object is left in either case, and the first failure counts.
-        let left = Anchored::leave(anchored, writer);
-        let out = out?;
-        left?;
-        Ok(out)
+        match change(&mut writer, &opened) {
+            Ok(out) => Anchored::leave_changed(anchored, writer).map(|()| out),
+            Err(cause) => {
+                // The object is left all the same, and the first failure counts.
+                let _ = Anchored::leave(anchored, writer);
+                Err(cause)
+            }
+        }
     }
 }
