@@ -70,6 +70,15 @@ pub(crate) fn mutants(long: bool) -> Result {
     let mut mutants = [of, &["mutants", "--threads=2"]].concat();
     mutants.extend(long.then_some("--long"));
     step("evidence: mutants", &mutants)?;
+    controls(of)
+}
+
+/// Deliberate faults that campaigns on real processes and file systems have to notice.
+pub(crate) fn short_controls() -> Result {
+    controls(&MUTANTS_SHORT)
+}
+
+fn controls(of: &[&str]) -> Result {
     step("evidence: controls of retention", &[of, &["retention", "--controls"]].concat())?;
     // Writers that psync too early, on real file systems.
     step("evidence: controls of disks", &[of, &["disks", "--controls"]].concat())

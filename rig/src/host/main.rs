@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     /// Transactions on demand instead, and a guard that a line of a serial port tells that the power fails
     #[arg(long)]
     guard: bool,
-    /// 12 cuts of each kind, as in CI; with --guard 1 of each form
+    /// 12 cuts of each kind; with --guard 1 of each form
     #[arg(long, conflicts_with = "cycles")]
     quick: bool,
     /// Machines at a time [default: one per processor]
