@@ -11,7 +11,7 @@ use indelible::raw::blocks::{self, BlockWords, Step};
 use std::ffi::c_char;
 
 /// Words of the block that runs on this thread.
-struct OfBlock<'a>(&'a Words);
+pub(crate) struct OfBlock<'a>(pub(crate) &'a Words);
 
 impl BlockWords for OfBlock<'_> {
     fn load(&mut self, address: usize) -> Option<u64> {

@@ -1,10 +1,10 @@
 //! Transactional objects, and those on demand, for blocks that GCC compiles: libpmo-tm runs these, and tells of their commits by the functions that it gets here.
 
 use crate::args::{array, borrow, bytes, fill, text};
-use crate::block_heaps as heaps;
+use crate::block_heaps::{self as heaps, OfBlock};
 use crate::guard::{Failure, Result, guarded, pmo_error_message};
 use crate::handles::{pmo_pool, pool};
-use crate::tm_interface::{Line, Object, Runtime, Telling, VERSION};
+use crate::tm_interface::{Line, Object, Runtime, Telling, VERSION, Words};
 use indelible::raw::{self, blocks};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
@@ -13,6 +13,24 @@ use std::sync::{Mutex, PoisonError};
 
 /// How objects are taken from libpmo-tm, by address.
 static ATTACHED: Mutex<BTreeMap<usize, extern "C" fn(usize) -> c_int>> = Mutex::new(BTreeMap::new());
+
+extern "C" fn bare() {
+    guarded((), || {
+        blocks::bare();
+        Ok(())
+    });
+}
+
+extern "C" fn close(words: *const Words) -> *const c_char {
+    said(|| {
+        if words.is_null() {
+            return Ok(blocks::close(None::<&mut OfBlock<'_>>)?);
+        }
+        // SAFETY: libpmo-tm gives the words of the block that runs on this thread.
+        let words = unsafe { borrow(words, "block that runs on this thread") }?;
+        Ok(blocks::close(Some(&mut OfBlock(words)))?)
+    })
+}
 
 extern "C" fn shortage(addresses: *const usize, count: usize) -> u64 {
     // SAFETY: libpmo-tm has so many addresses.
@@ -78,6 +96,8 @@ pub unsafe extern "C" fn pmo_attach_for_blocks(
             view,
             len,
             demand,
+            bare,
+            close,
             shortage,
             make_room,
             tell,

@@ -144,8 +144,7 @@ impl Thread {
         let here = entry::stack();
         let own = address.wrapping_sub(here) < thread.stack.wrapping_sub(here)
             && !Mutant::DeadFramesWritten.is_on();
-        let transacts = thread.transacts || objects::view(address).is_some() && !thread.levels.is_empty();
-        (transacts && !own).then_some(thread)
+        (thread.transacts && !own).then_some(thread)
     }
 
     /// The thread, if plain stores are logged: what compiled code logs if its block may be run again (`own`), or all if an inner block may be cancelled.
@@ -192,13 +191,13 @@ impl Thread {
         }
         self.transacts = !self.irrevocable;
         self.logs = false;
+        self.irrevocable.then(objects::bare);
         self.code(properties)
     }
 
     /// Which code of a block is run.
     fn code(&self, properties: u32) -> u32 {
-        let plain =
-            !self.transacts && !self.logs && !objects::any() && properties & property::UNINSTRUMENTED != 0;
+        let plain = !self.transacts && !self.logs && properties & property::UNINSTRUMENTED != 0;
         match plain || properties & property::INSTRUMENTED == 0 {
             true => action::RUN_UNINSTRUMENTED,
             false => action::RUN_INSTRUMENTED,
@@ -217,6 +216,7 @@ impl Thread {
     /// Ends a run without effect; actions may run blocks then. Returns the outermost level, and the actions.
     fn stop(&mut self, again: bool) -> (Option<Level>, Called) {
         (self.transacts, self.logs) = (false, false);
+        self.irrevocable.then(|| objects::close(false));
         let first = self.levels.drain(..).next();
         // One that could not commit is over.
         if self.transaction.running().is_some() {
@@ -360,6 +360,7 @@ impl Thread {
             self.transaction.abort(false);
             return Some(None);
         }
+        self.irrevocable.then(|| objects::close(true));
         // On demand one that may be run again is told at once that there is no room.
         if (objects::any_durable() || self.irrevocable && objects::any())
             && let Some(short) =

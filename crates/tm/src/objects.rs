@@ -7,6 +7,7 @@
 //! 2. Functions of an object are those of the library that attached it, which is there as long as the object is.
 
 use crate::blocks::{Thread, fatal};
+use crate::heaps::WORDS;
 use crate::tm_interface::{Line, Object, Runtime, Telling, VERSION};
 use indelible_stm::WriteSet;
 use std::ffi::{CStr, c_char, c_int};
@@ -97,6 +98,24 @@ pub(crate) fn any_durable() -> bool {
 pub(crate) fn functions() -> Option<&'static Object> {
     // SAFETY: null, or one that is leaked.
     unsafe { FUNCTIONS.load(Ordering::Acquire).as_ref() }
+}
+
+/// Has this thread, whose block is alone and cannot be undone, use objects at their own addresses.
+pub(crate) fn bare() {
+    if any()
+        && let Some(functions) = functions()
+    {
+        (functions.bare)();
+    }
+}
+
+/// Ends that. What was changed is stored by the transaction, or forgotten.
+pub(crate) fn close(changed: bool) {
+    if any()
+        && let Some(functions) = functions()
+    {
+        must((functions.close)(if changed { &raw const WORDS } else { std::ptr::null() }));
+    }
 }
 
 /// The lines of objects that a block changes.

@@ -9,6 +9,11 @@
 // A container is empty when it is all zeros, as a root is that pmo_tm_root has made. It lies in an attached object, in whose heap it allocates as a part of the block: what the block did is there as
 // a whole, or not at all. A function that adds returns false if the heap is full and cannot grow; nothing was added then. They are not for code outside of blocks, and have no destructors: clear() gives
 // memory back. Values are numbers, pointers into objects, and structs of such.
+//
+// Containers of the standard library are for blocks that cannot be undone, which run alone:
+//
+//     std::vector<long, pmo::tm::allocator<long>> *numbers; // in an object, made in place with pmo::tm::allocator<long>(object)
+//     __transaction_relaxed { numbers->push_back(7); } // durable
 #ifndef PMO_TM_HPP
 #define PMO_TM_HPP
 
@@ -16,12 +21,42 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <type_traits>
 
 #define PMO_TM_SAFE __attribute__((transaction_safe))
 
 namespace pmo {
 namespace tm {
+
+// Memory of the heap of an object, for containers that lie in it, in __transaction_relaxed blocks. A full heap that cannot grow is a std::bad_alloc: what the block did before stays, as nothing of it
+// can be undone.
+template <class T> class allocator {
+    static_assert(alignof(T) <= 16, "blocks of a heap are at multiples of 16");
+
+public:
+    using value_type = T;
+
+    // beside: any address in the object, which has the same one in every run.
+    explicit allocator(void *beside) noexcept : beside_(beside) {}
+    template <class U> allocator(const allocator<U> &other) noexcept : beside_(other.beside()) {}
+
+    T *allocate(std::size_t count)
+    {
+        void *block = count > static_cast<std::size_t>(-1) / sizeof(T) ? nullptr : pmo_tm_alloc(beside_, count * sizeof(T));
+        if (block == nullptr)
+            throw std::bad_alloc();
+        return static_cast<T *>(block);
+    }
+    void deallocate(T *block, std::size_t) noexcept { pmo_tm_free(block); }
+    void *beside() const noexcept { return beside_; }
+
+private:
+    void *beside_;
+};
+
+template <class T, class U> bool operator==(const allocator<T> &one, const allocator<U> &other) noexcept { return one.beside() == other.beside(); }
+template <class T, class U> bool operator!=(const allocator<T> &one, const allocator<U> &other) noexcept { return one.beside() != other.beside(); }
 
 // Values one behind the other.
 template <class T> class vector {

@@ -234,7 +234,7 @@ fn blocks_do_what_they_say(demand: bool) {
     BLOCKS.build(&program("blocks.c"), &binary);
     let run = || run_on(demand, &binary, &pool);
     assert_eq!(succeed(&mut run()), "done\n");
-    for (fault, signal) in [("store outside", 11), ("irrevocable", 11), ("two pools", 6), ("two classes", 6)]
+    for (fault, signal) in [("store outside", 11), ("two pools", 6), ("two classes", 6)]
     {
         assert_eq!(dies(run().arg(fault)), signal, "{fault}");
     }

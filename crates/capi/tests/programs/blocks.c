@@ -127,6 +127,20 @@ static void *transfers(void *context)
     return NULL;
 }
 
+/* A transfer that cannot be undone. */
+__attribute__((noinline)) static int aloud(int account, long amount)
+{
+    __transaction_relaxed
+    {
+        bank->accounts[account] -= amount;
+        fflush(stdout);
+        branch->accounts[account] += amount;
+        bank->transfers++;
+        branch->transfers++;
+    }
+    return 1;
+}
+
 static void refusals(pmo_pool *pool)
 {
     void *const one[] = {bank};
@@ -144,6 +158,51 @@ static void refusals(pmo_pool *pool)
     }
 }
 
+static void write_down(long *into, long value)
+{
+    fflush(stdout);
+    *into = value;
+}
+
+/* Blocks that cannot be undone: of code that was not compiled for blocks, from the beginning or in between, with inner blocks. */
+static void *irrevocable(void *context)
+{
+    (void)context;
+    for (int i = 0; i < 50; i++) {
+        __transaction_relaxed
+        {
+            write_down(&bank->accounts[0], bank->accounts[0] - 1);
+            fflush(stdout);
+            branch->accounts[0]++;
+            bank->transfers++;
+            branch->transfers++;
+            transfers_here++;
+        }
+        __transaction_relaxed
+        {
+            bank->accounts[3]++;
+            if (bank->transfers > 0)
+                write_down(&branch->accounts[1], branch->accounts[1] - 1);
+            __transaction_atomic
+            {
+                bank->accounts[3]++;
+                branch->accounts[1]--;
+            }
+            __transaction_atomic
+            {
+                bank->accounts[3] = 1000000;
+                transfers_here = -5;
+                __transaction_cancel;
+            }
+            bank->transfers++;
+            branch->transfers++;
+            transfers_here++;
+        }
+        whole();
+    }
+    return NULL;
+}
+
 /* It changes more than the log has room for at first. */
 static void large(pmo_pool *pool)
 {
@@ -159,7 +218,23 @@ static void large(pmo_pool *pool)
     {
         right = object[0] == 0x5A && object[LARGE - 1] == 0x5A && object[LARGE / 2] == 0x5A;
     }
-    CHECK(right && pmo_detach(object) == 0);
+    CHECK(right);
+    __transaction_relaxed
+    {
+        fflush(stdout);
+        memset(object + 100, 0x77, LARGE - 300);
+    }
+    CHECK(pmo_detach(object) == 0);
+    object = attached(pool, "large", LARGE);
+    long count = 0;
+    __transaction_relaxed
+    {
+        fflush(stdout);
+        for (int i = 0; i < LARGE; i++)
+            count += object[i] == 0x77;
+        right = object[99] == 0x5A && object[100] == 0x77 && object[LARGE - 201] == 0x77 && object[LARGE - 200] == 0x5A;
+    }
+    CHECK(right && count == LARGE - 300 && pmo_detach(object) == 0);
 }
 
 static void are_pending(uint64_t transactions, uint64_t bytes)
@@ -204,13 +279,6 @@ int main(int argc, char **argv)
     bank = attached(pool, "bank", 8192), branch = attached(pool, "branch", 8192);
     if (argc > 2 && !strcmp(argv[2], "store outside"))
         bank->accounts[0] = 1;
-    if (argc > 2 && !strcmp(argv[2], "irrevocable")) {
-        __transaction_relaxed
-        {
-            fflush(stdout);
-            bank->accounts[0] = 1;
-        }
-    }
     if (argc > 2 && !strcmp(argv[2], "two pools")) {
         char path[512];
         snprintf(path, sizeof path, "%s-2", argv[1]);
@@ -239,7 +307,7 @@ int main(int argc, char **argv)
     if (argc > 2 && !strcmp(argv[2], "die")) {
         fill();
         for (int i = 0;; i++)
-            if (transfer(i % ACCOUNTS, (i * 7) % ACCOUNTS, i % 3)) {
+            if (i % 8 == 7 ? aloud(i % ACCOUNTS, i % 3) : transfer(i % ACCOUNTS, (i * 7) % ACCOUNTS, i % 3)) {
                 printf("transfer %d\n", i);
                 fflush(stdout);
             }
@@ -254,12 +322,14 @@ int main(int argc, char **argv)
     if (durability == PMO_DURABILITY_ON_DEMAND)
         durable_when_asked(pool);
     refusals(pool);
-    pthread_t threads[4];
+    pthread_t threads[4], alone;
+    CHECK(pthread_create(&alone, NULL, irrevocable, NULL) == 0);
     for (uintptr_t i = 0; i < 4; i++)
         CHECK(pthread_create(&threads[i], NULL, transfers, (void *)i) == 0);
     large(pool);
     for (int i = 0; i < 4; i++)
         CHECK(pthread_join(threads[i], NULL) == 0);
+    CHECK(pthread_join(alone, NULL) == 0);
     unsigned long done = whole();
     CHECK(done > 100 && done == (unsigned long)transfers_here);
     if (durability == PMO_DURABILITY_ON_DEMAND) {

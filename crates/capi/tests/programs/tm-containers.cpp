@@ -28,7 +28,19 @@ struct shelves {
     long inserted, erased;
 };
 
+// Containers of the standard library, which change in blocks that cannot be undone.
+struct standard {
+    using numbers = std::vector<long, pmo::tm::allocator<long>>;
+    using names = std::map<long, numbers, std::less<long>, pmo::tm::allocator<std::pair<const long, numbers>>>;
+
+    explicit standard(void *object) : all(pmo::tm::allocator<long>(object)), by_key(std::less<long>(), pmo::tm::allocator<long>(object)) {}
+
+    numbers all;
+    names by_key;
+};
+
 const pmo_type TYPE = {"shelves", sizeof(shelves), nullptr, 0, PMO_OPAQUE, 0};
+const pmo_type STANDARD = {"standard", sizeof(standard *), nullptr, 0, PMO_OPAQUE, 0};
 const pmo_type OTHER = {"another", sizeof(shelves), nullptr, 0, PMO_OPAQUE, 0};
 
 void *heap;
@@ -51,6 +63,82 @@ shelves *root()
     __transaction_atomic { found = static_cast<shelves *>(pmo_tm_root(heap, "shelves", &TYPE)); }
     CHECK(found != nullptr);
     return found;
+}
+
+// Makes them if they are not there.
+standard *standard_ones()
+{
+    standard **root, *found;
+    __transaction_atomic { root = static_cast<standard **>(pmo_tm_root(heap, "standard", &STANDARD)); }
+    CHECK(root != nullptr);
+    __transaction_relaxed
+    {
+        if (*root == nullptr)
+            *root = new (pmo_tm_alloc(heap, sizeof(standard))) standard(heap);
+        found = *root;
+    }
+    return found;
+}
+
+// A step of a thread: all that it does, beside what blocks do that can be undone.
+void standard_step(standard *in, shelves *shelves, long key, long value)
+{
+    __transaction_relaxed
+    {
+        in->all.push_back(value);
+        auto at = in->by_key.find(key);
+        if (at == in->by_key.end())
+            at = in->by_key.emplace(key, standard::numbers(pmo::tm::allocator<long>(heap))).first;
+        at->second.push_back(value);
+        if (at->second.size() == 20) {
+            in->all.erase(std::remove_if(in->all.begin(), in->all.end(), [&](long number) { return number % 16 == key; }), in->all.end());
+            in->by_key.erase(at);
+        }
+        shelves->common.steps++;
+    }
+}
+
+// A step that is the same in a thread's own list and in the one that all share.
+void listed_step(shelves *in, int i, long n)
+{
+    __transaction_atomic
+    {
+        in->of[i].list.push_back(n);
+        in->common.list.push_back(n);
+        in->common.steps++;
+        if (n % 3 == 2) {
+            long gone;
+            in->of[i].list.pop_front(gone);
+            in->common.list.pop_front(gone);
+        }
+    }
+}
+
+void standard_is_whole(standard *in)
+{
+    bool whole = true;
+    __transaction_relaxed
+    {
+        std::size_t count = 0;
+        for (auto &pair : in->by_key) {
+            for (long number : pair.second)
+                whole = whole && number % 16 == pair.first && std::find(in->all.begin(), in->all.end(), number) != in->all.end();
+            count += pair.second.size();
+        }
+        whole = whole && count == in->all.size();
+    }
+    CHECK(whole);
+}
+
+void standard_is_gone(standard *in)
+{
+    __transaction_relaxed
+    {
+        standard **root = static_cast<standard **>(pmo_tm_root(heap, "standard", &STANDARD));
+        in->~standard();
+        pmo_tm_free(in);
+        *root = nullptr;
+    }
 }
 
 struct model {
@@ -201,7 +289,7 @@ void work(shelves *in, int thread)
     compare(own, model);
 }
 
-// Empties everything; then the root is the only block, or one was lost.
+// Empties everything; then the two roots are the only blocks, or one was lost.
 void nothing_is_lost(pmo_pool *pool, shelves *in)
 {
     long count = 0, inserted = 0, erased = 0;
@@ -227,7 +315,7 @@ void nothing_is_lost(pmo_pool *pool, shelves *in)
     struct pmo_heap_stats stats;
     void *object = pmo_attach(pool, "heap", PMO_READ, nullptr, 0);
     CHECK(object != nullptr && pmo_heap_check(object, nullptr, nullptr) == 0 && pmo_heap_stats(object, &stats) == 0);
-    CHECK(stats.blocks == 1);
+    CHECK(stats.blocks == 2);
     CHECK(pmo_detach(object) == 0);
 }
 
@@ -279,22 +367,16 @@ int main(int argc, char **argv)
     heap = attached(pool, "heap", 65536, 0);
     CHECK(pmo_create(pool, "behind", 65536) == 0 || pmo_errno() == PMO_ERR_EXISTS);
     shelves *in = root();
+    standard *other = standard_ones();
     if (argc > 2 && !strcmp(argv[2], "die")) {
         std::vector<std::thread> threads;
         for (int i = 0; i < 4; i++)
-            threads.emplace_back([in, i] {
+            threads.emplace_back([in, other, i] {
                 for (long n = 0;; n++) {
-                    __transaction_atomic
-                    {
-                        in->of[i].list.push_back(n);
-                        in->common.list.push_back(n);
-                        in->common.steps++;
-                        if (n % 3 == 2) {
-                            long gone;
-                            in->of[i].list.pop_front(gone);
-                            in->common.list.pop_front(gone);
-                        }
-                    }
+                    if (n % 5 == i)
+                        standard_step(other, in, n % 16, n);
+                    else
+                        listed_step(in, i, n);
                     printf("step\n");
                     fflush(stdout);
                 }
@@ -312,6 +394,8 @@ int main(int argc, char **argv)
                 own += static_cast<long>(in->of[i].list.size());
         }
         CHECK(common == own);
+        standard_is_whole(other);
+        standard_is_gone(other);
         nothing_is_lost(pool, in);
         printf("%ld\n", steps);
         return 0;
@@ -319,9 +403,21 @@ int main(int argc, char **argv)
     std::vector<std::thread> threads;
     for (int i = 0; i < THREADS; i++)
         threads.emplace_back(work, in, i);
+    for (int i = 0; i < 2; i++)
+        threads.emplace_back([in, other, i] {
+            std::mt19937 random(99 + i);
+            for (long n = 0; n < 300; n++) {
+                long key = static_cast<long>(random() % 16);
+                standard_step(other, in, key, 16 * static_cast<long>(random() % 1000) + key);
+                if (n % 50 == 0)
+                    standard_is_whole(other);
+            }
+        });
     for (auto &thread : threads)
         thread.join();
+    standard_is_whole(other);
     errors(pool);
+    standard_is_gone(other);
     nothing_is_lost(pool, in);
     puts("done");
     return 0;

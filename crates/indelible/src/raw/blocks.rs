@@ -7,8 +7,8 @@ use crate::heap::words::Words;
 use crate::pool::Pool;
 pub use crate::transaction::Telling;
 use crate::transaction::{
-    Attached, BlockLine, Home, Users, expect_together, shortage_of, stored as stored_there, tell_of,
-    tell_on_demand,
+    Attached, BlockLine, Home, Users, bare_pages, close_pages, expect_together, shortage_of,
+    stored as stored_there, tell_of, tell_on_demand,
 };
 use std::sync::Arc;
 
@@ -144,6 +144,23 @@ pub trait BlockWords {
 
     /// The word as it is just now, which nothing relies on.
     fn peek(&self, address: usize) -> u64;
+}
+
+/// Has this thread, which runs a block that cannot be undone, and no other, load and store objects at their own addresses, whose pages are copied there when it touches them. Until [`close`].
+pub fn bare() {
+    bare_pages();
+}
+
+/// Ends that: the words that were changed are stored to `words`, or, without, forgotten. Of a thread that has no such pages nothing.
+///
+/// # Errors
+/// `Io`: pages cannot be closed again.
+pub fn close<W: BlockWords>(words: Option<&mut W>) -> Result<()> {
+    let failed = |cause| Error::new("commit a block on", cause);
+    match words {
+        Some(words) => close_pages(|at, value| met(words.store(at, value))).map_err(failed),
+        None => close_pages(|_, _| Ok(())).map_err(failed),
+    }
 }
 
 /// The outcome of a step in a heap.

@@ -26,6 +26,11 @@ fn parse(pid: u32, stat: &str) -> Process {
     process
 }
 
+/// Number of this thread. Async-signal-safe.
+pub(crate) fn thread_id() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
+}
+
 /// The processes that are to be seen from here, with the folder that describes each.
 pub(crate) fn all() -> impl Iterator<Item = (u32, PathBuf)> {
     let folders = fs::read_dir("/proc").into_iter().flatten().flatten();

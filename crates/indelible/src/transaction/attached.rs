@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use super::bared::Bared;
 use super::checked::Pairs;
 use super::outside::Outside;
 use super::space::{Space, Users};
@@ -42,6 +43,8 @@ pub struct Attached {
     pub(super) class: Class,
     pub(super) pool: Arc<Inner>,
     name: String,
+    /// Of one that blocks use, which a block that cannot be undone uses at its own address.
+    bared: Option<Bared>,
 }
 
 // SAFETY: `base` is that of `memory`, or the object's own address, and is given to nobody but as references to a `T` (`TxObject`).
@@ -57,6 +60,17 @@ pub(super) enum Kind {
     Seen(Outside),
     /// It outlives the process.
     Kept(Area),
+}
+
+impl Kind {
+    /// Bytes that there are addresses for.
+    pub(super) fn room(&self) -> usize {
+        match self {
+            Kind::Own(view) => view.room(),
+            Kind::Seen(view) => view.words.room(),
+            Kind::Kept(area) => area.room(),
+        }
+    }
 }
 
 pub(super) struct Memory {
@@ -105,10 +119,17 @@ impl Attached {
         if inside_transaction() {
             return Err(TransactionError::Inside.into());
         }
-        pool.patiently(|| match Class::of(&pool.store.find(name)?.entry) {
+        let mut attached = pool.patiently(|| match Class::of(&pool.store.find(name)?.entry) {
             Some(Class::OnDemand) => Attached::on_demand(pool, name, Key(key), 0, Users::Blocks),
             _ => Attached::transactional(pool, name, Key(key), 0, Users::Blocks),
-        })
+        })?;
+        // Loads from one that is readable outside are no faults, and pages that are shown cannot be another's meanwhile.
+        if !attached.readable {
+            let room = attached.room();
+            let (own, view, len) = (attached.address, attached.base.expose_provenance(), attached.size());
+            attached.bared = Some(Bared::new(own, view, len, room)?);
+        }
+        Ok(attached)
     }
 
     fn transactional(
@@ -174,7 +195,19 @@ impl Attached {
         let (address, class) = (entry.address.get() as usize, Class::of(entry).unwrap_or_default());
         let (memory, len, pool) = (Mutex::new(Some(memory)), AtomicUsize::new(len), pool.clone());
         let readable = entry.is_readable_outside();
-        Attached { space, memory, base, len, pairs: None, address, readable, slot, class, pool, name }
+        let (pairs, bared) = (None, None);
+        Attached { space, memory, base, len, pairs, address, readable, slot, class, pool, name, bared }
+    }
+
+    /// Bytes that it may have where it is.
+    fn room(&self) -> usize {
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.as_ref().map_or(0, |memory| memory.view.room())
+    }
+
+    /// Its pages that may become bare.
+    pub(super) fn bared(&self) -> Option<&Bared> {
+        self.bared.as_ref()
     }
 
     /// The place of its words, if they have check words.
@@ -248,6 +281,7 @@ impl Attached {
 
     /// Detaches.
     pub(crate) fn end(&mut self) -> Result<(), Cause> {
+        self.bared = None;
         let memory = self.memory.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let Some(memory) = memory else { return Ok(()) };
         if let Err(forked) = self.pool.alive() {

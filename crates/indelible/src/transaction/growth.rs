@@ -58,11 +58,7 @@ impl Attached {
         let Some(Memory { view, closed, shown, .. }) = memory.as_mut() else {
             return Err(Cause::Detached);
         };
-        let room = match view {
-            Kind::Own(view) => view.room() as u64,
-            Kind::Seen(view) => view.words.room() as u64,
-            Kind::Kept(area) => area.room() as u64,
-        };
+        let room = view.room() as u64;
         // Those that the pool has of it: with check words there are twice as many.
         let occupied = if self.pairs().is_some() { with_check_words(size as u64) } else { Some(size as u64) };
         let (old, occupied) = (self.size(), occupied.unwrap_or(u64::MAX));
@@ -110,6 +106,9 @@ impl Attached {
         }
         let size = entry.usable(entry.size.get());
         self.len.store(size as usize, Ordering::Release);
+        if let Some(bared) = self.bared() {
+            bared.lengthen(size as usize);
+        }
         events::grown(self.name(), size);
         Ok(())
     }

@@ -21,6 +21,7 @@
 //!    them are to cells alone, so that no code loads anything there.
 
 mod attached;
+mod bared;
 mod blocks;
 mod cell;
 mod checked;
@@ -49,6 +50,7 @@ mod view;
 mod words;
 
 pub(crate) use attached::Attached;
+pub(crate) use bared::{begin as bare_pages, close as close_pages};
 pub use blocks::Telling;
 pub(crate) use blocks::{
     BlockLine, expect_together, shortage as shortage_of, stored, tell as tell_of, tell_on_demand,
