@@ -21,6 +21,18 @@ thread_local! {
     static IN_TRANSACTION: Cell<bool> = Cell::new(false);
 }
 
+/// Does some work as if this thread were in no transaction: that of a library which a transaction of another memory waits for, and which has transactions of its own.
+pub fn apart<R>(work: impl FnOnce() -> R) -> R {
+    struct Back(bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            IN_TRANSACTION.with(|inside| inside.set(self.0));
+        }
+    }
+    let _back = Back(IN_TRANSACTION.with(|inside| inside.replace(false)));
+    work()
+}
+
 /// How far a transaction is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {

@@ -51,6 +51,7 @@ mod transaction;
 mod word;
 mod write_set;
 
+pub use descriptor::apart;
 pub use error::{Abort, BeginError, CommitError, Conflict, Error};
 pub use memory::{Damaged, Direct, Memory};
 #[cfg(feature = "__mutants")]

@@ -109,7 +109,7 @@ pub(crate) fn bare() {
     }
 }
 
-/// Ends that. What was changed is stored by the transaction, or forgotten.
+/// Ends that: the transaction stores the words that have changed, or they are forgotten.
 pub(crate) fn close(changed: bool) {
     if any()
         && let Some(functions) = functions()

@@ -9,7 +9,8 @@
  * Objects on demand (PMO_DURABILITY_ON_DEMAND) are attached the same way: a block that changed some outlives the process when it has ended, and is durable later, when pmo_tx_sync or
  * pmo_psync returns, or by itself (pmo_set_epochs). pmo_tx_sync waits for the blocks of all threads.
  *
- * Outside of blocks, and in functions that GCC does not compile for them, a load or store of the object is a SIGSEGV. A block that changed an object and cannot be made
+ * Outside of blocks, a load or store of the object is a SIGSEGV; in __transaction_atomic blocks it is in functions that GCC does not compile for them. __transaction_relaxed blocks may call any
+ * function: such a block runs alone, and costs a fault for each page of an object that it touches. A block that changed an object and cannot be made
  * durable ends the program with a message, as nothing in the language would tell it. A block changes objects of one pool
  * and one class.
  */

@@ -234,8 +234,7 @@ fn blocks_do_what_they_say(demand: bool) {
     BLOCKS.build(&program("blocks.c"), &binary);
     let run = || run_on(demand, &binary, &pool);
     assert_eq!(succeed(&mut run()), "done\n");
-    for (fault, signal) in [("store outside", 11), ("two pools", 6), ("two classes", 6)]
-    {
+    for (fault, signal) in [("store outside", 11), ("two pools", 6), ("two classes", 6)] {
         assert_eq!(dies(run().arg(fault)), signal, "{fault}");
     }
     for (fault, why) in
@@ -254,6 +253,27 @@ fn s1_03_blocks_that_gcc_compiles_are_durable_when_they_end() {
 #[test]
 fn s1_06_blocks_that_gcc_compiles_are_durable_on_demand() {
     blocks_do_what_they_say(true);
+}
+
+/// Both libraries in one program have one set of the functions and thread-local variables that are in both.
+#[test]
+fn s1_03_blocks_of_programs_that_are_linked_statically_do_the_same() {
+    let folder = folder();
+    if !compiles_blocks(folder.path()) || !have("g++") {
+        return;
+    }
+    let archives = ["libpmo.a", "libpmo-tm.a"].map(|archive| installed().join("lib").join(archive));
+    for (compiler, name) in [(BLOCKS, "blocks.c"), (BLOCKS_OF_CPP, "tm-containers.cpp")] {
+        let binary = folder.path().join(name.replace('.', "-"));
+        let mut command = Command::new(compiler.command);
+        command.args(compiler.flags.iter().filter(|flag| !flag.starts_with("-l"))).arg("-I");
+        command.arg(installed().join("include")).arg("-o").arg(&binary).arg(program(name));
+        succeed(command.args(&archives).arg("-lm"));
+        for demand in [false, true] {
+            let pool = folder.path().join(format!("{name}-{demand}"));
+            assert_eq!(succeed(&mut run_on(demand, &binary, &pool)), "done\n", "{name}");
+        }
+    }
 }
 
 fn killed_blocks_are_whole(demand: bool) {
