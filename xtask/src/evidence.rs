@@ -70,15 +70,12 @@ pub(crate) fn mutants(long: bool) -> Result {
     let mut mutants = [of, &["mutants", "--threads=2"]].concat();
     mutants.extend(long.then_some("--long"));
     step("evidence: mutants", &mutants)?;
-    controls(of)
+    controls(long)
 }
 
 /// Deliberate faults that campaigns on real processes and file systems have to notice.
-pub(crate) fn short_controls() -> Result {
-    controls(&MUTANTS_SHORT)
-}
-
-fn controls(of: &[&str]) -> Result {
+pub(crate) fn controls(long: bool) -> Result {
+    let of: &[&str] = if long { &MUTANTS_LONG } else { &MUTANTS_SHORT };
     step("evidence: controls of retention", &[of, &["retention", "--controls"]].concat())?;
     // Writers that psync too early, on real file systems.
     step("evidence: controls of disks", &[of, &["disks", "--controls"]].concat())

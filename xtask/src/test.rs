@@ -50,7 +50,7 @@ const REST: &[Step] = &[
             &["test", "-p", "indelible-tm", "--features", "mutants", "broken_rule"],
         )?;
         // Not the campaign of mutants: its scenarios are the tests above.
-        done(evidence::short_controls())
+        done(evidence::controls(false))
     }),
     Step::new("engines of sealing", 30, || {
         // The benchmarks alone have the feature, so that no other step runs its test.

@@ -14,9 +14,9 @@ use std::sync::{Mutex, PoisonError};
 /// How objects are taken from libpmo-tm, by address.
 static ATTACHED: Mutex<BTreeMap<usize, extern "C" fn(usize) -> c_int>> = Mutex::new(BTreeMap::new());
 
-extern "C" fn bare() {
+extern "C" fn expose() {
     guarded((), || {
-        blocks::bare();
+        blocks::expose();
         Ok(())
     });
 }
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn pmo_attach_for_blocks(
             view,
             len,
             demand,
-            bare,
+            expose,
             close,
             shortage,
             make_room,

@@ -191,7 +191,7 @@ impl Thread {
         }
         self.transacts = !self.irrevocable;
         self.logs = false;
-        self.irrevocable.then(objects::bare);
+        self.irrevocable.then(objects::expose);
         self.code(properties)
     }
 

@@ -45,38 +45,38 @@ extern "C" fn peek(address: usize) -> u64 {
 /// Words as the transaction of the block has them.
 pub(crate) static WORDS: Words = Words { load, store, store_byte, peek };
 
-extern "C" fn load_bare(address: usize, into: *mut u64) -> c_int {
+extern "C" fn load_direct(address: usize, into: *mut u64) -> c_int {
     // SAFETY: room for a word, as libpmo promises.
-    unsafe { into.write(peek_bare(address)) };
+    unsafe { into.write(peek_direct(address)) };
     0
 }
 
-extern "C" fn store_bare(address: usize, value: u64) -> c_int {
-    // SAFETY: a word of an object that is attached, as libpmo promises; its page is bare to the thread, whose block is alone.
+extern "C" fn store_direct(address: usize, value: u64) -> c_int {
+    // SAFETY: a word of an object that is attached, as libpmo promises; its page is exposed to the thread, whose block is alone.
     unsafe { with_exposed_provenance_mut::<u64>(address).write(value) };
     0
 }
 
-extern "C" fn store_byte_bare(address: usize, value: u8) -> c_int {
-    // SAFETY: as for `store_bare`.
+extern "C" fn store_byte_direct(address: usize, value: u8) -> c_int {
+    // SAFETY: as for `store_direct`.
     unsafe { with_exposed_provenance_mut::<u8>(address).write(value) };
     0
 }
 
-extern "C" fn peek_bare(address: usize) -> u64 {
-    // SAFETY: as for `store_bare`.
+extern "C" fn peek_direct(address: usize) -> u64 {
+    // SAFETY: as for `store_direct`.
     unsafe { with_exposed_provenance::<u64>(address).read() }
 }
 
 /// Words at the objects' own addresses, where a block that cannot be undone has them.
-static BARE: Words =
-    Words { load: load_bare, store: store_bare, store_byte: store_byte_bare, peek: peek_bare };
+static DIRECT: Words =
+    Words { load: load_direct, store: store_direct, store_byte: store_byte_direct, peek: peek_direct };
 
 /// Makes a step in the heap of the object that has an address. `None`: it failed, which libpmo says why, or there is no room. The block may be run again instead.
 fn step(address: usize, make: impl Fn(&Object, *const Words) -> Answer) -> Option<usize> {
     let functions = objects::functions()?;
     let words: *const Words = match Thread::with(|thread| thread.is_irrevocable()) {
-        Some(true) => &raw const BARE,
+        Some(true) => &raw const DIRECT,
         Some(false) => &raw const WORDS,
         None => null(),
     };

@@ -69,11 +69,16 @@ static FUNCTIONS: AtomicPtr<Object> = AtomicPtr::new(std::ptr::null_mut());
 /// The place of the bytes at an address for blocks. `None`: that address itself.
 #[inline(always)]
 pub(crate) fn view(address: usize) -> Option<usize> {
-    let inside = address.wrapping_sub(LOW.load(Ordering::Relaxed)) < SPAN.load(Ordering::Relaxed);
-    if inside { look_up(address).map(|(place, _)| place) } else { None }
+    find(address).map(|(place, _)| place)
 }
 
 /// The place, and the number with which commits on the object are told.
+#[inline(always)]
+fn find(address: usize) -> Option<(usize, usize)> {
+    let inside = address.wrapping_sub(LOW.load(Ordering::Relaxed)) < SPAN.load(Ordering::Relaxed);
+    if inside { look_up(address) } else { None }
+}
+
 #[cold]
 fn look_up(address: usize) -> Option<(usize, usize)> {
     SLOTS[..COUNT.load(Ordering::Relaxed)].iter().find_map(|slot| {
@@ -101,11 +106,11 @@ pub(crate) fn functions() -> Option<&'static Object> {
 }
 
 /// Has this thread, whose block is alone and cannot be undone, use objects at their own addresses.
-pub(crate) fn bare() {
+pub(crate) fn expose() {
     if any()
         && let Some(functions) = functions()
     {
-        (functions.bare)();
+        (functions.expose)();
     }
 }
 
@@ -148,7 +153,7 @@ pub(crate) fn tell(writes: &WriteSet) -> Result<Told, Short> {
     let Some(functions) = functions() else { return Ok(Told::default()) };
     let (mut lines, mut demand) = (Vec::new(), 0);
     for line in writes.lines().filter(|line| line.mask() != 0) {
-        let Some((at, with)) = look_up(line.address()) else { continue };
+        let Some((at, with)) = find(line.address()) else { continue };
         if lines.is_empty() {
             demand = with;
         }

@@ -78,7 +78,7 @@ pub struct Object {
     /// 0: each commit is waited for, and durable then. Else it is on demand, and commits are told with this number, which all objects have that a block may change together.
     pub demand: usize,
     /// Has this thread, which runs a block that cannot be undone, load and store objects at their own addresses, as code that was not compiled for blocks does.
-    pub bare: extern "C" fn(),
+    pub expose: extern "C" fn(),
     /// Ends that: what was changed is stored to these words, or forgotten if they are NULL.
     pub close: extern "C" fn(*const Words) -> *const c_char,
     /// Bytes that the log is short of for lines at these addresses.

@@ -149,7 +149,7 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "memory/area.rs",
         "shared/memory.rs",
         "shared/value.rs",
-        "transaction/bared.rs",
+        "transaction/exposed.rs",
         "transaction/cell.rs",
         "transaction/checked.rs",
         "transaction/growth.rs",

@@ -7,8 +7,8 @@ use crate::heap::words::Words;
 use crate::pool::Pool;
 pub use crate::transaction::Telling;
 use crate::transaction::{
-    Attached, BlockLine, Home, Users, bare_pages, close_pages, expect_together, shortage_of,
-    stored as stored_there, tell_of, tell_on_demand,
+    Attached, BlockLine, Home, Users, close_pages, expose_pages, shortage_of, stored as stored_there,
+    tell_of, tell_on_demand,
 };
 use indelible_stm::apart;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ fn why_not(lines: &[Line], cause: Cause) -> Error {
     let Some(first) = objects.first().map(|home| home.attached()) else {
         return Error::new("commit a block on", cause);
     };
-    let together = expect_together(first, objects.iter().map(|home| home.attached()));
+    let together = first.expect_in_block(objects.iter().map(|home| home.attached()));
     first.error("commit a block on", together.err().unwrap_or(cause))
 }
 
@@ -148,8 +148,8 @@ pub trait BlockWords {
 }
 
 /// Has this thread, which runs a block that cannot be undone, and no other, load and store objects at their own addresses, whose pages are copied there when it touches them. Until [`close`].
-pub fn bare() {
-    bare_pages();
+pub fn expose() {
+    expose_pages();
 }
 
 /// Ends that: the words that were changed are stored to `words`, or, without, forgotten. Of a thread that has no such pages nothing.

@@ -6,7 +6,7 @@
 //!    only async-signal-safe functions.
 //! 3. While they run, all signals are blocked: another handler that stores to an object would fault while SIGSEGV is
 //!    blocked, of which the process dies. An earlier handler gets the mask that the kernel would have given it.
-//! 4. Accesses that a protection forbids go to the [`Barer`] first, which resolves those of one thread to its own pages. Only stores that a protection forbids go to the [`Resolver`]. Other faults, above all jumps, cannot be helped by
+//! 4. Accesses that a protection forbids go to the [`Exposer`] first, which resolves those of one thread to its own pages. Only stores that a protection forbids go to the [`Resolver`]. Other faults, above all jumps, cannot be helped by
 //!    making a page writable, and would recur for ever. A fault that it does not resolve goes to the [`Toucher`], which tells one that recurs from one that does not; the [`Explainer`] is told of
 //!    the others, before an earlier handler is.
 //!
@@ -33,7 +33,7 @@ pub(crate) enum Verdict {
 pub(crate) type Resolver = fn(addr: usize) -> Verdict;
 
 /// Looks at an access that a page's protection forbids, by its address.
-pub(crate) type Barer = fn(addr: usize) -> Verdict;
+pub(crate) type Exposer = fn(addr: usize) -> Verdict;
 
 /// Looks at a fault by its address; the second is whether something is mapped there, which forbids the access.
 pub(crate) type Toucher = fn(addr: usize, mapped: bool) -> Verdict;
@@ -42,7 +42,7 @@ pub(crate) type Toucher = fn(addr: usize, mapped: bool) -> Verdict;
 pub(crate) type Explainer = fn(addr: usize, is_store: bool);
 
 static RESOLVER: AtomicUsize = AtomicUsize::new(0);
-static BARER: AtomicUsize = AtomicUsize::new(0);
+static EXPOSER: AtomicUsize = AtomicUsize::new(0);
 static TOUCHER: AtomicUsize = AtomicUsize::new(0);
 static EXPLAINER: AtomicUsize = AtomicUsize::new(0);
 static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
@@ -57,9 +57,9 @@ pub(crate) fn install(resolver: Resolver) -> io::Result<()> {
     install_handler()
 }
 
-/// Has the handler ask `barer`, and installs it as [`install`] does.
-pub(crate) fn install_barer(barer: Barer) -> io::Result<()> {
-    BARER.store(barer as usize, Ordering::SeqCst);
+/// Has the handler ask `exposer`, and installs it as [`install`] does.
+pub(crate) fn install_exposer(exposer: Exposer) -> io::Result<()> {
+    EXPOSER.store(exposer as usize, Ordering::SeqCst);
     install_handler()
 }
 
@@ -185,11 +185,11 @@ extern "C" fn on_segv(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: the kernel passes a valid siginfo to a handler installed with SA_SIGINFO.
     let (code, addr) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
-    let barer = BARER.load(Ordering::Relaxed);
-    if code == SEGV_ACCERR && barer != 0 {
-        // SAFETY: `install_barer` stored a `Barer`.
-        let barer: Barer = unsafe { std::mem::transmute::<usize, Barer>(barer) };
-        if barer(addr) == Verdict::Resolved {
+    let exposer = EXPOSER.load(Ordering::Relaxed);
+    if code == SEGV_ACCERR && exposer != 0 {
+        // SAFETY: `install_exposer` stored an `Exposer`.
+        let exposer: Exposer = unsafe { std::mem::transmute::<usize, Exposer>(exposer) };
+        if exposer(addr) == Verdict::Resolved {
             // SAFETY: as above.
             unsafe { *libc::__errno_location() = errno };
             return;

@@ -2,8 +2,8 @@
 
 #![allow(unsafe_code)]
 
-use super::bared::Bared;
 use super::checked::Pairs;
+use super::exposed::Exposed;
 use super::outside::Outside;
 use super::space::{Space, Users};
 use super::strays::{self, Named};
@@ -16,6 +16,7 @@ use crate::pool::{Class, Inner, Place, inside_transaction};
 use crate::shadow::{Params, Shadow};
 use crate::sys::mmap::Protection;
 use indelible_store::Mutant;
+use indelible_store::error::StoreError;
 use indelible_store::format::entry::{Entry, FLAG_ECC};
 use indelible_store::store::Writer;
 use indelible_store::table::Key;
@@ -44,7 +45,7 @@ pub struct Attached {
     pub(super) pool: Arc<Inner>,
     name: String,
     /// Of one that blocks use, which a block that cannot be undone uses at its own address.
-    bared: Option<Bared>,
+    exposed: Option<Exposed>,
 }
 
 // SAFETY: `base` is that of `memory`, or the object's own address, and is given to nobody but as references to a `T` (`TxObject`).
@@ -94,42 +95,65 @@ impl Attached {
         key: &[u8],
         (needed, with_on_demand): (usize, bool),
     ) -> Result<Attached, Cause> {
-        if inside_transaction() {
-            return Err(TransactionError::Inside.into());
-        }
-        pool.patiently(|| match Class::of(&pool.store.find(name)?.entry) {
-            Some(Class::OnDemand) => Attached::on_demand(pool, name, Key(key), needed, Users::Functions),
-            Some(Class::Transactional) if with_on_demand => {
-                Attached::on_demand(pool, name, Key(key), needed, Users::Functions)
-            }
-            _ => Attached::transactional(pool, name, Key(key), needed, Users::Functions),
-        })
+        let on_demand = || {
+            Ok(match class_of(pool, name)? {
+                Some(Class::OnDemand) => true,
+                Some(Class::Transactional) => with_on_demand,
+                _ => false,
+            })
+        };
+        Attached::attach(pool, name, (Key(key), needed), Users::Functions, on_demand)
     }
 
     /// An object that functions use, in the memory of transactional ones.
     pub(crate) fn durable(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Attached, Cause> {
-        if inside_transaction() {
-            return Err(TransactionError::Inside.into());
-        }
-        pool.patiently(|| Attached::transactional(pool, name, Key(key), 0, Users::Functions))
+        Attached::attach(pool, name, (Key(key), 0), Users::Functions, || Ok(false))
     }
 
     /// An object that blocks use, of either class.
     pub(crate) fn for_blocks(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Attached, Cause> {
-        if inside_transaction() {
-            return Err(TransactionError::Inside.into());
-        }
-        let mut attached = pool.patiently(|| match Class::of(&pool.store.find(name)?.entry) {
-            Some(Class::OnDemand) => Attached::on_demand(pool, name, Key(key), 0, Users::Blocks),
-            _ => Attached::transactional(pool, name, Key(key), 0, Users::Blocks),
-        })?;
+        let on_demand = || Ok(class_of(pool, name)? == Some(Class::OnDemand));
+        let mut attached = Attached::attach(pool, name, (Key(key), 0), Users::Blocks, on_demand)?;
         // Loads from one that is readable outside are no faults, and pages that are shown cannot be another's meanwhile.
         if !attached.readable {
             let room = attached.room();
             let (own, view, len) = (attached.address, attached.base.expose_provenance(), attached.size());
-            attached.bared = Some(Bared::new(own, view, len, room)?);
+            attached.exposed = Some(Exposed::new(own, view, len, room)?);
         }
         Ok(attached)
+    }
+
+    /// `on_demand`: whether it is to be in the memory of objects on demand.
+    fn attach(
+        pool: &Arc<Inner>,
+        name: &str,
+        (key, needed): (Key<'_>, usize),
+        users: Users,
+        on_demand: impl Fn() -> Result<bool, Cause>,
+    ) -> Result<Attached, Cause> {
+        if inside_transaction() {
+            return Err(TransactionError::Inside.into());
+        }
+        pool.patiently(|| match on_demand()? {
+            true => Attached::on_demand(pool, name, key, needed, users),
+            false => Attached::transactional(pool, name, key, needed, users),
+        })
+    }
+
+    /// Refuses objects that are not in the memory of this one; `classes` if they are of two classes in its pool.
+    pub(super) fn expect_together<'o>(
+        &self,
+        mut objects: impl Iterator<Item = &'o Attached>,
+        classes: TransactionError,
+    ) -> Result<(), Cause> {
+        let Some(other) = objects.find(|object| !Arc::ptr_eq(&object.space, &self.space)) else {
+            return Ok(());
+        };
+        let of_two_classes = other.space.class() != self.space.class();
+        match of_two_classes && Arc::ptr_eq(&other.pool, &self.pool) {
+            true => Err(classes.into()),
+            false => Err(StoreError::DifferentPools.into()),
+        }
     }
 
     fn transactional(
@@ -195,8 +219,8 @@ impl Attached {
         let (address, class) = (entry.address.get() as usize, Class::of(entry).unwrap_or_default());
         let (memory, len, pool) = (Mutex::new(Some(memory)), AtomicUsize::new(len), pool.clone());
         let readable = entry.is_readable_outside();
-        let (pairs, bared) = (None, None);
-        Attached { space, memory, base, len, pairs, address, readable, slot, class, pool, name, bared }
+        let (pairs, exposed) = (None, None);
+        Attached { space, memory, base, len, pairs, address, readable, slot, class, pool, name, exposed }
     }
 
     /// Bytes that it may have where it is.
@@ -205,9 +229,9 @@ impl Attached {
         memory.as_ref().map_or(0, |memory| memory.view.room())
     }
 
-    /// Its pages that may become bare.
-    pub(super) fn bared(&self) -> Option<&Bared> {
-        self.bared.as_ref()
+    /// Its pages, which a block may have exposed.
+    pub(super) fn exposed(&self) -> Option<&Exposed> {
+        self.exposed.as_ref()
     }
 
     /// The place of its words, if they have check words.
@@ -281,7 +305,7 @@ impl Attached {
 
     /// Detaches.
     pub(crate) fn end(&mut self) -> Result<(), Cause> {
-        self.bared = None;
+        self.exposed = None;
         let memory = self.memory.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let Some(memory) = memory else { return Ok(()) };
         if let Err(forked) = self.pool.alive() {
@@ -306,6 +330,10 @@ impl Attached {
             Kind::Kept(area) => self.end_kept(area, writer, published),
         }
     }
+}
+
+fn class_of(pool: &Inner, name: &str) -> Result<Option<Class>, Cause> {
+    Ok(Class::of(&pool.store.find(name)?.entry))
 }
 
 /// Pages at the object's own address that nobody may touch, if it has room for what is to be in it; those of a readable object are mapped by `show`, at an address, with a

@@ -49,25 +49,13 @@ pub(crate) fn tell(lines: &[BlockLine<'_>]) -> Result<()> {
     let Some(BlockLine { object: first, .. }) = lines.first() else { return Ok(()) };
     let failed = |cause: Cause| first.error("commit a block on", cause);
     first.pool.alive().map_err(failed)?;
-    expect_together(first, lines.iter().map(|line| line.object)).map_err(failed)?;
+    first.expect_in_block(lines.iter().map(|line| line.object)).map_err(failed)?;
     let changed = |line: &BlockLine<'_>| ChangedLine {
         object: line.object.slot(),
         offset: line.offset,
         bytes: line.bytes,
     };
     first.space.tell(lines.iter().map(changed).collect()).map_err(|error| failed(error.into()))
-}
-
-/// Refuses objects that are not in one memory.
-pub(crate) fn expect_together<'o>(
-    first: &Attached,
-    mut objects: impl Iterator<Item = &'o Attached>,
-) -> Result<(), Cause> {
-    match objects.find(|object| !Arc::ptr_eq(&object.space, &first.space)) {
-        None => Ok(()),
-        Some(other) if Arc::ptr_eq(&other.pool, &first.pool) => Err(TransactionError::BlockClasses.into()),
-        Some(_) => Err(StoreError::DifferentPools.into()),
-    }
 }
 
 thread_local! {
@@ -120,6 +108,14 @@ pub(crate) fn stored() {
 }
 
 impl Attached {
+    /// Refuses a block that changes these objects beside this one if they are not in one memory.
+    pub(crate) fn expect_in_block<'o>(
+        &self,
+        objects: impl Iterator<Item = &'o Attached>,
+    ) -> Result<(), Cause> {
+        self.expect_together(objects, TransactionError::BlockClasses)
+    }
+
     /// The number of the memory of objects on demand in which it is; 0 of one whose commits are durable.
     pub(crate) fn demand(&self) -> usize {
         self.space.demand().map_or(0, |_| Arc::as_ptr(&self.space).addr())

@@ -106,8 +106,8 @@ impl Attached {
         }
         let size = entry.usable(entry.size.get());
         self.len.store(size as usize, Ordering::Release);
-        if let Some(bared) = self.bared() {
-            bared.lengthen(size as usize);
+        if let Some(exposed) = self.exposed() {
+            exposed.lengthen(size as usize);
         }
         events::grown(self.name(), size);
         Ok(())

@@ -21,13 +21,13 @@
 //!    them are to cells alone, so that no code loads anything there.
 
 mod attached;
-mod bared;
 mod blocks;
 mod cell;
 mod checked;
 mod demand;
 mod durable;
 mod epochs;
+mod exposed;
 mod growth;
 mod guarded;
 mod heap;
@@ -50,13 +50,11 @@ mod view;
 mod words;
 
 pub(crate) use attached::Attached;
-pub(crate) use bared::{begin as bare_pages, close as close_pages};
 pub use blocks::Telling;
-pub(crate) use blocks::{
-    BlockLine, expect_together, shortage as shortage_of, stored, tell as tell_of, tell_on_demand,
-};
+pub(crate) use blocks::{BlockLine, shortage as shortage_of, stored, tell as tell_of, tell_on_demand};
 pub use cell::TxCell;
 pub use checked::Repairs;
+pub(crate) use exposed::{begin as expose_pages, close as close_pages};
 pub use heap::TxHeap;
 pub(crate) use home::Home;
 pub use home::Transactional;

@@ -16,7 +16,6 @@ use indelible_stm::{BeginError, CommitError, Conflict, Transaction};
 use indelible_store::error::StoreError;
 use std::mem::MaybeUninit;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// A running transaction: see [`transaction`].
 ///
@@ -116,16 +115,10 @@ fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<&'o Attached> {
 /// Refuses a transaction of this thread on the objects if they are not in one memory, or one runs already.
 pub(super) fn expect_together<'o>(
     first: &Attached,
-    mut objects: impl Iterator<Item = &'o Attached>,
+    objects: impl Iterator<Item = &'o Attached>,
 ) -> Result<()> {
-    if let Some(other) = objects.find(|object| !Arc::ptr_eq(&object.space, &first.space)) {
-        let of_two_classes = other.space.class() != first.space.class();
-        let cause = match of_two_classes && Arc::ptr_eq(&other.pool, &first.pool) {
-            true => TransactionError::Classes.into(),
-            false => Cause::from(StoreError::DifferentPools),
-        };
-        return Err(first.error("begin a transaction on", cause));
-    }
+    let together = first.expect_together(objects, TransactionError::Classes);
+    together.map_err(|cause| first.error("begin a transaction on", cause))?;
     if pool::inside_transaction() {
         return Err(first.error("begin a transaction on", TransactionError::Inside));
     }

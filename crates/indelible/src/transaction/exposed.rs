@@ -1,14 +1,14 @@
-//! Pages that are bare to one thread: a block of GCC that cannot be undone runs alone, and compiled as any code is, loads and stores objects at their own addresses
+//! Pages that are exposed to one thread: a block of GCC that cannot be undone runs alone, and compiled as any code is, loads and stores objects at their own addresses
 //! (docs/decisions/0053-transactions-in-c.md).
 //!
 //! A page is copied there from the place of transactions when it is touched. The words that the block changed become words of its transaction when it ends, and the pages are closed again.
 //!
 //! Invariants:
-//! 1. [`bare`] runs in a signal handler: it loads and stores atomics, and calls nothing but `gettid` and `mprotect`.
+//! 1. [`expose`] runs in a signal handler: it loads and stores atomics, and calls nothing but `gettid` and `mprotect`.
 //! 2. A slot has an object while `len` is not 0: it is stored last, and cleared first. Slots change while no block of their objects runs, or by the block that is alone. `marks` is that of
-//!    the [`Bared`] of the slot, or null.
-//! 3. A page is marked from before it is bare until it is closed, and only the thread [`TO`] marks pages.
-//! 4. Memory for transactions has no other user while a page is bare: the block is alone.
+//!    the [`Exposed`] of the slot, or null.
+//! 3. A page is marked from before it is exposed until it is closed, and only the thread [`TO`] marks pages.
+//! 4. Memory for transactions has no other user while a page is exposed: the block is alone.
 
 #![allow(unsafe_code)]
 
@@ -48,21 +48,21 @@ static OBJECTS: [Slot; SLOTS] = [const {
     }
 }; SLOTS];
 
-/// The thread to which pages are bare when it touches them; 0: none.
+/// The thread to which pages are exposed when it touches them; 0: none.
 static TO: AtomicI32 = AtomicI32::new(0);
 
-/// An object whose pages may become bare, until this is dropped.
-pub(super) struct Bared {
+/// An object whose pages a block may have exposed, until this is dropped.
+pub(super) struct Exposed {
     /// `None`: there are as many as there can be.
     slot: Option<&'static Slot>,
     /// Its pages that are.
     marks: Box<Marks>,
 }
 
-impl Bared {
+impl Exposed {
     /// An object of `len` bytes at its own address, closed, that may get as many as there is `room` for; transactions have it at `view`.
-    pub(super) fn new(own: usize, view: usize, len: usize, room: usize) -> Result<Bared, Cause> {
-        signal::install_barer(bare).map_err(TransactionError::Handler)?;
+    pub(super) fn new(own: usize, view: usize, len: usize, room: usize) -> Result<Exposed, Cause> {
+        signal::install_exposer(expose).map_err(TransactionError::Handler)?;
         let marks = Box::new(Marks::new((len.div_ceil(SCALE), room.div_ceil(SCALE)), None)?);
         let free = |slot: &&Slot| !slot.busy.load(Relaxed) && !slot.busy.swap(true, AcqRel);
         let slot = OBJECTS.iter().find(free);
@@ -72,7 +72,7 @@ impl Bared {
             slot.marks.store((&raw const *marks).cast_mut(), Relaxed);
             slot.len.store(len, Release);
         }
-        Ok(Bared { slot, marks })
+        Ok(Exposed { slot, marks })
     }
 
     /// The object has so many bytes now.
@@ -84,7 +84,7 @@ impl Bared {
     }
 }
 
-impl Drop for Bared {
+impl Drop for Exposed {
     fn drop(&mut self) {
         let Some(slot) = self.slot else { return };
         slot.len.store(0, Release);
@@ -93,12 +93,12 @@ impl Drop for Bared {
     }
 }
 
-/// Has pages that this thread touches be bare to it until [`close`].
+/// Has pages that this thread touches be exposed to it until [`close`].
 pub(crate) fn begin() {
     TO.store(process::thread_id(), Release);
 }
 
-/// Closes all pages that are bare to this thread. `store` gets each word that changed, by its place at the object's own address; the first error is returned.
+/// Closes all pages that are exposed to this thread. `store` gets each word that changed, by its place at the object's own address; the first error is returned.
 ///
 /// # Errors
 /// Pages cannot be closed: what else would touch them is no error then.
@@ -109,7 +109,7 @@ pub(crate) fn close(mut store: impl FnMut(usize, u64) -> Result<(), Cause>) -> R
     let mut closed = Ok(());
     for slot in &OBJECTS {
         let (own, view, len) = (slot.own.load(Relaxed), slot.view.load(Relaxed), slot.len.load(Acquire));
-        // SAFETY: null, or the marks of a `Bared` that is not dropped meanwhile (2).
+        // SAFETY: null, or the marks of an `Exposed` that is not dropped meanwhile (2).
         let Some(marks) = (unsafe { slot.marks.load(Acquire).as_ref() }) else { continue };
         marks.take(|page| {
             let page = page * PAGE..len.min((page + 1) * PAGE);
@@ -131,7 +131,7 @@ fn changed(
     store: &mut impl FnMut(usize, u64) -> Result<(), Cause>,
 ) -> Result<(), Cause> {
     page.step_by(WORD).try_for_each(|at| {
-        // SAFETY: words of a page that is bare (3), and of the view of its object, which is alone (4).
+        // SAFETY: words of a page that is exposed (3), and of the view of its object, which is alone (4).
         let (word, before) = unsafe { (word(own + at), word(view + at)) };
         if word == before { Ok(()) } else { store(own + at, word) }
     })
@@ -153,8 +153,8 @@ fn shut(page: usize) -> Result<(), Cause> {
     Ok(())
 }
 
-/// Has the page at an address be bare, if it is one of an object, and this the thread that may touch it.
-fn bare(addr: usize) -> Verdict {
+/// Has the page at an address be exposed, if it is one of an object, and this the thread that may touch it.
+fn expose(addr: usize) -> Verdict {
     if TO.load(Acquire) != process::thread_id() {
         return Verdict::Foreign;
     }
