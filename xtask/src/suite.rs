@@ -1,4 +1,4 @@
-//! All tests, each in a process of its own, as many at a time as there are processors.
+//! All tests, each in a process of its own, more at a time than there are processors, as many tests wait most of the time.
 //!
 //! No test sees another's descriptors, memory or limits. A test that fails does not stop the others; its output is
 //! printed when it ends, and the command that runs it again in the last lines.
@@ -102,8 +102,9 @@ pub(crate) fn run() -> Result<Outcome> {
         not_tested: BTreeSet::new(),
     });
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
+    let workers = processors + processors.div_ceil(2);
     std::thread::scope(|scope| {
-        (0..processors).for_each(|_| _ = scope.spawn(|| work(&progress, &prefix)));
+        (0..workers).for_each(|_| _ = scope.spawn(|| work(&progress, &prefix)));
     });
     progress.into_inner().unwrap_or_else(PoisonError::into_inner).outcome()
 }

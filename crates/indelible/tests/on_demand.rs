@@ -343,6 +343,42 @@ fn s1_09_after_a_failed_epoch_the_next_attach_finds_all_commits() {
     }
 }
 
+/// An attach fails, wherever it does and however: the next one finds the object as it was, and misses no commits that there never were.
+#[test]
+fn s1_09_an_attach_that_fails_leaves_no_commits_to_be_missed() {
+    let mut failed = [0; 2];
+    for kind in [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Read] {
+        for (fault, opened_anew) in [(Fault::Io, false), (Fault::After, false), (Fault::After, true)] {
+            for nth in 0.. {
+                let world = simulated();
+                let (mut pool, a, b) = both(&world);
+                set(&a, 0, 1);
+                a.detach().unwrap();
+                b.detach().unwrap();
+                let sim = world.sim().unwrap();
+                sim.fail_at(kind, nth, fault);
+                let attached = pool.attach_transactional::<Table>("a");
+                sim.clear_faults();
+                if attached.is_ok() {
+                    break;
+                }
+                failed[usize::from(fault == Fault::After)] += 1;
+                if opened_anew {
+                    drop(pool);
+                    pool = world.open();
+                    pool.set_epochs(NEVER);
+                }
+                let a = attach(&pool, "a");
+                assert_eq!(get(&a, 0), 1, "{kind:?} {nth} {fault:?}");
+                set(&a, 0, 2);
+                a.detach().unwrap();
+                assert_eq!(durable(&pool, "a", 0), 2);
+            }
+        }
+    }
+    assert!(failed[0] > 0 && failed[1] > 1, "{failed:?}");
+}
+
 /// Two objects with a commit that is not durable, and a medium without room for the page that the first one no longer shares with a snapshot.
 fn without_room_for_its_epoch(world: &World) -> (Pool, TxObject<Table>, TxObject<Table>) {
     let (pool, a, b) = both(world);

@@ -79,8 +79,11 @@ const fn call(number: c_long, name: &'static str, about: About, effect: Effect) 
     Call { number, name, about, effect }
 }
 
+/// Name of a `fallocate` that does not reserve.
+const PUNCH: &str = "fallocate-punch";
+
 /// All but `munmap` and `close`: of a whole mapping and of a descriptor that is open, they do not fail.
-const CALLS: [Call; 32] = [
+const CALLS: [Call; 33] = [
     call(libc::SYS_read, "read", About::Descriptor, Effect::Bytes),
     call(libc::SYS_write, "write", About::Descriptor, Effect::Bytes),
     call(libc::SYS_pread64, "pread64", About::Descriptor, Effect::Bytes),
@@ -95,6 +98,8 @@ const CALLS: [Call; 32] = [
     call(libc::SYS_fdatasync, "fdatasync", About::Descriptor, Effect::Barrier),
     call(libc::SYS_sync_file_range, "sync_file_range", About::Descriptor, Effect::Report),
     call(libc::SYS_fallocate, "fallocate", About::Descriptor, Effect::Other),
+    // One that frees, or makes zeros of what was there.
+    call(libc::SYS_fallocate, PUNCH, About::Descriptor, Effect::Other),
     call(libc::SYS_ftruncate, "ftruncate", About::Descriptor, Effect::Other),
     call(libc::SYS_fstat, "fstat", About::Descriptor, Effect::Other),
     call(libc::SYS_fstatfs, "fstatfs", About::Descriptor, Effect::Other),
@@ -116,8 +121,10 @@ const CALLS: [Call; 32] = [
 ];
 
 impl Call {
-    pub(crate) fn of(number: u64) -> Option<&'static Call> {
-        CALLS.iter().find(|call| call.number as u64 == number)
+    /// `second`: its second argument, a mode in some.
+    pub(crate) fn of(number: u64, second: u64) -> Option<&'static Call> {
+        let punches = number == libc::SYS_fallocate as u64 && second & libc::FALLOC_FL_PUNCH_HOLE as u64 != 0;
+        CALLS.iter().find(|call| call.number as u64 == number && punches == (call.name == PUNCH))
     }
 
     pub(crate) fn named(name: &str) -> Option<&'static Call> {

@@ -1,10 +1,10 @@
 //! Failing system calls: each call that concerns a pool fails once, at each of its occurrences, in each way
 //! that the kernel knows.
 //!
-//! A process works through a script, or upgrades a pool of format 1, traced; the tracer makes one call fail. Then the process must go on as
+//! A process works through a script, makes transactions, or upgrades a pool of format 1, traced; the tracer makes one call fail. Then the process must go on as
 //! if nothing had happened, or the operation must fail with a clear error and be repeatable (no space, which only a
 //! reservation may say) or be found, by opening the pool anew, to have happened or not; no panic, no signal, no
-//! hang, and never a second error. After a failed write nothing is written before the file was read anew, and after
+//! hang, and never a second error. (Transactions go on in the pool that had the failure, until it says that it is poisoned.) After a failed write nothing is written before the file was read anew, and after
 //! a failed barrier no barrier is asked for before the pool was opened anew (docs/decisions/0021). Afterwards a fresh process finds everything that was psynced, and a clean
 //! pool. Killing the process right before the call is one more way to fail.
 
@@ -12,6 +12,7 @@ mod calls;
 mod child;
 mod script;
 mod tracer;
+mod transactions;
 mod upgrade;
 mod verify;
 
@@ -51,6 +52,9 @@ pub(crate) struct Faults {
     /// Failures of the sample
     #[arg(long, default_value_t = SHORT, conflicts_with = "long")]
     sample: usize,
+    /// Only failures beneath transactions
+    #[arg(long)]
+    transactions: bool,
     /// Only this failure, as a failed run names it
     #[arg(long)]
     only: Option<String>,
@@ -73,9 +77,11 @@ enum Work {
     Script(&'static str),
     /// The upgrade of this pool of format 1.
     Upgrade(&'static str),
+    /// Transactions on heaps of this class.
+    Transactions(&'static str),
 }
 
-const STAGES: [Stage; 7] = [
+const STAGES: [Stage; 11] = [
     Stage { below: "/var/tmp", medium: "disk", work: Work::Script("wp-async") },
     Stage { below: "/var/tmp", medium: "disk", work: Work::Script("mprotect") },
     Stage { below: "/var/tmp", medium: "disk", work: Work::Script("explicit") },
@@ -83,6 +89,10 @@ const STAGES: [Stage; 7] = [
     Stage { below: "/var/tmp", medium: "disk", work: Work::Upgrade("waiting") },
     Stage { below: "/var/tmp", medium: "disk", work: Work::Upgrade("resizing") },
     Stage { below: "/dev/shm", medium: "memory", work: Work::Upgrade("torn") },
+    Stage { below: "/var/tmp", medium: "disk", work: Work::Transactions("durable") },
+    Stage { below: "/var/tmp", medium: "disk", work: Work::Transactions("on-demand") },
+    Stage { below: "/var/tmp", medium: "disk", work: Work::Transactions("both") },
+    Stage { below: "/dev/shm", medium: "memory", work: Work::Transactions("both") },
 ];
 
 impl Work {
@@ -91,6 +101,15 @@ impl Work {
         match self {
             Work::Script(tracking) => ("tracking", tracking),
             Work::Upgrade(pool) => ("upgrade", pool),
+            Work::Transactions(class) => ("transactions", class),
+        }
+    }
+
+    /// Signal and exit code of its process when nothing goes wrong: one that makes transactions dies with what it has committed.
+    fn end(self) -> (Option<Signal>, Option<i32>) {
+        match self {
+            Work::Transactions(_) => (Some(Signal::SIGKILL), None),
+            Work::Script(_) | Work::Upgrade(_) => (None, Some(0)),
         }
     }
 
@@ -115,6 +134,7 @@ impl Trial {
         let work = match work {
             Work::Script(tracking) => tracking.to_owned(),
             Work::Upgrade(pool) => format!("upgrade of {pool}"),
+            Work::Transactions(class) => format!("transactions {class}"),
         };
         format!("{medium},{work},{call},{occurrence},{fault}")
     }
@@ -156,19 +176,25 @@ impl Faults {
             ..Record::new("faults", mode, format!("pmo-evidence faults{long} --seed {seed}"), seed)
         };
         record.print();
-        if self.only.is_none() { record.save() } else { Ok(()) }
+        if self.only.is_none() && !self.transactions { record.save() } else { Ok(()) }
     }
 
     /// Every occurrence of every call, in every way; in short, some of each call and way.
     fn trials(&self, seed: u64) -> Result<(Vec<Trial>, usize)> {
         let mut all = Vec::new();
         for stage in STAGES {
+            if self.transactions && !matches!(stage.work, Work::Transactions(_)) {
+                continue;
+            }
             if !stage.work.is_available() {
                 println!("NOT TESTED: this kernel does not offer {}", stage.work.words().1);
                 continue;
             }
             let (trace, _) = traced(stage, seed, None)?;
-            if trace.code != Some(0) || trace.stdout.contains("failed") || trace.stdout.contains("wrong") {
+            if (trace.signal, trace.code) != stage.work.end()
+                || trace.stdout.contains("failed")
+                || trace.stdout.contains("wrong")
+            {
                 bail!("it fails by itself on {stage:?}: {}{}", trace.stdout, trace.stderr);
             }
             for (call, count) in trace.calls {
@@ -222,7 +248,7 @@ fn attempt(trial: &Trial, seed: u64, counts: &Mutex<BTreeMap<String, u64>>) -> R
     let Trial { stage, aim } = *trial;
     let (trace, place) = traced(stage, seed, Some(aim))?;
     let said: Vec<Said> = trace.stdout.lines().filter_map(Said::parse).collect();
-    let outcome = verdict(&trace, aim, &said).and_then(|outcome| {
+    let outcome = verdict(&trace, stage.work, aim, &said).and_then(|outcome| {
         judge(stage, seed, &place, aim.fault, &said)?;
         Ok(outcome)
     });
@@ -237,14 +263,18 @@ fn attempt(trial: &Trial, seed: u64, counts: &Mutex<BTreeMap<String, u64>>) -> R
     add(&mut counts, &format!("{}: {}", aim.call, aim.fault), u64::from(trace.hit));
     add(&mut counts, outcome, 1);
     add(&mut counts, "failures injected", u64::from(trace.hit));
-    if let Work::Upgrade(_) = stage.work {
-        add(&mut counts, "failures injected into upgrades", u64::from(trace.hit));
+    match stage.work {
+        Work::Script(_) => {}
+        Work::Upgrade(_) => add(&mut counts, "failures injected into upgrades", u64::from(trace.hit)),
+        Work::Transactions(_) => {
+            add(&mut counts, "failures injected into transactions", u64::from(trace.hit));
+        }
     }
     Ok(())
 }
 
 /// Outcome of the failure, if nothing is wrong with it.
-fn verdict(trace: &Trace, aim: Aim, said: &[Said]) -> Result<&'static str> {
+fn verdict(trace: &Trace, work: Work, aim: Aim, said: &[Said]) -> Result<&'static str> {
     if let Some(Said::Wrong { why }) = said.iter().find(|said| matches!(said, Said::Wrong { .. })) {
         bail!("{why}");
     }
@@ -264,7 +294,7 @@ fn verdict(trace: &Trace, aim: Aim, said: &[Said]) -> Result<&'static str> {
         (Some(Signal::SIGKILL), _) if aim.fault == Fault::Kill => {
             return Ok("outcome: killed, and recovered");
         }
-        (None, Some(0)) => {}
+        end if end == work.end() => {}
         (signal, code) => bail!("it ended by {signal:?}, {code:?}: {}", trace.stderr),
     }
     let failed = said.iter().any(|said| matches!(said, Said::Failed { .. }));

@@ -57,6 +57,8 @@ struct Under {
     /// The third argument, and the length of the first piece and where it stands: a program may rely on a
     /// call to leave them as they are.
     third: u64,
+    /// Whether it is about the pool, and not the memory of objects that outlives processes.
+    pool: bool,
     piece: Option<(u64, [u8; 8])>,
 }
 
@@ -181,22 +183,26 @@ impl Tracer<'_> {
 
     fn enter(&mut self, pid: Pid) -> Result<Option<Under>> {
         let mut regs = ptrace::getregs(pid)?;
-        let Some(call) = Call::of(regs.orig_rax) else { return Ok(None) };
+        let Some(call) = Call::of(regs.orig_rax, regs.rsi) else { return Ok(None) };
         let args = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
-        if !self.is_about_pool(pid, call, &args) {
+        let pool = self.is_about_pool(pid, call, &args);
+        if !pool && !is_about_memory(pid, call, &args) {
             return Ok(None);
         }
         let seen = self.trace.calls.entry(call.name).or_default();
         *seen += 1;
         let occurrence = *seen;
-        let again = call.effect == Effect::Barrier && self.unopened || call.is_change() && self.unread;
+        let again = pool && self.is_again(call);
         if again && self.trace.retried.is_none() {
             self.trace.retried = Some(format!("{} {occurrence}", call.name));
         }
-        let mut under = Under { call, result: None, skipped: false, third: regs.rdx, piece: None };
+        let mut under = Under { call, result: None, skipped: false, third: regs.rdx, pool, piece: None };
         let Some(aim) = self.aim.filter(|aim| aim.call == call.name && aim.occurrence == occurrence) else {
             return Ok(Some(under));
         };
+        if call.name == "fallocate" && aim.fault == Fault::Error(libc::ENOSPC) && has_blocks(pid, &args) {
+            return Ok(Some(under));
+        }
         self.trace.hit = true;
         match aim.fault {
             Fault::Error(error) => {
@@ -204,13 +210,15 @@ impl Tracer<'_> {
                 ptrace::setregs(pid, regs)?;
                 (under.result, under.skipped) = (Some(-error), true);
                 // An interrupted call reported nothing yet.
-                if error != libc::EINTR {
+                if error != libc::EINTR && pool {
                     self.failed(call);
                 }
             }
             Fault::Late(error) => {
                 under.result = Some(-error);
-                self.failed(call);
+                if pool {
+                    self.failed(call);
+                }
             }
             Fault::Short if call.effect == Effect::Bytes => {
                 regs.rdx = regs.rdx.div_ceil(2);
@@ -228,6 +236,11 @@ impl Tracer<'_> {
             Fault::Kill => nix::sys::signal::kill(pid, Signal::SIGKILL)?,
         }
         Ok(Some(under))
+    }
+
+    /// Whether the call repeats what has failed, though nothing was read or opened since.
+    fn is_again(&self, call: &Call) -> bool {
+        call.effect == Effect::Barrier && self.unopened || call.is_change() && self.unread
     }
 
     /// Takes note that the call failed.
@@ -252,10 +265,10 @@ impl Tracer<'_> {
         match under.call.about {
             About::Map => self.ranges.push(regs.rax..regs.rax + regs.rsi),
             // The pool is opened anew, and what it holds is read.
-            About::Path(_) if under.call.name.starts_with("open") => {
+            About::Path(_) if under.pool && under.call.name.starts_with("open") => {
                 (self.unread, self.unopened) = (false, false);
             }
-            _ if under.call.is_read() => self.unread = false,
+            _ if under.pool && under.call.is_read() => self.unread = false,
             _ => {}
         }
         Ok(())
@@ -287,6 +300,24 @@ impl Tracer<'_> {
 
     fn is_medium(&self, pid: Pid, fd: u64) -> bool {
         Path::new(&descriptor(pid, fd)).starts_with(self.folder)
+    }
+}
+
+/// Whether the range of a `fallocate` has all of its blocks: there is no file system that lacks space for them.
+fn has_blocks(pid: Pid, args: &[u64; 6]) -> bool {
+    let Ok(file) = fs::File::open(format!("/proc/{pid}/fd/{}", args[0] as i32)) else { return false };
+    let hole = nix::unistd::lseek(&file, args[2] as i64, nix::unistd::Whence::SeekHole);
+    hole.is_ok_and(|hole| hole as u64 >= args[2] + args[3])
+}
+
+/// Whether the call is about memory of objects that lies outside of the pool, and that of a process that died is found in.
+fn is_about_memory(pid: Pid, call: &Call, args: &[u64; 6]) -> bool {
+    let shared = |fd| Path::new(&descriptor(pid, fd)).starts_with("/dev/shm");
+    match call.about {
+        About::Descriptor => shared(args[0]),
+        About::Map => args[3] & libc::MAP_ANONYMOUS as u64 == 0 && shared(args[4]),
+        About::Path(argument) => text(pid, args[argument]).is_some_and(|path| path.starts_with("/dev/shm")),
+        About::Lock | About::Control | About::Address | About::Itself => false,
     }
 }
 

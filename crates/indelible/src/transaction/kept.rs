@@ -51,7 +51,11 @@ impl Attached {
         let writer = match bind() {
             Ok(writer) => writer,
             Err(error) => {
-                drop(area.remove());
+                match error {
+                    // The entry may say that the memory is there.
+                    StoreError::Failed(_) | StoreError::Poisoned => demand.leave(),
+                    _ => drop(area.remove()),
+                }
                 return Err(error.into());
             }
         };
