@@ -2,10 +2,12 @@
 
 use super::support::{Ground, World, seal_key as key};
 use indelible::{Anchor, CreateOptions, ErrorKind, Pool, SealKey, Tracking};
+use indelible_store::table::Key;
 use indelible_testing::{Fault, OpKind, SimMedium};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const SIZE: u64 = 40_000;
 
@@ -153,5 +155,22 @@ fn an_anchor_that_is_not_told_of_a_change_is_an_error_that_says_that_it_is_done(
             // The anchor takes the newer state, and is told of it.
             assert_eq!(state(&pool, &keys) == before, !is_done, "{name}, {writes}");
         }
+    }
+}
+
+/// Another process holds an object of this one still for too long: a change is refused, and takes no other object with it.
+#[test]
+fn a_change_that_a_hold_refuses_leaves_other_objects_alone() {
+    for (name, change) in CHANGES {
+        let (world, pool) = prepared(&key());
+        let mut plain = pool.create_attached("plain", SIZE).unwrap();
+        let elsewhere = world.open();
+        let still = elsewhere.store().hold_still("plain", Key(&[])).unwrap().expect("it has a writer");
+        pool.store().set_patience(Duration::ZERO);
+        assert_eq!(change(&pool, &key()).unwrap_err().kind(), ErrorKind::Busy, "{name}");
+        drop(still);
+        plain.range_mut(0..1).fill(5);
+        plain.psync().unwrap();
+        change(&pool, &key()).unwrap();
     }
 }

@@ -7,7 +7,7 @@ use indelible_store::store::{StillObject, Store, Writer};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{process, psync, psync_copied};
 use indelible_testing::scenario::formatted;
-use indelible_testing::{Fault, OpKind, SimConfig, SimMedium};
+use indelible_testing::{Fault, OpKind, SimConfig, SimMedium, sealed};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -217,5 +217,24 @@ fn every_hold_sees_a_whole_psync() {
             drop(end);
             assert!(thread.join().unwrap() >= PSYNCS);
         });
+    }
+}
+
+/// A change of an object that nobody has attached, and that a hold refuses, takes no other object of its lane with it.
+#[test]
+fn a_change_of_a_sealed_object_that_is_refused_leaves_others_alone() {
+    for disk in [true, false] {
+        let medium = pool(disk);
+        let store = open(&medium, 1);
+        sealed::create(&store, "sealed", 9000).unwrap();
+        let mut writer = store.attach_writer("a", KEY).unwrap();
+        psync(&mut writer, &[(0, &[1; 64])]).unwrap();
+        let reader = open(&medium, 2);
+        let still = hold(&reader);
+        store.set_patience(Duration::ZERO);
+        assert!(waits_in_vain(sealed::resize(&store, "sealed", 64)), "{disk}");
+        drop(still);
+        psync(&mut writer, &[(0, &[2; 64])]).unwrap();
+        assert_eq!(sealed::resize(&store, "sealed", 64).unwrap().entry.size.get(), 64);
     }
 }

@@ -35,6 +35,9 @@ pub struct Record {
     /// Deliberate fault → how many detectors noticed it; a layer may have several.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub detectors: BTreeMap<String, u64>,
+    /// Said by whoever keeps the record: what a violation was, and what became of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// How much of a layer was run.
@@ -85,6 +88,7 @@ impl Record {
             missed: Vec::new(),
             table: BTreeMap::new(),
             detectors: BTreeMap::new(),
+            note: None,
         }
     }
 

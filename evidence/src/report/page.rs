@@ -87,6 +87,11 @@ fn layers(records: &[Record]) -> String {
             }
         };
     }
+    for (layer, _) in LAYERS {
+        if let Some(note) = record(records, layer).and_then(|record| record.note.as_ref()) {
+            let _ = write!(out, "\n\nOf {layer}: {note}");
+        }
+    }
     out
 }
 

@@ -6,10 +6,10 @@ use super::beside::{Addresses, Follows, Opener};
 use super::reader::ReadObject;
 use super::writer::Object;
 use crate::error::{Cause, Result};
-use crate::pool::{Pool, SealKey, SignKey};
+use crate::pool::{Inner, Pool, SealKey, SignKey};
 use indelible_store::error::{SealError, StoreError};
 use indelible_store::seal::SlotInfo;
-use indelible_store::store::Unlocked;
+use indelible_store::store::{Unlocked, Writer};
 use indelible_store::table::Key;
 
 impl Pool {
@@ -223,8 +223,7 @@ impl Pool {
     pub fn set_anchor(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<()> {
         let inner = self.inner();
         let result = self.unlock(name, key, seal).and_then(|opened| {
-            let mut writer =
-                inner.patiently(|| Ok(inner.store.attach_sealed_writer(name, Key(key), &opened)?))?;
+            let mut writer = inner.attach_for_a_change(name, key, &opened)?;
             let anchored = Anchored::set(&mut writer, opened.anchor.as_ref())?;
             if anchored.is_none() {
                 writer.set_anchored(false)?;
@@ -240,12 +239,11 @@ impl Pool {
         name: &str,
         key: &[u8],
         seal: &SealKey,
-        change: impl FnOnce(&mut indelible_store::store::Writer, &Unlocked) -> Result<R, Cause>,
+        change: impl FnOnce(&mut Writer, &Unlocked) -> Result<R, Cause>,
     ) -> Result<R, Cause> {
         let inner = self.inner();
         let opened = self.unlock(name, key, seal)?;
-        let mut writer =
-            inner.patiently(|| Ok(inner.store.attach_sealed_writer(name, Key(key), &opened)?))?;
+        let mut writer = inner.attach_for_a_change(name, key, &opened)?;
         let anchored = Anchored::begin(&mut writer, opened.anchor.as_ref())?;
         match change(&mut writer, &opened) {
             Ok(out) => Anchored::leave_changed(anchored, writer).map(|()| out),
@@ -255,5 +253,15 @@ impl Pool {
                 Err(cause)
             }
         }
+    }
+}
+
+impl Inner {
+    /// Attaches a sealed object that is detached right after one change.
+    fn attach_for_a_change(&self, name: &str, key: &[u8], opened: &Unlocked) -> Result<Writer, Cause> {
+        self.patiently(|| {
+            self.store.expect_not_held_still()?;
+            Ok(self.store.attach_sealed_writer(name, Key(key), opened)?)
+        })
     }
 }

@@ -28,6 +28,7 @@ impl Store {
         unlocked: &Unlocked,
     ) -> Result<Located> {
         self.reap()?;
+        self.expect_not_held_still()?;
         let mut writer = self.attach_sealed_writer(name, key, unlocked)?;
         writer.resize(size)?;
         let object = *writer.object();

@@ -98,6 +98,17 @@ impl Store {
         drop(failed);
     }
 
+    /// Returns when nobody holds a lane of this process still. Whoever attaches an object for one change of it waits for that first: a detach that a hold refuses
+    /// gives the lane up, with all objects on it.
+    ///
+    /// # Errors
+    /// `HeldStill`: nothing happened.
+    pub fn expect_not_held_still(&self) -> Result<()> {
+        let mut own = self.lane_locks.all();
+        own.retain(|lane| !lane.is_poisoned());
+        own.iter().try_for_each(|lane| lane.change().map(drop))
+    }
+
     /// A lane for one more object. `search` learns of a lane that cannot be recovered now.
     pub(in crate::store) fn choose_lane(
         &self,
