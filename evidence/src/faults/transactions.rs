@@ -147,7 +147,7 @@ impl Transactions<'_> {
                 Ok((pool, heaps)) => {
                     if self.steps(heaps, &mut progress)? {
                         Said::Settled { workload: 0, step: STEPS, ring: 0 }.say();
-                        // What was committed on demand is left to the judge.
+                        // Commits on demand are left to the judge.
                         std::mem::forget(pool);
                         let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
                         return Err(Trouble::Wrong("it lives on".into()));

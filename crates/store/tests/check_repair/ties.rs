@@ -76,7 +76,10 @@ fn a_damaged_list_keeps_its_object_until_it_may_be_dropped() {
     for at in [entries[0], entries[3]] {
         let damaged = copy(&medium);
         let list: Entry = read_struct(&damaged, at).unwrap();
-        damaged.write(list.ties.get() * PAGE + 3, &[0xff]).unwrap();
+        // IDs are random: another byte than the one that is there.
+        let (place, mut byte) = (list.ties.get() * PAGE + 3, [0]);
+        damaged.read(place, &mut byte).unwrap();
+        damaged.write(place, &[!byte[0]]).unwrap();
         damaged.settle();
         let report = check(&damaged);
         let found = report.findings.iter().find(|finding| finding.severity == Severity::Error).unwrap();

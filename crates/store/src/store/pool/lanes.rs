@@ -98,8 +98,8 @@ impl Store {
         drop(failed);
     }
 
-    /// Returns when nobody holds a lane of this process still. Whoever attaches an object for one change of it waits for that first: a detach that a hold refuses
-    /// gives the lane up, with all objects on it.
+    /// Returns when nobody holds a lane of this process still. A call that attaches an object for one change of it waits for that first: a detach that a hold
+    /// refuses gives the lane up, with all objects on it.
     ///
     /// # Errors
     /// `HeldStill`: nothing happened.
