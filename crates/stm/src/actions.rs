@@ -22,14 +22,14 @@ impl Actions {
 
     #[inline]
     pub(crate) fn forget(&mut self) {
-        self.committed.clear();
-        self.aborted.clear();
+        forget(&mut self.committed);
+        forget(&mut self.aborted);
     }
 
     /// The transaction has committed: in the order in which they were asked for.
     #[inline]
     pub(crate) fn committed(&mut self) {
-        self.aborted.clear();
+        forget(&mut self.aborted);
         if !self.committed.is_empty() {
             run(self.committed.drain(..));
         }
@@ -38,10 +38,18 @@ impl Actions {
     /// It was aborted: the last one first, as one undoes.
     #[inline]
     pub(crate) fn aborted(&mut self) {
-        self.committed.clear();
+        forget(&mut self.committed);
         if !self.aborted.is_empty() {
             run(self.aborted.drain(..).rev());
         }
+    }
+}
+
+/// Drops all of them: hardly ever are there any.
+#[inline]
+fn forget(actions: &mut Vec<Action>) {
+    if !actions.is_empty() {
+        actions.clear();
     }
 }
 

@@ -257,6 +257,7 @@ impl Pool {
 
 impl Inner {
     /// Fails in a fork of the process that opened the pool.
+    #[inline]
     pub(crate) fn alive(&self) -> Result<(), Cause> {
         if fork::is_stale(self.generation) { Err(Cause::Forked) } else { Ok(()) }
     }

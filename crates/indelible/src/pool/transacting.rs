@@ -29,6 +29,7 @@ pub(crate) fn inside_transaction() -> bool {
 pub(crate) struct Inside(PhantomData<*const ()>);
 
 impl Inside {
+    #[inline]
     pub(crate) fn begin() -> Inside {
         INSIDE.set(true);
         Inside(PhantomData)
@@ -36,6 +37,7 @@ impl Inside {
 }
 
 impl Drop for Inside {
+    #[inline]
     fn drop(&mut self) {
         INSIDE.set(false);
     }

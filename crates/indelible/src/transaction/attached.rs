@@ -141,6 +141,7 @@ impl Attached {
     }
 
     /// Refuses objects that are not in the memory of this one; `classes` if they are of two classes in its pool.
+    #[inline]
     pub(super) fn expect_together<'o>(
         &self,
         mut objects: impl Iterator<Item = &'o Attached>,
@@ -277,6 +278,7 @@ impl Attached {
         inside.then(|| self.base.expose_provenance() + offset)
     }
 
+    #[inline]
     pub(super) fn range(&self) -> Range<usize> {
         self.base.addr()..self.base.addr() + self.size()
     }

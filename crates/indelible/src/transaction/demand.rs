@@ -131,6 +131,7 @@ impl Demand {
     }
 
     /// Gives a thread a log of at least so many lines.
+    #[inline]
     pub(super) fn give_log(&self, own: &mut Own, lines: usize) -> Result<(), crate::backing::BackingError> {
         if own.room() < lines.max(1) {
             let log = self.group.log(lines.max(LINES).next_power_of_two())?;

@@ -30,6 +30,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
+    #[inline]
     pub(super) fn of(space: &Arc<Space>) -> Member {
         let address = Arc::as_ptr(space).addr();
         let kept = PLACES.try_with(|places| {
@@ -53,6 +54,7 @@ impl Member {
     }
 }
 
+#[inline]
 fn find(places: &mut [Place], space: usize) -> Option<&mut Place> {
     places.iter_mut().find(|place| place.space.as_ptr().addr() == space)
 }
@@ -63,6 +65,7 @@ pub(super) fn last_of_thread(space: &Arc<Space>) -> u64 {
 }
 
 impl Drop for Member {
+    #[inline]
     fn drop(&mut self) {
         let Some(mut thread) = self.thread.take() else { return };
         // Dropped once nothing is borrowed.

@@ -272,6 +272,7 @@ impl<T> std::fmt::Debug for TxObject<T> {
 }
 
 impl<T> private::Part for TxObject<T> {
+    #[inline]
     fn attached(&self) -> &Attached {
         &self.attached
     }

@@ -104,6 +104,7 @@ pub fn transaction<R, E: From<Error>>(
 }
 
 /// The first object, which has the pool and the memory of all.
+#[inline]
 fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<&'o Attached> {
     let Some(first) = objects.first().map(|object| object.attached()) else {
         return Err(Error::new("begin a transaction", TransactionError::NoObject));
@@ -113,6 +114,7 @@ fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<&'o Attached> {
 }
 
 /// Refuses a transaction of this thread on the objects if they are not in one memory, or one runs already.
+#[inline]
 pub(super) fn expect_together<'o>(
     first: &Attached,
     objects: impl Iterator<Item = &'o Attached>,
@@ -125,6 +127,7 @@ pub(super) fn expect_together<'o>(
     Ok(())
 }
 
+#[inline]
 pub(super) fn check(first: &Attached) -> Result<(), Cause> {
     first.pool.alive()?;
     Ok(first.space.check()?)
@@ -223,6 +226,7 @@ struct Ends<'a> {
 }
 
 impl Drop for Ends<'_> {
+    #[inline]
     fn drop(&mut self) {
         if let Some(again) = self.again {
             self.thread.abort(again);
