@@ -8,11 +8,11 @@ use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io::Read;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -21,6 +21,7 @@ use std::time::Duration;
 
 /// A process that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
+const PAGE: u64 = 4096;
 /// One that makes more calls goes round in circles.
 const CALLS: u64 = 1_000_000;
 
@@ -59,6 +60,8 @@ struct Under {
     third: u64,
     /// Whether it is about the pool, and not the memory of objects that outlives processes.
     pool: bool,
+    /// The file that a `fallocate` is about, by its inode, and which of its pages.
+    pages: Option<(u64, Range<u64>)>,
     piece: Option<(u64, [u8; 8])>,
 }
 
@@ -70,6 +73,8 @@ struct Tracer<'a> {
     under: HashMap<Pid, Option<Under>>,
     /// Mappings of the pool and of objects.
     ranges: Vec<Range<u64>>,
+    /// Pages of files that were reserved, by inode and number: some file systems show them as holes until they are written.
+    reserved: HashSet<(u64, u64)>,
     /// Whether a write failed, or a failed write-back was reported, and the file was not read since: what it holds is
     /// not known, so nothing that relies on it may be written.
     unread: bool,
@@ -93,6 +98,7 @@ pub(crate) fn run(mut command: Command, folder: &Path, aim: Option<Aim>) -> Resu
         trace: Trace::default(),
         under: HashMap::new(),
         ranges: Vec::new(),
+        reserved: HashSet::new(),
         unread: false,
         unopened: false,
     };
@@ -196,11 +202,20 @@ impl Tracer<'_> {
         if again && self.trace.retried.is_none() {
             self.trace.retried = Some(format!("{} {occurrence}", call.name));
         }
-        let mut under = Under { call, result: None, skipped: false, third: regs.rdx, pool, piece: None };
+        let mut under =
+            Under { call, result: None, skipped: false, third: regs.rdx, pool, pages: None, piece: None };
+        if regs.orig_rax == libc::SYS_fallocate as u64 {
+            let inode = opened(pid, args[0]).and_then(|file| file.metadata());
+            let pages = args[2] / PAGE..(args[2] + args[3]).div_ceil(PAGE);
+            under.pages = inode.ok().map(|file| (file.ino(), pages));
+        }
         let Some(aim) = self.aim.filter(|aim| aim.call == call.name && aim.occurrence == occurrence) else {
             return Ok(Some(under));
         };
-        if call.name == "fallocate" && aim.fault == Fault::Error(libc::ENOSPC) && has_blocks(pid, &args) {
+        if call.name == "fallocate"
+            && aim.fault == Fault::Error(libc::ENOSPC)
+            && self.has_blocks(&under, opened(pid, args[0]))
+        {
             return Ok(Some(under));
         }
         self.trace.hit = true;
@@ -243,6 +258,16 @@ impl Tracer<'_> {
         call.effect == Effect::Barrier && self.unopened || call.is_change() && self.unread
     }
 
+    /// Whether each page of a `fallocate` has its block: there is no file system that lacks space for it.
+    fn has_blocks(&self, under: &Under, file: std::io::Result<fs::File>) -> bool {
+        let (Some((inode, mut pages)), Ok(file)) = (under.pages.clone(), file) else { return false };
+        let is_data = |page: u64| {
+            let at = (page * PAGE) as i64;
+            nix::unistd::lseek(&file, at, nix::unistd::Whence::SeekData) == Ok(at)
+        };
+        pages.all(|page| self.reserved.contains(&(inode, page)) || is_data(page))
+    }
+
     /// Takes note that the call failed.
     fn failed(&mut self, call: &Call) {
         self.unread |= call.tells_of_loss();
@@ -261,6 +286,15 @@ impl Tracer<'_> {
         }
         if under.skipped || (regs.rax as i64) < 0 {
             return Ok(());
+        }
+        if let Some((inode, pages)) = under.pages.clone() {
+            for at in pages.map(|page| (inode, page)) {
+                _ = if under.call.name == "fallocate" {
+                    self.reserved.insert(at)
+                } else {
+                    self.reserved.remove(&at)
+                };
+            }
         }
         match under.call.about {
             About::Map => self.ranges.push(regs.rax..regs.rax + regs.rsi),
@@ -303,13 +337,6 @@ impl Tracer<'_> {
     }
 }
 
-/// Whether the range of a `fallocate` has all of its blocks: there is no file system that lacks space for them.
-fn has_blocks(pid: Pid, args: &[u64; 6]) -> bool {
-    let Ok(file) = fs::File::open(format!("/proc/{pid}/fd/{}", args[0] as i32)) else { return false };
-    let hole = nix::unistd::lseek(&file, args[2] as i64, nix::unistd::Whence::SeekHole);
-    hole.is_ok_and(|hole| hole as u64 >= args[2] + args[3])
-}
-
 /// Whether the call is about memory of objects that lies outside of the pool, and that of a process that died is found in.
 fn is_about_memory(pid: Pid, call: &Call, args: &[u64; 6]) -> bool {
     let shared = |fd| Path::new(&descriptor(pid, fd)).starts_with("/dev/shm");
@@ -329,6 +356,11 @@ fn gone(error: &anyhow::Error) -> bool {
 fn descriptor(pid: Pid, fd: u64) -> String {
     let link = fs::read_link(format!("/proc/{pid}/fd/{}", fd as i32));
     link.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// The file of a descriptor of the process, opened once more.
+fn opened(pid: Pid, fd: u64) -> std::io::Result<fs::File> {
+    fs::File::open(format!("/proc/{pid}/fd/{}", fd as i32))
 }
 
 fn memory(pid: Pid) -> std::io::Result<fs::File> {

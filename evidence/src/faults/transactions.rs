@@ -20,8 +20,8 @@ const STEPS: u64 = 6;
 /// After this step the heaps are detached, and attached again.
 const DETACHED: u64 = 3;
 /// Numbers that a step puts in at the end of a list, and takes out at its beginning.
-const IN: u64 = 300;
-const OUT: u64 = 80;
+const IN: u64 = 600;
+const OUT: u64 = 100;
 const NAMES: [&str; 2] = ["first", "second"];
 const ROOT: &str = "book";
 
@@ -53,15 +53,16 @@ struct Progress {
 }
 
 impl Progress {
-    /// Takes note of an error: one failure may be one error, and then those of a poisoned pool. Returns whether to open the pool anew.
+    /// Takes note of an error: one failure may be one error, and then one of a pool that is poisoned, or of a heap that does not grow in such a pool. Returns whether to open the pool anew.
     fn note(&mut self, error: Error) -> Result<bool, Trouble> {
         failed(&error);
         let poisoned = error.kind() == ErrorKind::Poisoned;
-        if self.failed && !(self.failing && poisoned) {
+        let follows = self.failing && (poisoned || error.kind() == ErrorKind::HeapFull);
+        if self.failed && !follows {
             return Err(Trouble::Error(error));
         }
-        (self.failed, self.failing) = (true, !poisoned);
-        Ok(poisoned)
+        (self.failed, self.failing) = (true, true);
+        Ok(poisoned || follows)
     }
 
     fn found(&mut self, steps: u64) -> Result<(), Trouble> {
@@ -112,7 +113,7 @@ impl Transactions<'_> {
             }
             Ok::<_, Error>(())
         })?;
-        if step % 2 == 0 { heaps.iter().try_for_each(TxHeap::tx_sync) } else { Ok(()) }
+        if step.is_multiple_of(2) { heaps.iter().try_for_each(TxHeap::tx_sync) } else { Ok(()) }
     }
 
     /// Steps that both heaps have had, whole.
@@ -152,10 +153,10 @@ impl Transactions<'_> {
                         let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
                         return Err(Trouble::Wrong("it lives on".into()));
                     }
-                    progress.failing = false;
                 }
                 Err(error) => _ = progress.note(error)?,
             }
+            progress.failing = false;
         }
     }
 

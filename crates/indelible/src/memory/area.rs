@@ -69,7 +69,15 @@ impl Area {
         identity: &Identity,
         (len, room): (usize, usize),
     ) -> Result<Area, BackingError> {
-        Area::of(Backing::create(place.folders(), identity, HEAD + len)?, len, room)
+        let backing = Backing::create(place.folders(), identity, HEAD + len)?;
+        match Area::mapped(&backing, len, room) {
+            Ok((words, head)) => Ok(Area { words, head, backing, len }),
+            Err(error) => {
+                // The next one that is made of the object would find its name taken.
+                drop(backing.remove());
+                Err(error)
+            }
+        }
     }
 
     /// That which a dead process left, if there is one. It may be longer: the object was about to grow.
@@ -79,8 +87,13 @@ impl Area {
     }
 
     fn of(backing: Backing, len: usize, room: usize) -> Result<Area, BackingError> {
-        let (words, head) = (Words::part(&backing, HEAD, len, room)?, Words::part(&backing, 0, HEAD, HEAD)?);
+        let (words, head) = Area::mapped(&backing, len, room)?;
         Ok(Area { words, head, backing, len })
+    }
+
+    /// The object's bytes, and those before them.
+    fn mapped(backing: &Backing, len: usize, room: usize) -> Result<(Words, Words), BackingError> {
+        Ok((Words::part(backing, HEAD, len, room)?, Words::part(backing, 0, HEAD, HEAD)?))
     }
 
     pub(crate) fn words(&self) -> &Words {

@@ -75,13 +75,23 @@ impl Group {
         let identity = self.place.part(self.number, nth as u64);
         let len = Log::bytes(lines).next_multiple_of(PAGE);
         let backing = Backing::create(self.place.folders(), &identity, len)?;
-        let log = Log::new(Words::of(&backing)?);
+        let words = match Words::of(&backing) {
+            Ok(words) => words,
+            Err(error) => {
+                // The next one would find its name taken.
+                drop(backing.remove());
+                return Err(error);
+            }
+        };
+        let log = Log::new(words);
         let head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
         let known = head
             .as_ref()
             .and_then(|head| Some((head.words().all()[..LOGS].get(nth)?, &head.words().all()[0])));
         let Some((length, count)) = known else {
             let path = backing.path().to_owned();
+            drop(log);
+            drop(backing.remove());
             let source = std::io::Error::other("too many threads have one, or its objects are detached");
             return Err(BackingError::Io { what: "keep another log, ", path, source });
         };
