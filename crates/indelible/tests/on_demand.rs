@@ -379,6 +379,29 @@ fn s1_09_an_attach_that_fails_leaves_no_commits_to_be_missed() {
     assert!(failed[0] > 0 && failed[1] > 1, "{failed:?}");
 }
 
+/// The same beside another object that stays attached, and tried again before that is detached.
+#[test]
+fn s1_09_an_attach_that_fails_twice_beside_another_object_loses_nothing() {
+    for fault in [Fault::Io, Fault::After] {
+        let world = simulated();
+        let (pool, a, b) = both(&world);
+        set(&a, 0, 1);
+        a.detach().unwrap();
+        set(&b, 9, 3);
+        let sim = world.sim().unwrap();
+        sim.fail_at(OpKind::WriteDurable, 0, fault);
+        let first = pool.attach_transactional::<Table>("a").map(drop).unwrap_err();
+        sim.clear_faults();
+        assert_eq!(first.kind(), ErrorKind::Io, "{first}");
+        // The entry may say that its commits are in memory, which this process has until the other object is detached.
+        let again = pool.attach_transactional::<Table>("a").map(drop).unwrap_err();
+        assert_eq!(again.kind(), ErrorKind::Held, "{again}");
+        let _ = b.detach();
+        let (a, b) = (attach(&pool, "a"), attach(&pool, "b"));
+        assert_eq!((get(&a, 0), get(&b, 9)), (1, 3), "{fault:?}");
+    }
+}
+
 /// Two objects with a commit that is not durable, and a medium without room for the page that the first one no longer shares with a snapshot.
 fn without_room_for_its_epoch(world: &World) -> (Pool, TxObject<Table>, TxObject<Table>) {
     let (pool, a, b) = both(world);

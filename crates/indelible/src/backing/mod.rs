@@ -108,6 +108,20 @@ impl Backing {
         })
     }
 
+    /// Puts a new one to use. If that fails it is removed: the next one of this identity would find the name taken.
+    pub(crate) fn used_by<T>(
+        self,
+        put: impl FnOnce(&Backing) -> Result<T, BackingError>,
+    ) -> Result<(Backing, T), BackingError> {
+        match put(&self) {
+            Ok(used) => Ok((self, used)),
+            Err(error) => {
+                drop(self.remove());
+                Err(error)
+            }
+        }
+    }
+
     /// Maps all of it at a fixed address, or where the kernel likes. All mappings show the same bytes.
     pub(crate) fn map(&self, addr: Option<usize>) -> Result<Mapping, BackingError> {
         Ok(Mapping::shared(addr, (self.len, 0), self.fd.as_fd(), PAGE as u64, Protection::ReadWrite)?)

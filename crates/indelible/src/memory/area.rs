@@ -70,14 +70,8 @@ impl Area {
         (len, room): (usize, usize),
     ) -> Result<Area, BackingError> {
         let backing = Backing::create(place.folders(), identity, HEAD + len)?;
-        match Area::mapped(&backing, len, room) {
-            Ok((words, head)) => Ok(Area { words, head, backing, len }),
-            Err(error) => {
-                // The next one that is made of the object would find its name taken.
-                drop(backing.remove());
-                Err(error)
-            }
-        }
+        let (backing, (words, head)) = backing.used_by(|backing| Area::mapped(backing, len, room))?;
+        Ok(Area { words, head, backing, len })
     }
 
     /// That which a dead process left, if there is one. It may be longer: the object was about to grow.

@@ -75,32 +75,28 @@ impl Group {
         let identity = self.place.part(self.number, nth as u64);
         let len = Log::bytes(lines).next_multiple_of(PAGE);
         let backing = Backing::create(self.place.folders(), &identity, len)?;
-        let words = match Words::of(&backing) {
-            Ok(words) => words,
-            Err(error) => {
-                // The next one would find its name taken.
-                drop(backing.remove());
-                return Err(error);
-            }
-        };
-        let log = Log::new(words);
+        let (backing, log) = backing.used_by(|backing| {
+            let log = Log::new(Words::of(backing)?);
+            self.tell_of_log(nth, len, backing).map(|()| log)
+        })?;
+        logs.backings.push(backing);
+        Ok(log)
+    }
+
+    /// From now on a recovery looks for this log.
+    fn tell_of_log(&self, nth: usize, len: usize, backing: &Backing) -> Result<(), BackingError> {
         let head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
         let known = head
             .as_ref()
             .and_then(|head| Some((head.words().all()[..LOGS].get(nth)?, &head.words().all()[0])));
         let Some((length, count)) = known else {
             let path = backing.path().to_owned();
-            drop(log);
-            drop(backing.remove());
             let source = std::io::Error::other("too many threads have one, or its objects are detached");
             return Err(BackingError::Io { what: "keep another log, ", path, source });
         };
-        // From now on a recovery looks for it.
         length.store(len as u64, Ordering::Release);
         count.store(nth as u64, Ordering::Release);
-        drop(head);
-        logs.backings.push(backing);
-        Ok(log)
+        Ok(())
     }
 
     /// Takes back a log that has no entry.
