@@ -18,7 +18,8 @@ const SHORT: [&str; 4] = ["run", "--bin", "pmo-evidence", "--"];
 /// Broken protocols are another build.
 const MUTANTS_LONG: [&str; 7] =
     ["run", "--release", "-p", "indelible-evidence", "--features", "mutants", "--"];
-const MUTANTS_SHORT: [&str; 6] = ["run", "-p", "indelible-evidence", "--features", "mutants", "--"];
+const MUTANTS_SHORT: [&str; 6] =
+    ["run", "--bin", "pmo-evidence", "--features", "indelible-evidence/mutants", "--"];
 
 /// In the order in which they run.
 const LAYERS: &[Layer] = &[

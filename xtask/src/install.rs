@@ -1,6 +1,7 @@
 //! `cargo xtask install --prefix P`: what `make install` does for the C and C++ interfaces.
 
 use crate::command::{Result, cargo};
+use crate::selection::{LIBPMO, LIBPMO_TM, Selection};
 use crate::{man, programs};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,7 +14,7 @@ const SYSTEM: [&str; 4] = ["-lgcc_s", "-lpthread", "-lm", "-ldl"];
 
 pub(crate) fn run(prefix: &Path, profile: &str) -> Result {
     let source = programs::project()?.join("crates/capi");
-    let archive = archive("indelible-capi", "libpmo.a", profile)?;
+    let archive = archive(&LIBPMO, "libpmo.a", profile)?;
     let (include, lib) = (folder(prefix, "include")?, folder(prefix, "lib")?);
     copy_all(&source.join("include"), &include)?;
     copy(&archive, &lib.join("libpmo.a"))?;
@@ -70,15 +71,15 @@ fn guard_unit(pmo: &Path, machine: bool) -> String {
 
 /// libpmo-tm, for programs that are compiled with `-fgnu-tm`.
 fn install_tm(profile: &str, lib: &Path) -> Result {
-    let archive = archive("indelible-tm", "libpmo_tm.a", profile)?;
+    let archive = archive(&LIBPMO_TM, "libpmo_tm.a", profile)?;
     copy(&archive, &lib.join("libpmo-tm.a"))?;
     link("libpmo-tm", &archive, &programs::project()?.join("crates/tm/pmo-tm.map"), lib)?;
     write(&lib.join("pkgconfig/pmo-tm.pc"), &pkg_config_tm())
 }
 
 /// Builds a package's static library and returns its path.
-fn archive(package: &str, name: &str, profile: &str) -> Result<PathBuf> {
-    let arguments = ["build", "-p", package, "--profile", profile, "--message-format=json"];
+fn archive(package: &Selection, name: &str, profile: &str) -> Result<PathBuf> {
+    let arguments = package.of("build", &["--profile", profile, "--message-format=json"]);
     let output = cargo(&arguments).stderr(Stdio::inherit()).output().map_err(|error| error.to_string())?;
     if !output.status.success() {
         return Err("the library does not build".into());

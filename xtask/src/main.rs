@@ -13,6 +13,7 @@ mod power_cut;
 mod programs;
 mod protection_keys;
 mod python;
+mod selection;
 mod suite;
 mod test;
 mod tools;

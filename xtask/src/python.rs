@@ -26,7 +26,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
     let own = environment.program("python");
     // As the cookbook says, but with what is installed already, and quicker to build.
     let mut package = environment.pip(&["install", "--no-build-isolation", "--no-deps", "--force-reinstall"]);
-    package.arg(folder()).env("MATURIN_PEP517_ARGS", "--profile dev").env("PATH", environment.path());
+    package
+        .arg(folder())
+        .env("MATURIN_PEP517_ARGS", "--profile dev --features unified")
+        .env("PATH", environment.path());
     if !succeeds("the package", &mut package) {
         return Err("the Python package does not build".into());
     }

@@ -2,7 +2,7 @@
 
 use crate::command::{Result, cargo, step, step_with};
 use crate::plan::{self, Outcome, Step};
-use crate::{evidence, packages, power_cut, protection_keys, python, suite, unprivileged};
+use crate::{evidence, packages, power_cut, protection_keys, python, selection, suite, unprivileged};
 use std::process::Command;
 
 /// The steps of the README's command: from a clean clone within ten minutes on two cores.
@@ -18,19 +18,7 @@ const REST: &[Step] = &[
         done(step("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
     }),
     Step::new("protocol faults are caught", 250, || {
-        // One selection of packages, so that one build serves this and the campaign.
         const TESTS: &[&str] = &[
-            "test",
-            "-p",
-            "indelible-evidence",
-            "-p",
-            "indelible-store",
-            "-p",
-            "indelible",
-            "-p",
-            "indelible-guard",
-            "--features",
-            "indelible-evidence/mutants,indelible-guard/__mutants",
             "--test",
             "main",
             "--test",
@@ -43,24 +31,18 @@ const REST: &[Step] = &[
             "views",
             "mutants",
         ];
-        step("mutants", TESTS)?;
+        step("mutants", &selection::MUTANTS.of("test", TESTS))?;
         // Programs that a compiler made run on the library, which the test builds with the feature as well.
-        step(
-            "mutants of libpmo-tm",
-            &["test", "-p", "indelible-tm", "--features", "mutants", "broken_rule"],
-        )?;
+        step("mutants of libpmo-tm", &selection::MUTANTS_OF_TM.of("test", &["broken_rule"]))?;
         // Not the campaign of mutants: its scenarios are the tests above.
         done(evidence::controls(false))
     }),
     Step::new("engines of sealing", 30, || {
         // The benchmarks alone have the feature, so that no other step runs its test.
-        let test = ["test", "-p", "indelible-store", "--features", "__engines", "--lib", "seal::cipher"];
-        done(step("engines of sealing", &test))
+        done(step("engines of sealing", &selection::ENGINES.of("test", &["--lib", "seal::cipher"])))
     }),
     Step::new("optional features", 60, || {
-        let test =
-            ["test", "-p", "indelible", "--features", "allocator-api2,serde,tracing", "--test", "features"];
-        done(step("features", &test))
+        done(step("features", &selection::FEATURES.of("test", &["--test", "features"])))
     }),
     Step::new("ten thousand histories of types", 20, || {
         let test =

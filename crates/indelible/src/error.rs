@@ -96,6 +96,37 @@ pub(crate) enum Cause {
     Log(#[from] LogError),
 }
 
+impl Cause {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Cause::Store(error) => store_kind(error),
+            Cause::Media(error) => media_kind(error),
+            Cause::Mapping(error) => mapping_kind(error),
+            Cause::Dirty(error) => dirty_kind(error),
+            Cause::Shadow(error) => shadow_kind(error),
+            Cause::NotAttached(_) | Cause::Detached => ErrorKind::NotAttached,
+            Cause::Replaced => ErrorKind::NotFound,
+            Cause::Forked => ErrorKind::Forked,
+            Cause::ForReading => ErrorKind::ReadOnly,
+            Cause::Copy(_) => ErrorKind::Unsuitable,
+            Cause::RootTooLarge { .. } => ErrorKind::BadSize,
+            Cause::Stray(_) => ErrorKind::StrayPointer,
+            Cause::Unsupported(_) => ErrorKind::Unsupported,
+            Cause::Anchor(_) => ErrorKind::Io,
+            Cause::Heap(error) => error.kind(),
+            Cause::Transaction(error) => error.kind(),
+            Cause::Far(error) => error.kind(),
+            Cause::View(error) => error.kind(),
+            Cause::Security(error) => error.kind(),
+            Cause::Memory(error) => memory_kind(error),
+            Cause::Shared(error) => error.kind(),
+            Cause::Log(error) => error.kind(),
+            Cause::KeySource(KeySourceError::File { .. }) => ErrorKind::Io,
+            Cause::KeySource(_) => ErrorKind::Sealed,
+        }
+    }
+}
+
 impl From<&Cause> for Limit {
     fn from(cause: &Cause) -> Self {
         match cause {
@@ -107,6 +138,7 @@ impl From<&Cause> for Limit {
             {
                 Limit::Space
             }
+            other if other.kind() == ErrorKind::Poisoned => Limit::Poisoned(other.to_string()),
             other => Limit::Other(other.to_string()),
         }
     }
@@ -168,32 +200,7 @@ impl Error {
     /// The kind of the cause.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        match &*self.0.cause {
-            Cause::Store(error) => store_kind(error),
-            Cause::Media(error) => media_kind(error),
-            Cause::Mapping(error) => mapping_kind(error),
-            Cause::Dirty(error) => dirty_kind(error),
-            Cause::Shadow(error) => shadow_kind(error),
-            Cause::NotAttached(_) | Cause::Detached => ErrorKind::NotAttached,
-            Cause::Replaced => ErrorKind::NotFound,
-            Cause::Forked => ErrorKind::Forked,
-            Cause::ForReading => ErrorKind::ReadOnly,
-            Cause::Copy(_) => ErrorKind::Unsuitable,
-            Cause::RootTooLarge { .. } => ErrorKind::BadSize,
-            Cause::Stray(_) => ErrorKind::StrayPointer,
-            Cause::Unsupported(_) => ErrorKind::Unsupported,
-            Cause::Anchor(_) => ErrorKind::Io,
-            Cause::Heap(error) => error.kind(),
-            Cause::Transaction(error) => error.kind(),
-            Cause::Far(error) => error.kind(),
-            Cause::View(error) => error.kind(),
-            Cause::Security(error) => error.kind(),
-            Cause::Memory(error) => memory_kind(error),
-            Cause::Shared(error) => error.kind(),
-            Cause::Log(error) => error.kind(),
-            Cause::KeySource(KeySourceError::File { .. }) => ErrorKind::Io,
-            Cause::KeySource(_) => ErrorKind::Sealed,
-        }
+        self.0.cause.kind()
     }
 
     /// The number of the operating system's error, if that is the cause: 28, `ENOSPC`, say. [`source`](std::error::Error::source)

@@ -396,6 +396,8 @@ fn s1_09_an_attach_that_fails_twice_beside_another_object_loses_nothing() {
         // The entry may say that its commits are in memory, which this process has until the other object is detached.
         let again = pool.attach_transactional::<Table>("a").map(drop).unwrap_err();
         assert_eq!(again.kind(), ErrorKind::Held, "{again}");
+        let text = again.to_string();
+        assert!(text.contains("in use by this process") && text.contains("detach"), "{text}");
         let _ = b.detach();
         let (a, b) = (attach(&pool, "a"), attach(&pool, "b"));
         assert_eq!((get(&a, 0), get(&b, 9)), (1, 3), "{fault:?}");

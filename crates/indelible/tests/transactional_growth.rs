@@ -164,6 +164,24 @@ fn a_heap_that_cannot_grow_says_why() {
     }
 }
 
+/// A growth that failed gave the pool up: the next one says that, and not that the heap is full.
+#[test]
+fn a_heap_that_cannot_grow_in_a_pool_that_was_given_up_says_so() {
+    for kind in KINDS {
+        let world = simulated();
+        let pool = world.format();
+        let heap = heap_of(&pool, kind);
+        let grow = || heap.transaction(|tx| tx.alloc(&heap, large()).map(drop)).unwrap_err();
+        let sim = world.sim().unwrap();
+        sim.fail_at(OpKind::WriteDurable, 0, Fault::Io);
+        let first = grow();
+        sim.clear_faults();
+        let second = grow();
+        assert_eq!(second.kind(), ErrorKind::Poisoned, "{kind:?}: {first}; {second}");
+        assert!(second.to_string().contains("attach again"), "{second}");
+    }
+}
+
 /// A transaction that is alone is not run again: the heap grows at once.
 #[test]
 fn a_heap_grows_in_a_transaction_that_is_alone() {

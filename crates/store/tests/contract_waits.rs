@@ -63,7 +63,7 @@ fn threads_wait_for_each_other_no_longer_than_for_another_process() {
     assert!(stopped.try_lock(LockKey::Table, LockMode::Exclusive).unwrap());
     let wait = Duration::from_millis(300);
     store.set_patience(wait);
-    let (both, threads) = (Barrier::new(8), 8);
+    let (both, threads) = (Barrier::new(32), 32);
     let begin = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..threads {

@@ -53,16 +53,15 @@ struct Progress {
 }
 
 impl Progress {
-    /// Takes note of an error: one failure may be one error, and then one of a pool that is poisoned, or of a heap that does not grow in such a pool. Returns whether to open the pool anew.
+    /// Takes note of an error: one failure may be one error, and then one of a pool that is poisoned. Returns whether to open the pool anew.
     fn note(&mut self, error: Error) -> Result<bool, Trouble> {
         failed(&error);
         let poisoned = error.kind() == ErrorKind::Poisoned;
-        let follows = self.failing && (poisoned || error.kind() == ErrorKind::HeapFull);
-        if self.failed && !follows {
+        if self.failed && !(self.failing && poisoned) {
             return Err(Trouble::Error(error));
         }
         (self.failed, self.failing) = (true, true);
-        Ok(poisoned || follows)
+        Ok(poisoned)
     }
 
     fn found(&mut self, steps: u64) -> Result<(), Trouble> {

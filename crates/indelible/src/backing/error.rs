@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::mapping::MappingError;
+use indelible_store::error::Holder;
 
 /// Why there is no shared backing.
 #[derive(Debug, thiserror::Error)]
@@ -13,9 +14,9 @@ pub(crate) enum BackingError {
         "memory of an object cannot be kept for the next process: the kernel does not tell which boot this is; mount /proc"
     )]
     NoBoot,
-    /// Another process has it.
+    /// Another process has it, or this one for other objects.
     #[error("the memory of an object, {}, is in use by {holder}", path.display())]
-    InUse { path: PathBuf, holder: String },
+    InUse { path: PathBuf, holder: Holder },
     /// One is to be made where there is one.
     #[error("the memory of an object, {}, is there already", path.display())]
     Exists { path: PathBuf },

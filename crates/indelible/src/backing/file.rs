@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use super::BackingError;
 use crate::sys::ofd;
+use indelible_store::error::Holder;
 use indelible_store::medium::{LockMode, MediumError};
 
 /// The byte whose lock says that a process has the file.
@@ -105,14 +106,13 @@ fn system<'a>(what: &'static str, path: &'a Path) -> impl Fn(MediumError) -> Bac
     }
 }
 
-/// A process that has the file, in words.
-pub(super) fn holder(file: &File) -> String {
+/// A process that has the file.
+pub(super) fn holder(file: &File) -> Holder {
+    let writer = true;
     match ofd::holder(file.as_fd(), OWNER) {
-        Some(process) => {
-            let name = process.name().map_or(String::new(), |name| format!(" ({name})"));
-            format!("process {}{name}", process.pid)
-        }
-        None => "another process".into(),
+        Some(process) if process.pid == std::process::id() => Holder::Own { writer },
+        Some(process) => Holder::Process { process, writer },
+        None => Holder::Unknown,
     }
 }
 

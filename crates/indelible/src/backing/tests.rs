@@ -156,7 +156,7 @@ fn a_successor_finds_the_bytes_of_a_killed_process() {
     said(&mut child.output(), "ready");
     match rig.find(&identity(1)) {
         Err(BackingError::InUse { holder, .. }) => {
-            assert!(holder.starts_with(&format!("process {}", child.0.id())), "{holder}");
+            assert!(holder.to_string().starts_with(&format!("process {}", child.0.id())), "{holder}");
         }
         other => panic!("while it lives: {other:?}"),
     }

@@ -90,6 +90,9 @@ pub(crate) enum Limit {
     Room,
     #[error("there is no space for more of it")]
     Space,
+    /// The object was given up, as the text says.
+    #[error("{0}")]
+    Poisoned(String),
     #[error("{0}")]
     Other(String),
 }
@@ -98,7 +101,7 @@ impl Limit {
     /// Whether growth by less may succeed. After a failure of another kind the object may be lost to this attachment, and
     /// one more try would say only that.
     pub(crate) fn is_of_size(&self) -> bool {
-        !matches!(self, Limit::Other(_))
+        !matches!(self, Limit::Poisoned(_) | Limit::Other(_))
     }
 }
 
@@ -112,6 +115,7 @@ impl HeapError {
                 ErrorKind::BadSize
             }
             HeapError::Damaged { .. } => ErrorKind::Damaged,
+            HeapError::Stuck { limit: Limit::Poisoned(_), .. } => ErrorKind::Poisoned,
             HeapError::Full { .. } | HeapError::Stuck { .. } => ErrorKind::HeapFull,
             HeapError::Alignment { .. } => ErrorKind::BadAlignment,
             HeapError::Foreign { .. } | HeapError::Interior { .. } => ErrorKind::NotABlock,

@@ -7,7 +7,7 @@ use crate::mapping::MappingError;
 use crate::media::MediaError;
 use crate::memory::MemoryError;
 use crate::shadow::ShadowError;
-use indelible_store::error::{SealError, StoreError};
+use indelible_store::error::{Holder, SealError, StoreError};
 use indelible_store::medium::MediumError;
 
 pub(super) fn store_kind(error: &StoreError) -> ErrorKind {
@@ -141,6 +141,10 @@ pub(super) fn memory_remedy(error: &MemoryError) -> Option<&'static str> {
         MemoryError::Backing(BackingError::Version { .. }) => Some(
             "attach the object once with the release that the program had which died: that brings its commits to the pool; `Pool::give_memory_up` and \
              `pmo set --give-memory-up` go on without them",
+        ),
+        MemoryError::Backing(BackingError::InUse { holder: Holder::Own { .. }, .. }) => Some(
+            "an attach of this process failed, and its commits stay there as long as it has other objects on demand of the pool: detach these, \
+             and attach again",
         ),
         MemoryError::Backing(BackingError::InUse { .. }) => {
             Some("wait until that process has ended, or recovered the objects")

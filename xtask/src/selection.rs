@@ -1,0 +1,82 @@
+//! Packages that a step builds apart from the workspace, because it wants a feature that its tests do without, or a package alone.
+//!
+//! cargo gives a dependency the features that all selected packages ask of it: a package that is selected alone would have most of its dependencies, and the
+//! packages that depend on these, built once more. So `xtask-unified` is selected beside it, which asks for what the workspace asks for.
+
+/// Arguments of cargo.
+pub(crate) struct Selection(&'static [&'static str]);
+
+const BESIDE: [&str; 2] = ["-p", "xtask-unified"];
+
+/// One selection, so that one build serves the tests and the campaign.
+pub(crate) const MUTANTS: Selection = Selection(&[
+    "-p",
+    "indelible-evidence",
+    "-p",
+    "indelible-store",
+    "-p",
+    "indelible",
+    "-p",
+    "indelible-guard",
+    "--features",
+    "indelible-evidence/mutants,indelible-guard/__mutants",
+]);
+pub(crate) const MUTANTS_OF_TM: Selection = Selection(&["-p", "indelible-tm", "--features", "mutants"]);
+pub(crate) const ENGINES: Selection = Selection(&["-p", "indelible-store", "--features", "__engines"]);
+pub(crate) const FEATURES: Selection =
+    Selection(&["-p", "indelible", "--features", "allocator-api2,serde,tracing"]);
+pub(crate) const LIBPMO: Selection = Selection(&["-p", "indelible-capi"]);
+pub(crate) const LIBPMO_TM: Selection = Selection(&["-p", "indelible-tm"]);
+
+impl Selection {
+    /// The arguments between a `command` of cargo and the `rest`.
+    pub(crate) fn of<'a>(&self, command: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
+        [&[command], self.0, &BESIDE, rest].concat()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::cargo;
+    use std::collections::BTreeSet;
+
+    /// Packages and their features, as lines.
+    fn packages(selected: &[&str]) -> BTreeSet<String> {
+        let mut tree = cargo(&["tree", "--offline", "--prefix", "none", "--format", "{p} {f}"]);
+        let output = tree.args(selected).current_dir("..").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let lines = text.lines().map(|line| line.trim_end_matches(" (*)").trim_end().to_owned());
+        lines.filter(|line| !line.is_empty()).collect()
+    }
+
+    #[test]
+    fn no_selection_has_dependencies_built_a_second_time() {
+        let workspace = packages(&["--workspace"]);
+        assert!(workspace.len() > 100, "{workspace:?}");
+        let python = Selection(&["-p", "indelible-python", "--features", "indelible-python/unified"]);
+        // Those with features of the project's own have these packages built for them.
+        for (selection, own) in [
+            (MUTANTS, false),
+            (MUTANTS_OF_TM, false),
+            (ENGINES, false),
+            (FEATURES, false),
+            (LIBPMO, true),
+            (LIBPMO_TM, true),
+            (python, true),
+        ] {
+            let mut others = packages(&selection.of("--edges=normal,build,dev", &[]));
+            others.retain(|line| !workspace.contains(line));
+            others.retain(|line| own || !line.contains(" (/"));
+            others.retain(|line| !line.starts_with("indelible-python "));
+            assert!(
+                others.is_empty(),
+                "{:?} has features of dependencies that the workspace has not; xtask/unified/Cargo.toml says what it has: {others:?}",
+                selection.0
+            );
+        }
+        // It would be noticed.
+        assert!(!packages(&["-p", "indelible-capi"]).is_subset(&workspace));
+    }
+}
