@@ -314,7 +314,7 @@ pub(crate) fn s1_03_power_cuts_while_a_heap_grows_lose_nothing() {
                 world.options().on_device(Arc::new(image.medium()), false).map_err(|e| e.to_string())?;
             judge(&pool, words, image.last_mark().unwrap_or(0))
         };
-        let report = for_each_crash(world.sim().unwrap(), record, check, &limits(40)).unwrap();
+        let report = for_each_crash(world.sim().unwrap(), record, check, &limits(25)).unwrap();
         assert!(report.distinct > 20, "{report:?}");
     }
 }

@@ -26,12 +26,24 @@ fn fill(store: &Arc<Store>, name: &str, byte: u8) {
     writer.detach().unwrap();
 }
 
+/// Of programs that write many pages, whose images take most of the time of these tests.
+const FEWER: Limits = Limits { exhaustive: 16, singles: 2, random: 3, ..LIMITS };
+
 fn everywhere(name: &str, prepare: impl Fn(&Arc<Store>), program: impl Fn(&mut Scenario) -> Result<()>) {
+    within(&LIMITS, name, prepare, program);
+}
+
+fn within(
+    limits: &Limits,
+    name: &str,
+    prepare: impl Fn(&Arc<Store>),
+    program: impl Fn(&mut Scenario) -> Result<()>,
+) {
     for config in media() {
         let medium = formatted(2 << 20, config);
         prepare(&Scenario::begin(&medium, 1).unwrap().store);
         medium.settle();
-        let report = crash_everywhere(&medium, &LIMITS, &program)
+        let report = crash_everywhere(&medium, limits, &program)
             .unwrap_or_else(|failure| panic!("{name}, {config:?}: {failure}"));
         println!("{name}, {config:?}: {report:?}");
     }
@@ -132,7 +144,8 @@ fn both_ways_to_move() -> [(&'static str, CreateOptions<'static>); 2] {
 #[test]
 fn resize() {
     for (way, how) in both_ways_to_move() {
-        everywhere(
+        within(
+            &FEWER,
             &format!("resize {way}"),
             |store| {
                 for name in ["a", "wall", "b"] {
@@ -159,7 +172,8 @@ fn resize() {
 #[test]
 fn grow_while_attached() {
     for (way, how) in both_ways_to_move() {
-        everywhere(
+        within(
+            &FEWER,
             &format!("grow while attached {way}"),
             |store| {
                 for name in ["a", "b"] {
@@ -187,7 +201,8 @@ fn grow_while_attached() {
 #[test]
 fn grow_while_in_use() {
     for (way, how) in both_ways_to_move() {
-        everywhere(
+        within(
+            &FEWER,
             &format!("grow while in use {way}"),
             |store| {
                 for name in ["a", "b", "wall"] {
@@ -239,7 +254,7 @@ fn create_attached() {
 /// The table's own lane goes round several times.
 #[test]
 fn table_lane_full() {
-    let limits = Limits { exhaustive: 8, singles: 2, random: 3, points: 60, seed: 8 };
+    let limits = Limits { exhaustive: 8, singles: 2, random: 3, points: 40, seed: 8 };
     for config in media() {
         let medium = formatted(2 << 20, config);
         let program = |run: &mut Scenario| {

@@ -57,7 +57,7 @@ impl Crashes {
         let random = timed.map(Duration::from_secs);
         let stride = if self.long { 1 } else { 40 };
         let (seed, threads, only) = (self.seed, self.threads, self.program);
-        let done = run(&Plan { seed, images, threads, random, stride, only }, &bar);
+        let done = run(&Plan { seed, images, threads, random, every: 1, stride, only }, &bar);
         bar.finish_and_clear();
         let seconds = begin.elapsed().as_secs_f64();
         for line in &done.lines {
