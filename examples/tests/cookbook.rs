@@ -144,7 +144,7 @@ fn the_page_on_far_pointers_is_true() {
 
 /// The tool as the workspace's tests have it: built for them already, with its dependencies.
 fn install_tool(project: &Path, bin: &Path) {
-    let mut build = std::process::Command::new("cargo");
+    let mut build = indelible_testing::cargo();
     build.args(["build", "--workspace", "--bin", "pmo", "--message-format=json"]).current_dir(project);
     let output = build.stderr(std::process::Stdio::inherit()).output().unwrap();
     assert!(output.status.success(), "the tool does not build");

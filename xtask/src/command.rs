@@ -10,7 +10,17 @@ pub(crate) type Result<T = ()> = std::result::Result<T, String>;
 /// The cargo that runs this.
 pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(arguments);
+    by_hand(&mut command).args(arguments);
+    command
+}
+
+/// Has a command run cargo as a person would, without the variables by which cargo tells this program of its package. A dependency whose build script
+/// looks at them would be built again, with all that rests on it, whenever another package's program runs cargo.
+pub(crate) fn by_hand(command: &mut Command) -> &mut Command {
+    let told = |name: &str| name.starts_with("CARGO_MANIFEST") || name.starts_with("CARGO_PKG_");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(told)) {
+        command.env_remove(name);
+    }
     command
 }
 

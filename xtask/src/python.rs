@@ -1,7 +1,7 @@
 //! The Python package: built, installed into an environment of its own, and tested there.
 
 use crate::beside::Beside;
-use crate::command::{Result, target};
+use crate::command::{Result, by_hand, target};
 use crate::plan::Outcome;
 use crate::unprivileged::{self, Nobody, reachable};
 use std::ffi::OsString;
@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
     let own = environment.program("python");
     // As the cookbook says, but with what is installed already, and quicker to build.
     let mut package = environment.pip(&["install", "--no-build-isolation", "--no-deps", "--force-reinstall"]);
-    package
+    by_hand(&mut package)
         .arg(folder())
         .env("MATURIN_PEP517_ARGS", "--profile dev --features unified")
         .env("PATH", environment.path());

@@ -32,6 +32,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod cargo;
 mod codewords;
 mod crash;
 mod hooked;
@@ -47,6 +48,7 @@ mod seed;
 pub mod sim;
 mod tpm;
 
+pub use cargo::cargo;
 pub use codewords::codewords;
 pub use crash::{CrashFailure, CrashReport, for_each_class, for_each_crash};
 pub use hooked::{BeforeRead, Hook, Hooked};

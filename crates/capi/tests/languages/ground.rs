@@ -27,7 +27,7 @@ pub fn installed() -> &'static Path {
         }
         let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pmo");
         let _ = std::fs::remove_dir_all(&prefix);
-        let mut command = Command::new(env!("CARGO"));
+        let mut command = indelible_testing::cargo();
         command.args(["xtask", "install", "--profile", "dev", "--prefix"]).arg(&prefix);
         succeed(command.current_dir(project()));
         prefix

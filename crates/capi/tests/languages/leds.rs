@@ -30,7 +30,7 @@ pub fn tool() -> Option<&'static Path> {
         let tool = folder.join("debug/pmo");
         // Among all tests it is built already, and others are just using it.
         if std::env::var_os("INDELIBLE_PREFIX").is_none() || !tool.exists() {
-            let mut command = Command::new(env!("CARGO"));
+            let mut command = indelible_testing::cargo();
             command.args(["build", "-q", "-p", "indelible-cli", "--bin", "pmo"]);
             succeed(command.current_dir(project()));
         }
