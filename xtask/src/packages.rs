@@ -1,7 +1,7 @@
 //! Packages as those who depend on them get them: complete, and compiled from nothing but their content by the oldest compiler that
 //! they declare.
 
-use crate::command::{Result, cargo};
+use crate::command::{Result, by_hand, cargo};
 use crate::plan::Outcome;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -97,8 +97,10 @@ fn forget_unpacked(published: &[&Value]) -> std::io::Result<()> {
 fn compile(command: &mut Command, arguments: &[&str]) -> Result {
     println!("\n== packages: cargo {}", arguments.join(" "));
     let begin = Instant::now();
-    let status = command
+    let status = by_hand(command)
         .env("CARGO_TARGET_DIR", "target/packages")
+        // Nobody debugs them.
+        .env("CARGO_PROFILE_DEV_DEBUG", "false")
         .status()
         .map_err(|error| format!("cannot compile the packages: {error}"))?;
     println!("== packages: {:.0} s", begin.elapsed().as_secs_f64());

@@ -15,22 +15,10 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 thread_local! {
-    /// Whether this thread is in a transaction, of whatever memory.
+    /// Whether this thread is in a transaction, of whatever memory but those that are beside others.
     // loom's macro knows no constants.
     #[allow(clippy::missing_const_for_thread_local)]
     static IN_TRANSACTION: Cell<bool> = Cell::new(false);
-}
-
-/// Does some work as if this thread were in no transaction: that of a library which a transaction of another memory waits for, and which has transactions of its own.
-pub fn apart<R>(work: impl FnOnce() -> R) -> R {
-    struct Back(bool);
-    impl Drop for Back {
-        fn drop(&mut self) {
-            IN_TRANSACTION.with(|inside| inside.set(self.0));
-        }
-    }
-    let _back = Back(IN_TRANSACTION.with(|inside| inside.replace(false)));
-    work()
 }
 
 /// How far a transaction is.
@@ -90,7 +78,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
 
     /// Begins a transaction, or has the thread alone for what is no transaction of this kind.
     pub(crate) fn begin(&mut self) -> Result<(), BeginError> {
-        if self.phase != Phase::Idle || IN_TRANSACTION.with(Cell::get) {
+        if self.phase != Phase::Idle || (!M::BESIDE_OTHERS && IN_TRANSACTION.with(Cell::get)) {
             return Err(BeginError::Nested);
         }
         self.alone = self.contention.wants_alone();
@@ -99,7 +87,9 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
             false => self.stm.gate.enter(&self.seat, self.stm.clock.now()),
         };
         entered.map_err(|ForkedChild| BeginError::Forked)?;
-        IN_TRANSACTION.with(|inside| inside.set(true));
+        if !M::BESIDE_OTHERS {
+            IN_TRANSACTION.with(|inside| inside.set(true));
+        }
         // Those of a transaction whose sink panicked.
         self.actions.forget();
         self.take_snapshot(self.stm.clock.now());
@@ -126,6 +116,9 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
             self.stm.gate.open();
         } else {
             self.seat.leave();
+        }
+        if M::BESIDE_OTHERS {
+            return;
         }
         // A thread that ends has no such variable any more, and begins nothing.
         let _ = IN_TRANSACTION.try_with(|inside| inside.set(false));

@@ -51,7 +51,6 @@ mod transaction;
 mod word;
 mod write_set;
 
-pub use descriptor::apart;
 pub use error::{Abort, BeginError, CommitError, Conflict, Error};
 pub use memory::{Damaged, Direct, Memory};
 #[cfg(feature = "__mutants")]

@@ -23,6 +23,10 @@ pub struct Damaged;
 /// `load` and `store` are relaxed atomic operations on one word for each address, which nothing else shares; a
 /// word has what was last stored to it, or a load says that it does not. Neither panics.
 pub unsafe trait Memory: Send + Sync {
+    /// Whether a thread may be in a transaction of this memory and in one of another at once: that of a library whose transactions call another library, which has its own.
+    /// Its user sees to it then that each thread has one [`Thread`](crate::Thread) of this memory.
+    const BESIDE_OTHERS: bool = false;
+
     /// The word at this address, a multiple of 8.
     ///
     /// # Errors

@@ -5,7 +5,8 @@ use crate::support::{
     REFUSE_ACKNOWLEDGEMENT, REFUSE_COMMIT, Remembering, Told, sound,
 };
 use indelible_stm::{
-    Abort, BeginError, CommitError, Direct, Error, Sink, Stm, Thread, Transaction, TxWord, Volatile,
+    Abort, BeginError, CommitError, Damaged, Direct, Error, Memory, Sink, Stm, Thread, Transaction, TxWord,
+    Volatile,
 };
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -465,6 +466,51 @@ fn quiescence(quiesce: impl Fn(&std::sync::Arc<Stm>) + Copy + Send + Sync) {
         assert!(done.is_ok());
         waiting.unwrap().join().unwrap();
     });
+}
+
+/// That of a library whose transactions call another one.
+struct Beside;
+
+// SAFETY: as `Direct`.
+unsafe impl Memory for Beside {
+    const BESIDE_OTHERS: bool = true;
+
+    unsafe fn load(&self, address: usize) -> Result<u64, Damaged> {
+        // SAFETY: the caller's promise.
+        unsafe { Direct.load(address) }
+    }
+
+    unsafe fn store(&self, address: usize, value: u64, bits: u64) {
+        // SAFETY: the caller's promise.
+        unsafe { Direct.store(address, value, bits) };
+    }
+}
+
+#[test]
+fn a_thread_may_be_in_transactions_of_a_memory_beside_others_and_of_another_one() {
+    let (word, beside, stm) = (TxWord::new(0), Stm::new(Beside, Volatile), sound(Volatile));
+    let refused = || {
+        let nested = stm.thread().atomically(|tx| -> Done { Ok(tx.set(&word, 9)?) });
+        assert_eq!(nested, Err(Error::Begin(BeginError::Nested)));
+    };
+    let done = beside.thread().atomically(|_| -> Done {
+        assert!(stm.thread().alone().is_ok());
+        let inner = stm.thread().atomically(|tx| -> Done {
+            refused();
+            Ok(tx.set(&word, 1)?)
+        });
+        assert!(inner.is_ok());
+        Ok(())
+    });
+    assert!(done.is_ok());
+    let done = stm.thread().atomically(|tx| -> Done {
+        assert!(beside.thread().atomically(|_| -> Done { Ok(()) }).is_ok());
+        refused();
+        let before = tx.get(&word)?;
+        Ok(tx.set(&word, before + 1)?)
+    });
+    assert!(done.is_ok());
+    assert_eq!(value(&stm, &word), 2);
 }
 
 #[test]

@@ -44,6 +44,9 @@ impl Sink for Commits {
 
 // SAFETY: loads as `Direct`; stores by atomics of those bytes alone.
 unsafe impl Memory for Words {
+    /// Blocks call libpmo, which has transactions of its own. In a program that is linked with both static libraries, these share thread-local variables.
+    const BESIDE_OTHERS: bool = true;
+
     #[inline]
     unsafe fn load(&self, address: usize) -> Result<u64, Damaged> {
         let address = objects::view(address).unwrap_or(address);

@@ -10,7 +10,6 @@ use crate::transaction::{
     Attached, BlockLine, Home, Users, close_pages, expose_pages, shortage_of, stored as stored_there,
     tell_of, tell_on_demand,
 };
-use indelible_stm::apart;
 use std::sync::Arc;
 
 /// An object for blocks.
@@ -72,7 +71,7 @@ pub fn shortage(addresses: &[usize]) -> Result<u64> {
 /// # Errors
 /// `NotAttached`, `NoRoom`, `Busy`; `Poisoned` and so on.
 pub fn make_room(address: usize, bytes: u64) -> Result<()> {
-    apart(|| at(address)?.attached().make_room(bytes))
+    at(address)?.attached().make_room(bytes)
 }
 
 /// Tells of a commit that changes these lines, while nobody else can change them. `demand` is the [number](ForBlocks::demand) of the first of its objects. It is durable when [`wait`] has
@@ -264,7 +263,7 @@ pub fn root(
 /// `HeapFull`: it does not grow, and why.
 pub fn grow(address: usize, needed: usize) -> Result<usize> {
     let home = at(address)?;
-    match apart(|| home.grow(needed)) {
+    match home.grow(needed) {
         Ok(None) => Ok(home.attached().size()),
         Ok(Some(limit)) => Err(home.attached().error("grow", HeapError::Stuck { needed, largest: 0, limit })),
         Err(cause) => Err(home.attached().error("grow", cause)),

@@ -3,6 +3,8 @@
 use crate::graph::made;
 use crate::support::{Ground, World, everywhere};
 use indelible::{ErrorKind, Far, Space, Tracking};
+use indelible_testing::{Choice, Fault, OpKind};
+use std::sync::Arc;
 
 type Id = [u8; 16];
 
@@ -38,6 +40,45 @@ fn stores_to_the_same_bytes_are_in_each_psync() {
         }
         for (id, place) in ids.iter().zip(all).flat_map(|(id, places)| places.map(|place| (id, place))) {
             assert_eq!(*space.get(id, place).unwrap(), 3 * round + 2);
+        }
+    }
+}
+
+/// A psync that finds no room has made nothing durable, and what the space remembers of stores is of no use any more: the same ones again are in the next psync.
+#[test]
+fn stores_that_follow_a_psync_without_room_are_in_the_next_one() {
+    for all in [false, true] {
+        let world = World::new(Ground::Simulated, Tracking::Explicit, false);
+        let pool = world.format();
+        let (mut space, ids) = made(&[&pool], &["a"]);
+        let number = space.create(&ids[0], 0_u64).unwrap();
+        let far = space.create_zeroed::<u64>(&ids[0], 1 << 14).unwrap().nth(9_000).unwrap();
+        let psync = |space: &mut Space| if all { space.psync_all() } else { space.psync(&ids[0]) };
+        let store = |space: &mut Space, value: u64| {
+            for place in [number, far] {
+                *space.get_mut(&ids[0], place).unwrap() = value;
+            }
+        };
+        store(&mut space, 1);
+        psync(&mut space).unwrap();
+        // From now on a page that changes needs room.
+        pool.snapshot("a", "then", b"").unwrap();
+        let sim = world.sim().unwrap();
+        store(&mut space, 2);
+        sim.fail_at(OpKind::Reserve, 0, Fault::NoSpace);
+        assert_eq!(psync(&mut space).unwrap_err().kind(), ErrorKind::NoSpace);
+        sim.clear_faults();
+        store(&mut space, 3);
+        psync(&mut space).unwrap();
+        // No psync follows this one.
+        *space.get_mut(&ids[0], number).unwrap() = 4;
+        let image = Arc::new(sim.power_cut(Choice::None).medium());
+        drop(space);
+        let after = world.options().on_device(image, false).unwrap();
+        let mut space = Space::new();
+        space.attach(&after, "a").unwrap();
+        for place in [number, far] {
+            assert_eq!(*space.get(&ids[0], place).unwrap(), 3, "{all}");
         }
     }
 }
