@@ -29,6 +29,11 @@ pub(crate) const LIBPMO: Selection = Selection(&["-p", "indelible-capi"]);
 pub(crate) const LIBPMO_TM: Selection = Selection(&["-p", "indelible-tm"]);
 
 impl Selection {
+    /// As they are for users: what only tests need of a package is not there.
+    pub(crate) fn alone<'a>(&self, command: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
+        [&[command], self.0, rest].concat()
+    }
+
     /// The arguments between a `command` of cargo and the `rest`.
     pub(crate) fn of<'a>(&self, command: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
         [&[command], self.0, &BESIDE, rest].concat()
