@@ -2,11 +2,11 @@
 
 use super::ground::{C, CPP, Compiler, dies, disk, folder, have, installed, program, succeed, text};
 use super::kill::kill;
-use indelible_testing::{Seeded, not_tested};
+use indelible_testing::Seeded;
 use std::path::Path;
 use std::process::Command;
 
-fn run(program: &Path, pool: &Path) -> Command {
+pub fn run(program: &Path, pool: &Path) -> Command {
     let mut command = Command::new(program);
     command.arg(pool).env_remove("PMO_POOL");
     command
@@ -65,7 +65,7 @@ fn s1_03_transactions_in_c_survive_sigkill() {
 }
 
 /// All transfers that were said are there, and at most one more.
-fn killed_transfers_are_whole(run: impl Fn() -> Command) {
+pub fn killed_transfers_are_whole(run: impl Fn() -> Command) {
     let mut rng = Seeded::new(fastrand::u64(..));
     println!("INDELIBLE_SEED={}", rng.seed());
     let (mut before, mut killed) = (0, 0);
@@ -190,170 +190,6 @@ fn s1_02_statics_of_c_cpp_and_rust_are_the_same() {
     let pool = folder.path().join("cpp.pmo");
     assert_eq!(succeed(&mut run(&in_cpp, &pool)), "1180 8\n");
     assert_eq!(succeed(&mut run(&in_c, &pool)), "1360 9\n");
-}
-
-/// GCC with libpmo-tm.
-const BLOCKS: Compiler = Compiler {
-    command: "gcc",
-    flags: &[
-        "-O2",
-        "-fgnu-tm",
-        "-fno-tree-loop-distribute-patterns",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-pthread",
-        "-Wl,--no-as-needed",
-        "-lpmo-tm",
-    ],
-};
-
-/// Whether GCC compiles blocks; says so if not.
-fn compiles_blocks(folder: &Path) -> bool {
-    let code = "int a; int main(void) { __transaction_atomic { a++; } return a - 1; }\n";
-    let there = have("gcc") && BLOCKS.refuses(code, folder).is_none();
-    if !there {
-        not_tested("persistent objects in blocks: there is no GCC with -fgnu-tm and libitm");
-    }
-    there
-}
-
-/// Runs a program whose objects are transactional, or on demand.
-fn run_on(demand: bool, program: &Path, pool: &Path) -> Command {
-    let mut command = run(program, pool);
-    command.envs(demand.then_some(("ON_DEMAND", "1")));
-    command
-}
-
-fn blocks_do_what_they_say(demand: bool) {
-    let folder = folder();
-    if !compiles_blocks(folder.path()) {
-        return;
-    }
-    let (binary, pool) = (folder.path().join("blocks"), folder.path().join("pool.pmo"));
-    BLOCKS.build(&program("blocks.c"), &binary);
-    let run = || run_on(demand, &binary, &pool);
-    assert_eq!(succeed(&mut run()), "done\n");
-    for (fault, signal) in [("store outside", 11), ("two pools", 6), ("two classes", 6)] {
-        assert_eq!(dies(run().arg(fault)), signal, "{fault}");
-    }
-    for (fault, why) in
-        [("two pools", "different pools"), ("two classes", "a block changes objects of one class")]
-    {
-        let said = text(&run().arg(fault).output().unwrap().stderr);
-        assert!(said.contains("a block changed a persistent object") && said.contains(why), "{said}");
-    }
-}
-
-#[test]
-fn s1_03_blocks_that_gcc_compiles_are_durable_when_they_end() {
-    blocks_do_what_they_say(false);
-}
-
-#[test]
-fn s1_06_blocks_that_gcc_compiles_are_durable_on_demand() {
-    blocks_do_what_they_say(true);
-}
-
-/// Both libraries in one program have one set of the functions and thread-local variables that are in both.
-#[test]
-fn s1_03_blocks_of_programs_that_are_linked_statically_do_the_same() {
-    let folder = folder();
-    if !compiles_blocks(folder.path()) || !have("g++") {
-        return;
-    }
-    let archives = ["libpmo.a", "libpmo-tm.a"].map(|archive| installed().join("lib").join(archive));
-    for (compiler, name) in [(BLOCKS, "blocks.c"), (BLOCKS_OF_CPP, "tm-containers.cpp")] {
-        let binary = folder.path().join(name.replace('.', "-"));
-        let mut command = Command::new(compiler.command);
-        command.args(compiler.flags.iter().filter(|flag| !flag.starts_with("-l"))).arg("-I");
-        command.arg(installed().join("include")).arg("-o").arg(&binary).arg(program(name));
-        succeed(command.args(&archives).arg("-lm"));
-        for demand in [false, true] {
-            let pool = folder.path().join(format!("{name}-{demand}"));
-            assert_eq!(succeed(&mut run_on(demand, &binary, &pool)), "done\n", "{name}");
-        }
-    }
-}
-
-fn killed_blocks_are_whole(demand: bool) {
-    let folder = disk();
-    if compiles_blocks(folder.path()) {
-        let binary = folder.path().join("blocks");
-        BLOCKS.build(&program("blocks.c"), &binary);
-        killed_transfers_are_whole(|| run_on(demand, &binary, &folder.path().join("pool.pmo")));
-    }
-}
-
-#[test]
-fn s1_03_blocks_that_gcc_compiles_survive_sigkill() {
-    killed_blocks_are_whole(false);
-}
-
-#[test]
-fn s1_06_blocks_on_demand_that_gcc_compiles_survive_sigkill() {
-    killed_blocks_are_whole(true);
-}
-
-/// GCC warns of variables that a block restores by itself.
-const BLOCKS_OF_CPP: Compiler = Compiler {
-    command: "g++",
-    flags: &[
-        "-O2",
-        "-fgnu-tm",
-        "-fno-tree-loop-distribute-patterns",
-        "-Wall",
-        "-Wextra",
-        "-Wno-clobbered",
-        "-Werror",
-        "-pthread",
-        "-Wl,--no-as-needed",
-        "-lpmo-tm",
-    ],
-};
-
-/// Eight threads, each against a model, and what all of them share; a heap that grows.
-#[test]
-fn s1_03_containers_in_blocks_of_cpp_agree_with_models() {
-    let folder = folder();
-    if compiles_blocks(folder.path()) && have("g++") {
-        let binary = folder.path().join("tm-containers");
-        BLOCKS_OF_CPP.build(&program("tm-containers.cpp"), &binary);
-        for demand in [false, true] {
-            let pool = folder.path().join(format!("pool-{demand}.pmo"));
-            assert_eq!(succeed(&mut run_on(demand, &binary, &pool)), "done\n");
-        }
-    }
-}
-
-/// Every step that was said is there, and no block of memory besides those that containers have.
-fn killed_containers_are_whole(demand: bool) {
-    let folder = disk();
-    if !compiles_blocks(folder.path()) || !have("g++") {
-        return;
-    }
-    let (binary, pool) = (folder.path().join("tm-containers"), folder.path().join("pool.pmo"));
-    BLOCKS_OF_CPP.build(&program("tm-containers.cpp"), &binary);
-    let mut rng = Seeded::new(fastrand::u64(..));
-    println!("INDELIBLE_SEED={}", rng.seed());
-    let (run, mut before) = (|| run_on(demand, &binary, &pool), 0);
-    for _ in 0..10 {
-        let (said, _) = kill(run().arg("die"), rng.usize(1..200), rng.u32(0..20_000));
-        let there: usize = succeed(run().arg("look")).trim().parse().unwrap();
-        // Each of the four threads may have one more.
-        assert!((0..=4).contains(&(there - before - said.len())), "{before}, {}, {there}", said.len());
-        before = there;
-    }
-}
-
-#[test]
-fn s1_03_containers_in_blocks_of_cpp_survive_sigkill() {
-    killed_containers_are_whole(false);
-}
-
-#[test]
-fn s1_06_containers_on_demand_in_blocks_of_cpp_survive_sigkill() {
-    killed_containers_are_whole(true);
 }
 
 #[test]

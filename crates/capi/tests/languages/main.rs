@@ -1,6 +1,7 @@
 //! The interfaces as C and C++ programs meet them: installed in a fresh folder, compiled, killed.
 
 mod beside;
+mod blocks;
 mod boundary;
 mod c;
 mod convert;
