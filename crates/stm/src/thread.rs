@@ -139,13 +139,16 @@ impl<M: Memory, S: Sink> Thread<M, S> {
             return Ok(None);
         }
         let running = Running(&mut self.descriptor);
-        let result = running.0.commit();
+        let error = match running.0.commit() {
+            Ok(receipt) => return Ok(Some(receipt)),
+            Err(error) => error,
+        };
         drop(running);
-        match &result {
-            Err(CommitError::Conflict(_)) => self.descriptor.contention.back_off(),
+        match &error {
+            CommitError::Conflict(_) => self.descriptor.contention.back_off(),
             _ => self.descriptor.contention.settle(),
         }
-        result.map(Some)
+        Err(error)
     }
 
     /// Ends the transaction, and all that it is a part of, without effect. After a conflict it is to be begun again: `again`

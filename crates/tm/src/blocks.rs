@@ -435,7 +435,7 @@ impl Thread {
 /// Called by the code of [`entry`] alone.
 pub(crate) unsafe extern "C" fn begin(properties: u32, beginning: *const Beginning) -> u32 {
     // SAFETY: the code of `entry` has filled the beginning in.
-    let (thread, beginning) = (Thread::ready(), unsafe { *beginning });
+    let (thread, beginning) = (Thread::ready(), unsafe { Beginning::copy(beginning) });
     if thread.levels.is_empty() {
         (thread.stack, thread.full) = (beginning.stack, false);
         thread.levels.push(Level { beginning, properties, marks: Marks::default(), checkpoint: None });

@@ -64,6 +64,24 @@ global_asm!(
 );
 
 impl Beginning {
+    /// A copy, taken word by word as the code above stored it: a load of two words at once would wait until both stores have left the processor's store buffer, which takes as long as all else
+    /// that begins a block.
+    ///
+    /// # Safety
+    ///
+    /// There is one.
+    #[inline(always)]
+    pub(crate) unsafe fn copy(from: *const Beginning) -> Beginning {
+        let words = from.cast::<usize>();
+        // SAFETY: the caller's promise; eight words.
+        let word = |nth| unsafe { words.add(nth).read_volatile() };
+        Beginning {
+            stack: word(0),
+            kept: [word(1), word(2), word(3), word(4), word(5), word(6)],
+            address: word(7),
+        }
+    }
+
     /// Returns from `_ITM_beginTransaction` again, with these actions.
     ///
     /// # Safety

@@ -53,12 +53,14 @@ impl Log {
         fence(Ordering::Release);
     }
 
-    /// Stores a line of an entry that is not valid; `false`: there is no room.
+    /// Stores a line of an entry that is not valid, by [object, offset and mask](Logged) and its words; `false`: there is no room.
+    ///
+    /// One word after the other: a copy of the words, made at once, would wait for the store to the one that was stored last.
     #[inline]
-    pub(crate) fn put(&self, nth: usize, line: &Logged) -> bool {
+    pub(crate) fn put(&self, nth: usize, place: [u64; 3], words: &[u64; 8]) -> bool {
         let at = HEAD + nth * LINE;
         let Some(into) = self.0.all().get(at..at + LINE) else { return false };
-        let words = [line.object, line.offset, line.mask].into_iter().chain(line.words);
+        let words = place.into_iter().chain(words.iter().copied());
         into.iter().zip(words).for_each(|(into, word)| into.store(word, Ordering::Relaxed));
         true
     }

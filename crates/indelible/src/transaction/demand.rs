@@ -5,12 +5,13 @@
 
 use super::own::Own;
 use super::view::View;
-use crate::memory::{self, Group, Logged};
+use crate::memory::{self, Group};
 use crate::pool::Bounds;
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
 use indelible_store::format::LINE;
 use indelible_store::store::Commits;
+use std::borrow::Borrow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -142,7 +143,7 @@ impl Demand {
 
     /// The commit of this number has happened once this returns. `NoRoom`: an epoch comes first, and nothing happened.
     #[inline]
-    pub(super) fn log<L: Iterator<Item = Changed>>(
+    pub(super) fn log<W: Borrow<[u64; 8]>, L: Iterator<Item = Changed<W>>>(
         &self,
         commits: &Commits,
         own: &mut Own,
@@ -171,7 +172,7 @@ impl Demand {
                 marks.set(offset / LINE as usize);
             }
             let (object, offset) = (view.object, offset as u64);
-            if !log.put(nth, &Logged { object, offset, mask: line.mask, words: line.words }) {
+            if !log.put(nth, [object, offset, line.mask], line.words.borrow()) {
                 return Err(no_room(count));
             }
         }
@@ -207,12 +208,12 @@ impl Demand {
 
 /// A line that a commit changes, named as transactions name it.
 #[derive(Clone, Copy)]
-pub(super) struct Changed {
+pub(super) struct Changed<W> {
     pub(super) address: usize,
     /// Bit i: byte i changes.
     pub(super) mask: u64,
     /// The bytes that change, in their places.
-    pub(super) words: [u64; 8],
+    pub(super) words: W,
 }
 
 /// There is no room for so many lines before something is done.

@@ -13,6 +13,7 @@ use indelible_store::Mutant;
 use indelible_store::error::StoreError;
 use indelible_store::format::LINE;
 use indelible_store::store::{ChangedLine, Commits};
+use std::borrow::Borrow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
@@ -20,6 +21,11 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 pub(super) fn view_of<'v>(views: &'v [View], line: &Line<'_>) -> Option<(&'v View, u64)> {
     let view = views.iter().find(|view| line.address().wrapping_sub(view.base) < view.len)?;
     Some((view, (line.address() - view.base) as u64))
+}
+
+#[inline]
+fn changed<'w>(line: Line<'w>) -> Changed<&'w [u64; 8]> {
+    Changed { address: line.address(), mask: line.mask(), words: line.words() }
 }
 
 /// Has all commits up to a number become durable.
@@ -47,7 +53,7 @@ impl Durable {
 
     /// The commit of a block on demand has happened once this returns, whose number it does; [`stored`](Sink::stored) is to follow. `NoRoom`: nothing happened, and there is to be
     /// [room](super::space::Space::make_room) first.
-    pub(super) fn log_block<L: Iterator<Item = Changed>>(
+    pub(super) fn log_block<W: Borrow<[u64; 8]>, L: Iterator<Item = Changed<W>>>(
         &self,
         own: &mut Own,
         lines: impl Fn() -> L,
@@ -127,8 +133,6 @@ impl Sink for Durable {
     fn commit(&self, own: &mut Own, sequence: u64, writes: &WriteSet) -> Result<(), StoreError> {
         if let Some(demand) = &self.demand {
             self.know_views(own);
-            let changed =
-                |line: Line<'_>| Changed { address: line.address(), mask: line.mask(), words: *line.words() };
             return demand.log(&self.commits, own, sequence, || writes.lines().map(changed));
         }
         let told = self.lines(writes).ok_or(StoreError::NotFound);
