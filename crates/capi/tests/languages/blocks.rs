@@ -203,3 +203,20 @@ fn s1_03_containers_whose_heap_is_full_are_whole_after_more_blocks_and_a_death()
         }
     }
 }
+
+/// Each page far from the others is a mapping of its own while a block has it, and none after that; where there can be no more, pages between two come with the second one.
+#[test]
+fn blocks_that_cannot_be_undone_touch_more_pages_than_there_can_be_mappings() {
+    let folder = folder();
+    if !compiles_blocks(folder.path()) {
+        return;
+    }
+    let (binary, pool) = (folder.path().join("mappings"), folder.path().join("pool.pmo"));
+    BLOCKS.build(&program("mappings.c"), &binary);
+    match &*succeed(&mut run(&binary, &pool)) {
+        "done\n" => {}
+        said => not_tested(&format!(
+            "blocks where there can be no more mappings: this machine allows any number ({said})"
+        )),
+    }
+}

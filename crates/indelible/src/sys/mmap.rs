@@ -244,15 +244,6 @@ pub(crate) unsafe fn drop_pages(addr: usize, len: usize) -> io::Result<()> {
     }
 }
 
-/// Empties the range: its pages are zeros when they are touched next.
-///
-/// # Safety
-/// The range is the caller's anonymous mapping, and nobody relies on its content.
-pub(crate) unsafe fn empty(addr: usize, len: usize) -> io::Result<()> {
-    // SAFETY: the caller's promise.
-    unsafe { mm::madvise(at(addr), len, Advice::LinuxDontNeed).or_else(|_| drop_pages(addr, len)) }
-}
-
 /// Keeps pages of the range in memory from when they are first touched: never in swap.
 ///
 /// # Errors

@@ -3,11 +3,14 @@
 //!
 //! A page is copied there from the place of transactions when it is touched. The words that the block changed become words of its transaction when it ends, and the pages are closed again.
 //!
+//! A page far from the others is a mapping of its own, of which a process may have some 65,000. Where there can be no more, the pages between it and an exposed one are exposed with it. Closed pages are
+//! mapped anew: only those that were never touched are one mapping with their neighbours, whichever block touched these.
+//!
 //! Invariants:
 //! 1. [`expose`] runs in a signal handler: it loads and stores atomics, and calls nothing but `gettid` and `mprotect`.
 //! 2. A slot has an object while `len` is not 0: it is stored last, and cleared first. Slots change while no block of their objects runs, or by the block that is alone. `marks` is that of
 //!    the [`Exposed`] of the slot, or null.
-//! 3. A page is marked from before it is exposed until it is closed, and only the thread [`TO`] marks pages.
+//! 3. Pages that are marked are exposed, until they are closed, and only the thread [`TO`] marks pages.
 //! 4. Memory for transactions has no other user while a page is exposed: the block is alone.
 
 #![allow(unsafe_code)]
@@ -15,7 +18,7 @@
 use super::marks::Marks;
 use crate::error::{Cause, TransactionError};
 use crate::mapping::MappingError;
-use crate::sys::mmap::{self, Protection};
+use crate::sys::mmap::{self, Place, Protection};
 use crate::sys::signal::{self, Verdict};
 use crate::sys::{PAGE, process};
 use indelible_store::format::LINE;
@@ -106,21 +109,24 @@ pub(crate) fn close(mut store: impl FnMut(usize, u64) -> Result<(), Cause>) -> R
     if TO.compare_exchange(process::thread_id(), 0, AcqRel, Relaxed).is_err() {
         return Ok(());
     }
-    let mut closed = Ok(());
+    let mut failed = None;
     for slot in &OBJECTS {
         let (own, view, len) = (slot.own.load(Relaxed), slot.view.load(Relaxed), slot.len.load(Acquire));
         // SAFETY: null, or the marks of an `Exposed` that is not dropped meanwhile (2).
         let Some(marks) = (unsafe { slot.marks.load(Acquire).as_ref() }) else { continue };
+        let mut run = own..own;
         marks.take(|page| {
             let page = page * PAGE..len.min((page + 1) * PAGE);
-            let stored = changed(own, view, page.clone(), &mut store);
-            let shut = shut(own + page.start);
-            if closed.is_ok() {
-                closed = stored.and(shut);
+            failed = failed.take().or(changed(own, view, page.clone(), &mut store).err());
+            if own + page.start != run.end {
+                failed = failed.take().or(shut(run.clone()).err());
+                run.start = own + page.start;
             }
+            run.end = own + page.end;
         });
+        failed = failed.or(shut(run).err());
     }
-    closed
+    failed.map_or(Ok(()), Err)
 }
 
 /// The words of a page of an object that differ from those of transactions.
@@ -144,13 +150,19 @@ unsafe fn word(at: usize) -> u64 {
     unsafe { AtomicU64::from_ptr(with_exposed_provenance_mut(at)).load(Relaxed) }
 }
 
-/// Closes a page, whose bytes nobody needs.
-fn shut(page: usize) -> Result<(), Cause> {
-    let failed = |source| MappingError::Io { addr: page, len: PAGE, source };
-    // SAFETY: a page at the object's own address (2), to which nobody has references.
-    unsafe { mmap::protect(page, PAGE, Protection::None).and_then(|()| mmap::empty(page, PAGE)) }
-        .map_err(failed)?;
-    Ok(())
+/// Closes pages that follow each other, whose bytes nobody needs.
+fn shut(pages: Range<usize>) -> Result<(), Cause> {
+    let (addr, len) = (pages.start, pages.len());
+    if len == 0 {
+        return Ok(());
+    }
+    // As the closed pages of a [`Mapping`](crate::mapping::Mapping) are.
+    // SAFETY: pages at the object's own address (2), to which nobody has references.
+    let closed = unsafe {
+        mmap::private(addr, len, Protection::None, None, Place::Over)
+            .and_then(|()| mmap::dont_fork(addr, len))
+    };
+    Ok(closed.map_err(|source| MappingError::Io { addr, len, source })?)
 }
 
 /// Has the page at an address be exposed, if it is one of an object, and this the thread that may touch it.
@@ -160,17 +172,35 @@ fn expose(addr: usize) -> Verdict {
     }
     let around = |slot: &&Slot| addr.wrapping_sub(slot.own.load(Relaxed)) < slot.len.load(Acquire);
     let Some(slot) = OBJECTS.iter().find(around) else { return Verdict::Foreign };
-    let page = (addr - slot.own.load(Relaxed)) & !(PAGE - 1);
-    let (to, from) = (slot.own.load(Relaxed) + page, slot.view.load(Relaxed) + page);
-    // SAFETY: the marks of the slot (2), and a page of an attached object, which only this thread touches (4).
+    let (own, view) = (slot.own.load(Relaxed), slot.view.load(Relaxed));
+    // SAFETY: the marks of the slot (2).
+    let Some(marks) = (unsafe { slot.marks.load(Acquire).as_ref() }) else { return Verdict::Foreign };
+    let Some(pages) = open(own, (addr - own) / PAGE, slot.len.load(Acquire).div_ceil(PAGE), marks) else {
+        return Verdict::Foreign;
+    };
+    let (from, len) = (pages.start * PAGE, pages.len() * PAGE);
+    pages.for_each(|page| marks.set(page));
+    // SAFETY: pages of an attached object, which only this thread touches (4), and which are open to it.
     unsafe {
-        let Some(marks) = slot.marks.load(Acquire).as_ref() else { return Verdict::Foreign };
-        marks.set(page / PAGE);
-        if mmap::protect(to, PAGE, Protection::ReadWrite).is_err() {
-            return Verdict::Foreign;
-        }
-        with_exposed_provenance::<u64>(from)
-            .copy_to_nonoverlapping(with_exposed_provenance_mut(to), PAGE / WORD);
+        with_exposed_provenance::<u64>(view + from)
+            .copy_to_nonoverlapping(with_exposed_provenance_mut(own + from), len / WORD);
     }
     Verdict::Resolved
+}
+
+/// Opens a page of an object that has so many at `own`, or it and those between it and one that is open, where there can be no mapping more. Returns what it has opened.
+fn open(own: usize, page: usize, count: usize, marks: &Marks) -> Option<Range<usize>> {
+    let opened = |pages: &Range<usize>| {
+        // SAFETY: closed pages at the object's own address (2), to which nobody has references.
+        unsafe { mmap::protect(own + pages.start * PAGE, pages.len() * PAGE, Protection::ReadWrite).is_ok() }
+    };
+    let alone = page..page + 1;
+    if opened(&alone) {
+        return Some(alone);
+    }
+    let below = (0..page).rev().find(|&other| marks.has(other)).map(|other| other + 1..page + 1);
+    let above = (page + 1..count).find(|&other| marks.has(other)).map(|other| page..other);
+    let mut gaps = [below, above];
+    gaps.sort_unstable_by_key(|gap| gap.as_ref().map_or(0, Range::len));
+    gaps.into_iter().flatten().find(opened)
 }
