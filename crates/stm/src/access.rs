@@ -40,6 +40,29 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
     #[inline]
     pub(crate) unsafe fn load_word(&mut self, address: usize) -> Result<u64, Conflict> {
         let stripe = self.stm.stripes.of(address);
+        let seen = self.stm.stripes.look(stripe);
+        if self.covers(seen) {
+            // SAFETY: the caller's promise (1).
+            let loaded = unsafe { self.stm.memory.load(address) };
+            fence(Ordering::Acquire);
+            if let Ok(value) = loaded
+                && self.stm.stripes.is_still(stripe, seen)
+            {
+                self.note_read(stripe, seen);
+                return Ok(value);
+            }
+        }
+        // SAFETY: the caller's promise (1).
+        unsafe { self.load_contended(address, stripe) }
+    }
+
+    /// A word on a stripe that the transaction owns, or that others change: apart from [`load_word`](Self::load_word), which is small enough to be a part of programs.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 1.
+    #[inline(never)]
+    unsafe fn load_contended(&mut self, address: usize, stripe: usize) -> Result<u64, Conflict> {
         loop {
             let seen = self.stm.stripes.look(stripe);
             if self.covers(seen) {

@@ -94,6 +94,38 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         unsafe { self.descriptor.store_bits(to.expose_provenance(), size_of::<T>(), value.to_bits()) }
     }
 
+    /// Reads a word of 8 bytes at a multiple of 8: [`load`](Transaction::load), without a look whether it is a part of two.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`].
+    ///
+    /// # Safety
+    ///
+    /// As for `load`; it is aligned.
+    #[inline]
+    pub unsafe fn load_word(&mut self, from: *const u64) -> Result<u64, Conflict> {
+        debug_assert!(from.is_aligned());
+        // SAFETY: the caller's promise.
+        unsafe { self.descriptor.load_word(from.expose_provenance()) }
+    }
+
+    /// Stores a word of 8 bytes at a multiple of 8, if the transaction commits.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`].
+    ///
+    /// # Safety
+    ///
+    /// As for `store`; it is aligned.
+    #[inline]
+    pub unsafe fn store_word(&mut self, to: *mut u64, value: u64) -> Result<(), Conflict> {
+        debug_assert!(to.is_aligned());
+        // SAFETY: the caller's promise.
+        unsafe { self.descriptor.store_word(to.expose_provenance(), value, u8::MAX) }
+    }
+
     /// Reads bytes.
     ///
     /// # Errors
@@ -181,6 +213,7 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
 
     /// The address of a word that it read, which is damaged, and of which nobody can tell what it was. The transaction is doomed: it would meet the
     /// word again.
+    #[inline]
     #[must_use]
     pub fn lost(&self) -> Option<usize> {
         self.descriptor.lost

@@ -59,7 +59,7 @@ int main(int argc, char **argv)
     const int before = mappings();
     touch(0), touch(1), touch(2);
     expect(1);
-    /* What the blocks had is no mapping any more. */
+    /* Pages that the blocks had are no mappings of their own any more. */
     const int after = mappings();
     if (after > before + 50) {
         fprintf(stderr, "%d mappings, and %d after blocks that touched %d pages\n", before, after, 3 * PAGES / 7);

@@ -31,7 +31,8 @@ pub(crate) struct Inside(PhantomData<*const ()>);
 impl Inside {
     #[inline]
     pub(crate) fn begin() -> Inside {
-        INSIDE.set(true);
+        // `LocalKey::set` is a call.
+        INSIDE.with(|inside| inside.set(true));
         Inside(PhantomData)
     }
 }
@@ -39,6 +40,6 @@ impl Inside {
 impl Drop for Inside {
     #[inline]
     fn drop(&mut self) {
-        INSIDE.set(false);
+        INSIDE.with(|inside| inside.set(false));
     }
 }

@@ -190,6 +190,22 @@ impl Words {
         self.objects.load(Ordering::Acquire).is_null()
     }
 
+    /// A word, while there are some with check words. Not inlined: else the looks of all loads of a program are too large for that.
+    ///
+    /// # Safety
+    /// As for [`Memory::load`].
+    #[inline(never)]
+    unsafe fn load_there(&self, address: usize) -> Result<u64, Damaged> {
+        let Some(place) = self.place(address) else {
+            // SAFETY: the caller's promise.
+            return unsafe { Direct.load(address) };
+        };
+        // SAFETY: the caller's promise, of an object that is in the list as long as it is attached.
+        let (word, check) = unsafe { pair(place) };
+        let unchecked = Mutant::HalfUnchecked.is_on() && address % LINE as usize >= 32;
+        if is_whole(word, check) || unchecked { Ok(word) } else { Err(Damaged) }
+    }
+
     /// The pair of the word at this address, if it has a check word.
     #[inline]
     fn place(&self, address: usize) -> Option<usize> {
@@ -212,14 +228,12 @@ impl Drop for Words {
 unsafe impl Memory for Words {
     #[inline]
     unsafe fn load(&self, address: usize) -> Result<u64, Damaged> {
-        let Some(place) = self.place(address) else {
+        if self.is_plain() {
             // SAFETY: the caller's promise.
             return unsafe { Direct.load(address) };
-        };
-        // SAFETY: the caller's promise, of an object that is in the list as long as it is attached.
-        let (word, check) = unsafe { pair(place) };
-        let unchecked = Mutant::HalfUnchecked.is_on() && address % LINE as usize >= 32;
-        if is_whole(word, check) || unchecked { Ok(word) } else { Err(Damaged) }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.load_there(address) }
     }
 
     #[inline]

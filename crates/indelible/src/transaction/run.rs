@@ -192,7 +192,9 @@ fn attempt<R, E: From<Error>>(
         Ok(value) => value,
         Err(error) => return Attempt::Failed(error),
     };
-    if let Some(error) = tx.lost().or(tx.failed.take()) {
+    if (tx.running.lost().is_some() || tx.failed.is_some())
+        && let Some(error) = tx.lost().or(tx.failed.take())
+    {
         return Attempt::Failed(error.into());
     }
     // On demand nobody asks to be alone: one that is has met many others, and may be run again.
@@ -209,12 +211,15 @@ fn attempt<R, E: From<Error>>(
     // Actions on commit come after it.
     drop(inside);
     ends.again = None;
-    match ends.thread.commit() {
-        Ok(_) => Attempt::Done(value),
-        Err(CommitError::Conflict(_)) => Attempt::Again,
-        Err(CommitError::Refused(StoreError::NoRoom { .. })) if !once => Attempt::Short(lines),
-        Err(CommitError::Refused(error) | CommitError::Unacknowledged(error)) => failed(error.into()),
-        Err(CommitError::Forked) => failed(Cause::Forked),
+    let error = match ends.thread.commit() {
+        Ok(_) => return Attempt::Done(value),
+        Err(error) => error,
+    };
+    match error {
+        CommitError::Conflict(_) => Attempt::Again,
+        CommitError::Refused(StoreError::NoRoom { .. }) if !once => Attempt::Short(lines),
+        CommitError::Refused(error) | CommitError::Unacknowledged(error) => failed(error.into()),
+        CommitError::Forked => failed(Cause::Forked),
     }
 }
 
@@ -249,7 +254,7 @@ impl Tx<'_> {
         // SAFETY: whole words of a cell in an object of the transaction, which it has borrowed (2), and that transactions alone change (1).
         let read = unsafe {
             match <&mut [u8; 8]>::try_from(&mut *bytes) {
-                Ok(word) => self.running.load(from.cast::<u64>()).map(|bits| *word = bits.to_ne_bytes()),
+                Ok(word) => self.running.load_word(from.cast()).map(|bits| *word = bits.to_ne_bytes()),
                 Err(_) => self.running.load_bytes(from.cast(), bytes),
             }
         };
@@ -270,7 +275,7 @@ impl Tx<'_> {
         // SAFETY: as for `read`; the memory is mapped for storing.
         let written = unsafe {
             match <[u8; 8]>::try_from(bytes) {
-                Ok(word) => self.running.store(to.cast::<u64>(), u64::from_ne_bytes(word)),
+                Ok(word) => self.running.store_word(to.cast(), u64::from_ne_bytes(word)),
                 Err(_) => self.running.store_bytes(to.cast(), bytes),
             }
         };
@@ -320,13 +325,8 @@ impl Tx<'_> {
     fn own<T: Plain + Copy>(&mut self, cell: &TxCell<T>) -> Result<*mut T> {
         let () = TxCell::<T>::LAYOUT;
         let address = cell.address();
-        let within = |range: &Range<usize>| {
-            let start = address.addr();
-            range.start <= start && start + size_of::<T>() <= range.end
-        };
-        if !within(&self.range) {
-            let mut ranges = self.objects.iter().map(|object| object.attached().range());
-            self.range = ranges.find(within).ok_or_else(|| refused(TransactionError::Elsewhere))?;
+        if !is_within(&self.range, address.addr(), size_of::<T>()) {
+            self.find(address.addr(), size_of::<T>())?;
         }
         if fork::is_stale(self.generation) {
             return Err(refused(Cause::Forked));
@@ -334,13 +334,26 @@ impl Tx<'_> {
         Ok(address)
     }
 
+    /// Looks for the object of the transaction in which these bytes lie.
+    #[cold]
+    fn find(&mut self, address: usize, size: usize) -> Result<()> {
+        let mut ranges = self.objects.iter().map(|object| object.attached().range());
+        let found = ranges.find(|range| is_within(range, address, size));
+        self.range = found.ok_or_else(|| refused(TransactionError::Elsewhere))?;
+        Ok(())
+    }
+
     #[inline]
     fn step<T>(&mut self, done: Result<T, Conflict>) -> Result<T> {
-        done.map_err(|Conflict { .. }| {
-            self.lost().unwrap_or_else(|| {
-                self.conflicted = true;
-                refused(TransactionError::Conflict)
-            })
+        done.map_err(|Conflict { .. }| self.stopped())
+    }
+
+    /// Why an operation has doomed it.
+    #[cold]
+    fn stopped(&mut self) -> Error {
+        self.lost().unwrap_or_else(|| {
+            self.conflicted = true;
+            refused(TransactionError::Conflict)
         })
     }
 
@@ -363,6 +376,11 @@ impl Tx<'_> {
     pub(super) fn lost_offset(&self) -> Option<usize> {
         self.lost_word().map(|(_, offset)| offset)
     }
+}
+
+#[inline]
+fn is_within(range: &Range<usize>, address: usize, size: usize) -> bool {
+    range.start <= address && address + size <= range.end
 }
 
 #[cold]
