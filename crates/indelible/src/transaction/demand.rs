@@ -150,32 +150,24 @@ impl Demand {
         sequence: u64,
         lines: impl Fn() -> L,
     ) -> Result<(), StoreError> {
+        // An entry that is not valid is nothing: it may have lines before it is known whether there is room for them.
         let (mut unmarked, mut count) = (0, 0);
-        let (_, views) = own.parts();
+        let (Some(log), views) = own.parts() else { return Err(no_room(lines().count())) };
+        log.begin();
         for line in lines() {
             let (view, offset) = place_of(views, line.address).ok_or(StoreError::NotFound)?;
-            count += 1;
             unmarked += u64::from(view.marks().is_some_and(|marks| !marks.has(offset / LINE as usize)));
+            if !log.put(count, [view.object, offset as u64, line.mask], line.words.borrow()) {
+                return Err(no_room(lines().count()));
+            }
+            count += 1;
         }
         let budget = self.budget.load(Ordering::Relaxed);
         if unmarked > 0 || budget == 0 {
             self.reserve(commits, own, unmarked, budget)?;
+            mark(own.parts().1, lines());
         }
-        let (Some(log), views) = own.parts() else { return Err(no_room(count)) };
-        log.begin();
-        for (nth, line) in lines().enumerate() {
-            let Some((view, offset)) = place_of(views, line.address) else { continue };
-            if unmarked > 0
-                && !Mutant::EpochUnmarked.is_on()
-                && let Some(marks) = view.marks()
-            {
-                marks.set(offset / LINE as usize);
-            }
-            let (object, offset) = (view.object, offset as u64);
-            if !log.put(nth, [object, offset, line.mask], line.words.borrow()) {
-                return Err(no_room(count));
-            }
-        }
+        let (Some(log), _) = own.parts() else { return Err(no_room(count)) };
         if !Mutant::LogUnvalidated.is_on() {
             log.validate(sequence, count);
         }
@@ -219,6 +211,16 @@ pub(super) struct Changed<W> {
 /// There is no room for so many lines before something is done.
 fn no_room(lines: usize) -> StoreError {
     StoreError::NoRoom { needed: lines as u64 * LINE, largest: 0, free: 0 }
+}
+
+/// Marks these lines for the next epoch.
+#[cold]
+fn mark<W>(views: &[View], lines: impl Iterator<Item = Changed<W>>) {
+    for (view, offset) in lines.filter_map(|line| place_of(views, line.address)) {
+        if let Some(marks) = view.marks().filter(|_| !Mutant::EpochUnmarked.is_on()) {
+            marks.set(offset / LINE as usize);
+        }
+    }
 }
 
 /// The view in which an address lies, and where.

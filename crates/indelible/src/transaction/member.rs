@@ -33,18 +33,25 @@ impl Member {
     #[inline]
     pub(super) fn of(space: &Arc<Space>) -> Member {
         let address = Arc::as_ptr(space).addr();
-        let kept = PLACES.try_with(|places| {
+        let kept = PLACES.try_with(|places| find(&mut places.borrow_mut(), address)?.thread.take());
+        match kept {
+            Ok(Some(thread)) => Member { space: address, thread: Some(thread) },
+            _ => Member::new(space),
+        }
+    }
+
+    /// One that begins: for a thread's first transaction in the space, or one inside of what another does when it is committed. While the thread ends there is no place to keep it.
+    #[cold]
+    fn new(space: &Arc<Space>) -> Member {
+        let address = Arc::as_ptr(space).addr();
+        let _ = PLACES.try_with(|places| {
             let mut places = places.borrow_mut();
-            if let Some(place) = find(&mut places, address) {
-                return place.thread.take();
+            if find(&mut places, address).is_none() {
+                places.retain(|place| place.space.strong_count() > 0);
+                places.push(Place { space: Arc::downgrade(space), thread: None });
             }
-            places.retain(|place| place.space.strong_count() > 0);
-            places.push(Place { space: Arc::downgrade(space), thread: None });
-            None
         });
-        // While the thread ends there is no place to keep it.
-        let thread = kept.ok().flatten().unwrap_or_else(|| Box::new(space.stm.thread()));
-        Member { space: address, thread: Some(thread) }
+        Member { space: address, thread: Some(Box::new(space.stm.thread())) }
     }
 
     /// The thread's part in the space at an address, if it was a member of that before.

@@ -75,9 +75,8 @@ pub fn transaction<R, E: From<Error>>(
     objects: &[&dyn Transactional],
     mut body: impl FnMut(&mut Tx<'_>) -> Result<R, E>,
 ) -> Result<R, E> {
-    let first = first_of(objects)?;
+    let (first, strict) = first_of(objects)?;
     let mut member = Member::of(&first.space);
-    let strict = objects.iter().any(|object| object.attached().class == Class::Transactional);
     let mut stuck = Vec::new();
     loop {
         if let Err(cause) = check(first) {
@@ -87,7 +86,8 @@ pub fn transaction<R, E: From<Error>>(
         if let Err(cause) = first.space.prepare(thread.own(), strict) {
             return Err(first.error("begin a transaction on", cause).into());
         }
-        match attempt(thread, (first, objects, &stuck), &mut body) {
+        let tried = attempt(thread, (first, objects, &stuck), &mut body);
+        match tried.map_err(|cause| first.error("commit a transaction on", cause))? {
             Attempt::Done(value) => return Ok(value),
             Attempt::Failed(error) => return Err(error),
             Attempt::Again => {}
@@ -103,14 +103,16 @@ pub fn transaction<R, E: From<Error>>(
     }
 }
 
-/// The first object, which has the pool and the memory of all.
+/// The first object, which has the pool and the memory of all; whether some object is of the stronger class.
 #[inline]
-fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<&'o Attached> {
-    let Some(first) = objects.first().map(|object| object.attached()) else {
+fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<(&'o Attached, bool)> {
+    let mut all = objects.iter().map(|object| object.attached());
+    let Some(first) = all.next() else {
         return Err(Error::new("begin a transaction", TransactionError::NoObject));
     };
-    expect_together(first, objects.iter().map(|object| object.attached()))?;
-    Ok(first)
+    let mut strict = first.class == Class::Transactional;
+    expect_together(first, all.inspect(|object| strict |= object.class == Class::Transactional))?;
+    Ok((first, strict))
 }
 
 /// Refuses a transaction of this thread on the objects if they are not in one memory, or one runs already.
@@ -162,64 +164,62 @@ enum Attempt<R, E> {
     Short(u64),
 }
 
+/// # Errors
+/// The transaction cannot be committed, for a reason that is not its closure's.
 fn attempt<R, E: From<Error>>(
     thread: &mut Thread,
     (first, objects, stuck): (&Attached, &[&dyn Transactional], &[Stuck]),
     body: &mut impl FnMut(&mut Tx<'_>) -> Result<R, E>,
-) -> Attempt<R, E> {
-    let failed = |cause: Cause| Attempt::Failed(first.error("commit a transaction on", cause).into());
-    match thread.begin() {
-        Ok(()) => {}
-        Err(BeginError::Forked) => return failed(Cause::Forked),
-        Err(BeginError::Nested) => return failed(TransactionError::Inside.into()),
-    }
+) -> Result<Attempt<R, E>, Cause> {
+    thread.begin().map_err(|error| match error {
+        BeginError::Forked => Cause::Forked,
+        BeginError::Nested => TransactionError::Inside.into(),
+    })?;
     let mut ends = Ends { thread, again: Some(false) };
     let inside = Inside::begin();
-    let Some(running) = ends.thread.running() else { return Attempt::Again };
+    let Some(running) = ends.thread.running() else { return Ok(Attempt::Again) };
     let generation = fork::generation();
     let range = first.range();
     let mut tx =
         Tx { running, objects, range, generation, conflicted: false, full: None, stuck, failed: None };
     let result = body(&mut tx);
     if let Some(full) = tx.full {
-        return Attempt::Full(full);
+        return Ok(Attempt::Full(full));
     }
     if tx.conflicted {
         ends.again = Some(true);
-        return Attempt::Again;
+        return Ok(Attempt::Again);
     }
     let value = match result {
         Ok(value) => value,
-        Err(error) => return Attempt::Failed(error),
+        Err(error) => return Ok(Attempt::Failed(error)),
     };
     if (tx.running.lost().is_some() || tx.failed.is_some())
         && let Some(error) = tx.lost().or(tx.failed.take())
     {
-        return Attempt::Failed(error.into());
+        return Ok(Attempt::Failed(error.into()));
     }
     // On demand nobody asks to be alone: one that is has met many others, and may be run again.
     let once = tx.running.is_alone() && first.space.demand().is_none();
     let lines = tx.running.writes().len() as u64;
     if fork::is_stale(generation) {
-        return failed(Cause::Forked);
+        return Err(Cause::Forked);
     }
-    match first.space.room_for(&mut tx.running) {
-        Ok(None) => {}
-        Ok(Some(short)) => return Attempt::Short(short),
-        Err(error) => return failed(error.into()),
+    if let Some(short) = first.space.room_for(&mut tx.running)? {
+        return Ok(Attempt::Short(short));
     }
     // Actions on commit come after it.
     drop(inside);
     ends.again = None;
     let error = match ends.thread.commit() {
-        Ok(_) => return Attempt::Done(value),
+        Ok(_) => return Ok(Attempt::Done(value)),
         Err(error) => error,
     };
     match error {
-        CommitError::Conflict(_) => Attempt::Again,
-        CommitError::Refused(StoreError::NoRoom { .. }) if !once => Attempt::Short(lines),
-        CommitError::Refused(error) | CommitError::Unacknowledged(error) => failed(error.into()),
-        CommitError::Forked => failed(Cause::Forked),
+        CommitError::Conflict(_) => Ok(Attempt::Again),
+        CommitError::Refused(StoreError::NoRoom { .. }) if !once => Ok(Attempt::Short(lines)),
+        CommitError::Refused(error) | CommitError::Unacknowledged(error) => Err(error.into()),
+        CommitError::Forked => Err(Cause::Forked),
     }
 }
 
