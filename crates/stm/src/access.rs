@@ -221,6 +221,18 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
             // SAFETY: the caller's promise (1).
             return Ok(unsafe { self.load_word(address - at) }? >> (8 * at));
         }
+        // SAFETY: the caller's promise (1).
+        unsafe { self.load_across(address) }
+    }
+
+    /// Eight bytes that lie in two words, or fewer that do, and others behind them.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 1, for both words.
+    #[cold]
+    unsafe fn load_across(&mut self, address: usize) -> Result<u64, Conflict> {
+        let at = address % WORD;
         // SAFETY: the caller's promise, for both words (1).
         let (low, high) = unsafe { (self.load_word(address - at)?, self.load_word(address - at + WORD)?) };
         Ok(low >> (8 * at) | high << (8 * (WORD - at)))
@@ -239,15 +251,28 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         value: u64,
     ) -> Result<(), Conflict> {
         let at = address % WORD;
-        let inside = (at + size).min(WORD);
-        // SAFETY: the caller's promise (1).
-        unsafe { self.store_word(address - at, value << (8 * at), mask(at, inside)) }?;
         if at + size > WORD {
-            let high = value >> (8 * (WORD - at));
-            // SAFETY: the caller's promise, for the second word (1).
-            unsafe { self.store_word(address - at + WORD, high, mask(0, at + size - WORD)) }?;
+            // SAFETY: the caller's promise (1).
+            return unsafe { self.store_across(address, size, value) };
         }
-        Ok(())
+        // SAFETY: the caller's promise (1).
+        unsafe { self.store_word(address - at, value << (8 * at), mask(at, at + size)) }
+    }
+
+    /// Changes bytes that lie in two words.
+    ///
+    /// # Safety
+    ///
+    /// As for [`store_bits`](Self::store_bits).
+    #[cold]
+    unsafe fn store_across(&mut self, address: usize, size: usize, value: u64) -> Result<(), Conflict> {
+        let at = address % WORD;
+        let high = value >> (8 * (WORD - at));
+        // SAFETY: the caller's promise, for both words (1).
+        unsafe {
+            self.store_word(address - at, value << (8 * at), mask(at, WORD))?;
+            self.store_word(address - at + WORD, high, mask(0, at + size - WORD))
+        }
     }
 
     /// Fills `into` with the bytes at this address.
