@@ -215,7 +215,7 @@ fn blocks_that_cannot_be_undone_touch_more_pages_than_there_can_be_mappings() {
     BLOCKS.build(&program("mappings.c"), &binary);
     match &*succeed(&mut run(&binary, &pool)) {
         "done\n" => {}
-        said => not_tested(&format!(
+        said => not_tested(format_args!(
             "blocks where there can be no more mappings: this machine allows any number ({said})"
         )),
     }
