@@ -1,6 +1,6 @@
 //! Pools and objects that are restored at other addresses, and clones of pools.
 
-use crate::support::{all, content, expect_same, put, unseen, varied};
+use crate::support::{all, content, elsewhere, expect_same, put, unseen, varied};
 use indelible::collections::{PBTreeMap, PHashMap, PString, PVec};
 use indelible::{CreateOptions, ErrorKind, Heap, MediumKind, Pool, PoolOptions};
 use indelible_backup::{
@@ -157,7 +157,7 @@ fn single_objects_come_to_a_pool_that_has_their_addresses_for_others() {
     put(&pool, "bytes", 0, b"anything");
     let file = dir.path().join("one.backup");
     backup_file(&pool, &KEY, &file, false, &mut unseen).unwrap();
-    let other = Pool::format(dir.path().join("other.pmo"), 32 << 20).unwrap();
+    let other = elsewhere(&dir.path().join("other.pmo"), &pool);
     let free = other.info().unwrap().free;
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let error = restore_objects(&file, &other, &names(&["words"]), false, &mut unseen).unwrap_err();

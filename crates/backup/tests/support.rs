@@ -96,3 +96,18 @@ pub fn expect_same(found: &Pool, wanted: &Content) {
         assert_eq!((wrong, bytes.len()), (None, wanted_bytes.len()), "{name}");
     }
 }
+
+/// A new pool whose window has none of the addresses of another one's objects: one that nobody chose has them once in a hundred times.
+pub fn elsewhere(path: &Path, pool: &Pool) -> Pool {
+    let taken = pool.info().unwrap().window;
+    loop {
+        let other = Pool::format(path, 32 << 20).unwrap();
+        let info = other.info().unwrap();
+        // Objects lie at the beginning of a window.
+        if taken + (1 << 30) < info.window || taken > info.window + info.window_len {
+            return other;
+        }
+        drop(other);
+        std::fs::remove_file(path).unwrap();
+    }
+}

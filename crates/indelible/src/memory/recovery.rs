@@ -64,9 +64,10 @@ pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<
     for member in members {
         member.area.remove()?;
     }
-    for (_, backing) in logs {
-        backing.remove()?;
-    }
+    // One that it made and died before it told of it; one that is not whole is a leftover.
+    let untold = Backing::find_longer(place.folders(), &place.part(number, logs.len() as u64 + 1), 0);
+    let logs = logs.into_iter().map(|(_, backing)| backing).chain(untold.ok().flatten());
+    logs.into_iter().try_for_each(Backing::remove)?;
     Ok(head.remove()?)
 }
 
