@@ -97,7 +97,7 @@ pub fn expect_same(found: &Pool, wanted: &Content) {
     }
 }
 
-/// A new pool whose window has none of the addresses of another one's objects: one that nobody chose has them once in a hundred times.
+/// A new pool whose window has none of the addresses of another pool's objects. Windows are chosen at random, and may overlap.
 pub fn elsewhere(path: &Path, pool: &Pool) -> Pool {
     let taken = pool.info().unwrap().window;
     loop {

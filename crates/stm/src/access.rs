@@ -41,22 +41,33 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
     pub(crate) unsafe fn load_word(&mut self, address: usize) -> Result<u64, Conflict> {
         let stripe = self.stm.stripes.of(address);
         let seen = self.stm.stripes.look(stripe);
-        if self.covers(seen) {
-            // SAFETY: the caller's promise (1).
-            let loaded = unsafe { self.stm.memory.load(address) };
-            fence(Ordering::Acquire);
-            if let Ok(value) = loaded
-                && self.stm.stripes.is_still(stripe, seen)
-            {
-                self.note_read(stripe, seen);
-                return Ok(value);
-            }
-        }
         // SAFETY: the caller's promise (1).
-        unsafe { self.load_contended(address, stripe) }
+        match self.covers(seen).then(|| unsafe { self.load_seen(address, stripe, seen) }) {
+            Some(Some(Ok(value))) => Ok(value),
+            // SAFETY: the caller's promise (1).
+            _ => unsafe { self.load_contended(address, stripe) },
+        }
     }
 
-    /// A word on a stripe that the transaction owns, or that others change: apart from [`load_word`](Self::load_word), which is small enough to be a part of programs.
+    /// A word on a stripe that belongs to the snapshot, as it was seen. `None`: the stripe has changed since.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 1.
+    #[inline(always)]
+    unsafe fn load_seen(
+        &mut self,
+        address: usize,
+        stripe: usize,
+        seen: State,
+    ) -> Option<Result<u64, Damaged>> {
+        // SAFETY: the caller's promise (1).
+        let loaded = unsafe { self.stm.memory.load(address) };
+        fence(Ordering::Acquire);
+        self.stm.stripes.is_still(stripe, seen).then(|| loaded.inspect(|_| self.note_read(stripe, seen)))
+    }
+
+    /// Slow path of [`load_word`](Self::load_word), out of line: the stripe is owned or newer than the snapshot, or the word is damaged.
     ///
     /// # Safety
     ///
@@ -67,17 +78,12 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
             let seen = self.stm.stripes.look(stripe);
             if self.covers(seen) {
                 // SAFETY: the caller's promise (1).
-                let loaded = unsafe { self.stm.memory.load(address) };
-                fence(Ordering::Acquire);
-                if !self.stm.stripes.is_still(stripe, seen) {
-                    continue;
-                }
-                let Ok(value) = loaded else {
+                match unsafe { self.load_seen(address, stripe, seen) } {
+                    Some(Ok(value)) => return Ok(value),
                     // SAFETY: the caller's promise (1).
-                    return unsafe { self.mend(address) };
-                };
-                self.note_read(stripe, seen);
-                return Ok(value);
+                    Some(Err(Damaged)) => return unsafe { self.mend(address) },
+                    None => continue,
+                }
             }
             if seen.is_owner(self.number) {
                 // SAFETY: the caller's promise (1).
@@ -225,7 +231,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         unsafe { self.load_across(address) }
     }
 
-    /// Eight bytes that lie in two words, or fewer that do, and others behind them.
+    /// Up to 8 bytes that cross a word, in the lowest bytes of the result.
     ///
     /// # Safety
     ///
@@ -259,7 +265,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         unsafe { self.store_word(address - at, value << (8 * at), mask(at, at + size)) }
     }
 
-    /// Changes bytes that lie in two words.
+    /// Changes bytes that cross a word.
     ///
     /// # Safety
     ///

@@ -94,7 +94,7 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         unsafe { self.descriptor.store_bits(to.expose_provenance(), size_of::<T>(), value.to_bits()) }
     }
 
-    /// Reads a word of 8 bytes at a multiple of 8: [`load`](Transaction::load), without a look whether it is a part of two.
+    /// Reads a word of 8 bytes at a multiple of 8: [`load`](Transaction::load) without the check whether it crosses a word.
     ///
     /// # Errors
     ///

@@ -64,8 +64,7 @@ global_asm!(
 );
 
 impl Beginning {
-    /// A copy, taken word by word as the code above stored it: a load of two words at once would wait until both stores have left the processor's store buffer, which takes as long as all else
-    /// that begins a block.
+    /// A copy, taken word by word, as `_ITM_beginTransaction` stored it: a load of two words at once would stall until both stores have left the store buffer.
     ///
     /// # Safety
     ///

@@ -1,8 +1,7 @@
 //! C and C++ programs whose transactions are blocks that GCC compiles.
 
-use super::c::{killed_transfers_are_whole, run};
+use super::c::{kill_repeatedly, killed_transfers_are_whole, run};
 use super::ground::{Compiler, dies, disk, folder, have, installed, program, succeed, text};
-use super::kill::kill;
 use indelible_testing::{Seeded, not_tested};
 use std::path::Path;
 use std::process::Command;
@@ -31,6 +30,11 @@ fn compiles_blocks(folder: &Path) -> bool {
         not_tested("persistent objects in blocks: there is no GCC with -fgnu-tm and libitm");
     }
     there
+}
+
+/// As [`compiles_blocks`], and C++.
+fn compiles_blocks_of_cpp(folder: &Path) -> bool {
+    compiles_blocks(folder) && have("g++")
 }
 
 /// Runs a program whose objects are transactional, or on demand.
@@ -74,7 +78,7 @@ fn s1_06_blocks_that_gcc_compiles_are_durable_on_demand() {
 #[test]
 fn s1_03_blocks_of_programs_that_are_linked_statically_do_the_same() {
     let folder = folder();
-    if !compiles_blocks(folder.path()) || !have("g++") {
+    if !compiles_blocks_of_cpp(folder.path()) {
         return;
     }
     let archives = ["libpmo.a", "libpmo-tm.a"].map(|archive| installed().join("lib").join(archive));
@@ -131,7 +135,7 @@ const BLOCKS_OF_CPP: Compiler = Compiler {
 #[test]
 fn s1_03_containers_in_blocks_of_cpp_agree_with_models() {
     let folder = folder();
-    if compiles_blocks(folder.path()) && have("g++") {
+    if compiles_blocks_of_cpp(folder.path()) {
         let binary = folder.path().join("tm-containers");
         BLOCKS_OF_CPP.build(&program("tm-containers.cpp"), &binary);
         for demand in [false, true] {
@@ -144,21 +148,14 @@ fn s1_03_containers_in_blocks_of_cpp_agree_with_models() {
 /// Every step that was said is there, and no block of memory besides those that containers have.
 fn killed_containers_are_whole(demand: bool) {
     let folder = disk();
-    if !compiles_blocks(folder.path()) || !have("g++") {
+    if !compiles_blocks_of_cpp(folder.path()) {
         return;
     }
     let (binary, pool) = (folder.path().join("tm-containers"), folder.path().join("pool.pmo"));
     BLOCKS_OF_CPP.build(&program("tm-containers.cpp"), &binary);
     let mut rng = Seeded::new(fastrand::u64(..));
     println!("INDELIBLE_SEED={}", rng.seed());
-    let (run, mut before) = (|| run_on(demand, &binary, &pool), 0);
-    for _ in 0..10 {
-        let (said, _) = kill(run().arg("die"), rng.usize(1..200), rng.u32(0..20_000));
-        let there: usize = succeed(run().arg("look")).trim().parse().unwrap();
-        // Each of the four threads may have one more.
-        assert!((0..=4).contains(&(there - before - said.len())), "{before}, {}, {there}", said.len());
-        before = there;
-    }
+    kill_repeatedly(|| run_on(demand, &binary, &pool), &mut rng, (10, 200), 4, 0);
 }
 
 #[test]
@@ -171,11 +168,11 @@ fn s1_06_containers_on_demand_in_blocks_of_cpp_survive_sigkill() {
     killed_containers_are_whole(true);
 }
 
-/// A step that found no room has done what it did before, or went on; more steps follow it, with room and without, until a death.
+/// A step without room keeps what it did until then, or handles the error and goes on. More steps follow, with room and without, until a death.
 #[test]
 fn s1_03_containers_whose_heap_is_full_are_whole_after_more_blocks_and_a_death() {
     let folder = folder();
-    if !compiles_blocks(folder.path()) || !have("g++") {
+    if !compiles_blocks_of_cpp(folder.path()) {
         return;
     }
     let binary = folder.path().join("tm-full");
@@ -191,20 +188,12 @@ fn s1_03_containers_whose_heap_is_full_are_whole_after_more_blocks_and_a_death()
         };
         let full = succeed(&mut run());
         assert!(full.split_whitespace().all(|times| times.parse::<u32>().unwrap() > 0), "{full}");
-        let mut before: usize = succeed(run().arg("look")).trim().parse().unwrap();
-        for _ in 0..3 {
-            let lines = rng.usize(1..6_000);
-            let (said, killed) = kill(run().arg("die"), lines, rng.u32(0..20_000));
-            assert!(killed);
-            let there: usize = succeed(run().arg("look")).trim().parse().unwrap();
-            // The one that was under way may be there as well.
-            assert!([0, 1].contains(&(there - before - said.len())), "{before}, {}, {there}", said.len());
-            before = there;
-        }
+        let before = succeed(run().arg("look")).trim().parse().unwrap();
+        kill_repeatedly(run, &mut rng, (3, 6_000), 1, before);
     }
 }
 
-/// Each page far from the others is a mapping of its own while a block has it, and none after that; where there can be no more, pages between two come with the second one.
+/// Scattered pages are mappings of their own while a block has them, and not after that. A block at the limit of mappings still touches all pages.
 #[test]
 fn blocks_that_cannot_be_undone_touch_more_pages_than_there_can_be_mappings() {
     let folder = folder();

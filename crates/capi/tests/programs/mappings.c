@@ -65,7 +65,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%d mappings, and %d after blocks that touched %d pages\n", before, after, 3 * PAGES / 7);
         return 1;
     }
-    /* The process has as many as it may have, but for a few. */
+    /* The process has as many mappings as it may have, but for a few. */
     static void *others[MOST];
     int count = 0;
     for (; count < MOST; count++) {

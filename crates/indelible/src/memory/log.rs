@@ -16,7 +16,7 @@ const LINE: usize = 3 + 8;
 
 /// A line of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Logged {
+pub(crate) struct Logged<W = [u64; 8]> {
     /// Offset of the object's entry.
     pub(crate) object: u64,
     /// In the object, in bytes: a multiple of 64.
@@ -24,7 +24,7 @@ pub(crate) struct Logged {
     /// Bit i: byte i changes.
     pub(crate) mask: u64,
     /// The bytes that change, in their places.
-    pub(crate) words: [u64; 8],
+    pub(crate) words: W,
 }
 
 /// See the module.
@@ -53,14 +53,14 @@ impl Log {
         fence(Ordering::Release);
     }
 
-    /// Stores a line of an entry that is not valid, by [object, offset and mask](Logged) and its words; `false`: there is no room.
+    /// Stores a line of an entry that is not valid; `false`: there is no room.
     ///
-    /// One word after the other: a copy of the words, made at once, would wait for the store to the one that was stored last.
+    /// The words are borrowed, and copied one by one: a wider load of a word that was just stored would stall until that store has left the store buffer.
     #[inline]
-    pub(crate) fn put(&self, nth: usize, place: [u64; 3], words: &[u64; 8]) -> bool {
+    pub(crate) fn put(&self, nth: usize, line: &Logged<&[u64; 8]>) -> bool {
         let at = HEAD + nth * LINE;
         let Some(into) = self.0.all().get(at..at + LINE) else { return false };
-        let words = place.into_iter().chain(words.iter().copied());
+        let words = [line.object, line.offset, line.mask].into_iter().chain(line.words.iter().copied());
         into.iter().zip(words).for_each(|(into, word)| into.store(word, Ordering::Relaxed));
         true
     }

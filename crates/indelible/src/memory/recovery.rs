@@ -64,7 +64,7 @@ pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<
     for member in members {
         member.area.remove()?;
     }
-    // One that it made and died before it told of it; one that is not whole is a leftover.
+    // The process may have died between making one more log and counting it in the head. Such a log has no commit, so failing to find it loses nothing: `remove_leftovers` takes it then.
     let untold = Backing::find_longer(place.folders(), &place.part(number, logs.len() as u64 + 1), 0);
     let logs = logs.into_iter().map(|(_, backing)| backing).chain(untold.ok().flatten());
     logs.into_iter().try_for_each(Backing::remove)?;

@@ -7,7 +7,6 @@ use super::demand::Changed;
 use super::member::Member;
 use crate::error::{Cause, Result, TransactionError};
 use crate::pool::Class;
-use indelible_stm::BeginError;
 use indelible_store::error::StoreError;
 use indelible_store::store::ChangedLine;
 use std::cell::Cell;
@@ -75,10 +74,7 @@ pub(crate) fn tell_on_demand<L: Iterator<Item = (usize, [u64; 8])>>(
     let mut member = Member::known(demand).map_or_else(find, Ok)?;
     let Some(thread) = &mut member.thread else { return Err(Cause::Detached) };
     // One that is taking an epoch does not wait for the lines of the block.
-    thread.enter().map_err(|error| match error {
-        BeginError::Forked => Cause::Forked,
-        BeginError::Nested => TransactionError::Inside.into(),
-    })?;
+    thread.enter()?;
     let (sink, own) = thread.sink_and_own();
     let whole = |(address, words)| Changed { address, mask: u64::MAX, words };
     match sink.log_block(own, || lines().map(whole)) {

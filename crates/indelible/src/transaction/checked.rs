@@ -190,12 +190,12 @@ impl Words {
         self.objects.load(Ordering::Acquire).is_null()
     }
 
-    /// A word, while there are some with check words. Not inlined: else the looks of all loads of a program are too large for that.
+    /// Loads a word while some object has check words. Out of line, so that `load` is small enough to be inlined.
     ///
     /// # Safety
     /// As for [`Memory::load`].
     #[inline(never)]
-    unsafe fn load_there(&self, address: usize) -> Result<u64, Damaged> {
+    unsafe fn load_checked(&self, address: usize) -> Result<u64, Damaged> {
         let Some(place) = self.place(address) else {
             // SAFETY: the caller's promise.
             return unsafe { Direct.load(address) };
@@ -233,7 +233,7 @@ unsafe impl Memory for Words {
             return unsafe { Direct.load(address) };
         }
         // SAFETY: the caller's promise.
-        unsafe { self.load_there(address) }
+        unsafe { self.load_checked(address) }
     }
 
     #[inline]

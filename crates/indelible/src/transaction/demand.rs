@@ -5,7 +5,7 @@
 
 use super::own::Own;
 use super::view::View;
-use crate::memory::{self, Group};
+use crate::memory::{self, Group, Logged};
 use crate::pool::Bounds;
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
@@ -150,37 +150,40 @@ impl Demand {
         sequence: u64,
         lines: impl Fn() -> L,
     ) -> Result<(), StoreError> {
-        // An entry that is not valid is nothing: it may have lines before it is known whether there is room for them.
+        // Recovery ignores an entry that is not valid, so lines are stored before their room in the epoch is reserved.
         let (mut unmarked, mut count) = (0, 0);
         let (Some(log), views) = own.parts() else { return Err(no_room(lines().count())) };
         log.begin();
         for line in lines() {
             let (view, offset) = place_of(views, line.address).ok_or(StoreError::NotFound)?;
             unmarked += u64::from(view.marks().is_some_and(|marks| !marks.has(offset / LINE as usize)));
-            if !log.put(count, [view.object, offset as u64, line.mask], line.words.borrow()) {
+            let (object, offset, words) = (view.object, offset as u64, line.words.borrow());
+            if !log.put(count, &Logged { object, offset, mask: line.mask, words }) {
                 return Err(no_room(lines().count()));
             }
             count += 1;
         }
         let budget = self.budget.load(Ordering::Relaxed);
+        let mut at_once = false;
         if unmarked > 0 || budget == 0 {
-            self.reserve(commits, own, unmarked, budget)?;
-            mark(own.parts().1, lines());
+            at_once = self.reserve(commits, unmarked, budget)?;
+            mark(views, lines());
         }
-        let (Some(log), _) = own.parts() else { return Err(no_room(count)) };
         if !Mutant::LogUnvalidated.is_on() {
             log.validate(sequence, count);
         }
         if Mutant::LogClearedEarly.is_on() {
             log.clear();
         }
+        if at_once {
+            own.set_strict(true);
+        }
         Ok(())
     }
 
-    /// So many more lines are going to be marked, if an epoch has room for them. A commit that the guard's bound has no
-    /// room for is durable when it returns.
+    /// Reserves room for so many more marked lines in the epoch. Returns whether the commit exceeds the guard's bound, and so has to be durable when it returns.
     #[cold]
-    fn reserve(&self, commits: &Commits, own: &mut Own, lines: u64, budget: u64) -> Result<(), StoreError> {
+    fn reserve(&self, commits: &Commits, lines: u64, budget: u64) -> Result<bool, StoreError> {
         let figures = self.group.figures();
         let before = figures.pending().fetch_add(lines, Ordering::Relaxed);
         if before + lines > self.bound(commits, before) {
@@ -190,11 +193,11 @@ impl Demand {
         if before == 0 {
             figures.since().store(memory::now(), Ordering::Relaxed);
         }
-        if (before + lines > budget || budget == 0) && !Mutant::BudgetIgnored.is_on() {
-            own.set_strict(true);
+        let at_once = (before + lines > budget || budget == 0) && !Mutant::BudgetIgnored.is_on();
+        if at_once {
             figures.at_once().fetch_add(1, Ordering::Relaxed);
         }
-        Ok(())
+        Ok(at_once)
     }
 }
 

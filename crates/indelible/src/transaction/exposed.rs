@@ -3,8 +3,8 @@
 //!
 //! A page is copied there from the place of transactions when it is touched. The words that the block changed become words of its transaction when it ends, and the pages are closed again.
 //!
-//! A page far from the others is a mapping of its own, of which a process may have some 65,000. Where there can be no more, the pages between it and an exposed one are exposed with it. Closed pages are
-//! mapped anew: only those that were never touched are one mapping with their neighbours, whichever block touched these.
+//! An exposed page without exposed neighbours is a mapping of its own, and the kernel limits mappings to some 65,000 a process. At the limit, the pages between it and the nearest exposed one are exposed, too: that
+//! moves the end of a mapping, and adds none. Pages are closed by mapping them anew: the kernel merges mappings that were touched with no others, so that `mprotect` would leave one for each page.
 //!
 //! Invariants:
 //! 1. [`expose`] runs in a signal handler: it loads and stores atomics, and calls nothing but `gettid` and `mprotect`.
@@ -188,19 +188,28 @@ fn expose(addr: usize) -> Verdict {
     Verdict::Resolved
 }
 
-/// Opens a page of an object that has so many at `own`, or it and those between it and one that is open, where there can be no mapping more. Returns what it has opened.
+/// Opens a page of an object that has `count` pages at `own`; at the limit of mappings, the pages up to the nearest open one with it. Returns the pages that it opened.
 fn open(own: usize, page: usize, count: usize, marks: &Marks) -> Option<Range<usize>> {
-    let opened = |pages: &Range<usize>| {
+    let protect = |pages: &Range<usize>, protection| {
         // SAFETY: closed pages at the object's own address (2), to which nobody has references.
-        unsafe { mmap::protect(own + pages.start * PAGE, pages.len() * PAGE, Protection::ReadWrite).is_ok() }
+        unsafe { mmap::protect(own + pages.start * PAGE, pages.len() * PAGE, protection).is_ok() }
     };
     let alone = page..page + 1;
-    if opened(&alone) {
+    if protect(&alone, Protection::ReadWrite) {
         return Some(alone);
     }
     let below = (0..page).rev().find(|&other| marks.has(other)).map(|other| other + 1..page + 1);
     let above = (page + 1..count).find(|&other| marks.has(other)).map(|other| page..other);
     let mut gaps = [below, above];
     gaps.sort_unstable_by_key(|gap| gap.as_ref().map_or(0, Range::len));
-    gaps.into_iter().flatten().find(opened)
+    for gap in gaps.into_iter().flatten() {
+        if protect(&gap, Protection::ReadWrite) {
+            return Some(gap);
+        }
+        // If the program gave these pages unlike flags (madvise), the kernel may have opened some of them, which nobody fills.
+        if !protect(&gap, Protection::None) {
+            return None;
+        }
+    }
+    None
 }

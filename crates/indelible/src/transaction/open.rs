@@ -13,7 +13,7 @@ use super::words::{ObjectWords, Running};
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::pool::{Class, Inside};
 use crate::sys::fork;
-use indelible_stm::{BeginError, CommitError, Conflict, Number};
+use indelible_stm::{CommitError, Conflict, Number};
 use indelible_store::error::StoreError;
 use std::sync::Arc;
 
@@ -72,10 +72,7 @@ impl OpenTx {
         check(first).map_err(failed)?;
         let thread = self.member.thread.get_or_insert_with(|| Box::new(first.space.stm.thread()));
         first.space.prepare(thread.own(), self.strict).map_err(failed)?;
-        thread.begin().map_err(|error| match error {
-            BeginError::Forked => failed(Cause::Forked),
-            BeginError::Nested => failed(TransactionError::Inside.into()),
-        })?;
+        thread.begin().map_err(|error| failed(error.into()))?;
         self.inside = Some(Inside::begin());
         self.conflicted = false;
         Ok(())

@@ -12,7 +12,7 @@ use crate::error::{Cause, Error, Result, TransactionError};
 use crate::plain::Plain;
 use crate::pool::{self, Class, Inside};
 use crate::sys::fork;
-use indelible_stm::{BeginError, CommitError, Conflict, Transaction};
+use indelible_stm::{CommitError, Conflict, Transaction};
 use indelible_store::error::StoreError;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -143,10 +143,7 @@ pub(super) fn alone<R>(attached: &Attached, what: impl FnOnce() -> Result<R, Cau
     attached.pool.alive()?;
     let mut member = Member::of(&attached.space);
     let thread = member.thread.get_or_insert_with(|| Box::new(attached.space.stm.thread()));
-    let alone = thread.alone().map_err(|error| match error {
-        BeginError::Forked => Cause::Forked,
-        BeginError::Nested => TransactionError::Inside.into(),
-    })?;
+    let alone = thread.alone()?;
     let _inside = Inside::begin();
     let done = what();
     drop(alone);
@@ -164,17 +161,16 @@ enum Attempt<R, E> {
     Short(u64),
 }
 
+/// Runs the closure once, and commits.
+///
 /// # Errors
-/// The transaction cannot be committed, for a reason that is not its closure's.
+/// The commit failed, and the transaction cannot be run again.
 fn attempt<R, E: From<Error>>(
     thread: &mut Thread,
     (first, objects, stuck): (&Attached, &[&dyn Transactional], &[Stuck]),
     body: &mut impl FnMut(&mut Tx<'_>) -> Result<R, E>,
 ) -> Result<Attempt<R, E>, Cause> {
-    thread.begin().map_err(|error| match error {
-        BeginError::Forked => Cause::Forked,
-        BeginError::Nested => TransactionError::Inside.into(),
-    })?;
+    thread.begin()?;
     let mut ends = Ends { thread, again: Some(false) };
     let inside = Inside::begin();
     let Some(running) = ends.thread.running() else { return Ok(Attempt::Again) };
@@ -194,9 +190,7 @@ fn attempt<R, E: From<Error>>(
         Ok(value) => value,
         Err(error) => return Ok(Attempt::Failed(error)),
     };
-    if (tx.running.lost().is_some() || tx.failed.is_some())
-        && let Some(error) = tx.lost().or(tx.failed.take())
-    {
+    if let Some(error) = tx.lost().or(tx.failed.take()) {
         return Ok(Attempt::Failed(error.into()));
     }
     // On demand nobody asks to be alone: one that is has met many others, and may be run again.
@@ -326,7 +320,7 @@ impl Tx<'_> {
         let () = TxCell::<T>::LAYOUT;
         let address = cell.address();
         if !is_within(&self.range, address.addr(), size_of::<T>()) {
-            self.find(address.addr(), size_of::<T>())?;
+            self.find_range(address.addr(), size_of::<T>())?;
         }
         if fork::is_stale(self.generation) {
             return Err(refused(Cause::Forked));
@@ -334,9 +328,9 @@ impl Tx<'_> {
         Ok(address)
     }
 
-    /// Looks for the object of the transaction in which these bytes lie.
+    /// Makes `range` that of the transaction's object which has these bytes.
     #[cold]
-    fn find(&mut self, address: usize, size: usize) -> Result<()> {
+    fn find_range(&mut self, address: usize, size: usize) -> Result<()> {
         let mut ranges = self.objects.iter().map(|object| object.attached().range());
         let found = ranges.find(|range| is_within(range, address, size));
         self.range = found.ok_or_else(|| refused(TransactionError::Elsewhere))?;
@@ -345,12 +339,12 @@ impl Tx<'_> {
 
     #[inline]
     fn step<T>(&mut self, done: Result<T, Conflict>) -> Result<T> {
-        done.map_err(|Conflict { .. }| self.stopped())
+        done.map_err(|Conflict { .. }| self.doomed())
     }
 
-    /// Why an operation has doomed it.
+    /// The error of an operation that doomed the transaction.
     #[cold]
-    fn stopped(&mut self) -> Error {
+    fn doomed(&mut self) -> Error {
         self.lost().unwrap_or_else(|| {
             self.conflicted = true;
             refused(TransactionError::Conflict)
@@ -358,8 +352,13 @@ impl Tx<'_> {
     }
 
     /// Why the transaction cannot go on, if it met a word that is damaged beyond repair.
-    #[cold]
+    #[inline]
     fn lost(&self) -> Option<Error> {
+        self.running.lost().and_then(|_| self.lost_error())
+    }
+
+    #[cold]
+    fn lost_error(&self) -> Option<Error> {
         let (object, offset) = self.lost_word()?;
         Some(object.error("read", TransactionError::Lost { offset: offset as u64 }))
     }

@@ -292,7 +292,7 @@ impl Space {
     fn epoch(&self, demand: &Demand) -> Result<Epoch, Cause> {
         let mut thread = self.stm.thread();
         let ungated = Mutant::EpochUngated.is_on();
-        let _alone = if ungated { None } else { Some(thread.alone().map_err(refused)?) };
+        let _alone = if ungated { None } else { Some(thread.alone()?) };
         let (last, mut lines) = (self.last(), Vec::with_capacity(demand.pending() as usize));
         for view in self.views() {
             let Some(marks) = view.marks() else { continue };
@@ -340,9 +340,11 @@ impl Drop for Space {
 /// So few lines always fit into a lane.
 const FEW: usize = 16;
 
-fn refused(error: BeginError) -> Cause {
-    match error {
-        BeginError::Forked => Cause::Forked,
-        BeginError::Nested => TransactionError::Inside.into(),
+impl From<BeginError> for Cause {
+    fn from(error: BeginError) -> Cause {
+        match error {
+            BeginError::Forked => Cause::Forked,
+            BeginError::Nested => TransactionError::Inside.into(),
+        }
     }
 }
