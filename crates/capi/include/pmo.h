@@ -266,7 +266,7 @@ enum {
 
 /** How to create an object. All zeros but for the size is right for most. Flags: PMO_STAT_READ_ONLY,
  * PMO_STAT_SPARSE, PMO_STAT_VOLATILE, PMO_STAT_POSITION_INDEPENDENT, PMO_STAT_READABLE_OUTSIDE of transactional objects and those on demand, and PMO_STAT_ECC, which makes
- * the object transactional: it takes twice its size, in whole pages. The reach is the address space kept for growth, in bytes; 0 for as much as the
+ * an object transactional that is not on demand: it takes twice its size, in whole pages. The reach is the address space kept for growth, in bytes; 0 for as much as the
  * pool has, or several times the size once objects have taken half of the pool's addresses. Keys are bytes; without any,
  * everybody may attach. The durability is an enum pmo_durability. */
 struct pmo_create_options {

@@ -4,43 +4,55 @@ use crate::support::{Ground, World, everywhere};
 use crate::transactional_heap::{Node, blocks, simulated};
 use indelible::raw::transactions as calls;
 use indelible::{
-    Class, CreateOptions, Error, ErrorKind, Plain, Pool, ReadHeap, Tracking, TxCell, TxHeap, TxObject, TxPtr,
+    Class, CreateOptions, EpochBounds, Error, ErrorKind, Plain, Pool, ReadHeap, Tracking, TxCell, TxHeap,
+    TxObject, TxPtr,
 };
 use indelible_stm::ecc::{Beyond, check_word, is_whole, repair};
 use indelible_store::medium::Medium;
 use indelible_testing::{CrashImage, Fault, Limits, OpKind, Seeded, SimConfig, SimMedium, for_each_crash};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::time::Duration;
 
-type Cells = [TxCell<u64>; 1024];
+pub type Cells = [TxCell<u64>; 1024];
 
-const KEY: &[u8] = b"";
+pub const KEY: &[u8] = b"";
 
-fn create(pool: &Pool, name: &str, size: u64) {
-    pool.create_with(name, &CreateOptions::new(size).ecc(true)).unwrap();
+/// The classes of objects that may have check words.
+const CLASSES: [Class; 2] = [Class::Transactional, Class::OnDemand];
+
+pub fn create(pool: &Pool, name: &str, size: u64, class: Class) {
+    pool.create_with(name, &CreateOptions::new(size).class(class).ecc(true)).unwrap();
 }
 
-fn attach(pool: &Pool) -> TxObject<Cells> {
+/// Everywhere, with either class.
+fn in_each_class(test: impl Fn(&World, Class)) {
+    CLASSES.into_iter().for_each(|class| everywhere(|world| test(world, class)));
+}
+
+pub fn attach(pool: &Pool) -> TxObject<Cells> {
     pool.attach_transactional("a").unwrap()
 }
 
-fn get(object: &TxObject<Cells>, nth: usize) -> indelible::Result<u64> {
+pub fn get(object: &TxObject<Cells>, nth: usize) -> indelible::Result<u64> {
     object.transaction(|tx| tx.read(&object.root()[nth]))
 }
 
-fn set(object: &TxObject<Cells>, nth: usize, value: u64) {
+pub fn set(object: &TxObject<Cells>, nth: usize, value: u64) {
     object.transaction(|tx| tx.write(&object.root()[nth], value)).unwrap();
 }
 
 /// The value that a test stores to word `nth`.
-fn value(nth: usize) -> u64 {
+pub fn value(nth: usize) -> u64 {
     (nth as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// A pool with an object whose words are all set, that nobody has attached.
-fn filled(world: &World) -> Pool {
+pub fn filled(world: &World, class: Class) -> Pool {
     let pool = world.format();
-    create(&pool, "a", 8192);
+    // Nothing becomes durable by itself.
+    pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: u64::MAX });
+    create(&pool, "a", 8192, class);
     let a = attach(&pool);
     a.transaction(|tx| (0..1024).try_for_each(|nth| tx.write(&a.root()[nth], value(nth)))).unwrap();
     a.detach().unwrap();
@@ -67,7 +79,7 @@ fn change(world: &World, at: u64, what: impl FnOnce(u128) -> u128) {
 }
 
 /// Flips bits of word `nth` of an object, and of its check word, in the pool: those of the word are the upper half.
-fn damage(world: &World, pool: &Pool, name: &str, nth: usize, bits: u128) {
+pub fn damage(world: &World, pool: &Pool, name: &str, nth: usize, bits: u128) {
     change(world, pool.stat(name).unwrap().offset + 16 * nth as u64, |pair| pair ^ bits);
 }
 
@@ -88,7 +100,7 @@ fn damage_each(world: &World, pool: &Pool, name: &str, mut bits: impl FnMut(usiz
 }
 
 /// Word `nth` of the object `a` and its check word, as the pool has them.
-fn stored(world: &World, pool: &Pool, nth: usize) -> (u64, u64) {
+pub fn stored(world: &World, pool: &Pool, nth: usize) -> (u64, u64) {
     let mut found = 0;
     change(world, pool.stat("a").unwrap().offset + 16 * nth as u64, |pair| {
         found = pair;
@@ -98,7 +110,7 @@ fn stored(world: &World, pool: &Pool, nth: usize) -> (u64, u64) {
 }
 
 /// `count` different bits of 128.
-fn some_bits(random: &mut Seeded, count: u32) -> u128 {
+pub fn some_bits(random: &mut Seeded, count: u32) -> u128 {
     let mut bits = 0_u128;
     while bits.count_ones() < count {
         bits |= 1 << random.u32(..128);
@@ -124,13 +136,10 @@ fn beyond_repair() -> Vec<u128> {
 
 #[test]
 pub fn s1_12_words_and_check_words_take_turns_in_the_pool() {
-    everywhere(|world| {
-        let pool = filled(world);
+    in_each_class(|world, class| {
+        let pool = filled(world, class);
         let stat = pool.stat("a").unwrap();
-        assert_eq!(
-            (stat.size, stat.extent, stat.ecc, stat.class),
-            (8192, 16384, true, Some(Class::Transactional))
-        );
+        assert_eq!((stat.size, stat.extent, stat.ecc, stat.class), (8192, 16384, true, Some(class)));
         for nth in [0, 1, 7, 511, 1023] {
             assert_eq!(stored(world, &pool, nth), (value(nth), check_word(value(nth))));
         }
@@ -145,7 +154,7 @@ pub fn s1_12_words_and_check_words_take_turns_in_the_pool() {
         drop(a);
         assert_eq!(stored(world, &pool, 5), (1, check_word(1)));
         // Sizes are whole pages of words.
-        create(&pool, "small", 1);
+        create(&pool, "small", 1, class);
         let small = pool.stat("small").unwrap();
         assert_eq!((small.size, small.extent), (4096, 8192));
         pool.create_with("large", &CreateOptions::new(u64::MAX / 2).ecc(true)).unwrap_err();
@@ -156,9 +165,10 @@ pub fn s1_12_words_and_check_words_take_turns_in_the_pool() {
 #[test]
 pub fn s1_13_a_transaction_that_reads_a_damaged_word_repairs_it() {
     let everything = [u128::from(u64::MAX) << 64, u128::from(u64::MAX), u128::MAX];
-    for ground in [Ground::File, Ground::Memory, Ground::Simulated] {
+    let grounds = [Ground::File, Ground::Memory, Ground::Simulated];
+    for (ground, class) in grounds.into_iter().flat_map(|ground| CLASSES.map(|class| (ground, class))) {
         let world = World::new(ground, Tracking::Explicit, false);
-        let pool = filled(&world);
+        let pool = filled(&world, class);
         let mut random = Seeded::new(13);
         let mut damaged = Vec::new();
         for nth in (0..1024).step_by(17) {
@@ -185,9 +195,10 @@ pub fn s1_13_a_transaction_that_reads_a_damaged_word_repairs_it() {
 /// A word of which too many bits are wrong is an error that names it, whatever the program makes of that, until it is stored anew.
 #[test]
 pub fn s1_14_a_word_beyond_repair_is_named_and_never_read() {
-    for (round, bits) in beyond_repair().into_iter().enumerate() {
+    let damages = beyond_repair().into_iter().enumerate();
+    for ((round, bits), class) in damages.flat_map(|damage| CLASSES.map(|class| (damage, class))) {
         let world = simulated();
-        let pool = filled(&world);
+        let pool = filled(&world, class);
         damage(&world, &pool, "a", 20 + round, bits);
         let a = attach(&pool);
         let nth = 20 + round;
@@ -231,8 +242,12 @@ impl Drop for Running {
 /// Bytes of a damaged word that a transaction does not change are not taken for right beside those that it changes.
 #[test]
 pub fn s1_14_a_part_of_a_damaged_word_is_stored_with_the_whole_word_repaired() {
+    CLASSES.into_iter().for_each(parts_are_stored_with_the_whole);
+}
+
+fn parts_are_stored_with_the_whole(class: Class) {
     let world = simulated();
-    let pool = filled(&world);
+    let pool = filled(&world, class);
     damage(&world, &pool, "a", 3, 1 << 127 | 1 << 120);
     damage(&world, &pool, "a", 4, beyond_repair()[1]);
     let own = calls::attach_transactional(&pool, "a", KEY).unwrap().as_ptr();
@@ -261,8 +276,12 @@ pub fn s1_14_a_part_of_a_damaged_word_is_stored_with_the_whole_word_repaired() {
 /// Of bytes that lie in two damaged words.
 #[test]
 pub fn s1_14_bytes_in_two_damaged_words_are_stored_with_both_repaired() {
+    CLASSES.into_iter().for_each(bytes_in_two_words_are_stored_with_both);
+}
+
+fn bytes_in_two_words_are_stored_with_both(class: Class) {
     let world = simulated();
-    let pool = filled(&world);
+    let pool = filled(&world, class);
     [40, 41].into_iter().for_each(|nth| damage(&world, &pool, "a", nth, 0b11_0001 << 90 | 1 << 65));
     let own = calls::attach_transactional(&pool, "a", KEY).unwrap().as_ptr();
     let running = Running::begin(own);
@@ -303,10 +322,23 @@ fn values(heap: &TxHeap) -> indelible::Result<Vec<u64>> {
 /// Header, directory, spans, allocation bytes, roots: each word of the heap may be damaged, and no block is lost for it.
 #[test]
 pub fn s1_15_the_heap_s_own_words_are_protected() {
+    CLASSES.into_iter().for_each(words_of_the_heap_are_protected);
+}
+
+fn heap(pool: &Pool, class: Class) -> TxHeap {
+    match class {
+        Class::OnDemand => pool.heap_on_demand("h", 0),
+        _ => pool.transactional_heap("h", 0),
+    }
+    .unwrap()
+}
+
+fn words_of_the_heap_are_protected(class: Class) {
     let world = simulated();
     let pool = world.format();
-    create(&pool, "h", 256 << 10);
-    let heap = pool.transactional_heap("h", 0).unwrap();
+    create(&pool, "h", 256 << 10, class);
+    let attached = || heap(&pool, class);
+    let heap = attached();
     let expected = list(&heap, 300);
     let before = blocks(&heap);
     heap.detach().unwrap();
@@ -316,7 +348,7 @@ pub fn s1_15_the_heap_s_own_words_are_protected() {
     let read = ReadHeap::open(pool.attach_read("h").unwrap()).unwrap();
     assert_eq!((read.check(), read.stats().unwrap().blocks), (vec![], before));
     drop(read);
-    let heap = pool.transactional_heap("h", 0).unwrap();
+    let heap = attached();
     assert_eq!(values(&heap).unwrap(), expected);
     assert_eq!(blocks(&heap), before);
     let more = heap.root::<TxCell<TxPtr<Node>>>("top").unwrap();
@@ -337,7 +369,7 @@ pub fn s1_15_the_heap_s_own_words_are_protected() {
 #[test]
 fn s1_16_the_address_of_a_cell_is_closed_outside_transactions() {
     let world = simulated();
-    let pool = filled(&world);
+    let pool = filled(&world, Class::Transactional);
     let a = attach(&pool);
     let address = std::ptr::from_ref(&a.root()[5]);
     assert_eq!(address.addr() as u64, pool.stat("a").unwrap().address + 40);
@@ -351,8 +383,8 @@ fn s1_16_the_address_of_a_cell_is_closed_outside_transactions() {
 
 #[test]
 pub fn a_scrub_repairs_what_can_be_and_names_the_others() {
-    everywhere(|world| {
-        let pool = filled(world);
+    in_each_class(|world, class| {
+        let pool = filled(world, class);
         let lost = beyond_repair();
         let mut random = Seeded::new(1);
         for nth in [0, 3, 4, 5, 600, 1022] {
@@ -382,9 +414,13 @@ pub fn a_scrub_repairs_what_can_be_and_names_the_others() {
 /// Threads scrub and change an object whose words are damaged meanwhile by nobody: no word is taken for damaged because another transaction stores it.
 #[test]
 fn words_that_others_store_meanwhile_are_not_damaged() {
+    CLASSES.into_iter().for_each(nobody_damages_words);
+}
+
+fn nobody_damages_words(class: Class) {
     let world = simulated();
     let pool = world.format();
-    create(&pool, "a", 8192);
+    create(&pool, "a", 8192, class);
     let a = attach(&pool);
     std::thread::scope(|scope| {
         for thread in 0..2 {
@@ -412,7 +448,7 @@ struct WithNumber {
 #[test]
 fn uses_that_know_no_check_words_are_refused() {
     let world = simulated();
-    let pool = filled(&world);
+    let pool = filled(&world, Class::Transactional);
     let because = |error: Error| {
         assert_eq!(error.kind(), ErrorKind::ClassMismatch, "{error}");
         assert!(
@@ -422,12 +458,9 @@ fn uses_that_know_no_check_words_are_refused() {
     };
     because(pool.attach("a").unwrap_err());
     because(pool.set_class("a", KEY, Class::Psync).unwrap_err());
-    because(pool.set_class("a", KEY, Class::OnDemand).unwrap_err());
-    because(pool.attach_with_on_demand::<Cells>("a", KEY).unwrap_err());
     because(pool.attach_transactional::<WithNumber>("a").unwrap_err());
     because(indelible::raw::blocks::attach(&pool, "a", KEY).unwrap_err());
     because(pool.create_with("b", &CreateOptions::new(4096).ecc(true).class(Class::Psync)).unwrap_err());
-    because(pool.create_with("b", &CreateOptions::new(4096).ecc(true).class(Class::OnDemand)).unwrap_err());
     because(pool.create_with("b", &CreateOptions::new(4096).ecc(true).sparse(true)).unwrap_err());
     let key = crate::support::seal_key();
     pool.create_with("b", &CreateOptions::new(4096).ecc(true).sealed(&key, "")).unwrap_err();
@@ -450,8 +483,8 @@ fn uses_that_know_no_check_words_are_refused() {
 /// Readers see words; copies, snapshots and other sizes have check words as well.
 #[test]
 fn readers_copies_and_snapshots_have_the_words() {
-    everywhere(|world| {
-        let pool = filled(world);
+    in_each_class(|world, class| {
+        let pool = filled(world, class);
         let words = |name: &str| {
             let read = pool.attach_read(name).unwrap();
             let bytes = read.as_slice().to_vec();
@@ -474,7 +507,7 @@ fn readers_copies_and_snapshots_have_the_words() {
         drop(copy);
         assert_eq!((words("copy")[1], words("a")[1]), (8, value(1)));
         let stat = pool.stat("copy").unwrap();
-        assert_eq!((stat.size, stat.ecc, stat.class), (8192, true, Some(Class::Transactional)));
+        assert_eq!((stat.size, stat.ecc, stat.class), (8192, true, Some(class)));
         pool.rollback("a", "then", KEY).unwrap();
         assert_eq!(words("a"), expected);
         pool.resize("a", 12_288, KEY).unwrap();
@@ -488,7 +521,7 @@ fn readers_copies_and_snapshots_have_the_words() {
 #[test]
 fn an_object_in_another_pool_has_its_check_words() {
     let (world, there) = (simulated(), simulated());
-    let (pool, other) = (filled(&world), there.format());
+    let (pool, other) = (filled(&world, Class::Transactional), there.format());
     pool.copy_to("a", KEY, &other, "a", &mut |_, _| {}).unwrap();
     let a = other.attach_transactional::<Cells>("a").unwrap();
     assert!((0..1024).all(|nth| get(&a, nth).unwrap() == value(nth)));
@@ -499,7 +532,7 @@ fn an_object_in_another_pool_has_its_check_words() {
 #[test]
 fn a_reader_is_refused_a_page_with_a_word_beyond_repair() {
     let world = simulated();
-    let pool = filled(&world);
+    let pool = filled(&world, Class::Transactional);
     damage(&world, &pool, "a", 700, beyond_repair()[0]);
     let refused = pool.attach_read("a").and_then(|read| read.prefault(0..8192).map(drop));
     let text = refused.unwrap_err().to_string();
@@ -511,7 +544,7 @@ fn a_reader_is_refused_a_page_with_a_word_beyond_repair() {
 pub fn a_power_cut_leaves_words_with_their_check_words() {
     const ROUNDS: u64 = 12;
     let world = simulated();
-    let pool = filled(&world);
+    let pool = filled(&world, Class::Transactional);
     let mut random = Seeded::new(12);
     let damaged: Vec<usize> = (0..ROUNDS as usize).map(|nth| 40 * nth + 1).collect();
     for nth in &damaged {
@@ -567,7 +600,7 @@ pub fn a_power_cut_leaves_words_with_their_check_words() {
 pub fn after_a_repair_that_failed_no_word_is_lost() {
     for (nth, fault) in (0..3).flat_map(|nth| [(nth, Fault::Io), (nth, Fault::After)]) {
         let world = simulated();
-        let pool = filled(&world);
+        let pool = filled(&world, Class::Transactional);
         let mut random = Seeded::new(nth);
         [7, 8, 500].into_iter().for_each(|nth| damage(&world, &pool, "a", nth, some_bits(&mut random, 6)));
         let a = attach(&pool);
@@ -605,17 +638,19 @@ pub fn after_a_repair_that_failed_no_word_is_lost() {
 /// A word that is damaged in the pool between two words of one line that transactions change stays what its check word says.
 #[test]
 pub fn words_beside_changed_ones_keep_their_damage_for_their_next_reader() {
-    let world = simulated();
-    let pool = filled(&world);
-    damage(&world, &pool, "a", 17, 0b111 << 64);
-    let a = attach(&pool);
-    set(&a, 16, 1);
-    set(&a, 18, 2);
-    drop(a);
-    let (word, check) = stored(&world, &pool, 17);
-    assert!(!is_whole(word, check));
-    let a = attach(&pool);
-    assert_eq!([16, 17, 18].map(|nth| get(&a, nth).unwrap()), [1, value(17), 2]);
+    for class in CLASSES {
+        let world = simulated();
+        let pool = filled(&world, class);
+        damage(&world, &pool, "a", 17, 0b111 << 64);
+        let a = attach(&pool);
+        set(&a, 16, 1);
+        set(&a, 18, 2);
+        drop(a);
+        let (word, check) = stored(&world, &pool, 17);
+        assert!(!is_whole(word, check));
+        let a = attach(&pool);
+        assert_eq!([16, 17, 18].map(|nth| get(&a, nth).unwrap()), [1, value(17), 2]);
+    }
 }
 
 #[cfg(feature = "__mutants")]

@@ -5,7 +5,7 @@ use crate::support::nodes::{Top, blocks, push, stop, values};
 use crate::support::{self, Ground, World};
 use indelible::collections::transactional::{TxHashMap, TxList};
 use indelible::{
-    Class, CreateOptions, EpochBounds, ErrorKind, Pending, Persist, Plain, Pool, Tracking, TxCell,
+    Class, CreateOptions, EpochBounds, ErrorKind, Pending, Persist, Plain, Pool, Tracking, TxCell, TxPtr,
     transaction,
 };
 use std::process::Command;
@@ -47,6 +47,47 @@ fn s1_06_a_heap_on_demand_is_durable_when_somebody_asks_for_it() {
     heap.detach().unwrap();
     let heap = pool.heap_on_demand("h", 0).unwrap();
     assert_eq!(values(&heap, heap.root::<Top>("top").unwrap()), [7]);
+}
+
+/// Bytes that a heap got while it was attached become durable as others do, with check words or without.
+#[test]
+fn s1_06_what_a_heap_on_demand_got_is_durable_when_somebody_asks_for_it() {
+    for ecc in [false, true] {
+        let world = World::new(Ground::File, Tracking::Explicit, false);
+        prepare(&world, ecc);
+        let pool = world.open();
+        never(&pool);
+        let heap = pool.heap_on_demand("h", SMALL).unwrap();
+        let top = heap.root_or_default::<Top>("top").unwrap();
+        let grow = |tx: &mut indelible::Tx<'_>| {
+            let block = tx.alloc(&heap, large())?;
+            push(tx, &heap, top, block.address()).map(|_| block)
+        };
+        let mut grown = Vec::new();
+        let first = pool.stat("h").unwrap().address;
+        // Most of what it got has something in it.
+        while heap.size() < 1 << 20
+            || grown
+                .last()
+                .is_none_or(|block: &TxPtr<Large>| (block.address() - first) as usize * 4 < heap.size() * 3)
+        {
+            grown.push(heap.transaction(grow).unwrap());
+        }
+        heap.tx_sync().unwrap();
+        heap.detach().unwrap();
+        let heap = pool.heap_on_demand("h", 0).unwrap();
+        let top = heap.root::<Top>("top").unwrap();
+        let addresses = grown.iter().rev().map(|block| block.address()).collect();
+        assert_eq!(
+            (values(&heap, top), blocks(&heap)),
+            (addresses, 1 + 2 * grown.len() as u64),
+            "check words: {ecc}"
+        );
+        for block in grown {
+            let last = heap.transaction(|tx| tx.read(&tx.at(block)?[39])).unwrap();
+            assert!(last == [1; 512], "check words: {ecc}");
+        }
+    }
 }
 
 #[derive(Plain, Persist)]
@@ -149,9 +190,11 @@ fn the_class_of_a_heap_is_what_was_asked_for() {
     }
     pool.set_class("quick", b"", Class::Transactional).unwrap();
     drop(pool.transactional_heap("quick", 0).unwrap());
-    pool.create_with("checked", &CreateOptions::new(SMALL).class(Class::Transactional).ecc(true)).unwrap();
-    let refused = pool.heap_with_on_demand("checked", 0).map(drop).unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::ClassMismatch, "{refused}");
+    // Check words are of either class.
+    pool.create_with("checked", &CreateOptions::new(SMALL).ecc(true)).unwrap();
+    drop(pool.heap_with_on_demand("checked", 0).unwrap());
+    pool.set_class("checked", b"", Class::OnDemand).unwrap();
+    drop(pool.heap_on_demand("checked", 0).unwrap());
 }
 
 /// Threads that meet each other until one is run alone, with transactions for which an epoch has to make room.
@@ -214,9 +257,9 @@ fn work() {
 
 #[test]
 fn s1_09_killed_at_any_moment_a_heap_on_demand_loses_no_commit_and_no_block() {
-    for ground in [Ground::Memory, Ground::File] {
+    for (ground, ecc) in [(Ground::Memory, false), (Ground::File, false), (Ground::Memory, true)] {
         let world = World::new(ground, Tracking::Explicit, false);
-        drop(world.format());
+        prepare(&world, ecc);
         let (mut random, mut said, mut size) = (indelible_testing::Seeded::new(4), 0, 0);
         for _ in 0..8 {
             let killed = support::killed_at_work(&world, "heaps_on_demand::work", random.usize(1..300));
@@ -241,9 +284,27 @@ fn s1_09_killed_at_any_moment_a_heap_on_demand_loses_no_commit_and_no_block() {
 /// Killed at the beginnings and ends of system calls of a transaction for which its heap grows, it is whole or absent, and the heap goes on growing.
 #[test]
 fn s1_09_a_growth_on_demand_may_die_at_any_system_call() {
+    dies_as_it_grows(false);
+}
+
+#[test]
+fn s1_12_a_growth_of_words_with_check_words_may_die_at_any_system_call() {
+    dies_as_it_grows(true);
+}
+
+/// Makes a pool. `ecc`: with an object for the heap, whose words have check words.
+fn prepare(world: &World, ecc: bool) {
+    let pool = world.format();
+    if ecc {
+        let how = CreateOptions::new(SMALL).class(Class::OnDemand).ecc(true);
+        pool.create_with("h", &how).unwrap();
+    }
+}
+
+fn dies_as_it_grows(ecc: bool) {
     let fresh = || {
         let world = World::new(Ground::File, Tracking::Explicit, false);
-        drop(world.format());
+        prepare(&world, ecc);
         world
     };
     let Some(length): Option<u64> = length(&fresh(), "growth") else { return };
@@ -261,6 +322,10 @@ fn s1_09_a_growth_on_demand_may_die_at_any_system_call() {
             assert!(!ended || grown > 0, "{steps} steps: a transaction that returned is not there");
             assert_eq!(blocks(&heap), 1 + (found.len() + grown) as u64, "{steps} steps");
             heap.transaction(|tx| tx.alloc(&heap, large()).and_then(|block| tx.free(block))).unwrap();
+            if ecc {
+                let scrubbed = heap.scrub(&mut |_, _| {}).unwrap();
+                assert_eq!((scrubbed.repaired, scrubbed.lost), (0, vec![]), "{steps} steps");
+            }
         }
     }
 }

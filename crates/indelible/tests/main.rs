@@ -25,6 +25,7 @@ mod collections_threads;
 mod contract;
 mod copies;
 mod ecc;
+mod ecc_on_demand;
 mod evicted;
 mod explicit;
 mod forged;

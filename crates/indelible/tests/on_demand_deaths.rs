@@ -19,14 +19,14 @@ fn attach(pool: &Pool, name: &str) -> TxObject<Cells> {
 }
 
 fn formatted(world: &World) -> Pool {
-    formatted_as(world, Class::OnDemand)
+    formatted_as(world, Class::OnDemand, false)
 }
 
-/// The second object is of this class.
-fn formatted_as(world: &World, class: Class) -> Pool {
+/// The second object is of this class; `ecc`: both have check words.
+fn formatted_as(world: &World, class: Class, ecc: bool) -> Pool {
     let pool = world.format();
     for (name, class) in [("a", Class::OnDemand), ("b", class)] {
-        pool.create_with(name, &CreateOptions::new(4096).class(class)).unwrap();
+        pool.create_with(name, &CreateOptions::new(4096).class(class).ecc(ecc)).unwrap();
     }
     pool
 }
@@ -43,9 +43,13 @@ fn step(a: &TxObject<Cells>, b: &TxObject<Cells>, thread: usize) -> u64 {
     .unwrap()
 }
 
-/// Looks at the state after a death: whole transactions, whose number is returned.
+/// Looks at the state after a death: whole transactions, whose number is returned, and no word without its check word.
 fn judge(pool: &Pool) -> u64 {
     let (a, b) = (attach(pool, "a"), attach(pool, "b"));
+    for object in [&a, &b].into_iter().filter(|object| pool.stat(object.name()).unwrap().ecc) {
+        let found = object.scrub(&mut |_, _| {}).unwrap();
+        assert_eq!((found.repaired, found.lost), (0, vec![]), "{}", object.name());
+    }
     let (pairs, all) = transaction(&[&a, &b], |tx| {
         let mut pairs = Vec::new();
         for thread in 1..5 {
@@ -82,9 +86,9 @@ fn work() {
 /// Acknowledged is what a transaction returned, without anything durable.
 #[test]
 fn s1_09_killed_at_any_moment_nothing_committed_on_demand_is_lost() {
-    for ground in [Ground::Memory, Ground::File] {
+    for (ground, ecc) in [(Ground::Memory, false), (Ground::File, false), (Ground::Memory, true)] {
         let world = World::new(ground, Tracking::Explicit, false);
-        drop(formatted(&world));
+        drop(formatted_as(&world, Class::OnDemand, ecc));
         let (mut random, mut said) = (Seeded::new(9), 0);
         for _ in 0..15 {
             let last = random.usize(1..400);
@@ -224,15 +228,15 @@ pub fn length(world: &World, kind: &str) -> Option<u64> {
 }
 
 /// Kills processes in the middle of a commit, after `deaths` numbers of steps spread over it: instructions, or, where it has a durable write, system calls.
-fn killed_in_commits(class: Class, mutant: Option<&str>, deaths: u64) {
+fn killed_in_commits(class: Class, ecc: bool, mutant: Option<&str>, deaths: u64) {
     let (ground, kind) = match class {
         Class::OnDemand => (Ground::Memory, "commit"),
         _ => (Ground::File, "both"),
     };
     let world = World::new(ground, Tracking::Explicit, false);
-    drop(formatted_as(&world, class));
+    drop(formatted_as(&world, class, ecc));
     let Some(length) = length(&world, kind) else { return };
-    eprintln!("{kind}: {length} steps");
+    eprintln!("{kind}: {length} steps, check words: {ecc}");
     let mut before = judge(&world.open());
     for death in 0..deaths {
         let steps = death * length / deaths;
@@ -249,7 +253,13 @@ fn killed_in_commits(class: Class, mutant: Option<&str>, deaths: u64) {
 
 #[test]
 fn s1_09_killed_at_any_instruction_of_a_commit_it_is_whole_or_absent() {
-    killed_in_commits(Class::OnDemand, None, 120);
+    killed_in_commits(Class::OnDemand, false, None, 120);
+}
+
+/// A pair of a word and its check word is stored by several instructions, and is whole afterwards.
+#[test]
+fn s1_12_killed_at_any_instruction_of_a_commit_words_have_their_check_words() {
+    killed_in_commits(Class::OnDemand, true, None, 160);
 }
 
 /// Commits a transaction of two objects the second of which cannot be stored to: the process dies of that in the middle of the commit.
@@ -305,7 +315,8 @@ fn s1_09_a_process_that_dies_between_the_lines_of_a_commit_has_made_it() {
 /// The same with its durable write, as one of the objects is transactional.
 #[test]
 fn s1_09_killed_at_any_system_call_of_a_commit_over_both_classes_it_is_whole_or_absent() {
-    killed_in_commits(Class::Transactional, None, 60);
+    killed_in_commits(Class::Transactional, false, None, 60);
+    killed_in_commits(Class::Transactional, true, None, 40);
 }
 
 /// The process that recovers dies, before and behind system calls all over it, and so does the next one, somewhere else.
@@ -443,9 +454,9 @@ fn fails_and_dies() {
 /// An operation that fails, more calls, and a death: nothing that was committed is lost.
 #[test]
 fn s1_09_an_epoch_fails_calls_go_on_and_the_process_dies() {
-    for how in 0..6 {
+    for (how, ecc) in (0..6).flat_map(|how| [(how, false), (how, true)]) {
         let world = World::new(Ground::File, Tracking::Explicit, false);
-        drop(formatted(&world));
+        drop(formatted_as(&world, Class::OnDemand, ecc));
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "on_demand_deaths::fails_and_dies", "--nocapture", "--ignored"]);
         let command = command.env("WORK_POOL", world.path()).env("WORK_WORLD", how.to_string());
@@ -456,6 +467,33 @@ fn s1_09_an_epoch_fails_calls_go_on_and_the_process_dies() {
         assert_eq!(judge(&pool).to_string(), all.lines().next().unwrap(), "{how}");
         assert!(support::memory_of(&pool).is_empty(), "{how}");
     }
+}
+
+/// Bits flip in the memory that a dead process left: commits that are nowhere else are repaired.
+#[test]
+fn s1_13_words_that_are_damaged_in_the_memory_of_the_dead_are_repaired() {
+    let world = World::new(Ground::File, Tracking::Explicit, false);
+    drop(formatted_as(&world, Class::OnDemand, true));
+    let said = support::killed_at_work(&world, "on_demand_deaths::work", 50).unwrap();
+    let pool = world.open();
+    let mut random = Seeded::new(13);
+    for name in ["a", "b"] {
+        let id: String = pool.stat(name).unwrap().id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let memory = support::memory_of(&pool);
+        let own = memory.iter().find(|path| path.to_string_lossy().contains(&id)).unwrap();
+        let mut bytes = std::fs::read(own).unwrap();
+        // Behind the header of the file and a page of figures: words and check words.
+        for pair in bytes[8192..].as_chunks_mut::<16>().0 {
+            (0..6).for_each(|_| pair[random.usize(..16)] ^= 1 << random.u32(..8));
+        }
+        std::fs::write(own, bytes).unwrap();
+    }
+    for name in ["a", "b"] {
+        let object = attach(&pool, name);
+        let found = object.scrub(&mut |_, _| {}).unwrap();
+        assert!(found.repaired > 450 && found.lost.is_empty(), "{name}: {found:?}");
+    }
+    assert!(judge(&pool) >= said);
 }
 
 /// Memory of another release is refused, and stays until somebody gives it up.
@@ -614,12 +652,16 @@ mod mutants {
         };
         for mutant in [Mutant::LogUnvalidated, Mutant::LogClearedEarly] {
             fails(mutant, &|| {
-                super::killed_in_commits(super::Class::OnDemand, Some(&format!("{mutant:?}")), 300)
+                super::killed_in_commits(super::Class::OnDemand, false, Some(&format!("{mutant:?}")), 300)
             });
             fails(mutant, &|| super::died_between_lines(Some(&format!("{mutant:?}"))));
         }
+        // The log has words without the check words that go with them.
+        fails(Mutant::CheckWordApart, &|| {
+            super::killed_in_commits(super::Class::OnDemand, true, Some("CheckWordApart"), 300)
+        });
         fails(Mutant::LogForgotten, &|| super::died_between_lines(None));
-        fails(Mutant::LogForgotten, &|| super::killed_in_commits(super::Class::OnDemand, None, 300));
+        fails(Mutant::LogForgotten, &|| super::killed_in_commits(super::Class::OnDemand, false, None, 300));
         fails(
             Mutant::MemoryForgotten,
             &super::s1_09_killed_at_any_moment_nothing_committed_on_demand_is_lost,

@@ -60,4 +60,4 @@ pub use stm::Stm;
 pub use thread::{Alone, Thread};
 pub use transaction::{Checkpoint, Transaction, TxWord};
 pub use word::Number;
-pub use write_set::{Line, WriteSet};
+pub use write_set::{Line, WriteSet, bits};

@@ -62,7 +62,7 @@ pub struct Create {
     #[arg(long, value_name = "CLASS", value_parser = class(), default_value = "psync", default_value_if("ecc", "true", "transactional"))]
     class: Class,
 
-    /// Give each word a check word, by which transactions and pmo scrub notice and repair damage: twice the space; class transactional
+    /// Give each word a check word, by which transactions and pmo scrub notice and repair damage: twice the space; transactional, or on-demand
     #[arg(long)]
     ecc: bool,
 

@@ -75,7 +75,7 @@ impl CreateOptions {
         self
     }
 
-    /// Gives each word of 8 bytes of a transactional object, which this makes it, a check word of 8 bytes. The size becomes whole pages, and the object takes
+    /// Gives each word of 8 bytes of an object a check word of 8 bytes. The object is transactional then, unless it is on demand. The size becomes whole pages, and the object takes
     /// twice as much of the pool. A
     /// transaction notices damage of up to 13 of these 128 bits, in memory and in the pool alike, whenever it loads the word. It repairs up to 6 wrong bits, and
     /// nearly all damages of 7; of any other it has an error ([`Damaged`](crate::ErrorKind::Damaged)), and never a wrong value, unless 8 bits and more happen to look like fewer

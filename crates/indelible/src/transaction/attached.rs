@@ -4,6 +4,7 @@
 
 use super::checked::Pairs;
 use super::exposed::Exposed;
+use super::marks::Marks;
 use super::outside::Outside;
 use super::space::{Space, Users};
 use super::strays::{self, Named};
@@ -166,10 +167,7 @@ impl Attached {
     ) -> Result<Attached, Cause> {
         let writer = pool.store.attach_transactional_writer(name, key)?;
         let entry = writer.object().entry;
-        let checked = entry.has(FLAG_ECC);
-        if checked && users == Users::Blocks {
-            return Err(TransactionError::Checked("compiled blocks do not have it").into());
-        }
+        usable_by(&entry, users)?;
         let len = entry.content_len() as usize;
         let room = (entry.reserved.get() as usize).min(ROOM.max(len.saturating_mul(4)));
         let (closed, view, base, shown) = if entry.is_readable_outside() {
@@ -193,34 +191,28 @@ impl Attached {
         let object = writer.object().offset;
         space.commits().join(writer)?;
         let memory = Memory { view, closed, _named: named(&entry, name), shown };
-        let mut attached = Attached::of(pool, space, memory, (base, object), &entry);
-        if checked {
-            attached.put_behind(base.expose_provenance(), len);
-        }
-        let (base, pairs) = (attached.base.expose_provenance(), attached.pairs);
-        let len = if checked { len / 2 } else { len };
-        attached.space.add(View { base, len, object, marks: None, pairs });
-        Ok(attached)
+        Ok(Attached::taken_in(pool, space, memory, (base, object, None), &entry))
     }
 
-    /// Has the words of the object, which begin at `base`, at its own address, where nothing but a transaction loads or stores them.
-    fn put_behind(&mut self, base: usize, len: usize) {
-        self.base = std::ptr::with_exposed_provenance(self.address);
-        self.pairs = Some(Pairs { own: self.address, len: len / 2, base });
-    }
-
-    pub(super) fn of(
+    /// One whose bytes are in this memory from `bytes` on, taken in among the objects of its space. `marks`: its lines that are to be published.
+    pub(super) fn taken_in(
         pool: &Arc<Inner>,
         space: Arc<Space>,
         memory: Memory,
-        (base, slot): (*const u8, u64),
+        (bytes, slot, marks): (*const u8, u64, Option<Arc<Marks>>),
         entry: &Entry,
     ) -> Attached {
         let (len, name) = (entry.usable(entry.size.get()) as usize, entry.name());
         let (address, class) = (entry.address.get() as usize, Class::of(entry).unwrap_or_default());
         let (memory, len, pool) = (Mutex::new(Some(memory)), AtomicUsize::new(len), pool.clone());
         let readable = entry.is_readable_outside();
-        let (pairs, exposed) = (None, None);
+        let room = entry.usable(entry.content_len()) as usize;
+        // Words with check words are named by addresses at which nothing but a transaction loads or stores them.
+        let pairs =
+            entry.has(FLAG_ECC).then(|| Pairs { own: address, len: room, base: bytes.expose_provenance() });
+        let base = pairs.map_or(bytes, |pairs| std::ptr::with_exposed_provenance(pairs.own));
+        space.add(View { base: base.expose_provenance(), len: room, object: slot, marks, pairs });
+        let exposed = None;
         Attached { space, memory, base, len, pairs, address, readable, slot, class, pool, name, exposed }
     }
 
@@ -331,6 +323,14 @@ impl Attached {
             }
             Kind::Kept(area) => self.end_kept(area, writer, published),
         }
+    }
+}
+
+/// Refuses an object that such users cannot have.
+pub(super) fn usable_by(entry: &Entry, users: Users) -> Result<(), Cause> {
+    match entry.has(FLAG_ECC) && users == Users::Blocks {
+        true => Err(TransactionError::Checked("compiled blocks do not have it").into()),
+        false => Ok(()),
     }
 }
 

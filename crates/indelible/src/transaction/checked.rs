@@ -5,12 +5,13 @@
 //! 1. The list of objects is read by transactions on objects that are in it, and changed by attaches and detaches, each of which puts a new list in its place. A list stays until no
 //!    transaction runs that may read it.
 //! 2. A pair of a word and its check word is stored whole, by the owner of its stripe alone, and told to the store whole, in one line.
+//! 3. `Pairs` are those of an object that is attached, whose views and list entry go before its memory does.
 
 #![allow(unsafe_code)]
 
 use crate::error::TransactionError;
 use indelible_stm::ecc::{check_word, is_whole, repair};
-use indelible_stm::{Damaged, Direct, Line, Memory};
+use indelible_stm::{Damaged, Direct, Memory, bits};
 use indelible_store::Mutant;
 use indelible_store::format::LINE;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -51,6 +52,34 @@ impl Pairs {
         } else {
             repair(word, check).map(|found| found.word).map_err(|_| Damaged)
         }
+    }
+
+    /// The lines of pairs that a change of a line of words is, which lies at this offset. The owner of that line asks.
+    ///
+    /// # Panics
+    /// There is no such line.
+    pub(super) fn changed<'w>(
+        &self,
+        offset: u64,
+        (mask, words): (u64, &'w [u64; 8]),
+    ) -> impl Iterator<Item = PairLine> + use<'w> {
+        assert!(offset < self.len as u64, "the object has {} bytes of words", self.len);
+        let base = self.base;
+        halves(offset, mask).map(move |(half, offset)| {
+            let mut line = PairLine { offset, mask: 0, words: [0; 8] };
+            for (nth, into) in line.words.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+                // SAFETY: of an object that is attached (3), which has whole lines of words.
+                let (before, check) = unsafe { pair(base + offset as usize + nth * PAIR) };
+                let in_line = half * PAIRS + nth;
+                let (new, bits) = (words[in_line], bits((mask >> (8 * in_line)) as u8));
+                let word = before & !bits | new & bits;
+                // A word that nobody changes may be damaged, and stays so, for its next reader to notice.
+                let kept = bits == 0 || Mutant::CheckWordApart.is_on();
+                *into = [word, if kept { check } else { check_word(word) }];
+                line.mask |= if bits == 0 { 0 } else { 0xffff << (PAIR * nth) };
+            }
+            line
+        })
     }
 }
 
@@ -268,33 +297,19 @@ unsafe impl Memory for Words {
     }
 }
 
-/// The lines of the pool that have the changed words of a line at this offset of words, as they are after the commit, each with its offset.
-///
-/// # Safety
-/// The line is of this object, which is attached; its owner asks.
-pub(super) unsafe fn told(
-    line: &Line<'_>,
-    pairs: &Pairs,
-    offset: u64,
-    mut tell: impl FnMut(u64, [u8; LINE as usize]),
-) {
-    for half in 0..2 {
-        let (place, first) = (2 * offset + half as u64 * LINE, half * PAIRS);
-        if (line.mask() >> (8 * first)) as u32 == 0 {
-            continue;
-        }
-        let mut bytes = [0; LINE as usize];
-        for (nth, into) in bytes.as_chunks_mut::<PAIR>().0.iter_mut().enumerate() {
-            // SAFETY: the caller's promise; a line has so many pairs.
-            let (before, check) = unsafe { pair(pairs.base + place as usize + nth * PAIR) };
-            let (new, bits) = (line.words()[first + nth], line.word_bits(first + nth));
-            let word = before & !bits | new & bits;
-            // A word that nobody changes may be damaged, and stays so, for its next reader to notice.
-            let kept = bits == 0 || Mutant::CheckWordApart.is_on();
-            let check = if kept { check } else { check_word(word) };
-            into[..8].copy_from_slice(&word.to_le_bytes());
-            into[8..].copy_from_slice(&check.to_le_bytes());
-        }
-        tell(place, bytes);
-    }
+/// A line of pairs of which a commit changes some.
+pub(super) struct PairLine {
+    /// In the object, as the pool has it.
+    pub(super) offset: u64,
+    /// Bit i: byte i is of a pair that changes.
+    pub(super) mask: u64,
+    /// All of its pairs, as they are after the commit.
+    pub(super) words: [u64; 8],
+}
+
+/// Where the two lines of pairs are that have the words of a line, of which the bytes of `mask` change: those that change.
+pub(super) fn halves(offset: u64, mask: u64) -> impl Iterator<Item = (usize, u64)> {
+    (0..2)
+        .filter(move |half| (mask >> (32 * half)) as u32 != 0)
+        .map(move |half| (half, 2 * offset + half as u64 * LINE))
 }

@@ -156,12 +156,20 @@ impl Demand {
         log.begin();
         for line in lines() {
             let (view, offset) = place_of(views, line.address).ok_or(StoreError::NotFound)?;
-            unmarked += u64::from(view.marks().is_some_and(|marks| !marks.has(offset / LINE as usize)));
-            let (object, offset, words) = (view.object, offset as u64, line.words.borrow());
-            if !log.put(count, &Logged { object, offset, mask: line.mask, words }) {
+            let mut put = |offset: u64, mask, words: &[u64; 8]| {
+                unmarked += u64::from(view.marks().is_some_and(|marks| !marks.has((offset / LINE) as usize)));
+                count += 1;
+                log.put(count - 1, &Logged { object: view.object, offset, mask, words })
+            };
+            let fits = match &view.pairs {
+                None => put(offset, line.mask, line.words.borrow()),
+                Some(pairs) => pairs
+                    .changed(offset, (line.mask, line.words.borrow()))
+                    .all(|line| put(line.offset, line.mask, &line.words)),
+            };
+            if !fits {
                 return Err(no_room(lines().count()));
             }
-            count += 1;
         }
         let budget = self.budget.load(Ordering::Relaxed);
         let mut at_once = false;
@@ -219,16 +227,17 @@ fn no_room(lines: usize) -> StoreError {
 /// Marks these lines for the next epoch.
 #[cold]
 fn mark<W>(views: &[View], lines: impl Iterator<Item = Changed<W>>) {
-    for (view, offset) in lines.filter_map(|line| place_of(views, line.address)) {
+    for line in lines {
+        let Some((view, offset)) = place_of(views, line.address) else { continue };
         if let Some(marks) = view.marks().filter(|_| !Mutant::EpochUnmarked.is_on()) {
-            marks.set(offset / LINE as usize);
+            view.changed(offset, line.mask).for_each(|offset| marks.set((offset / LINE) as usize));
         }
     }
 }
 
 /// The view in which an address lies, and where.
 #[inline]
-fn place_of(views: &[View], address: usize) -> Option<(&View, usize)> {
+fn place_of(views: &[View], address: usize) -> Option<(&View, u64)> {
     let view = views.iter().find(|view| address.wrapping_sub(view.base) < view.len)?;
-    Some((view, address - view.base))
+    Some((view, (address - view.base) as u64))
 }

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use super::checked::{self, word};
+use super::checked::{PairLine, word};
 use super::demand::{Changed, Demand};
 use super::own::Own;
 use super::view::View;
@@ -21,6 +21,12 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 pub(super) fn view_of<'v>(views: &'v [View], line: &Line<'_>) -> Option<(&'v View, u64)> {
     let view = views.iter().find(|view| line.address().wrapping_sub(view.base) < view.len)?;
     Some((view, (line.address() - view.base) as u64))
+}
+
+fn words_as_bytes(words: [u64; 8]) -> [u8; LINE as usize] {
+    let mut bytes = [0; LINE as usize];
+    bytes.as_chunks_mut::<8>().0.iter_mut().zip(words).for_each(|(into, word)| *into = word.to_le_bytes());
+    bytes
 }
 
 #[inline]
@@ -107,9 +113,12 @@ impl Durable {
             let (view, offset) = view_of(&views, &line)?;
             let object = view.object;
             if let Some(pairs) = &view.pairs {
-                let tell = |offset, bytes| told.push(ChangedLine { object, offset, bytes });
-                // SAFETY: of a view that the transaction has borrowed (2), and whose line it owns.
-                unsafe { checked::told(&line, pairs, offset, tell) };
+                let lines = pairs.changed(offset, (line.mask(), line.words()));
+                told.extend(lines.map(|PairLine { offset, words, .. }| ChangedLine {
+                    object,
+                    offset,
+                    bytes: words_as_bytes(words),
+                }));
                 continue;
             }
             let mut bytes = [0; LINE as usize];

@@ -2,20 +2,19 @@
 //!
 //! The memory is there before the entry of the object says so, and until it no longer does.
 
-use super::attached::{Attached, Kind, Memory, closed, named};
+use super::attached::{Attached, Kind, Memory, closed, named, usable_by};
 use super::demand::Demand;
 use super::marks::Marks;
 use super::outside::each_piece;
 use super::space::{Space, Users};
-use super::view::View;
 use crate::backing::BackingError;
-use crate::error::{Cause, TransactionError};
+use crate::error::Cause;
 use crate::mapping::Mapping;
 use crate::memory::{Area, MemoryError};
 use crate::pool::{Class, Inner};
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
-use indelible_store::format::entry::{Entry, FLAG_ECC};
+use indelible_store::format::entry::Entry;
 use indelible_store::store::Writer;
 use indelible_store::table::Key;
 use std::sync::Arc;
@@ -32,9 +31,7 @@ impl Attached {
         users: Users,
     ) -> Result<Attached, Cause> {
         let found = pool.store.find(name)?.entry;
-        if found.has(FLAG_ECC) {
-            return Err(TransactionError::Checked("it is not used together with objects on demand").into());
-        }
+        usable_by(&found, users)?;
         let space = Space::of(pool, Class::OnDemand)?;
         space.check()?;
         space.claim(users)?;
@@ -72,11 +69,9 @@ impl Attached {
                 return Err(cause);
             }
         };
-        let (base, len) = (area.words().base(), area.len());
-        let marks = Some(Arc::new(marks));
-        space.add(View { base: base.expose_provenance(), len, object, marks, pairs: None });
+        let (base, marks) = (area.words().base(), Some(Arc::new(marks)));
         let memory = Memory { view: Kind::Kept(area), closed, _named: named(&entry, name), shown: None };
-        Ok(Attached::of(pool, space, memory, (base, object), &entry))
+        Ok(Attached::taken_in(pool, space, memory, (base, object, marks), &entry))
     }
 
     /// Detaches it. If the pool lacks commits, memory stays, and the entry says so: the next attach recovers them.

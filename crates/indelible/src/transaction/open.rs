@@ -202,8 +202,8 @@ impl OpenTx {
         let Some(mut running) = thread.running() else { return Ok(false) };
         // On demand one that is alone may be run again, as `attempt` has it.
         let once = running.is_alone() && first.space.demand().is_none();
-        let lines = running.writes().len() as u64;
-        match first.space.room_for(&mut running) {
+        let lines = first.space.lines_told(&running);
+        match first.space.room_for(&mut running, lines) {
             Ok(None) => {}
             Ok(Some(short)) => {
                 self.stop(false);
@@ -216,7 +216,7 @@ impl OpenTx {
         match thread.commit() {
             Ok(_) => Ok(true),
             Err(CommitError::Conflict(_)) => Ok(false),
-            Err(CommitError::Refused(StoreError::NoRoom { .. })) if !once => self.make_room(lines),
+            Err(CommitError::Refused(StoreError::NoRoom { .. })) if !once => self.make_room(lines as u64),
             Err(CommitError::Refused(error) | CommitError::Unacknowledged(error)) => {
                 failed(self, error.into())
             }

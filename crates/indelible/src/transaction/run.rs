@@ -195,11 +195,11 @@ fn attempt<R, E: From<Error>>(
     }
     // On demand nobody asks to be alone: one that is has met many others, and may be run again.
     let once = tx.running.is_alone() && first.space.demand().is_none();
-    let lines = tx.running.writes().len() as u64;
+    let lines = first.space.lines_told(&tx.running);
     if fork::is_stale(generation) {
         return Err(Cause::Forked);
     }
-    if let Some(short) = first.space.room_for(&mut tx.running)? {
+    if let Some(short) = first.space.room_for(&mut tx.running, lines)? {
         return Ok(Attempt::Short(short));
     }
     // Actions on commit come after it.
@@ -211,7 +211,7 @@ fn attempt<R, E: From<Error>>(
     };
     match error {
         CommitError::Conflict(_) => Ok(Attempt::Again),
-        CommitError::Refused(StoreError::NoRoom { .. }) if !once => Ok(Attempt::Short(lines)),
+        CommitError::Refused(StoreError::NoRoom { .. }) if !once => Ok(Attempt::Short(lines as u64)),
         CommitError::Refused(error) | CommitError::Unacknowledged(error) => Err(error.into()),
         CommitError::Forked => Err(Cause::Forked),
     }

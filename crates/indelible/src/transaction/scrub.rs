@@ -95,6 +95,8 @@ fn scrub(object: &dyn Transactional, progress: &mut dyn FnMut(u64, u64)) -> Resu
         progress(to as u64, len as u64);
     }
     found.words = (len / 8) as u64;
+    // Repairs on demand as well.
+    attached.psync()?;
     Ok(found)
 }
 

@@ -11,7 +11,7 @@ use super::view::View;
 use crate::error::{Cause, TransactionError};
 use crate::memory::{Group, MemoryError};
 use crate::pool::{Class, Inner};
-use indelible_stm::{BeginError, Stm, Transaction};
+use indelible_stm::{BeginError, Line, Stm, Transaction, WriteSet};
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
 use indelible_store::format::LINE;
@@ -193,31 +193,48 @@ impl Space {
 
     /// The part of a transaction's changes that there is no room for, for [`make_room`](Self::make_room); 0: it has room.
     #[inline]
-    fn shortage(&self, running: &mut Transaction<'_, 'static, Words, Durable>) -> u64 {
-        let (sink, lines) = (self.stm.sink(), running.writes().len());
+    fn shortage(&self, running: &mut Transaction<'_, 'static, Words, Durable>, lines: usize) -> u64 {
+        let sink = self.stm.sink();
         if sink.demand.is_some() {
             let fits =
                 lines <= running.own().room() && (lines < FEW || lines as u64 <= sink.commits.fitting());
             return if fits { 0 } else { lines as u64 };
         }
-        let writes = running.writes();
-        let places = || {
-            let views = sink.views.read().unwrap_or_else(PoisonError::into_inner);
-            let of = |line| view_of(&views, &line).map(|(view, _)| view.changed(&line));
-            writes.lines().filter_map(of).flatten().collect::<Vec<_>>()
-        };
-        let lines = if self.stm.memory().is_plain() { lines } else { places().len() };
-        sink.commits.shortage(lines, || places().into_iter())
+        let places = || self.places(running.writes(), |places| places.collect::<Vec<_>>()).into_iter();
+        sink.commits.shortage(lines, places)
     }
 
-    /// Looks for room for what a transaction changed; one that is alone gets it at once. Else the part that there is no room for, for [`make_room`](Self::make_room) when
+    /// Lines of the pool that a transaction has changed until now.
+    #[inline]
+    pub(super) fn lines_told(&self, running: &Transaction<'_, 'static, Words, Durable>) -> usize {
+        let writes = running.writes();
+        if self.stm.memory().is_plain() { writes.len() } else { self.places(writes, |places| places.count()) }
+    }
+
+    /// Looks at these lines, by object and offset.
+    fn places<R>(
+        &self,
+        writes: &WriteSet,
+        look: impl FnOnce(&mut dyn Iterator<Item = (u64, u64)>) -> R,
+    ) -> R {
+        let views = self.stm.sink().views.read().unwrap_or_else(PoisonError::into_inner);
+        let of = |line: Line<'_>| {
+            let (view, offset) = view_of(&views, &line)?;
+            let object = view.object;
+            Some(view.changed(offset, line.mask()).map(move |offset| (object, offset)))
+        };
+        look(&mut writes.lines().filter_map(of).flatten())
+    }
+
+    /// Looks for room for what a transaction changed, so many [lines of the pool](Self::lines_told); one that is alone gets it at once. Else the part that there is no room for, for [`make_room`](Self::make_room) when
     /// the transaction does not run; `None`: it has room.
     #[inline]
     pub(super) fn room_for(
         &self,
         running: &mut Transaction<'_, 'static, Words, Durable>,
+        lines: usize,
     ) -> Result<Option<u64>, StoreError> {
-        let short = self.shortage(running);
+        let short = self.shortage(running, lines);
         if short > 0 && running.is_alone() && self.demand().is_none() {
             // Nobody waits for what it owns, and what it did must perhaps not be done again.
             self.commits().make_room(short)?;
@@ -301,7 +318,7 @@ impl Space {
                 let mut bytes = [0; LINE as usize];
                 for (nth, into) in bytes.as_chunks_mut::<8>().0.iter_mut().enumerate() {
                     // SAFETY: a word of a view, which is not removed meanwhile (5).
-                    *into = unsafe { word(view.base + offset as usize + 8 * nth) }.to_le_bytes();
+                    *into = unsafe { word(view.bytes() + offset as usize + 8 * nth) }.to_le_bytes();
                 }
                 lines.push(ChangedLine { object, offset, bytes });
             });

@@ -1,9 +1,7 @@
 //! Views of attached objects: the places of their cells in memory.
 
-use super::checked::Pairs;
+use super::checked::{Pairs, halves};
 use super::marks::Marks;
-use indelible_stm::Line;
-use indelible_store::format::LINE;
 use std::sync::Arc;
 
 /// The memory that an object's cells are in.
@@ -22,21 +20,23 @@ pub(super) struct View {
 }
 
 impl View {
-    /// The lines of the pool that a line of the view changes, by object and offset: as many as have words that are changed.
-    pub(super) fn changed(&self, line: &Line<'_>) -> impl Iterator<Item = (u64, u64)> + use<> {
-        let (object, offset, mask) = (self.object, (line.address() - self.base) as u64, line.mask());
-        let in_pairs = self.pairs.is_some();
-        // With check words, each half of it is a line.
-        let halves =
-            (0..2).filter(move |half| if in_pairs { (mask >> (32 * half)) as u32 != 0 } else { *half == 0 });
-        halves.map(move |half| (object, if in_pairs { 2 * offset + half * LINE } else { offset }))
+    /// Offsets of the lines of the pool that a change of bytes of a line of the view changes: that line, or, with check words, each half of it that has some of these bytes.
+    pub(super) fn changed(&self, offset: u64, mask: u64) -> impl Iterator<Item = u64> + use<> {
+        let in_pairs = self.pairs.map(|_| halves(offset, mask).map(|(_, offset)| offset));
+        let plain = if in_pairs.is_none() { Some(offset) } else { None };
+        in_pairs.into_iter().flatten().chain(plain)
+    }
+
+    /// Address of the object's first byte, as the pool has it.
+    pub(super) fn bytes(&self) -> usize {
+        self.pairs.map_or(self.base, |pairs| pairs.base)
     }
 
     /// The object has so many bytes now, as transactions have it. Nobody stores to it meanwhile.
     pub(super) fn lengthen(&mut self, len: usize) {
         self.len = len;
         if let Some(marks) = &self.marks {
-            marks.lengthen(len);
+            marks.lengthen(if self.pairs.is_some() { 2 * len } else { len });
         }
         if let Some(pairs) = &mut self.pairs {
             pairs.len = len;

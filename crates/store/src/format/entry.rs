@@ -256,7 +256,8 @@ impl Entry {
     #[must_use]
     pub fn unknown(&self) -> Option<Unknown> {
         let flags = self.flags.get() & !(FLAGS | OPTIONAL_FLAGS);
-        if self.class > CLASS_SHARED || self.has(FLAG_ECC) && self.class != CLASS_TRANSACTIONAL {
+        let transactions = matches!(self.class, CLASS_TRANSACTIONAL | CLASS_ON_DEMAND);
+        if self.class > CLASS_SHARED || self.has(FLAG_ECC) && !transactions {
             Some(Unknown::Class(self.class))
         } else if self.retention != 0 {
             Some(Unknown::Retention(self.retention))

@@ -62,8 +62,8 @@ impl Class {
     /// `Refused`.
     pub(crate) fn give(self, entry: &mut Entry) -> Result<()> {
         let refused = match self {
-            Class::Psync | Class::OnDemand | Class::Shared if entry.has(FLAG_ECC) => {
-                Some("its words have check words, which commits of transactional objects alone keep")
+            Class::Psync | Class::Shared if entry.has(FLAG_ECC) => {
+                Some("its words have check words, which transactions alone keep")
             }
             Class::Psync => None,
             _ if entry.has(FLAG_SEALED) => Some("it is sealed"),

@@ -7,7 +7,7 @@ use crate::scenario::formatted;
 use crate::sim::{SimConfig, SimMedium};
 use indelible_store::error::StoreError;
 use indelible_store::format::batch::{self, SKIPPABLE, Section};
-use indelible_store::format::entry::{CLASS_ON_DEMAND, Entry, FLAG_ECC, OPTIONAL_FLAGS};
+use indelible_store::format::entry::{CLASS_PSYNC, Entry, FLAG_ECC, OPTIONAL_FLAGS};
 use indelible_store::format::{DATA, LINE, PAGE, TABLE_LANE, TABLE_LANE_LEN, checksum};
 use indelible_store::lane::LaneLog;
 use indelible_store::medium::{Medium, read_struct};
@@ -20,14 +20,14 @@ type Change = fn(&mut Entry);
 
 /// An object whose class, model or flags nobody knows here is neither attached nor changed; its neighbour is.
 pub(super) fn an_object_of_a_later_release_is_left_alone() -> Verdict {
-    let on_demand_with_check_words: Change = |entry| {
-        (entry.class, entry.size) = (CLASS_ON_DEMAND, U64::new(2 * PAGE));
+    let check_words_without_transactions: Change = |entry| {
+        (entry.class, entry.size) = (CLASS_PSYNC, U64::new(2 * PAGE));
         entry.set(FLAG_ECC, true);
     };
     let changes: [(Change, bool); 5] = [
         (|entry| entry.class = 4, false),
         (|entry| entry.retention = 7, false),
-        (on_demand_with_check_words, false),
+        (check_words_without_transactions, false),
         (|entry| entry.flags = U32::new(entry.flags.get() | 0x4000), false),
         (|entry| entry.flags = U32::new(entry.flags.get() | OPTIONAL_FLAGS), true),
     ];
