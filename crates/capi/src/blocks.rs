@@ -89,11 +89,13 @@ pub unsafe extern "C" fn pmo_attach_for_blocks(
         }
         // SAFETY: the caller's promise.
         let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
-        let blocks::ForBlocks { address, view, len, demand } = blocks::attach(&pool(handle)?, name, key)?;
+        let blocks::ForBlocks { address, view, checked, len, demand } =
+            blocks::attach(&pool(handle)?, name, key)?;
         let (allocate, free, root, grow) = (heaps::allocate, heaps::free, heaps::root, heaps::grow);
         let object = Object {
             address,
             view,
+            checked: usize::from(checked),
             len,
             demand,
             expose,

@@ -459,7 +459,6 @@ fn uses_that_know_no_check_words_are_refused() {
     because(pool.attach("a").unwrap_err());
     because(pool.set_class("a", KEY, Class::Psync).unwrap_err());
     because(pool.attach_transactional::<WithNumber>("a").unwrap_err());
-    because(indelible::raw::blocks::attach(&pool, "a", KEY).unwrap_err());
     because(pool.create_with("b", &CreateOptions::new(4096).ecc(true).class(Class::Psync)).unwrap_err());
     because(pool.create_with("b", &CreateOptions::new(4096).ecc(true).sparse(true)).unwrap_err());
     let key = crate::support::seal_key();

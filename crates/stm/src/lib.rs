@@ -41,6 +41,7 @@ mod gate;
 #[allow(unsafe_code)]
 mod memory;
 mod mutant;
+pub mod pairs;
 mod sink;
 mod stm;
 mod stripes;
@@ -60,4 +61,4 @@ pub use stm::Stm;
 pub use thread::{Alone, Thread};
 pub use transaction::{Checkpoint, Transaction, TxWord};
 pub use word::Number;
-pub use write_set::{Line, WriteSet, bits};
+pub use write_set::{Line, WriteSet};

@@ -23,8 +23,7 @@ pub(crate) struct Entry {
 
 /// The bits of the bytes whose numbers are the bits of `mask`.
 #[inline]
-#[must_use]
-pub const fn bits(mask: u8) -> u64 {
+pub(crate) const fn bits(mask: u8) -> u64 {
     // Byte i keeps bit i alone; adding 0x7f carries any bit to the byte's highest.
     let single = (mask as u64 * 0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
     let highest = (single + 0x7f7f_7f7f_7f7f_7f7f) & 0x8080_8080_8080_8080;

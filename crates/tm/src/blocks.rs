@@ -273,14 +273,14 @@ impl Thread {
 
     /// Runs the outermost block again, once `act` has returned, which owns nothing any more then.
     fn again_after(conflict: bool, act: impl FnOnce()) -> ! {
+        Thread::own().running().and_then(|running| running.lost()).into_iter().for_each(objects::lost);
         let irrevocable = Thread::own().irrevocable;
         let (first, called) = Thread::own().stop(conflict);
         actions::call(called);
         act();
         let Some(first) = first else { fatal("no block runs that could be run again") };
         let (thread, beginning) = (Thread::own(), first.beginning);
-        thread.irrevocable = irrevocable;
-        thread.stack = beginning.stack;
+        (thread.irrevocable, thread.stack) = (irrevocable, beginning.stack);
         thread.levels.push(first);
         let code = thread.start();
         // SAFETY: the block runs (1), and whoever calls this owns nothing (3).

@@ -10,6 +10,7 @@ use crate::blocks::{Thread, fatal};
 use crate::heaps::WORDS;
 use crate::tm_interface::{Line, Object, Runtime, Telling, VERSION};
 use indelible_stm::WriteSet;
+use indelible_stm::pairs::{self, halves};
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -20,9 +21,14 @@ static RUNTIME: Runtime = Runtime { version: VERSION, reserved: 0, add, remove }
 /// Most objects that blocks use at a time.
 const MOST: usize = 64;
 
+/// Bytes of words whose check words are in one line with them.
+const HALF: usize = 32;
+
 struct Slot {
     address: AtomicUsize,
     view: AtomicUsize,
+    /// See [`Object::checked`].
+    checked: AtomicUsize,
     len: AtomicUsize,
     /// See [`Object::demand`].
     demand: AtomicUsize,
@@ -30,8 +36,8 @@ struct Slot {
 
 impl Slot {
     const fn empty() -> Slot {
-        let [address, view, len, demand] = [const { AtomicUsize::new(0) }; 4];
-        Slot { address, view, len, demand }
+        let [address, view, checked, len, demand] = [const { AtomicUsize::new(0) }; 5];
+        Slot { address, view, checked, len, demand }
     }
 }
 
@@ -66,25 +72,32 @@ static WAITS: RwLock<()> = RwLock::new(());
 static TOLD: AtomicUsize = AtomicUsize::new(0);
 static FUNCTIONS: AtomicPtr<Object> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The place of the bytes at an address for blocks. `None`: that address itself.
-#[inline(always)]
-pub(crate) fn view(address: usize) -> Option<usize> {
-    find(address).map(|(place, _)| place)
+/// Where a word of an object is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) at: usize,
+    /// Whether its check word follows it.
+    pub(crate) checked: bool,
+    /// The number with which commits on the object are told.
+    demand: usize,
 }
 
-/// The place, and the number with which commits on the object are told.
+/// The place of the word at an address for blocks. `None`: that address itself.
 #[inline(always)]
-fn find(address: usize) -> Option<(usize, usize)> {
+pub(crate) fn find(address: usize) -> Option<Place> {
     let inside = address.wrapping_sub(LOW.load(Ordering::Relaxed)) < SPAN.load(Ordering::Relaxed);
     if inside { look_up(address) } else { None }
 }
 
 #[cold]
-fn look_up(address: usize) -> Option<(usize, usize)> {
+fn look_up(address: usize) -> Option<Place> {
     SLOTS[..COUNT.load(Ordering::Relaxed)].iter().find_map(|slot| {
         let offset = address.wrapping_sub(slot.address.load(Ordering::Relaxed));
-        let place = || slot.view.load(Ordering::Relaxed) + offset;
-        (offset < slot.len.load(Ordering::Relaxed)).then(|| (place(), slot.demand.load(Ordering::Relaxed)))
+        (offset < slot.len.load(Ordering::Relaxed)).then(|| {
+            let checked = slot.checked.load(Ordering::Relaxed) != 0;
+            let at = slot.view.load(Ordering::Relaxed) + if checked { 2 * offset } else { offset };
+            Place { at, checked, demand: slot.demand.load(Ordering::Relaxed) }
+        })
     })
 }
 
@@ -125,8 +138,15 @@ pub(crate) fn close(changed: bool) {
 
 /// The lines of objects that a block changes.
 fn addresses(writes: &WriteSet) -> Vec<usize> {
-    let lines = writes.lines().filter(|line| line.mask() != 0 && view(line.address()).is_some());
-    lines.map(|line| line.address()).collect()
+    let mut addresses = Vec::new();
+    for line in writes.lines().filter(|line| line.mask() != 0) {
+        match find(line.address()) {
+            None => {}
+            Some(Place { checked: false, .. }) => addresses.push(line.address()),
+            Some(_) => addresses.extend(halves(0, line.mask()).map(|(half, _)| line.address() + HALF * half)),
+        }
+    }
+    addresses
 }
 
 /// The room that the log lacks, if it has too little for what a block changes.
@@ -144,6 +164,12 @@ pub(crate) fn make_room(short: Short) {
     }
 }
 
+fn bytes_of(words: [u64; 8]) -> [u8; 64] {
+    let mut bytes = [0; 64];
+    bytes.as_chunks_mut::<8>().0.iter_mut().zip(words).for_each(|(into, word)| *into = word.to_le_bytes());
+    bytes
+}
+
 /// Tells of a commit, while the block owns its lines.
 ///
 /// # Errors
@@ -153,21 +179,30 @@ pub(crate) fn tell(writes: &WriteSet) -> Result<Told, Short> {
     let Some(functions) = functions() else { return Ok(Told::default()) };
     let (mut lines, mut demand) = (Vec::new(), 0);
     for line in writes.lines().filter(|line| line.mask() != 0) {
-        let Some((at, with)) = find(line.address()) else { continue };
+        let Some(place) = find(line.address()) else { continue };
         if lines.is_empty() {
-            demand = with;
+            demand = place.demand;
         }
-        let mut bytes = [0; 64];
-        for (nth, (word, into)) in line.words().iter().zip(bytes.as_chunks_mut::<8>().0).enumerate() {
+        if place.checked {
+            // SAFETY: words and check words of an object that is attached (1), whose line the block owns.
+            let changed = unsafe { pairs::changed(place.at, 0, (line.mask(), line.words())) };
+            lines.extend(changed.map(|half| Line {
+                address: line.address() + half.offset as usize / 2,
+                view: place.at + half.offset as usize,
+                bytes: bytes_of(half.words),
+            }));
+            continue;
+        }
+        let words = std::array::from_fn(|nth| {
             let bits = line.word_bits(nth);
             // SAFETY: an aligned word of an object that is attached (1), whose line the block owns.
             let before = unsafe {
-                AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(at + 8 * nth))
+                AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(place.at + 8 * nth))
                     .load(Ordering::Relaxed)
             };
-            *into = (before & !bits | word & bits).to_le_bytes();
-        }
-        lines.push(Line { address: line.address(), view: at, bytes });
+            before & !bits | line.words()[nth] & bits
+        });
+        lines.push(Line { address: line.address(), view: place.at, bytes: bytes_of(words) });
     }
     let Some(first) = lines.first() else { return Ok(Told::default()) };
     let mut telling = Telling::default();
@@ -234,6 +269,14 @@ pub(crate) fn forget() {
     SPAN.store(0, Ordering::Relaxed);
 }
 
+/// A block has loaded a word that nobody can tell.
+pub(crate) fn lost(address: usize) {
+    fatal(&format!(
+        "a block loads a word of a persistent object that is damaged, and of which nobody can tell what it was: at {address:#x}. A block that \
+         stores to all of it makes it one like the others; `pmo scrub` lists such words"
+    ));
+}
+
 /// Compiled code knows no errors: what is not durable must not be taken for that.
 fn must(text: *const c_char) {
     if !text.is_null() {
@@ -248,6 +291,7 @@ fn fill(objects: &[Object]) {
     for (slot, object) in SLOTS.iter().zip(objects) {
         slot.address.store(object.address, Ordering::Relaxed);
         slot.view.store(object.view, Ordering::Relaxed);
+        slot.checked.store(object.checked, Ordering::Relaxed);
         slot.len.store(object.len, Ordering::Relaxed);
         slot.demand.store(object.demand, Ordering::Relaxed);
     }

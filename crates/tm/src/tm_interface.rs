@@ -4,13 +4,13 @@
 use std::ffi::{c_char, c_int};
 
 /// The version of all that is in here.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// A line, as it is after a commit.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Line {
-    /// A multiple of 64.
+    /// A multiple of 64; of 32 in an object with check words, of which each half of a line of words is a line with these.
     pub address: usize,
     /// The place of that for blocks.
     pub view: usize,
@@ -73,7 +73,9 @@ pub struct Object {
     pub address: usize,
     /// The place of that for blocks.
     pub view: usize,
-    /// In bytes.
+    /// 1: a check word follows each word there, which so is at twice its offset. Else 0.
+    pub checked: usize,
+    /// In bytes, of words alone.
     pub len: usize,
     /// 0: each commit is waited for, and durable then. Else it is on demand, and commits are told with this number, which all objects have that a block may change together.
     pub demand: usize,

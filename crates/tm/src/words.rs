@@ -2,6 +2,7 @@
 
 use crate::mutant::Mutant;
 use crate::objects::{self, Short, Told};
+use indelible_stm::pairs;
 use indelible_stm::{Damaged, Direct, Memory, Receipt, Sink, Stm, WriteSet};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,14 +50,24 @@ unsafe impl Memory for Words {
 
     #[inline]
     unsafe fn load(&self, address: usize) -> Result<u64, Damaged> {
-        let address = objects::view(address).unwrap_or(address);
         // SAFETY: the caller's promise; or the same word of an object that is attached.
-        unsafe { Direct.load(address) }
+        unsafe {
+            match objects::find(address) {
+                None => Direct.load(address),
+                Some(place) if place.checked => pairs::load(place.at),
+                Some(place) => Direct.load(place.at),
+            }
+        }
     }
 
     #[inline]
     unsafe fn store(&self, address: usize, value: u64, bits: u64) {
-        let address = objects::view(address).unwrap_or(address);
+        let address = match objects::find(address) {
+            None => address,
+            // SAFETY: a word of an object that is attached, and its check word.
+            Some(place) if place.checked => return unsafe { pairs::store(place.at, value, bits) },
+            Some(place) => place.at,
+        };
         let whole = bits == u64::MAX || Mutant::WholeWordsStored.is_on();
         if whole {
             // SAFETY: the caller's promise.
@@ -85,6 +96,18 @@ unsafe impl Memory for Words {
                 }
             };
         }
+    }
+
+    #[inline]
+    fn is_checked(&self, address: usize) -> bool {
+        objects::find(address).is_some_and(|place| place.checked)
+    }
+
+    #[cold]
+    unsafe fn repaired(&self, address: usize) -> Option<u64> {
+        let place = objects::find(address).filter(|place| place.checked)?;
+        // SAFETY: as for `load`.
+        unsafe { pairs::repaired(place.at) }
     }
 }
 

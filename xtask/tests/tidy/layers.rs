@@ -92,7 +92,7 @@ const STM: &[&[&str]] = &[
     &["sync", "mutant", "error", "word"],
     &["clock", "stripes", "memory", "gate", "contention", "actions", "ecc"],
     &["write_set"],
-    &["sink"],
+    &["sink", "pairs"],
     &["stm"],
     &["descriptor"],
     &["access"],

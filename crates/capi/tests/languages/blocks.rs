@@ -2,7 +2,10 @@
 
 use super::c::{kill_repeatedly, killed_transfers_are_whole, run};
 use super::ground::{Compiler, dies, disk, folder, have, installed, program, succeed, text};
+use indelible::Pool;
 use indelible_testing::{Seeded, not_tested};
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -37,10 +40,33 @@ fn compiles_blocks_of_cpp(folder: &Path) -> bool {
     compiles_blocks(folder) && have("g++")
 }
 
-/// Runs a program whose objects are transactional, or on demand.
-fn run_on(demand: bool, program: &Path, pool: &Path) -> Command {
+/// Kinds of a program's objects.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    /// They are on demand, or transactional.
+    demand: bool,
+    /// Their words have check words.
+    ecc: bool,
+}
+
+impl Kind {
+    fn both(demand: bool) -> [Kind; 2] {
+        [false, true].map(|ecc| Kind { demand, ecc })
+    }
+
+    fn all() -> impl Iterator<Item = Kind> {
+        [false, true].into_iter().flat_map(Kind::both)
+    }
+
+    fn name(self) -> String {
+        format!("pool-{}-{}.pmo", self.demand, self.ecc)
+    }
+}
+
+/// Runs a program whose objects are of this kind.
+fn run_on(kind: Kind, program: &Path, pool: &Path) -> Command {
     let mut command = run(program, pool);
-    command.envs(demand.then_some(("ON_DEMAND", "1")));
+    command.envs(kind.demand.then_some(("ON_DEMAND", "1"))).envs(kind.ecc.then_some(("CHECK_WORDS", "1")));
     command
 }
 
@@ -49,9 +75,15 @@ fn blocks_do_what_they_say(demand: bool) {
     if !compiles_blocks(folder.path()) {
         return;
     }
-    let (binary, pool) = (folder.path().join("blocks"), folder.path().join("pool.pmo"));
+    let binary = folder.path().join("blocks");
     BLOCKS.build(&program("blocks.c"), &binary);
-    let run = || run_on(demand, &binary, &pool);
+    for kind in Kind::both(demand) {
+        let pool = folder.path().join(kind.name());
+        do_what_they_say(|| run_on(kind, &binary, &pool));
+    }
+}
+
+fn do_what_they_say(run: impl Fn() -> Command) {
     assert_eq!(succeed(&mut run()), "done\n");
     for (fault, signal) in [("store outside", 11), ("two pools", 6), ("two classes", 6)] {
         assert_eq!(dies(run().arg(fault)), signal, "{fault}");
@@ -88,10 +120,55 @@ fn s1_03_blocks_of_programs_that_are_linked_statically_do_the_same() {
         command.args(compiler.flags.iter().filter(|flag| !flag.starts_with("-l"))).arg("-I");
         command.arg(installed().join("include")).arg("-o").arg(&binary).arg(program(name));
         succeed(command.args(&archives).arg("-lm"));
-        for demand in [false, true] {
-            let pool = folder.path().join(format!("{name}-{demand}"));
-            assert_eq!(succeed(&mut run_on(demand, &binary, &pool)), "done\n", "{name}");
+        for kind in Kind::all() {
+            let pool = folder.path().join(format!("{name}-{}", kind.name()));
+            assert_eq!(succeed(&mut run_on(kind, &binary, &pool)), "done\n", "{name}");
         }
+    }
+}
+
+/// Flips bits of words of an object and of their check words, in the pool: those that `bits` says of each.
+fn damage(pool: &Path, name: &str, bits: impl Fn(usize) -> u128) {
+    let at = Pool::open(pool).unwrap().stat(name).unwrap().offset;
+    let file = std::fs::File::options().read(true).write(true).open(pool).unwrap();
+    let mut bytes = [0; 16 * 32];
+    file.read_exact_at(&mut bytes, at).unwrap();
+    for (nth, pair) in bytes.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+        *pair = (u128::from_le_bytes(*pair) ^ bits(nth)).to_le_bytes();
+    }
+    file.write_all_at(&bytes, at).unwrap();
+}
+
+/// A block that loads damaged words repairs them, whether it can be undone or not; at one that nobody can tell it ends the program.
+#[test]
+fn s1_13_blocks_that_gcc_compiles_repair_damaged_words() {
+    let folder = folder();
+    if !compiles_blocks(folder.path()) {
+        return;
+    }
+    let binary = folder.path().join("blocks");
+    BLOCKS.build(&program("blocks.c"), &binary);
+    for kind in [false, true].map(|demand| Kind { demand, ecc: true }) {
+        let pool = folder.path().join(kind.name());
+        let run = || run_on(kind, &binary, &pool);
+        assert_eq!(succeed(&mut run()), "done\n");
+        let done = succeed(run().arg("look"));
+        // The accounts are the first words. Of each, bits of the word, of the check word, or of both are wrong.
+        damage(&pool, "bank", |nth| (0b10_1001 << (nth % 60)) << (nth % 3 * 32));
+        assert_eq!(succeed(run().arg("aloud")), "the sum is 3200\n");
+        assert_eq!(succeed(run().arg("look")), done);
+        let there = Pool::open(&pool).unwrap();
+        let scrubbed = there.scrub("bank", b"", &mut |_, _| {}).unwrap();
+        assert_eq!((scrubbed.repaired, scrubbed.lost), (0, vec![]), "the block has repaired them");
+        drop(there);
+        damage(&pool, "bank", |nth| if nth == 3 { 0x1357_9bdf_0246_8ace_1111_2222_3333_4444 } else { 0 });
+        let lost = run().arg("look").output().unwrap();
+        assert_eq!(lost.status.signal(), Some(6));
+        let said = text(&lost.stderr);
+        assert!(said.contains("a word of a persistent object that is damaged"), "{said}");
+        assert_eq!(dies(run().arg("aloud")), 11);
+        let there = Pool::open(&pool).unwrap();
+        assert_eq!(there.scrub("bank", b"", &mut |_, _| {}).unwrap().lost, [24]);
     }
 }
 
@@ -100,7 +177,10 @@ fn killed_blocks_are_whole(demand: bool) {
     if compiles_blocks(folder.path()) {
         let binary = folder.path().join("blocks");
         BLOCKS.build(&program("blocks.c"), &binary);
-        killed_transfers_are_whole(|| run_on(demand, &binary, &folder.path().join("pool.pmo")));
+        for kind in Kind::both(demand) {
+            let pool = folder.path().join(kind.name());
+            killed_transfers_are_whole(|| run_on(kind, &binary, &pool));
+        }
     }
 }
 
@@ -138,9 +218,9 @@ fn s1_03_containers_in_blocks_of_cpp_agree_with_models() {
     if compiles_blocks_of_cpp(folder.path()) {
         let binary = folder.path().join("tm-containers");
         BLOCKS_OF_CPP.build(&program("tm-containers.cpp"), &binary);
-        for demand in [false, true] {
-            let pool = folder.path().join(format!("pool-{demand}.pmo"));
-            assert_eq!(succeed(&mut run_on(demand, &binary, &pool)), "done\n");
+        for kind in Kind::all() {
+            let pool = folder.path().join(kind.name());
+            assert_eq!(succeed(&mut run_on(kind, &binary, &pool)), "done\n", "{kind:?}");
         }
     }
 }
@@ -151,11 +231,14 @@ fn killed_containers_are_whole(demand: bool) {
     if !compiles_blocks_of_cpp(folder.path()) {
         return;
     }
-    let (binary, pool) = (folder.path().join("tm-containers"), folder.path().join("pool.pmo"));
+    let binary = folder.path().join("tm-containers");
     BLOCKS_OF_CPP.build(&program("tm-containers.cpp"), &binary);
     let mut rng = Seeded::new(fastrand::u64(..));
     println!("INDELIBLE_SEED={}", rng.seed());
-    kill_repeatedly(|| run_on(demand, &binary, &pool), &mut rng, (10, 200), 4, 0);
+    for kind in Kind::both(demand) {
+        let pool = folder.path().join(kind.name());
+        kill_repeatedly(|| run_on(kind, &binary, &pool), &mut rng, (10, 200), 4, 0);
+    }
 }
 
 #[test]
@@ -179,10 +262,10 @@ fn s1_03_containers_whose_heap_is_full_are_whole_after_more_blocks_and_a_death()
     BLOCKS_OF_CPP.build(&program("tm-full.cpp"), &binary);
     let mut rng = Seeded::new(fastrand::u64(..));
     println!("INDELIBLE_SEED={}", rng.seed());
-    for (demand, wall) in [(false, false), (false, true), (true, false), (true, true)] {
-        let pool = folder.path().join(format!("pool-{demand}-{wall}.pmo"));
+    for (kind, wall) in Kind::all().flat_map(|kind| [(kind, false), (kind, true)]) {
+        let pool = folder.path().join(format!("{wall}-{}", kind.name()));
         let run = || {
-            let mut command = run_on(demand, &binary, &pool);
+            let mut command = run_on(kind, &binary, &pool);
             command.envs(wall.then_some(("WALL", "1")));
             command
         };

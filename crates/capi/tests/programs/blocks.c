@@ -1,5 +1,5 @@
-/* Persistent objects in blocks that GCC compiles: blocks.c POOL; blocks.c POOL FAULT, which dies; blocks.c POOL die, which is killed; blocks.c POOL look. With ON_DEMAND in the
- * environment they are on demand. */
+/* Persistent objects in blocks that GCC compiles: blocks.c POOL; blocks.c POOL FAULT, which dies; blocks.c POOL die, which is killed; blocks.c POOL look;
+ * blocks.c POOL aloud, which looks in a block that cannot be undone. With ON_DEMAND in the environment they are on demand, with CHECK_WORDS their words have these. */
 #include "check.h"
 #include <pmo/blocks.h>
 #include <pmo/transaction.h>
@@ -28,6 +28,7 @@ static uint32_t durability = PMO_DURABILITY_TRANSACTIONAL;
 static void *attached(pmo_pool *pool, const char *name, uint64_t size)
 {
     struct pmo_create_options options = {.size = size, .durability = durability};
+    options.flags = getenv("CHECK_WORDS") ? PMO_STAT_ECC : 0;
     CHECK(pmo_create_with(pool, name, &options) == 0 || pmo_errno() == PMO_ERR_EXISTS);
     void *object = pmo_attach_tm(pool, name, NULL, 0);
     CHECK(object);
@@ -317,6 +318,18 @@ int main(int argc, char **argv)
     }
     if (argc > 2 && !strcmp(argv[2], "look")) {
         printf("%lu\n", whole());
+        return 0;
+    }
+    if (argc > 2 && !strcmp(argv[2], "aloud")) {
+        __transaction_relaxed
+        {
+            /* From here on it cannot be undone. */
+            printf("the sum is ");
+            long sum = 0;
+            for (int i = 0; i < ACCOUNTS; i++)
+                sum += bank->accounts[i] + branch->accounts[i];
+            printf("%ld\n", sum);
+        }
         return 0;
     }
     fill();

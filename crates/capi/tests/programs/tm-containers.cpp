@@ -51,6 +51,7 @@ void *attached(pmo_pool *pool, const char *name, uint64_t size, uint64_t reach)
     options.size = size;
     options.reach = reach;
     options.durability = std::getenv("ON_DEMAND") != nullptr ? PMO_DURABILITY_ON_DEMAND : PMO_DURABILITY_TRANSACTIONAL;
+    options.flags = std::getenv("CHECK_WORDS") != nullptr ? PMO_STAT_ECC : 0;
     CHECK(pmo_create_with(pool, name, &options) == 0 || pmo_errno() == PMO_ERR_EXISTS);
     void *object = pmo_attach_tm(pool, name, nullptr, 0);
     CHECK(object != nullptr);

@@ -122,6 +122,7 @@ int main(int argc, char **argv)
     options.size = 65536;
     options.reach = wall ? 1 << 18 : 0;
     options.durability = std::getenv("ON_DEMAND") != nullptr ? PMO_DURABILITY_ON_DEMAND : PMO_DURABILITY_TRANSACTIONAL;
+    options.flags = std::getenv("CHECK_WORDS") != nullptr ? PMO_STAT_ECC : 0;
     CHECK(wall || pmo_create(pool, "filler", 800 << 10) == 0 || pmo_errno() == PMO_ERR_EXISTS);
     CHECK(pmo_create_with(pool, "heap", &options) == 0 || pmo_errno() == PMO_ERR_EXISTS);
     heap = pmo_attach_tm(pool, "heap", nullptr, 0);

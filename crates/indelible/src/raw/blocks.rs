@@ -19,6 +19,8 @@ pub struct ForBlocks {
     pub address: usize,
     /// The place at which blocks find it.
     pub view: usize,
+    /// Whether a check word follows each word there. Lines are told by halves then: each by the address of its first word.
+    pub checked: bool,
     /// In bytes.
     pub len: usize,
     /// 0: each commit is [waited](wait) for, and durable then. Else it is on demand, and its commits are told with this number, which all objects have that a block may change together.
@@ -29,7 +31,7 @@ pub struct ForBlocks {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Line {
-    /// A multiple of 64 in an object, by its own address.
+    /// A multiple of 64 in an object, by its own address; with check words of 32.
     pub address: usize,
     /// The place of that for blocks.
     pub view: usize,
@@ -44,9 +46,9 @@ pub struct Line {
 pub fn attach(pool: &Pool, name: &str, key: &[u8]) -> Result<ForBlocks> {
     let home = enter(pool, name, |inner| Attached::for_blocks(inner, name, key))?;
     let attached = home.attached();
+    let (view, checked) = attached.view();
     let (address, len) = (attached.own(), attached.size());
-    let view = attached.place(address, len).unwrap_or(address);
-    Ok(ForBlocks { address, view, len, demand: attached.demand() })
+    Ok(ForBlocks { address, view, checked, len, demand: attached.demand() })
 }
 
 fn at(address: usize) -> Result<Arc<Home>> {
@@ -60,7 +62,7 @@ fn at(address: usize) -> Result<Arc<Home>> {
 /// `NotAttached`.
 pub fn shortage(addresses: &[usize]) -> Result<u64> {
     let objects = addresses.iter().map(|address| at(*address)).collect::<Result<Vec<_>>>()?;
-    let offset = |(home, address): (&Arc<Home>, &usize)| (address - home.attached().own()) as u64;
+    let offset = |(home, address): (&Arc<Home>, &usize)| home.attached().offset(*address);
     let offsets: Vec<_> = objects.iter().zip(addresses).map(offset).collect();
     let lines: Vec<_> = objects.iter().map(|home| home.attached()).zip(offsets).collect();
     Ok(shortage_of(&lines))
@@ -117,7 +119,7 @@ fn tell_durable(lines: &[Line]) -> Result<()> {
     let objects = lines.iter().map(|line| at(line.address)).collect::<Result<Vec<_>>>()?;
     let told = objects.iter().zip(lines).map(|(home, line)| BlockLine {
         object: home.attached(),
-        offset: (line.address - home.attached().own()) as u64,
+        offset: home.attached().offset(line.address),
         bytes: line.bytes,
     });
     tell_of(&told.collect::<Vec<_>>())

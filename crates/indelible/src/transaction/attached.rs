@@ -117,9 +117,9 @@ impl Attached {
         let mut attached = Attached::attach(pool, name, (Key(key), 0), Users::Blocks, on_demand)?;
         // Loads from one that is readable outside are no faults, and pages that are shown cannot be another's meanwhile.
         if !attached.readable {
-            let room = attached.room();
-            let (own, view, len) = (attached.address, attached.base.expose_provenance(), attached.size());
-            attached.exposed = Some(Exposed::new(own, view, len, room)?);
+            let (view, room) = (attached.view(), attached.room());
+            let room = if view.1 { room / 2 } else { room };
+            attached.exposed = Some(Exposed::new(attached.address, view, attached.size(), room)?);
         }
         Ok(attached)
     }
@@ -167,7 +167,6 @@ impl Attached {
     ) -> Result<Attached, Cause> {
         let writer = pool.store.attach_transactional_writer(name, key)?;
         let entry = writer.object().entry;
-        usable_by(&entry, users)?;
         let len = entry.content_len() as usize;
         let room = (entry.reserved.get() as usize).min(ROOM.max(len.saturating_mul(4)));
         let (closed, view, base, shown) = if entry.is_readable_outside() {
@@ -206,12 +205,14 @@ impl Attached {
         let (address, class) = (entry.address.get() as usize, Class::of(entry).unwrap_or_default());
         let (memory, len, pool) = (Mutex::new(Some(memory)), AtomicUsize::new(len), pool.clone());
         let readable = entry.is_readable_outside();
-        let room = entry.usable(entry.content_len()) as usize;
+        let (first, room) = (bytes.expose_provenance(), entry.content_len() as usize);
         // Words with check words are named by addresses at which nothing but a transaction loads or stores them.
-        let pairs =
-            entry.has(FLAG_ECC).then(|| Pairs { own: address, len: room, base: bytes.expose_provenance() });
+        let pairs = entry.has(FLAG_ECC).then_some(Pairs { own: address, len: room / 2, base: first });
         let base = pairs.map_or(bytes, |pairs| std::ptr::with_exposed_provenance(pairs.own));
-        space.add(View { base: base.expose_provenance(), len: room, object: slot, marks, pairs });
+        // Those who run blocks keep check words themselves, and tell of lines as the pool has them.
+        let seen = pairs.filter(|_| !space.is_for_blocks());
+        let (first, room) = seen.map_or((first, room), |pairs| (pairs.own, pairs.len));
+        space.add(View { base: first, len: room, object: slot, marks, pairs: seen });
         let exposed = None;
         Attached { space, memory, base, len, pairs, address, readable, slot, class, pool, name, exposed }
     }
@@ -230,6 +231,17 @@ impl Attached {
     /// The place of its words, if they have check words.
     pub(super) fn pairs(&self) -> Option<Pairs> {
         self.pairs.map(|pairs| Pairs { len: self.size(), ..pairs })
+    }
+
+    /// Address of the first word in the memory that is for transactions, and whether check words follow these words.
+    pub(crate) fn view(&self) -> (usize, bool) {
+        self.pairs.map_or_else(|| (self.base.expose_provenance(), false), |pairs| (pairs.base, true))
+    }
+
+    /// Offset in the pool of the word at one of the object's own addresses.
+    pub(crate) fn offset(&self, address: usize) -> u64 {
+        let offset = (address - self.address) as u64;
+        if self.pairs.is_some() { 2 * offset } else { offset }
     }
 
     /// First byte, as transactions name it: in the mapping that is for them, or at the own address of an object with check words, where nobody touches anything.
@@ -323,14 +335,6 @@ impl Attached {
             }
             Kind::Kept(area) => self.end_kept(area, writer, published),
         }
-    }
-}
-
-/// Refuses an object that such users cannot have.
-pub(super) fn usable_by(entry: &Entry, users: Users) -> Result<(), Cause> {
-    match entry.has(FLAG_ECC) && users == Users::Blocks {
-        true => Err(TransactionError::Checked("compiled blocks do not have it").into()),
-        false => Ok(()),
     }
 }
 

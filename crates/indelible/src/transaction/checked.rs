@@ -10,17 +10,12 @@
 #![allow(unsafe_code)]
 
 use crate::error::TransactionError;
-use indelible_stm::ecc::{check_word, is_whole, repair};
-use indelible_stm::{Damaged, Direct, Memory, bits};
+use indelible_stm::pairs::{self, PairLine};
+use indelible_stm::{Damaged, Direct, Memory};
 use indelible_store::Mutant;
 use indelible_store::format::LINE;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-
-/// Bytes of a word and its check word.
-const PAIR: usize = 16;
-/// Words and check words in a line.
-const PAIRS: usize = LINE as usize / PAIR;
 
 /// An object with check words.
 #[derive(Clone, Copy, Debug)]
@@ -46,12 +41,7 @@ impl Pairs {
     /// The object is attached, and no transaction stores to it.
     unsafe fn read(&self, offset: usize) -> Result<u64, Damaged> {
         // SAFETY: the caller's promise.
-        let (word, check) = unsafe { pair(self.place(offset)) };
-        if is_whole(word, check) {
-            Ok(word)
-        } else {
-            repair(word, check).map(|found| found.word).map_err(|_| Damaged)
-        }
+        unsafe { pairs::repaired(self.place(offset)) }.ok_or(Damaged)
     }
 
     /// The lines of pairs that a change of a line of words is, which lies at this offset. The owner of that line asks.
@@ -61,26 +51,24 @@ impl Pairs {
     pub(super) fn changed<'w>(
         &self,
         offset: u64,
-        (mask, words): (u64, &'w [u64; 8]),
+        change: (u64, &'w [u64; 8]),
     ) -> impl Iterator<Item = PairLine> + use<'w> {
         assert!(offset < self.len as u64, "the object has {} bytes of words", self.len);
         let base = self.base;
-        halves(offset, mask).map(move |(half, offset)| {
-            let mut line = PairLine { offset, mask: 0, words: [0; 8] };
-            for (nth, into) in line.words.as_chunks_mut::<2>().0.iter_mut().enumerate() {
-                // SAFETY: of an object that is attached (3), which has whole lines of words.
-                let (before, check) = unsafe { pair(base + offset as usize + nth * PAIR) };
-                let in_line = half * PAIRS + nth;
-                let (new, bits) = (words[in_line], bits((mask >> (8 * in_line)) as u8));
-                let word = before & !bits | new & bits;
-                // A word that nobody changes may be damaged, and stays so, for its next reader to notice.
-                let kept = bits == 0 || Mutant::CheckWordApart.is_on();
-                *into = [word, if kept { check } else { check_word(word) }];
-                line.mask |= if bits == 0 { 0 } else { 0xffff << (PAIR * nth) };
-            }
-            line
-        })
+        // SAFETY: of an object that is attached (3), which has whole lines of words.
+        let lines = unsafe { pairs::changed(base, offset, change) };
+        lines.map(move |line| if Mutant::CheckWordApart.is_on() { with_old_checks(base, line) } else { line })
     }
+}
+
+/// Words without the check words that go with them.
+#[cold]
+fn with_old_checks(base: usize, mut line: PairLine) -> PairLine {
+    for (nth, pair) in line.words.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+        // SAFETY: of the same line of the object.
+        pair[1] = unsafe { word(base + line.offset as usize + 16 * nth + 8) };
+    }
+    line
 }
 
 /// The words of an object with check words, one after the other, as they were at some moment.
@@ -116,16 +104,6 @@ impl PlainWords {
 pub(super) unsafe fn word(address: usize) -> u64 {
     // SAFETY: the caller's promise.
     unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(address)) }.load(Ordering::Relaxed)
-}
-
-/// A word and its check word, as they are in memory.
-///
-/// # Safety
-/// As for [`word`].
-#[inline]
-unsafe fn pair(place: usize) -> (u64, u64) {
-    // SAFETY: the caller's promise.
-    unsafe { (word(place), word(place + 8)) }
 }
 
 /// Words that transactions of this process found damaged, of all objects with check words that a pool had attached at a time.
@@ -229,10 +207,12 @@ impl Words {
             // SAFETY: the caller's promise.
             return unsafe { Direct.load(address) };
         };
+        if Mutant::HalfUnchecked.is_on() && address % LINE as usize >= 32 {
+            // SAFETY: the caller's promise.
+            return unsafe { Direct.load(place) };
+        }
         // SAFETY: the caller's promise, of an object that is in the list as long as it is attached.
-        let (word, check) = unsafe { pair(place) };
-        let unchecked = Mutant::HalfUnchecked.is_on() && address % LINE as usize >= 32;
-        if is_whole(word, check) || unchecked { Ok(word) } else { Err(Damaged) }
+        unsafe { pairs::load(place) }
     }
 
     /// The pair of the word at this address, if it has a check word.
@@ -272,12 +252,7 @@ unsafe impl Memory for Words {
             return unsafe { Direct.store(address, value, bits) };
         };
         // SAFETY: the caller's promise; both are of the object.
-        let value = if bits == u64::MAX { value } else { unsafe { pair(place) }.0 & !bits | value & bits };
-        // SAFETY: as above.
-        unsafe {
-            Direct.store(place, value, u64::MAX);
-            Direct.store(place + 8, check_word(value), u64::MAX);
-        }
+        unsafe { pairs::store(place, value, bits) }
     }
 
     #[inline]
@@ -289,27 +264,9 @@ unsafe impl Memory for Words {
     unsafe fn repaired(&self, address: usize) -> Option<u64> {
         let place = self.place(address)?;
         // SAFETY: as for `load`.
-        let (word, check) = unsafe { pair(place) };
-        let found = repair(word, check).ok();
+        let found = unsafe { pairs::repaired(place) };
         let count = if found.is_some() { &self.repaired } else { &self.lost };
         count.fetch_add(1, Ordering::Relaxed);
-        found.map(|found| found.word)
+        found
     }
-}
-
-/// A line of pairs of which a commit changes some.
-pub(super) struct PairLine {
-    /// In the object, as the pool has it.
-    pub(super) offset: u64,
-    /// Bit i: byte i is of a pair that changes.
-    pub(super) mask: u64,
-    /// All of its pairs, as they are after the commit.
-    pub(super) words: [u64; 8],
-}
-
-/// Where the two lines of pairs are that have the words of a line, of which the bytes of `mask` change: those that change.
-pub(super) fn halves(offset: u64, mask: u64) -> impl Iterator<Item = (usize, u64)> {
-    (0..2)
-        .filter(move |half| (mask >> (32 * half)) as u32 != 0)
-        .map(move |half| (half, 2 * offset + half as u64 * LINE))
 }

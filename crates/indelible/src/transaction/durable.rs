@@ -2,12 +2,13 @@
 
 #![allow(unsafe_code)]
 
-use super::checked::{PairLine, word};
+use super::checked::word;
 use super::demand::{Changed, Demand};
 use super::own::Own;
 use super::view::View;
 use crate::error::Cause;
 use crate::memory::MemoryError;
+use indelible_stm::pairs::PairLine;
 use indelible_stm::{Line, Receipt, Sink, WriteSet};
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;

@@ -21,6 +21,7 @@ use crate::mapping::MappingError;
 use crate::sys::mmap::{self, Place, Protection};
 use crate::sys::signal::{self, Verdict};
 use crate::sys::{PAGE, process};
+use indelible_stm::pairs::repaired;
 use indelible_store::format::LINE;
 use std::ops::Range;
 use std::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
@@ -37,6 +38,8 @@ struct Slot {
     busy: AtomicBool,
     own: AtomicUsize,
     view: AtomicUsize,
+    /// Whether check words follow the words there.
+    pairs: AtomicBool,
     len: AtomicUsize,
     marks: AtomicPtr<Marks>,
 }
@@ -46,6 +49,7 @@ static OBJECTS: [Slot; SLOTS] = [const {
         busy: AtomicBool::new(false),
         own: AtomicUsize::new(0),
         view: AtomicUsize::new(0),
+        pairs: AtomicBool::new(false),
         len: AtomicUsize::new(0),
         marks: AtomicPtr::new(null_mut()),
     }
@@ -63,8 +67,14 @@ pub(super) struct Exposed {
 }
 
 impl Exposed {
-    /// An object of `len` bytes at its own address, closed, that may get as many as there is `room` for; transactions have it at `view`.
-    pub(super) fn new(own: usize, view: usize, len: usize, room: usize) -> Result<Exposed, Cause> {
+    /// An object of `len` bytes at its own address, closed, that may get as many as there is `room` for; transactions have it at `view`, with check words
+    /// behind its words if `pairs`.
+    pub(super) fn new(
+        own: usize,
+        (view, pairs): (usize, bool),
+        len: usize,
+        room: usize,
+    ) -> Result<Exposed, Cause> {
         signal::install_exposer(expose).map_err(TransactionError::Handler)?;
         let marks = Box::new(Marks::new((len.div_ceil(SCALE), room.div_ceil(SCALE)), None)?);
         let free = |slot: &&Slot| !slot.busy.load(Relaxed) && !slot.busy.swap(true, AcqRel);
@@ -72,6 +82,7 @@ impl Exposed {
         if let Some(slot) = slot {
             slot.own.store(own, Relaxed);
             slot.view.store(view, Relaxed);
+            slot.pairs.store(pairs, Relaxed);
             slot.marks.store((&raw const *marks).cast_mut(), Relaxed);
             slot.len.store(len, Release);
         }
@@ -111,13 +122,13 @@ pub(crate) fn close(mut store: impl FnMut(usize, u64) -> Result<(), Cause>) -> R
     }
     let mut failed = None;
     for slot in &OBJECTS {
-        let (own, view, len) = (slot.own.load(Relaxed), slot.view.load(Relaxed), slot.len.load(Acquire));
+        let (own, len) = (slot.own.load(Relaxed), slot.len.load(Acquire));
         // SAFETY: null, or the marks of an `Exposed` that is not dropped meanwhile (2).
         let Some(marks) = (unsafe { slot.marks.load(Acquire).as_ref() }) else { continue };
         let mut run = own..own;
         marks.take(|page| {
             let page = page * PAGE..len.min((page + 1) * PAGE);
-            failed = failed.take().or(changed(own, view, page.clone(), &mut store).err());
+            failed = failed.take().or(changed(slot, page.clone(), &mut store).err());
             if own + page.start != run.end {
                 failed = failed.take().or(shut(run.clone()).err());
                 run.start = own + page.start;
@@ -131,16 +142,52 @@ pub(crate) fn close(mut store: impl FnMut(usize, u64) -> Result<(), Cause>) -> R
 
 /// The words of a page of an object that differ from those of transactions.
 fn changed(
-    own: usize,
-    view: usize,
+    slot: &Slot,
     page: Range<usize>,
     store: &mut impl FnMut(usize, u64) -> Result<(), Cause>,
 ) -> Result<(), Cause> {
+    let own = slot.own.load(Relaxed);
     page.step_by(WORD).try_for_each(|at| {
         // SAFETY: words of a page that is exposed (3), and of the view of its object, which is alone (4).
-        let (word, before) = unsafe { (word(own + at), word(view + at)) };
-        if word == before { Ok(()) } else { store(own + at, word) }
+        let (word, before) = unsafe { (word(own + at), slot.word(at)) };
+        if Some(word) == before { Ok(()) } else { store(own + at, word) }
     })
+}
+
+impl Slot {
+    /// Copies words to the object's own address. `false`: one of them is damaged, and nobody can tell what it was.
+    ///
+    /// # Safety
+    /// They are open there, and nobody else touches them.
+    unsafe fn copy(&self, words: Range<usize>) -> bool {
+        let (own, view) = (self.own.load(Relaxed), self.view.load(Relaxed));
+        let to = |at| with_exposed_provenance_mut::<u64>(own + at);
+        if !self.pairs.load(Relaxed) {
+            let (from, to) = (with_exposed_provenance::<u64>(view + words.start), to(words.start));
+            // SAFETY: the caller's promise.
+            unsafe { from.copy_to_nonoverlapping(to, words.len() / WORD) };
+            return true;
+        }
+        words.step_by(WORD).all(|at| {
+            // SAFETY: the caller's promise.
+            unsafe {
+                self.word(at).is_some_and(|word| {
+                    to(at).write(word);
+                    true
+                })
+            }
+        })
+    }
+
+    /// The word at an offset, as transactions have it. `None`: it is damaged, and nobody can tell what it was.
+    ///
+    /// # Safety
+    /// There is one, and nobody stores to it.
+    unsafe fn word(&self, at: usize) -> Option<u64> {
+        let view = self.view.load(Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { if self.pairs.load(Relaxed) { repaired(view + 2 * at) } else { Some(word(view + at)) } }
+    }
 }
 
 /// # Safety
@@ -172,20 +219,21 @@ fn expose(addr: usize) -> Verdict {
     }
     let around = |slot: &&Slot| addr.wrapping_sub(slot.own.load(Relaxed)) < slot.len.load(Acquire);
     let Some(slot) = OBJECTS.iter().find(around) else { return Verdict::Foreign };
-    let (own, view) = (slot.own.load(Relaxed), slot.view.load(Relaxed));
+    let own = slot.own.load(Relaxed);
     // SAFETY: the marks of the slot (2).
     let Some(marks) = (unsafe { slot.marks.load(Acquire).as_ref() }) else { return Verdict::Foreign };
     let Some(pages) = open(own, (addr - own) / PAGE, slot.len.load(Acquire).div_ceil(PAGE), marks) else {
         return Verdict::Foreign;
     };
-    let (from, len) = (pages.start * PAGE, pages.len() * PAGE);
-    pages.for_each(|page| marks.set(page));
     // SAFETY: pages of an attached object, which only this thread touches (4), and which are open to it.
-    unsafe {
-        with_exposed_provenance::<u64>(view + from)
-            .copy_to_nonoverlapping(with_exposed_provenance_mut(own + from), len / WORD);
+    if unsafe { slot.copy(pages.start * PAGE..pages.end * PAGE) } {
+        pages.for_each(|page| marks.set(page));
+        return Verdict::Resolved;
     }
-    Verdict::Resolved
+    // A word that nobody can tell is not to be taken for another one.
+    // SAFETY: the same pages, which nobody has touched.
+    let _ = unsafe { mmap::protect(own + pages.start * PAGE, pages.len() * PAGE, Protection::None) };
+    Verdict::Foreign
 }
 
 /// Opens a page of an object that has `count` pages at `own`; at the limit of mappings, the pages up to the nearest open one with it. Returns the pages that it opened.

@@ -102,7 +102,7 @@ impl Attached {
             self.clear_behind(old);
         }
         if !Mutant::GrowthUntold.is_on() {
-            self.space.lengthen(self.slot(), entry.usable(len as u64) as usize);
+            self.space.lengthen(self.slot(), len);
         }
         let size = entry.usable(entry.size.get());
         self.len.store(size as usize, Ordering::Release);

@@ -2,7 +2,7 @@
 //!
 //! The memory is there before the entry of the object says so, and until it no longer does.
 
-use super::attached::{Attached, Kind, Memory, closed, named, usable_by};
+use super::attached::{Attached, Kind, Memory, closed, named};
 use super::demand::Demand;
 use super::marks::Marks;
 use super::outside::each_piece;
@@ -31,7 +31,6 @@ impl Attached {
         users: Users,
     ) -> Result<Attached, Cause> {
         let found = pool.store.find(name)?.entry;
-        usable_by(&found, users)?;
         let space = Space::of(pool, Class::OnDemand)?;
         space.check()?;
         space.claim(users)?;

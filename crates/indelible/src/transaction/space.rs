@@ -150,13 +150,13 @@ impl Space {
         self.stm.memory().repairs()
     }
 
-    /// The view of an object has so many bytes now, as transactions have it.
+    /// An object has so many bytes now, as the pool has it.
     pub(super) fn lengthen(&self, object: u64, len: usize) {
         self.change_views(|views| {
             for view in views.iter_mut().filter(|view| view.object == object) {
                 view.lengthen(len);
                 if let Some(pairs) = &view.pairs {
-                    self.stm.memory().lengthen(pairs.own, len);
+                    self.stm.memory().lengthen(pairs.own, pairs.len);
                 }
             }
         });

@@ -1,7 +1,8 @@
 //! Views of attached objects: the places of their cells in memory.
 
-use super::checked::{Pairs, halves};
+use super::checked::Pairs;
 use super::marks::Marks;
+use indelible_stm::pairs::halves;
 use std::sync::Arc;
 
 /// The memory that an object's cells are in.
@@ -32,14 +33,14 @@ impl View {
         self.pairs.map_or(self.base, |pairs| pairs.base)
     }
 
-    /// The object has so many bytes now, as transactions have it. Nobody stores to it meanwhile.
+    /// The object has so many bytes now, as the pool has it. Nobody stores to it meanwhile.
     pub(super) fn lengthen(&mut self, len: usize) {
-        self.len = len;
         if let Some(marks) = &self.marks {
-            marks.lengthen(if self.pairs.is_some() { 2 * len } else { len });
+            marks.lengthen(len);
         }
+        self.len = if self.pairs.is_some() { len / 2 } else { len };
         if let Some(pairs) = &mut self.pairs {
-            pairs.len = len;
+            pairs.len = self.len;
         }
     }
 
