@@ -35,6 +35,11 @@ pub(super) fn name(bank: usize, object: usize) -> String {
     format!("bank {bank}, {object}")
 }
 
+/// Every other bank has objects whose words have check words.
+pub(super) fn has_check_words(bank: usize) -> bool {
+    bank % 2 == 1
+}
+
 /// An object and an account in it.
 type Account = (usize, usize);
 
@@ -113,11 +118,25 @@ impl Child {
         let done = self.compare(&bank)?;
         match self.role {
             Role::Victim => self.work(&bank, &done)?,
-            Role::Judge => Said::Count { what: "banks compared with their transfers".into(), count: 1 }.say(),
+            Role::Judge => {
+                self.scrub(&bank)?;
+                Said::Count { what: "banks compared with their transfers".into(), count: 1 }.say();
+            }
         }
         bank.objects.into_iter().try_for_each(TxObject::detach)?;
         drop(pool);
         if self.role == Role::Judge && self.end { check_pool(&self.pool, true) } else { Ok(()) }
+    }
+
+    /// A death leaves no word without its check word.
+    fn scrub(&self, bank: &Bank) -> Result<(), Trouble> {
+        for object in bank.objects.iter().filter(|_| has_check_words(self.bank)) {
+            let found = object.scrub(&mut |_, _| {})?;
+            if found.repaired > 0 || !found.lost.is_empty() {
+                return Err(Trouble::Wrong(format!("words of {} are damaged: {found:?}", object.name())));
+            }
+        }
+        Ok(())
     }
 
     /// All accounts hold what the counted transfers leave, and those are counted that were told, and one more of each thread at most. Returns the counts.

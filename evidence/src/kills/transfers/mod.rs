@@ -14,7 +14,7 @@ use super::watch::{End, Fate, Names, Seen, start, watch};
 use crate::workloads::program::mixed;
 use crate::workloads::wire::Said;
 use anyhow::{Result, bail};
-use child::{BANKS, OBJECTS, Role, SIZE, THREADS, name};
+use child::{BANKS, OBJECTS, Role, SIZE, THREADS, has_check_words, name};
 use indelible::{Class, CreateOptions, Pool};
 use indelible_record::add;
 use std::collections::BTreeMap;
@@ -45,7 +45,8 @@ impl Transfers {
         let pool = Pool::format(place.pool(), POOL)?;
         place.confirm(pool.medium())?;
         for (bank, object) in (0..BANKS).flat_map(|bank| (0..OBJECTS).map(move |object| (bank, object))) {
-            pool.create_with(&name(bank, object), &CreateOptions::new(SIZE).class(class))?;
+            let how = CreateOptions::new(SIZE).class(class).ecc(has_check_words(bank));
+            pool.create_with(&name(bank, object), &how)?;
         }
         let (rng, counts, done) = (mixed(seed, u64::MAX, 0), BTreeMap::new(), [[0; THREADS]; BANKS]);
         Ok(Some(Transfers { environment, class, place, seed, rng, done, counts, log: String::new() }))
