@@ -26,6 +26,7 @@ pub(crate) fn fields<'py>(py: Python<'py>, stat: &Stat) -> PyResult<Bound<'py, P
     fields.set_item("readable_outside", stat.readable_outside)?;
     fields.set_item("shares", stat.shares)?;
     fields.set_item("sealed", stat.sealed)?;
+    fields.set_item("ecc", stat.ecc)?;
     fields.set_item("durability", stat.class.map_or("unknown", Class::name))?;
     fields.set_item("own", stat.own)?;
     fields.set_item("psyncs", stat.psyncs)?;

@@ -4,7 +4,7 @@ use crate::error::exception;
 use crate::options::choice;
 use crate::pool::Pool;
 use indelible::raw::{self, transactions as running};
-use indelible::{Class, EpochBounds, Error};
+use indelible::{Class, CreateOptions, EpochBounds, Error};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -27,6 +27,35 @@ pub(crate) fn _set_durability(
     let classes = Class::ALL.map(|class| (class.name(), class));
     let class = choice("durability", &classes, durability)?;
     pool.get().with(py, "change", |pool| pool.set_class(name, key.unwrap_or_default(), class))
+}
+
+/// Creates an object whose words have check words.
+#[pyfunction]
+pub(crate) fn _create_checked(
+    py: Python<'_>,
+    pool: &Bound<'_, Pool>,
+    name: &str,
+    size: u64,
+    key: Option<&[u8]>,
+    durability: &str,
+) -> PyResult<()> {
+    let classes = Class::ALL.map(|class| (class.name(), class));
+    let class = choice("durability", &classes, durability)?;
+    let options = CreateOptions::new(size).class(class).ecc(true).key(key.unwrap_or_default());
+    pool.get().with(py, "create", |pool| pool.create_with(name, &options))
+}
+
+/// Words that were read and repaired, and the offsets of those that are lost.
+#[pyfunction]
+pub(crate) fn _scrub(
+    py: Python<'_>,
+    pool: &Bound<'_, Pool>,
+    name: &str,
+    key: Option<&[u8]>,
+) -> PyResult<(u64, u64, Vec<u64>)> {
+    let found =
+        pool.get().with(py, "scrub", |pool| pool.scrub(name, key.unwrap_or_default(), &mut |_, _| {}))?;
+    Ok((found.words, found.repaired, found.lost))
 }
 
 #[pyfunction]

@@ -279,6 +279,57 @@ def test_killed_at_any_moment_nothing_that_was_committed_is_lost(ground: Path, t
     path.unlink()
 
 
+@pytest.mark.parametrize("durability", ["transactional", "on-demand"])
+def test_damaged_words_are_repaired_or_an_error(tmp_path: Path, durability: Any) -> None:
+    path = tmp_path / "checked.pmo"
+    with indelible.open(path, 16 << 20) as pool:
+        table = pool.transactional("table", 1000, "u8", durability=durability, ecc=True)
+        table.transaction(lambda tx: tx[table].__setitem__(slice(None), np.arange(1000, dtype="u8")))
+        table.close()
+        stat = pool.stat("table")
+        assert stat.ecc and stat.durability == durability
+        offset = pool.stat("table").size
+        assert pool.scrub("table") == indelible.Scrubbed(offset // 8, 0, [])
+    flips = {100: b"\x01\x80", 500: b"\xff" * 5}
+    memory = bytearray(path.read_bytes())
+    for value, bits in flips.items():
+        # A word, and its check word behind it. The elements begin at a page; those in the log do not.
+        pair = value.to_bytes(8, "little") + _check_word(value)
+        at = memory.index(pair)
+        while (at - 16 * value) % 4096:
+            at = memory.index(pair, at + 1)
+        for nth, flipped in enumerate(bits):
+            memory[at + 3 * nth] ^= flipped
+    path.write_bytes(memory)
+    with indelible.open(path) as pool:
+        table = pool.transactional("table")
+        assert table.transaction(lambda tx: int(tx[table][100])) == 100
+        with pytest.raises(indelible.Damaged):
+            table.transaction(lambda tx: tx[table][500])
+        table.close()
+        found = pool.scrub("table")
+        assert (found.repaired, len(found.lost)) == (0, 1)
+        table = pool.transactional("table")
+        table.transaction(lambda tx: tx[table].__setitem__(500, 7))
+        values = table.transaction(lambda tx: tx[table][...])
+        assert values[500] == 7 and np.delete(values, 500).tolist() == [n for n in range(1000) if n != 500]
+        table.close()
+        pool.transactional("plain", 3, "i8").close()
+        with pytest.raises(indelible.ClassMismatch):
+            pool.scrub("plain")
+
+
+def _check_word(word: int) -> bytes:
+    """CRC-32C of a word from a register of zero, without a final inversion, and its halves mixed with it."""
+    crc = 0
+    for byte in word.to_bytes(8, "little"):
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    upper, lower = word >> 32, word & 0xFFFFFFFF
+    return (crc | (upper ^ lower ^ crc) << 32).to_bytes(8, "little")
+
+
 def test_mistakes_are_errors(pool: indelible.Pool, tmp_path: Path) -> None:
     bank = balances(pool)
     with pytest.raises(indelible.NotFound, match="no shape was given"):

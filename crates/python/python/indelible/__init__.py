@@ -77,7 +77,7 @@ from ._psync import psync
 from ._record import Field, Struct
 from ._resume import Left, Resumed, resume
 from ._stream import StreamReader, StreamWriter
-from ._table import Collected, Difference, KeySlot, Stat, Tie
+from ._table import Collected, Difference, KeySlot, Scrubbed, Stat, Tie
 from ._transactions import Pending, Tx, TxArray, TxElements, transaction
 from ._views import AttachedView, Rule, Rules, SecurityContext, SlotState, View, ViewSlot
 
@@ -138,6 +138,7 @@ __all__ = [
     "RootType",
     "Rule",
     "Rules",
+    "Scrubbed",
     "SealKey",
     "Sealed",
     "SecurityContext",

@@ -45,6 +45,8 @@ class Stat:
     """Pages that it did not change are those of a snapshot or copy, too."""
     sealed: bool
     """It is encrypted: a seal key opens it."""
+    ecc: bool
+    """Its words have check words: `Pool.transactional`, `Pool.scrub`."""
     durability: Literal["psync", "transactional", "on-demand", "shared", "unknown"]
     """How stores to it become durable: "transactional" and "on-demand" ones are made by `Pool.transactional`."""
     own: int
@@ -53,6 +55,17 @@ class Stat:
     """Psyncs over its life that are durable now."""
     created: float
     """Seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scrubbed:
+    """Words that `Pool.scrub` read."""
+
+    words: int
+    repaired: int
+    """Words that were damaged, and are right again, durably."""
+    lost: list[int]
+    """Offsets of those that nobody can repair, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)

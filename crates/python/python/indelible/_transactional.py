@@ -6,10 +6,11 @@ import operator
 from typing import Any, Literal
 
 from . import _array
-from ._indelible import _set_durability, _set_epochs, _set_readable_outside
+from ._indelible import _create_checked, _scrub, _set_durability, _set_epochs, _set_readable_outside
 from ._layout import Layout, Order
+from ._table import Scrubbed
 from ._viewing import ViewingPool
-from ._transactions import TxArray
+from ._transactions import TxArray, write_header
 
 
 class TransactionalPool(ViewingPool):
@@ -24,6 +25,7 @@ class TransactionalPool(ViewingPool):
         *,
         durability: Literal["transactional", "on-demand"] = "transactional",
         with_on_demand: bool = False,
+        ecc: bool = False,
         key: bytes | None = None,
     ) -> TxArray:
         """The array in the object `name`, which transactions alone read and change (`indelible.transaction`); without an object of that name one is made, all zero, as by
@@ -32,11 +34,15 @@ class TransactionalPool(ViewingPool):
         "on-demand", it outlives the process when it returns, whatever that dies of, at no cost of a durable write, and is durable later: when `TxArray.tx_sync` or `TxArray.psync` returns, when
         the array is closed, and now and then (`set_epochs`). A power cut takes the last ones, and never a part of one. Arrays of both kinds are used together if those that are not
         on demand are opened `with_on_demand`: such a transaction is durable when it returns.
+
+        `ecc` gives each word of 8 bytes of a new array a check word, so that it takes twice its size of the pool. A transaction repairs a damaged word that it reads, or is
+        `Damaged` if nobody can tell what it was: see `scrub`.
         """
         if durability not in ("transactional", "on-demand"):
             raise ValueError(f"durability is 'transactional' or 'on-demand', not {durability!r}")
         if name not in self:
-            self._make_transactional(name, _array.wanted_layout(name, shape, dtype, order), durability, key)
+            wanted = _array.wanted_layout(name, shape, dtype, order)
+            self._make_transactional(name, wanted, durability, ecc, key)
         found = TxArray(self, name, self._stat(name)["size"], key, with_on_demand)
         try:
             _array.expect_layout(found._layout, shape, dtype, order, self, name, "ask for what it has")
@@ -45,20 +51,29 @@ class TransactionalPool(ViewingPool):
             raise
         return found
 
-    def _make_transactional(self, name: str, wanted: Layout, durability: str, key: bytes | None) -> None:
+    def _make_transactional(
+        self, name: str, wanted: Layout, durability: str, ecc: bool, key: bytes | None
+    ) -> None:
         """Makes the array under another name, and renames it when it is complete: a crash leaves the array or none."""
         made = name + "~new"
         if made in self:
             # A process died in the middle of this.
             self.remove(made, key=key)
-        self.create(made, _array.size_for(wanted), key=key)
+        size = _array.size_for(wanted)
+        if ecc:
+            _create_checked(self, made, size, key, durability)
+        else:
+            self.create(made, size, key=key)
         try:
-            obj = self.attach(made, "r+", key=key)
-            try:
-                _array.write_new(obj, wanted)
-            finally:
-                obj.close()
-            _set_durability(self, made, key, durability)
+            if ecc:
+                write_header(self, made, key, wanted)
+            else:
+                obj = self.attach(made, "r+", key=key)
+                try:
+                    _array.write_new(obj, wanted)
+                finally:
+                    obj.close()
+                _set_durability(self, made, key, durability)
             self.rename(made, name, key=key)
         except BaseException:
             self.remove(made, key=key)
@@ -69,6 +84,10 @@ class TransactionalPool(ViewingPool):
     ) -> None:
         """Gives an object that nobody has attached another durability: that of `array`, or one of those of `transactional`. Its bytes stay. ClassMismatch of sealed and sparse objects."""
         _set_durability(self, name, key, durability)
+
+    def scrub(self, name: str, *, key: bytes | None = None) -> Scrubbed:
+        """Reads all words of an object with check words that nobody has attached, and repairs those that are damaged, durably. ClassMismatch of other objects."""
+        return Scrubbed(*_scrub(self, name, key))
 
     def set_readable_outside(self, name: str, readable: bool = True, *, key: bytes | None = None) -> None:
         """Says whether plain loads see an object of `transactional` that nobody has attached, outside of transactions, or are a SIGSEGV: for libraries in C, which are given its address. Elements of

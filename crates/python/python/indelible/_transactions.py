@@ -317,6 +317,15 @@ def _run(addresses: list[int], body: Callable[[Tx], _R]) -> _R:
     return value
 
 
+def write_header(pool: Pool, name: str, key: bytes | None, wanted: Layout) -> None:
+    """Makes an object in which nothing was stored, and to which transactions alone store, an array, durably."""
+    address = _tx_attach(pool, name, key, False)
+    try:
+        _run([address], lambda _: _tx_write(address, wanted.pack(DATA)))
+    finally:
+        _tx_detach(address)
+
+
 def _runs(places: _Places) -> Iterator[tuple[int, int]]:
     """Address and bytes of the pieces in which these elements lie, in the order of the elements."""
     if places.size == 0:
