@@ -82,15 +82,14 @@ pub(crate) struct Place {
     demand: usize,
 }
 
-/// The place of the word at an address for blocks. `None`: that address itself.
+/// Whether the word at an address may be in an object.
 #[inline(always)]
-pub(crate) fn find(address: usize) -> Option<Place> {
-    let inside = address.wrapping_sub(LOW.load(Ordering::Relaxed)) < SPAN.load(Ordering::Relaxed);
-    if inside { look_up(address) } else { None }
+pub(crate) fn are_near(address: usize) -> bool {
+    address.wrapping_sub(LOW.load(Ordering::Relaxed)) < SPAN.load(Ordering::Relaxed)
 }
 
-#[cold]
-fn look_up(address: usize) -> Option<Place> {
+/// The place of the word at an address for blocks. `None`: that address itself.
+pub(crate) fn find(address: usize) -> Option<Place> {
     SLOTS[..COUNT.load(Ordering::Relaxed)].iter().find_map(|slot| {
         let offset = address.wrapping_sub(slot.address.load(Ordering::Relaxed));
         (offset < slot.len.load(Ordering::Relaxed)).then(|| {

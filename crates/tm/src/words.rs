@@ -50,57 +50,25 @@ unsafe impl Memory for Words {
 
     #[inline]
     unsafe fn load(&self, address: usize) -> Result<u64, Damaged> {
-        // SAFETY: the caller's promise; or the same word of an object that is attached.
+        // SAFETY: the caller's promise.
+        unsafe { if objects::are_near(address) { load_there(address) } else { Direct.load(address) } }
+    }
+
+    #[inline]
+    unsafe fn store(&self, address: usize, value: u64, bits: u64) {
+        // SAFETY: the caller's promise.
         unsafe {
-            match objects::find(address) {
-                None => Direct.load(address),
-                Some(place) if place.checked => pairs::load(place.at),
-                Some(place) => Direct.load(place.at),
+            if objects::are_near(address) {
+                store_there(address, value, bits);
+            } else {
+                store_bits(address, value, bits);
             }
         }
     }
 
     #[inline]
-    unsafe fn store(&self, address: usize, value: u64, bits: u64) {
-        let address = match objects::find(address) {
-            None => address,
-            // SAFETY: a word of an object that is attached, and its check word.
-            Some(place) if place.checked => return unsafe { pairs::store(place.at, value, bits) },
-            Some(place) => place.at,
-        };
-        let whole = bits == u64::MAX || Mutant::WholeWordsStored.is_on();
-        if whole {
-            // SAFETY: the caller's promise.
-            return unsafe { Direct.store(address, value, u64::MAX) };
-        }
-        let bytes = bits & 0x0101_0101_0101_0101;
-        let mut at = 0;
-        while at < 8 {
-            let rest = bytes >> (8 * at);
-            let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address + at);
-            let part = value >> (8 * at);
-            // The largest aligned piece that is changed whole, so that a number is stored at once.
-            // SAFETY: bytes of the word, which the caller may store to; aligned as `at` is.
-            at += unsafe {
-                if at % 4 == 0 && rest & 0x0101_0101 == 0x0101_0101 {
-                    AtomicU32::from_ptr(pointer.cast()).store(part as u32, Ordering::Relaxed);
-                    4
-                } else if at % 2 == 0 && rest & 0x0101 == 0x0101 {
-                    AtomicU16::from_ptr(pointer.cast()).store(part as u16, Ordering::Relaxed);
-                    2
-                } else {
-                    if rest & 1 == 1 {
-                        AtomicU8::from_ptr(pointer).store(part as u8, Ordering::Relaxed);
-                    }
-                    1
-                }
-            };
-        }
-    }
-
-    #[inline]
     fn is_checked(&self, address: usize) -> bool {
-        objects::find(address).is_some_and(|place| place.checked)
+        objects::are_near(address) && has_check_word(address)
     }
 
     #[cold]
@@ -108,6 +76,79 @@ unsafe impl Memory for Words {
         let place = objects::find(address).filter(|place| place.checked)?;
         // SAFETY: as for `load`.
         unsafe { pairs::repaired(place.at) }
+    }
+}
+
+/// A word that may be in an object. Out of line, so that other loads are small enough to be inlined.
+///
+/// # Safety
+/// As for [`Memory::load`].
+#[cold]
+unsafe fn load_there(address: usize) -> Result<u64, Damaged> {
+    // SAFETY: the caller's promise; or the same word of an object that is attached.
+    unsafe {
+        match objects::find(address) {
+            None => Direct.load(address),
+            Some(place) if place.checked => pairs::load(place.at),
+            Some(place) => Direct.load(place.at),
+        }
+    }
+}
+
+/// As [`load_there`].
+///
+/// # Safety
+/// As for [`Memory::store`].
+#[cold]
+unsafe fn store_there(address: usize, value: u64, bits: u64) {
+    // SAFETY: the caller's promise; or the same word of an object that is attached.
+    unsafe {
+        match objects::find(address) {
+            None => store_bits(address, value, bits),
+            Some(place) if place.checked => pairs::store(place.at, value, bits),
+            Some(place) => store_bits(place.at, value, bits),
+        }
+    }
+}
+
+#[cold]
+fn has_check_word(address: usize) -> bool {
+    objects::find(address).is_some_and(|place| place.checked)
+}
+
+/// Stores the bytes of a word that `bits` has, and no others.
+///
+/// # Safety
+/// As for [`Memory::store`].
+#[inline]
+unsafe fn store_bits(address: usize, value: u64, bits: u64) {
+    let whole = bits == u64::MAX || Mutant::WholeWordsStored.is_on();
+    if whole {
+        // SAFETY: the caller's promise.
+        return unsafe { Direct.store(address, value, u64::MAX) };
+    }
+    let bytes = bits & 0x0101_0101_0101_0101;
+    let mut at = 0;
+    while at < 8 {
+        let rest = bytes >> (8 * at);
+        let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address + at);
+        let part = value >> (8 * at);
+        // The largest aligned piece that is changed whole, so that a number is stored at once.
+        // SAFETY: bytes of the word, which the caller may store to; aligned as `at` is.
+        at += unsafe {
+            if at % 4 == 0 && rest & 0x0101_0101 == 0x0101_0101 {
+                AtomicU32::from_ptr(pointer.cast()).store(part as u32, Ordering::Relaxed);
+                4
+            } else if at % 2 == 0 && rest & 0x0101 == 0x0101 {
+                AtomicU16::from_ptr(pointer.cast()).store(part as u16, Ordering::Relaxed);
+                2
+            } else {
+                if rest & 1 == 1 {
+                    AtomicU8::from_ptr(pointer).store(part as u8, Ordering::Relaxed);
+                }
+                1
+            }
+        };
     }
 }
 

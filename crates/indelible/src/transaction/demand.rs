@@ -3,9 +3,11 @@
 //! A commit makes its thread's log valid, changes memory, and ends the log ([`Durable`] calls [`Demand::log`], and then clears it). An epoch is one commit to the store: all lines
 //! that transactions changed since the last one, as they are while none runs.
 
+use super::checked::Pairs;
+use super::marks::Marks;
 use super::own::Own;
 use super::view::View;
-use crate::memory::{self, Group, Logged};
+use crate::memory::{self, Group, Log, Logged};
 use crate::pool::Bounds;
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
@@ -151,26 +153,21 @@ impl Demand {
         lines: impl Fn() -> L,
     ) -> Result<(), StoreError> {
         // Recovery ignores an entry that is not valid, so lines are stored before their room in the epoch is reserved.
-        let (mut unmarked, mut count) = (0, 0);
         let (Some(log), views) = own.parts() else { return Err(no_room(lines().count())) };
         log.begin();
+        let mut entry = Entry { log, unmarked: 0, count: 0 };
         for line in lines() {
             let (view, offset) = place_of(views, line.address).ok_or(StoreError::NotFound)?;
-            let mut put = |offset: u64, mask, words: &[u64; 8]| {
-                unmarked += u64::from(view.marks().is_some_and(|marks| !marks.has((offset / LINE) as usize)));
-                count += 1;
-                log.put(count - 1, &Logged { object: view.object, offset, mask, words })
-            };
+            let words = line.words.borrow();
             let fits = match &view.pairs {
-                None => put(offset, line.mask, line.words.borrow()),
-                Some(pairs) => pairs
-                    .changed(offset, (line.mask, line.words.borrow()))
-                    .all(|line| put(line.offset, line.mask, &line.words)),
+                None => entry.put(view, offset, line.mask, words),
+                Some(pairs) => entry.put_pairs(view, pairs, offset, (line.mask, words)),
             };
             if !fits {
                 return Err(no_room(lines().count()));
             }
         }
+        let Entry { unmarked, count, .. } = entry;
         let budget = self.budget.load(Ordering::Relaxed);
         let mut at_once = false;
         if unmarked > 0 || budget == 0 {
@@ -206,6 +203,32 @@ impl Demand {
             figures.at_once().fetch_add(1, Ordering::Relaxed);
         }
         Ok(at_once)
+    }
+}
+
+/// The entry of a commit, as it is being logged.
+struct Entry<'a> {
+    log: &'a Log,
+    /// Its lines that are not marked yet.
+    unmarked: u64,
+    /// Its lines.
+    count: usize,
+}
+
+impl Entry<'_> {
+    /// Logs a line, as the pool has it; `false`: there is no room.
+    #[inline]
+    fn put(&mut self, view: &View, offset: u64, mask: u64, words: &[u64; 8]) -> bool {
+        let is_marked = |marks: &Marks| marks.has((offset / LINE) as usize);
+        self.unmarked += u64::from(view.marks().is_some_and(|marks| !is_marked(marks)));
+        self.count += 1;
+        self.log.put(self.count - 1, &Logged { object: view.object, offset, mask, words })
+    }
+
+    /// Logs a line of words that have check words, in one or two lines.
+    #[cold]
+    fn put_pairs(&mut self, view: &View, pairs: &Pairs, offset: u64, change: (u64, &[u64; 8])) -> bool {
+        pairs.changed(offset, change).all(|line| self.put(view, line.offset, line.mask, &line.words))
     }
 }
 
