@@ -16,6 +16,10 @@ fn waits<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send
     py.detach(work).map_err(|error| exception(py, &error))
 }
 
+fn class_of(durability: &str) -> PyResult<Class> {
+    choice("durability", &Class::ALL.map(|class| (class.name(), class)), durability)
+}
+
 #[pyfunction]
 pub(crate) fn _set_durability(
     py: Python<'_>,
@@ -24,8 +28,7 @@ pub(crate) fn _set_durability(
     key: Option<&[u8]>,
     durability: &str,
 ) -> PyResult<()> {
-    let classes = Class::ALL.map(|class| (class.name(), class));
-    let class = choice("durability", &classes, durability)?;
+    let class = class_of(durability)?;
     pool.get().with(py, "change", |pool| pool.set_class(name, key.unwrap_or_default(), class))
 }
 
@@ -39,8 +42,7 @@ pub(crate) fn _create_checked(
     key: Option<&[u8]>,
     durability: &str,
 ) -> PyResult<()> {
-    let classes = Class::ALL.map(|class| (class.name(), class));
-    let class = choice("durability", &classes, durability)?;
+    let class = class_of(durability)?;
     let options = CreateOptions::new(size).class(class).ecc(true).key(key.unwrap_or_default());
     pool.get().with(py, "create", |pool| pool.create_with(name, &options))
 }
