@@ -32,18 +32,19 @@ pub(crate) fn _set_durability(
     pool.get().with(py, "change", |pool| pool.set_class(name, key.unwrap_or_default(), class))
 }
 
-/// Creates an object whose words have check words.
+/// Creates an object to which transactions alone store; `ecc`: its words have check words.
 #[pyfunction]
-pub(crate) fn _create_checked(
+pub(crate) fn _create_transactional(
     py: Python<'_>,
     pool: &Bound<'_, Pool>,
     name: &str,
     size: u64,
     key: Option<&[u8]>,
     durability: &str,
+    ecc: bool,
 ) -> PyResult<()> {
     let class = class_of(durability)?;
-    let options = CreateOptions::new(size).class(class).ecc(true).key(key.unwrap_or_default());
+    let options = CreateOptions::new(size).class(class).ecc(ecc).key(key.unwrap_or_default());
     pool.get().with(py, "create", |pool| pool.create_with(name, &options))
 }
 

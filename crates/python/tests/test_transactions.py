@@ -288,8 +288,7 @@ def test_damaged_words_are_repaired_or_an_error(tmp_path: Path, durability: Any)
         table.close()
         stat = pool.stat("table")
         assert stat.ecc and stat.durability == durability
-        offset = pool.stat("table").size
-        assert pool.scrub("table") == indelible.Scrubbed(offset // 8, 0, [])
+        assert pool.scrub("table") == indelible.Scrubbed(stat.size // 8, 0, [])
     flips = {100: b"\x01\x80", 500: b"\xff" * 5}
     memory = bytearray(path.read_bytes())
     for value, bits in flips.items():

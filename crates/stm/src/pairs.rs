@@ -11,7 +11,7 @@ use super::memory::{Damaged, Direct, Memory};
 use super::write_set::bits;
 
 /// Bytes of a word and its check word.
-const PAIR: usize = 16;
+pub const PAIR: usize = 16;
 /// Bytes of a line.
 const LINE: u64 = super::stripes::LINE as u64;
 /// Pairs in a line.
@@ -78,11 +78,20 @@ pub struct PairLine {
     pub words: [u64; 8],
 }
 
-/// Offsets of the lines of pairs that have the words of a line at this offset of words, of which the bytes of `mask` change: those that change, and which half of that line they are.
-pub fn halves(offset: u64, mask: u64) -> impl Iterator<Item = (usize, u64)> {
-    (0..2)
-        .filter(move |half| (mask >> (32 * half)) as u32 != 0)
-        .map(move |half| (half, 2 * offset + half as u64 * LINE))
+impl PairLine {
+    /// Its bytes, as the pool has them.
+    #[must_use]
+    pub fn bytes(&self) -> [u8; LINE as usize] {
+        let mut bytes = [0; LINE as usize];
+        let words = bytes.as_chunks_mut::<8>().0.iter_mut().zip(self.words);
+        words.for_each(|(into, word)| *into = word.to_le_bytes());
+        bytes
+    }
+}
+
+/// Offsets of the lines of pairs that change with the bytes of `mask` in the line of words at this offset: the first has the pairs of its lower half.
+pub fn halves(offset: u64, mask: u64) -> impl Iterator<Item = u64> {
+    (0..2).filter(move |half| (mask >> (32 * half)) as u32 != 0).map(move |half| 2 * offset + half * LINE)
 }
 
 /// The lines of pairs that a change of a line of words is, which lies at this offset of words. `base`: the place of the first pair of all.
@@ -94,12 +103,13 @@ pub unsafe fn changed<'w>(
     offset: u64,
     (mask, words): (u64, &'w [u64; 8]),
 ) -> impl Iterator<Item = PairLine> + use<'w> {
-    halves(offset, mask).map(move |(half, offset)| {
-        let mut line = PairLine { offset, mask: 0, words: [0; 8] };
+    halves(offset, mask).map(move |at| {
+        let first = if at == 2 * offset { 0 } else { PAIRS };
+        let mut line = PairLine { offset: at, mask: 0, words: [0; 8] };
         for (nth, into) in line.words.as_chunks_mut::<2>().0.iter_mut().enumerate() {
             // SAFETY: the caller's promise; a line has so many pairs.
-            let (before, check) = unsafe { pair(base + offset as usize + nth * PAIR) };
-            let in_line = half * PAIRS + nth;
+            let (before, check) = unsafe { pair(base + at as usize + nth * PAIR) };
+            let in_line = first + nth;
             let bits = bits((mask >> (8 * in_line)) as u8);
             // A word that nobody changes may be damaged, and stays so, for its next reader to notice.
             if bits == 0 {

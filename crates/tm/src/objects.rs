@@ -21,9 +21,6 @@ static RUNTIME: Runtime = Runtime { version: VERSION, reserved: 0, add, remove }
 /// Most objects that blocks use at a time.
 const MOST: usize = 64;
 
-/// Bytes of words whose check words are in one line with them.
-const HALF: usize = 32;
-
 struct Slot {
     address: AtomicUsize,
     view: AtomicUsize,
@@ -72,7 +69,7 @@ static WAITS: RwLock<()> = RwLock::new(());
 static TOLD: AtomicUsize = AtomicUsize::new(0);
 static FUNCTIONS: AtomicPtr<Object> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Where a word of an object is.
+/// The place of a word of an object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) at: usize,
@@ -84,7 +81,7 @@ pub(crate) struct Place {
 
 /// Whether the word at an address may be in an object.
 #[inline(always)]
-pub(crate) fn are_near(address: usize) -> bool {
+pub(crate) fn may_have(address: usize) -> bool {
     address.wrapping_sub(LOW.load(Ordering::Relaxed)) < SPAN.load(Ordering::Relaxed)
 }
 
@@ -142,7 +139,10 @@ fn addresses(writes: &WriteSet) -> Vec<usize> {
         match find(line.address()) {
             None => {}
             Some(Place { checked: false, .. }) => addresses.push(line.address()),
-            Some(_) => addresses.extend(halves(0, line.mask()).map(|(half, _)| line.address() + HALF * half)),
+            // As the lines that `tell` makes.
+            Some(_) => {
+                addresses.extend(halves(0, line.mask()).map(|at| line.address() + at as usize / 2));
+            }
         }
     }
     addresses
@@ -161,12 +161,6 @@ pub(crate) fn make_room(short: Short) {
     if let Some(functions) = functions() {
         must((functions.make_room)(short.address, short.much));
     }
-}
-
-fn bytes_of(words: [u64; 8]) -> [u8; 64] {
-    let mut bytes = [0; 64];
-    bytes.as_chunks_mut::<8>().0.iter_mut().zip(words).for_each(|(into, word)| *into = word.to_le_bytes());
-    bytes
 }
 
 /// Tells of a commit, while the block owns its lines.
@@ -188,20 +182,21 @@ pub(crate) fn tell(writes: &WriteSet) -> Result<Told, Short> {
             lines.extend(changed.map(|half| Line {
                 address: line.address() + half.offset as usize / 2,
                 view: place.at + half.offset as usize,
-                bytes: bytes_of(half.words),
+                bytes: half.bytes(),
             }));
             continue;
         }
-        let words = std::array::from_fn(|nth| {
+        let mut bytes = [0; 64];
+        for (nth, (word, into)) in line.words().iter().zip(bytes.as_chunks_mut::<8>().0).enumerate() {
             let bits = line.word_bits(nth);
             // SAFETY: an aligned word of an object that is attached (1), whose line the block owns.
             let before = unsafe {
                 AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(place.at + 8 * nth))
                     .load(Ordering::Relaxed)
             };
-            before & !bits | line.words()[nth] & bits
-        });
-        lines.push(Line { address: line.address(), view: place.at, bytes: bytes_of(words) });
+            *into = (before & !bits | word & bits).to_le_bytes();
+        }
+        lines.push(Line { address: line.address(), view: place.at, bytes });
     }
     let Some(first) = lines.first() else { return Ok(Told::default()) };
     let mut telling = Telling::default();
@@ -268,11 +263,11 @@ pub(crate) fn forget() {
     SPAN.store(0, Ordering::Relaxed);
 }
 
-/// A block has loaded a word that nobody can tell.
+/// A block has loaded a word that is damaged beyond repair.
 pub(crate) fn lost(address: usize) {
     fatal(&format!(
-        "a block loads a word of a persistent object that is damaged, and of which nobody can tell what it was: at {address:#x}. A block that \
-         stores to all of it makes it one like the others; `pmo scrub` lists such words"
+        "a block loads a word of a persistent object that is damaged beyond repair, at {address:#x}: `pmo scrub` lists such words, and a \
+         block that stores to all of it makes it whole again"
     ));
 }
 

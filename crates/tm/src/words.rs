@@ -51,15 +51,15 @@ unsafe impl Memory for Words {
     #[inline]
     unsafe fn load(&self, address: usize) -> Result<u64, Damaged> {
         // SAFETY: the caller's promise.
-        unsafe { if objects::are_near(address) { load_there(address) } else { Direct.load(address) } }
+        unsafe { if objects::may_have(address) { load_in_object(address) } else { Direct.load(address) } }
     }
 
     #[inline]
     unsafe fn store(&self, address: usize, value: u64, bits: u64) {
         // SAFETY: the caller's promise.
         unsafe {
-            if objects::are_near(address) {
-                store_there(address, value, bits);
+            if objects::may_have(address) {
+                store_in_object(address, value, bits);
             } else {
                 store_bits(address, value, bits);
             }
@@ -68,7 +68,7 @@ unsafe impl Memory for Words {
 
     #[inline]
     fn is_checked(&self, address: usize) -> bool {
-        objects::are_near(address) && has_check_word(address)
+        objects::may_have(address) && has_check_word(address)
     }
 
     #[cold]
@@ -84,7 +84,7 @@ unsafe impl Memory for Words {
 /// # Safety
 /// As for [`Memory::load`].
 #[cold]
-unsafe fn load_there(address: usize) -> Result<u64, Damaged> {
+unsafe fn load_in_object(address: usize) -> Result<u64, Damaged> {
     // SAFETY: the caller's promise; or the same word of an object that is attached.
     unsafe {
         match objects::find(address) {
@@ -95,12 +95,12 @@ unsafe fn load_there(address: usize) -> Result<u64, Damaged> {
     }
 }
 
-/// As [`load_there`].
+/// As [`load_in_object`].
 ///
 /// # Safety
 /// As for [`Memory::store`].
 #[cold]
-unsafe fn store_there(address: usize, value: u64, bits: u64) {
+unsafe fn store_in_object(address: usize, value: u64, bits: u64) {
     // SAFETY: the caller's promise; or the same word of an object that is attached.
     unsafe {
         match objects::find(address) {

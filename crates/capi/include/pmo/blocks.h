@@ -12,7 +12,7 @@
  * Outside of blocks, a load or store of the object is a SIGSEGV; in __transaction_atomic blocks it is in functions that GCC does not compile for them. __transaction_relaxed blocks may call any
  * function: such a block runs alone, and costs a fault for each page of an object that it touches. A block that changed an object and cannot be made
  * durable ends the program with a message, as nothing in the language would tell it. A block changes objects of one pool
- * and one class. In an object with check words (PMO_STAT_ECC), a block that loads a damaged word repairs it; if nobody can tell what the word was, it ends the program with a message.
+ * and one class. In an object with check words (PMO_STAT_ECC), a block that loads a damaged word repairs it; a word that is damaged beyond repair ends the program with a message.
  */
 #ifndef PMO_BLOCKS_H
 #define PMO_BLOCKS_H

@@ -139,7 +139,7 @@ fn damage(pool: &Path, name: &str, bits: impl Fn(usize) -> u128) {
     file.write_all_at(&bytes, at).unwrap();
 }
 
-/// A block that loads damaged words repairs them, whether it can be undone or not; at one that nobody can tell it ends the program.
+/// A block that loads damaged words repairs them, whether it can be undone or not; a word beyond repair ends the program.
 #[test]
 fn s1_13_blocks_that_gcc_compiles_repair_damaged_words() {
     let folder = folder();

@@ -117,9 +117,9 @@ impl Attached {
         let mut attached = Attached::attach(pool, name, (Key(key), 0), Users::Blocks, on_demand)?;
         // Loads from one that is readable outside are no faults, and pages that are shown cannot be another's meanwhile.
         if !attached.readable {
-            let (view, room) = (attached.view(), attached.room());
-            let room = if view.1 { room / 2 } else { room };
-            attached.exposed = Some(Exposed::new(attached.address, view, attached.size(), room)?);
+            let (view, checked) = attached.view();
+            let room = attached.room() / if checked { 2 } else { 1 };
+            attached.exposed = Some(Exposed::new(attached.address, (view, checked), attached.size(), room)?);
         }
         Ok(attached)
     }
@@ -205,14 +205,14 @@ impl Attached {
         let (address, class) = (entry.address.get() as usize, Class::of(entry).unwrap_or_default());
         let (memory, len, pool) = (Mutex::new(Some(memory)), AtomicUsize::new(len), pool.clone());
         let readable = entry.is_readable_outside();
-        let (first, room) = (bytes.expose_provenance(), entry.content_len() as usize);
+        let (first, extent) = (bytes.expose_provenance(), entry.content_len() as usize);
         // Words with check words are named by addresses at which nothing but a transaction loads or stores them.
-        let pairs = entry.has(FLAG_ECC).then_some(Pairs { own: address, len: room / 2, base: first });
+        let pairs = entry.has(FLAG_ECC).then_some(Pairs { own: address, len: extent / 2, base: first });
         let base = pairs.map_or(bytes, |pairs| std::ptr::with_exposed_provenance(pairs.own));
         // Those who run blocks keep check words themselves, and tell of lines as the pool has them.
         let seen = pairs.filter(|_| !space.is_for_blocks());
-        let (first, room) = seen.map_or((first, room), |pairs| (pairs.own, pairs.len));
-        space.add(View { base: first, len: room, object: slot, marks, pairs: seen });
+        let (first, len_seen) = seen.map_or((first, extent), |pairs| (pairs.own, pairs.len));
+        space.add(View { base: first, len: len_seen, object: slot, marks, pairs: seen });
         let exposed = None;
         Attached { space, memory, base, len, pairs, address, readable, slot, class, pool, name, exposed }
     }

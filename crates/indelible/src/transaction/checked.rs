@@ -10,7 +10,7 @@
 #![allow(unsafe_code)]
 
 use crate::error::TransactionError;
-use indelible_stm::pairs::{self, PairLine};
+use indelible_stm::pairs::{self, PAIR, PairLine};
 use indelible_stm::{Damaged, Direct, Memory};
 use indelible_store::Mutant;
 use indelible_store::format::LINE;
@@ -66,7 +66,7 @@ impl Pairs {
 fn with_old_checks(base: usize, mut line: PairLine) -> PairLine {
     for (nth, pair) in line.words.as_chunks_mut::<2>().0.iter_mut().enumerate() {
         // SAFETY: of the same line of the object.
-        pair[1] = unsafe { word(base + line.offset as usize + 16 * nth + 8) };
+        pair[1] = unsafe { word(base + line.offset as usize + PAIR * nth + 8) };
     }
     line
 }

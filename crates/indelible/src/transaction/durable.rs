@@ -24,12 +24,6 @@ pub(super) fn view_of<'v>(views: &'v [View], line: &Line<'_>) -> Option<(&'v Vie
     Some((view, (line.address() - view.base) as u64))
 }
 
-fn words_as_bytes(words: [u64; 8]) -> [u8; LINE as usize] {
-    let mut bytes = [0; LINE as usize];
-    bytes.as_chunks_mut::<8>().0.iter_mut().zip(words).for_each(|(into, word)| *into = word.to_le_bytes());
-    bytes
-}
-
 #[inline]
 fn changed<'w>(line: Line<'w>) -> Changed<&'w [u64; 8]> {
     Changed { address: line.address(), mask: line.mask(), words: line.words() }
@@ -115,11 +109,9 @@ impl Durable {
             let object = view.object;
             if let Some(pairs) = &view.pairs {
                 let lines = pairs.changed(offset, (line.mask(), line.words()));
-                told.extend(lines.map(|PairLine { offset, words, .. }| ChangedLine {
-                    object,
-                    offset,
-                    bytes: words_as_bytes(words),
-                }));
+                let changed =
+                    |line: PairLine| ChangedLine { object, offset: line.offset, bytes: line.bytes() };
+                told.extend(lines.map(changed));
                 continue;
             }
             let mut bytes = [0; LINE as usize];

@@ -7,7 +7,7 @@
 //! moves the end of a mapping, and adds none. Pages are closed by mapping them anew: the kernel merges mappings that were touched with no others, so that `mprotect` would leave one for each page.
 //!
 //! Invariants:
-//! 1. [`expose`] runs in a signal handler: it loads and stores atomics, and calls nothing but `gettid` and `mprotect`.
+//! 1. [`expose`] runs in a signal handler: it loads, repairs and stores words, and calls nothing but `gettid`, `mprotect` and `abort`.
 //! 2. A slot has an object while `len` is not 0: it is stored last, and cleared first. Slots change while no block of their objects runs, or by the block that is alone. `marks` is that of
 //!    the [`Exposed`] of the slot, or null.
 //! 3. Pages that are marked are exposed, until they are closed, and only the thread [`TO`] marks pages.
@@ -155,7 +155,7 @@ fn changed(
 }
 
 impl Slot {
-    /// Copies words to the object's own address. `false`: one of them is damaged, and nobody can tell what it was.
+    /// Copies words to the object's own address. `false`: one of them is damaged beyond repair.
     ///
     /// # Safety
     /// They are open there, and nobody else touches them.
@@ -179,7 +179,7 @@ impl Slot {
         })
     }
 
-    /// The word at an offset, as transactions have it. `None`: it is damaged, and nobody can tell what it was.
+    /// The word at an offset, as transactions have it. `None`: it is damaged beyond repair.
     ///
     /// # Safety
     /// There is one, and nobody stores to it.
@@ -230,9 +230,11 @@ fn expose(addr: usize) -> Verdict {
         pages.for_each(|page| marks.set(page));
         return Verdict::Resolved;
     }
-    // A word that nobody can tell is not to be taken for another one.
+    // Pages that are not copied whole must not stay open: a program that goes on after the signal would load other values there.
     // SAFETY: the same pages, which nobody has touched.
-    let _ = unsafe { mmap::protect(own + pages.start * PAGE, pages.len() * PAGE, Protection::None) };
+    if unsafe { mmap::protect(own + pages.start * PAGE, pages.len() * PAGE, Protection::None) }.is_err() {
+        std::process::abort();
+    }
     Verdict::Foreign
 }
 

@@ -6,7 +6,7 @@ import operator
 from typing import Any, Literal
 
 from . import _array
-from ._indelible import _create_checked, _scrub, _set_durability, _set_epochs, _set_readable_outside
+from ._indelible import _create_transactional, _scrub, _set_durability, _set_epochs, _set_readable_outside
 from ._layout import Layout, Order
 from ._table import Scrubbed
 from ._viewing import ViewingPool
@@ -36,7 +36,7 @@ class TransactionalPool(ViewingPool):
         on demand are opened `with_on_demand`: such a transaction is durable when it returns.
 
         `ecc` gives each word of 8 bytes of a new array a check word, so that it takes twice its size of the pool. A transaction repairs a damaged word that it reads, or is
-        `Damaged` if nobody can tell what it was: see `scrub`.
+        `Damaged` if it is beyond repair: see `scrub`.
         """
         if durability not in ("transactional", "on-demand"):
             raise ValueError(f"durability is 'transactional' or 'on-demand', not {durability!r}")
@@ -59,21 +59,9 @@ class TransactionalPool(ViewingPool):
         if made in self:
             # A process died in the middle of this.
             self.remove(made, key=key)
-        size = _array.size_for(wanted)
-        if ecc:
-            _create_checked(self, made, size, key, durability)
-        else:
-            self.create(made, size, key=key)
+        _create_transactional(self, made, _array.size_for(wanted), key, durability, ecc)
         try:
-            if ecc:
-                write_header(self, made, key, wanted)
-            else:
-                obj = self.attach(made, "r+", key=key)
-                try:
-                    _array.write_new(obj, wanted)
-                finally:
-                    obj.close()
-                _set_durability(self, made, key, durability)
+            write_header(self, made, key, wanted)
             self.rename(made, name, key=key)
         except BaseException:
             self.remove(made, key=key)
