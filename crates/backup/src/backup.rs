@@ -34,6 +34,17 @@ pub struct Summary {
     pub resumed: bool,
     /// Why it is full although there are backups of the pool.
     pub why_full: Option<String>,
+    /// IDs of other pools that have backups in the folder.
+    pub others: Vec<String>,
+}
+
+/// The backups before a new one.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Before<'a> {
+    /// The one that the new one rests on.
+    pub below: Option<&'a Index>,
+    /// State of the newest in the folder.
+    pub state: [u64; 3],
 }
 
 /// Writes a full backup of a pool. It counts once this returned: without its end it is none.
@@ -46,7 +57,7 @@ pub fn backup_to(
     out: &mut dyn Write,
     progress: Progress<'_>,
 ) -> Result<Summary> {
-    backup(pool, choice, Path::new("the stream"), out, None, progress)
+    backup(pool, choice, Path::new("the stream"), out, Before::default(), progress)
 }
 
 /// As [`backup_to`], on top of another backup. `path` is for messages.
@@ -55,7 +66,7 @@ pub(crate) fn backup(
     choice: &Choice<'_>,
     path: &Path,
     out: &mut dyn Write,
-    below: Option<&Index>,
+    before: Before<'_>,
     progress: Progress<'_>,
 ) -> Result<Summary> {
     let mut id = [0; 16];
@@ -63,7 +74,7 @@ pub(crate) fn backup(
         BackupError::file("draw random bytes for", path)(std::io::Error::other(error.to_string()))
     })?;
     let source = Source::hold(pool, &id, choice)?;
-    write_all(&[(pool, source)], &id, path, out, below, progress)
+    write_all(&[(pool, source)], &id, path, out, before, progress)
 }
 
 /// Writes all that is held, of one pool or of several, as one backup, of the first of them.
@@ -72,7 +83,7 @@ pub(crate) fn write_all(
     id: &[u8; 16],
     path: &Path,
     out: &mut dyn Write,
-    below: Option<&Index>,
+    before: Before<'_>,
     progress: Progress<'_>,
 ) -> Result<Summary> {
     let Some((pool, _)) = sources.first() else { return Err(BackupError::NoObject(String::new())) };
@@ -81,15 +92,19 @@ pub(crate) fn write_all(
     let mut header = Header::new_zeroed();
     (header.magic, header.version) = (MAGIC, VERSION.into());
     (header.id, header.pool) = (*id, superblock.id);
-    header.pool_len = pool.info()?.length.into();
+    let info = pool.store().info()?;
+    header.pool_len = info.length.into();
     (header.window, header.window_len) = (superblock.window, superblock.window_len);
     header.created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()).into();
+    // The newest has the highest state, also if the pool's file was replaced by an earlier one meanwhile.
+    let psyncs = all().map(|(_, held)| held.attributes.psyncs).fold(0, u64::wrapping_add);
+    let Before { below, state } = before;
+    header.state = [info.position.0, info.position.1, psyncs].max(state).map(Into::into);
     let objects = all().count();
     header.objects = (objects as u32).into();
     if let Some(below) = below {
         (header.parent, header.parent_hash) = (below.header.id, below.whole);
         header.depth = (below.header.depth.get() + 1).into();
-        // The clock may have been set back: the newest has the highest number.
         header.created = header.created.get().max(below.header.created.get()).into();
     }
     let mut encoder = Encoder::new(out, path, &header)?;
@@ -118,6 +133,7 @@ pub(crate) fn write_all(
         base: None,
         resumed: false,
         why_full: None,
+        others: Vec::new(),
     })
 }
 

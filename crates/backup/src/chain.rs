@@ -5,10 +5,11 @@ use crate::decode::{Chunk, Decoder};
 use crate::error::{BackupError, Result};
 use crate::format::{Hash, Header, hex};
 use indelible_store::store::Attributes;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
+use zerocopy::little_endian::U64;
 
 /// How the names of backups in a folder end.
 pub(crate) const SUFFIX: &str = "pmobackup";
@@ -84,26 +85,72 @@ pub(crate) fn open(path: &Path) -> Result<Decoder<BufReader<File>>> {
     Decoder::open(BufReader::with_capacity(1 << 20, file), path)
 }
 
-/// The file that `path` means: itself, or the newest backup in a folder.
+/// The file that `path` means: itself, or the newest backup in a folder, which has backups of one pool.
 pub(crate) fn named(path: &Path) -> Result<PathBuf> {
-    if !path.is_dir() {
-        return Ok(path.to_owned());
-    }
-    let all = files(path)?;
-    let newest = all
-        .iter()
-        .filter(|(path, _)| !is_part(path))
-        .max_by_key(|(_, header)| rank(header))
-        .ok_or_else(|| BackupError::NotABackup(path.to_owned()))?;
-    if all.iter().any(|(_, header)| header.pool != newest.1.pool) {
-        return Err(BackupError::NotABackup(path.to_owned()));
-    }
-    Ok(newest.0.clone())
+    newest(path, None)
 }
 
-/// Order of backups by age.
-pub(crate) fn rank(header: &Header) -> (u64, u32) {
-    (header.created.get(), header.depth.get())
+/// The file that `path` means: itself, or the newest backup in a folder. `pool` chooses by the first digits of a pool's ID.
+///
+/// # Errors
+/// `NotABackup`; `SeveralPools` if the folder has backups of several pools that fit; `Damaged` if the last file of the
+/// folder cannot be read.
+pub fn newest(path: &Path, pool: Option<&str>) -> Result<PathBuf> {
+    let all = newest_of_each(path, pool)?;
+    match &all[..] {
+        [] => Err(BackupError::NotABackup(path.to_owned())),
+        [one] => Ok(one.clone()),
+        _ => {
+            let pools = all.iter().map(|path| Ok((describe(path)?.pool, path.clone())));
+            Err(BackupError::SeveralPools { folder: path.to_owned(), pools: pools.collect::<Result<_>>()? })
+        }
+    }
+}
+
+/// The newest backup of each pool in a folder, or of the pool whose ID begins with `pool`. A file stands for itself.
+///
+/// # Errors
+/// As for [`newest`].
+pub fn newest_of_each(path: &Path, pool: Option<&str>) -> Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let found = entries(path)?;
+    let mut all: BTreeMap<[u8; 16], (PathBuf, Header)> = BTreeMap::new();
+    let mut last = 0;
+    for (path, header) in found.iter().filter_map(|(path, header)| Some((path, header.as_ref().ok()?))) {
+        last = last.max(number(path));
+        let newer = |before: &(PathBuf, Header)| rank(&before.0, &before.1) < rank(path, header);
+        if !is_part(path) && all.get(&header.pool).is_none_or(newer) {
+            all.insert(header.pool, (path.clone(), *header));
+        }
+    }
+    // An older state is not taken for the newest because the newest cannot be read.
+    let lost = found.into_iter().filter(|(path, _)| !is_part(path) && number(path) > last);
+    if let Some(error) = lost.filter_map(|(_, header)| header.err()).next() {
+        return Err(error);
+    }
+    let fits = |id: &[u8; 16]| pool.is_none_or(|pool| hex(id).starts_with(&pool.to_ascii_lowercase()));
+    let all: Vec<_> = all.into_iter().filter(|(id, _)| fits(id)).map(|(_, (path, _))| path).collect();
+    match pool {
+        Some(pool) if all.is_empty() => {
+            Err(BackupError::NoBackupOf { folder: path.to_owned(), pool: pool.to_owned() })
+        }
+        None if all.is_empty() => Err(BackupError::NotABackup(path.to_owned())),
+        _ => Ok(all),
+    }
+}
+
+/// Order of the backups of one pool: by the pool's state, then by the number in the name. The clock decides only between
+/// files of earlier releases that were renamed.
+pub(crate) fn rank(path: &Path, header: &Header) -> ([u64; 3], u64, u64, u32) {
+    (header.state.map(U64::get), number(path), header.created.get(), header.depth.get())
+}
+
+/// The number at the end of a backup's name; 0: it has none.
+pub(crate) fn number(path: &Path) -> u64 {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    stem.rsplit_once('-').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }
 
 /// Whether the file is one that was interrupted.
@@ -113,15 +160,19 @@ fn is_part(path: &Path) -> bool {
 
 /// The backups in a folder whose headers are intact, those that were interrupted, too.
 pub(crate) fn files(folder: &Path) -> Result<Vec<(PathBuf, Header)>> {
+    let intact = |(path, header): (PathBuf, Result<Header>)| Some((path, header.ok()?));
+    Ok(entries(folder)?.into_iter().filter_map(intact).collect())
+}
+
+/// The files in a folder that have the name of a backup.
+fn entries(folder: &Path) -> Result<Vec<(PathBuf, Result<Header>)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(BackupError::file("read", folder))? {
         let path = entry.map_err(BackupError::file("read", folder))?.path();
         let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if hidden || path.extension().is_none_or(|end| end != SUFFIX && end != PART) {
-            continue;
-        }
-        if let Ok(decoder) = open(&path) {
-            found.push((path, decoder.header));
+        if !hidden && path.extension().is_some_and(|end| end == SUFFIX || end == PART) {
+            let header = open(&path).map(|decoder| decoder.header);
+            found.push((path, header));
         }
     }
     Ok(found)

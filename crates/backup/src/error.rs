@@ -39,6 +39,22 @@ pub enum BackupError {
     /// There is no backup.
     #[error("{} is no backup", .0.display())]
     NotABackup(PathBuf),
+    /// A folder has backups of several pools.
+    #[error("{} has backups of several pools: {}", folder.display(), listed(pools))]
+    SeveralPools {
+        /// Which.
+        folder: PathBuf,
+        /// ID of each pool, and its newest backup.
+        pools: Vec<(String, PathBuf)>,
+    },
+    /// A folder has no backup of that pool.
+    #[error("{} has no backup of a pool whose ID begins with {pool:?}", folder.display())]
+    NoBackupOf {
+        /// Which.
+        folder: PathBuf,
+        /// Digits of the ID.
+        pool: String,
+    },
     /// Another version made it.
     #[error("{} has version {found} of the format of backups; this release knows {known}", path.display())]
     Version {
@@ -132,6 +148,14 @@ pub enum BackupError {
     Replaced(String),
 }
 
+fn listed(pools: &[(String, PathBuf)]) -> String {
+    let one = |(id, path): &(String, PathBuf)| {
+        let file = path.file_name().unwrap_or_default();
+        format!("{id} (newest: {})", file.display())
+    };
+    pools.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
 impl BackupError {
     /// Advice, one sentence without a full stop.
     #[must_use]
@@ -160,6 +184,8 @@ impl BackupError {
                 "look at the path, its permissions and the free space of its file system"
             }
             BackupError::NotABackup(_) => "name a file that `pmo backup` made, or a folder with such files",
+            BackupError::SeveralPools { .. } => "choose a pool by the first digits of its ID (`--pool-id`)",
+            BackupError::NoBackupOf { .. } => "`pmo verify` of the folder lists its pools",
             BackupError::Version { .. } => "use the release that made it, or a later one",
             BackupError::Damaged { .. } => "use another backup; `pmo verify` lists all that is damaged",
             BackupError::BaseMissing { .. } => "bring the backups that it rests on to the same folder",

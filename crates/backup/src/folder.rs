@@ -1,8 +1,8 @@
 //! Backups as files: under another name until they are whole and durable, one at a time in a folder.
 
 use crate::Progress;
-use crate::backup::{Summary, backup};
-use crate::chain::{PART, SUFFIX, files, rank};
+use crate::backup::{Before, Summary, backup};
+use crate::chain::{PART, SUFFIX, files, number, rank};
 use crate::error::{BackupError, Result};
 use crate::format::hex;
 use crate::index::Index;
@@ -11,10 +11,12 @@ use crate::part::Part;
 use crate::partial::{FOR_OWNER, Partial};
 use crate::source::Choice;
 use indelible::Pool;
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use zerocopy::little_endian::U64;
 
 /// The file that is locked while a backup is made.
 const LOCK: &str = ".pmo-backup.lock";
@@ -38,8 +40,11 @@ pub fn backup_into(
     let _lock = lock(folder)?;
     let part = keep_partial(pool, folder, full)?;
     let (mut below, mut why_full) = (None, None);
-    let newest = files(folder)?.into_iter().filter(|(_, header)| header.pool == pool.id());
-    let newest = newest.max_by_key(|(_, header)| rank(header)).map(|(path, _)| path);
+    let (own, others): (Vec<_>, Vec<_>) =
+        files(folder)?.into_iter().partition(|(_, header)| header.pool == pool.id());
+    let newest = own.into_iter().max_by_key(|(path, header)| rank(path, header));
+    let state = newest.as_ref().map_or([0; 3], |(_, header)| header.state.map(U64::get));
+    let newest = newest.map(|(path, _)| path);
     if let Some(path) = part.clone().or(newest.filter(|_| !full)) {
         match Index::read(&path) {
             Ok(index) => below = Some((path, index)),
@@ -49,24 +54,25 @@ pub fn backup_into(
     let path = free_name(pool, folder, SUFFIX)?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let partial = folder.join(format!(".{stem}.{PARTIAL}"));
-    let index = below.as_ref().map(|(_, index)| index);
-    let made = write(pool, choice, &path, &partial, index, false, progress);
+    let before = Before { below: below.as_ref().map(|(_, index)| index), state };
+    let made = write(pool, choice, &path, &partial, before, false, progress);
     let made = made.map_err(|cause| failed(cause, &partial))?;
     let base = below.map(|(path, _)| path);
     let resumed = part.is_some() && base == part;
-    Ok(Summary { base, resumed, why_full, ..made })
+    let others: BTreeSet<_> = others.iter().map(|(_, header)| hex(&header.pool)).collect();
+    Ok(Summary { base, resumed, why_full, others: others.into_iter().collect(), ..made })
 }
 
-/// A name in the folder. It has a number: names in order are backups in order.
+/// A name in the folder, with a number above all others: names in order are backups in order.
 fn free_name(pool: &Pool, folder: &Path, suffix: &str) -> Result<PathBuf> {
-    let (stem, mut number) = (hex(&pool.id()[..4]), files(folder)?.len() + 1);
-    loop {
-        let named = |suffix: &str| folder.join(format!("{stem}-{number:06}.{suffix}"));
-        if ![SUFFIX, PART].into_iter().any(|suffix| named(suffix).exists()) {
-            return Ok(named(suffix));
+    let mut last = 0;
+    for entry in fs::read_dir(folder).map_err(BackupError::file("read", folder))? {
+        let path = entry.map_err(BackupError::file("read", folder))?.path();
+        if path.extension().is_some_and(|end| end == SUFFIX || end == PART) {
+            last = last.max(number(&path));
         }
-        number += 1;
     }
+    Ok(folder.join(format!("{}-{:06}.{suffix}", hex(&pool.id()[..4]), last.saturating_add(1))))
 }
 
 /// Makes a full backup as a file of that name. With `replace` there may be one.
@@ -84,7 +90,7 @@ pub fn backup_file(
         return Err(BackupError::Exists(path.to_owned()));
     }
     let partial = Partial::of(path)?;
-    write(pool, choice, path, partial.path(), None, replace, progress)
+    write(pool, choice, path, partial.path(), Before::default(), replace, progress)
 }
 
 /// Keeps what a backup into a folder that failed has written, if the next one can go on from there.
@@ -103,11 +109,11 @@ fn write(
     choice: &Choice<'_>,
     path: &Path,
     partial: &Path,
-    below: Option<&Index>,
+    before: Before<'_>,
     replace: bool,
     progress: Progress<'_>,
 ) -> Result<Summary> {
-    let made = write_partial(pool, choice, path, partial, below, progress)?;
+    let made = write_partial(pool, choice, path, partial, before, progress)?;
     publish(partial, path, replace)?;
     Ok(Summary { path: Some(path.to_owned()), ..made })
 }
@@ -117,14 +123,14 @@ fn write_partial(
     choice: &Choice<'_>,
     path: &Path,
     partial: &Path,
-    below: Option<&Index>,
+    before: Before<'_>,
     progress: Progress<'_>,
 ) -> Result<Summary> {
     let failed = |action| BackupError::file(action, path);
     let open = File::options().write(true).create(true).truncate(true).mode(FOR_OWNER).open(partial);
     let file = open.map_err(failed("create"))?;
     let mut out = BufWriter::with_capacity(1 << 20, Part::new(file));
-    let made = backup(pool, choice, path, &mut out, below, progress);
+    let made = backup(pool, choice, path, &mut out, before, progress);
     // Of a backup that failed, too: the next one goes on from there.
     let flushed = out.flush().map_err(failed("write"));
     let (mut part, _) = out.into_parts();

@@ -29,7 +29,7 @@ mod source;
 mod transfer;
 
 pub use backup::{Summary, backup_to};
-pub use chain::{Damage, Kept, Verified, describe, verify, verify_stream};
+pub use chain::{Damage, Kept, Verified, describe, newest, newest_of_each, verify, verify_stream};
 pub use clone::{Cloned, clone_pool, clone_rebased};
 pub use error::{BackupError, Result};
 pub use folder::{backup_file, backup_into};

@@ -4,7 +4,7 @@
 //! ([`Space::reachable`]).
 
 use crate::Progress;
-use crate::backup::{Summary, write_all};
+use crate::backup::{Before, Summary, write_all};
 use crate::chain::Kept;
 use crate::decode::Decoder;
 use crate::error::{BackupError, Result};
@@ -52,7 +52,7 @@ pub fn export_to(
     for (pool, objects) in &by_pool {
         sources.push((*pool, Source::hold(pool, &id, &Choice { objects, key, snapshots: false })?));
     }
-    write_all(&sources, &id, Path::new("(stream)"), out, None, progress)
+    write_all(&sources, &id, Path::new("(stream)"), out, Before::default(), progress)
 }
 
 /// As [`export_to`], to a file, which has its name once it is whole and durable.

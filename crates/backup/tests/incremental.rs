@@ -184,3 +184,74 @@ fn two_backups_into_one_folder_do_not_meet_and_partial_ones_do_not_count() {
     assert_eq!(others.len(), 3);
     assert!(verify(&others[2], &mut unseen).unwrap().damage.is_empty());
 }
+
+/// Sets the time in a backup's header.
+fn redate(path: &Path, seconds: u64) {
+    use crate::hostile::{records, seal};
+    let (mut header, records) = records(&fs::read(path).unwrap());
+    header[72..80].copy_from_slice(&seconds.to_le_bytes());
+    fs::write(path, seal(&header, &records)).unwrap();
+}
+
+/// The clock was set back, or two backups were made in one second: the newest is that of the newest state.
+#[test]
+fn the_newest_backup_in_a_folder_is_found_without_the_clock() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("b");
+    let (pool, files) = chain(dir.path(), 1);
+    put(&pool, "a", 0, b"the newest");
+    let full = backup_into(&pool, &all(), &folder, true, &mut unseen).unwrap().path.unwrap();
+    let before = content(&pool);
+    redate(&full, 1);
+    assert_eq!(verify(&folder, &mut unseen).unwrap().kept.path, full);
+    let taken = restore(
+        &folder,
+        &dir.path().join("c.pmo"),
+        &RestoreOptions::default(),
+        &PoolOptions::new(),
+        &mut unseen,
+    );
+    assert_eq!(taken.unwrap().kept.path, full, "a restore says which backup it took");
+    expect_same(&Pool::open(dir.path().join("c.pmo")).unwrap(), &before);
+    // The next one rests on it, and is the newest although its clock is that of now.
+    put(&pool, "a", 0, b"newer");
+    let next = made(&pool, &folder);
+    assert_eq!(next.base.as_ref(), Some(&full));
+    assert_eq!(verify(&folder, &mut unseen).unwrap().kept.path, next.path.unwrap());
+    // A full one beside a chain that is damaged, and files before them that are gone: numbers go on.
+    fs::remove_file(&files[0]).unwrap();
+    let mut torn = fs::read(&full).unwrap();
+    torn[3000] ^= 1;
+    fs::write(&full, torn).unwrap();
+    let last = made(&pool, &folder);
+    assert!(last.base.is_none() && last.why_full.is_some());
+    assert_eq!(verify(&folder, &mut unseen).unwrap().kept.path, last.path.clone().unwrap());
+    // The newest cannot be read: no older one is taken for it.
+    let mut torn = fs::read(last.path.as_ref().unwrap()).unwrap();
+    torn[20] ^= 1;
+    fs::write(last.path.as_ref().unwrap(), torn).unwrap();
+    assert!(matches!(verify(&folder, &mut unseen), Err(BackupError::Damaged { .. })));
+}
+
+/// The pool's file was replaced by an earlier copy of it: what is backed up then is the newest all the same.
+#[test]
+fn the_backup_of_a_pool_that_was_brought_back_is_the_newest() {
+    let dir = tempfile::tempdir().unwrap();
+    let (folder, path) = (dir.path().join("b"), dir.path().join("1.pmo"));
+    let (pool, _) = chain(dir.path(), 1);
+    drop(pool);
+    let earlier = fs::read(&path).unwrap();
+    let pool = Pool::open(&path).unwrap();
+    for round in 0..9 {
+        put(&pool, "a", 0, &[round]);
+    }
+    made(&pool, &folder);
+    drop(pool);
+    fs::write(&path, earlier).unwrap();
+    let pool = Pool::open(&path).unwrap();
+    let last = made(&pool, &folder);
+    assert_eq!(verify(&folder, &mut unseen).unwrap().kept.path, last.path.unwrap());
+    let before = content(&pool);
+    drop(pool);
+    expect_same(&restored(&folder, &dir.path().join("c.pmo")), &before);
+}

@@ -166,6 +166,8 @@ fn exit_of_backup(error: &BackupError) -> Exit {
         },
         BackupError::Pool(error) => Exit::from(error.kind()),
         BackupError::Kept { cause, .. } => exit_of_backup(cause),
+        BackupError::SeveralPools { .. } => Exit::Usage,
+        BackupError::NoBackupOf { .. } => Exit::NotFound,
         BackupError::NotABackup(_) | BackupError::Version { .. } | BackupError::NoFile(_) => Exit::Unsuitable,
         BackupError::Damaged { .. } | BackupError::BaseSwapped { .. } => Exit::Damaged,
         BackupError::BaseMissing { .. } | BackupError::NoObject(_) => Exit::NotFound,

@@ -175,3 +175,39 @@ fn a_backup_that_is_killed_leaves_nothing_that_counts() {
     pmo(["restore", &text(&folder), &text(&rig.path("new.pmo"))]).fine();
     pmo(["check", &text(&rig.path("new.pmo"))]).fine();
 }
+
+/// The cron line of the cookbook after `restore --force`, which gives the pool another ID.
+#[test]
+fn a_folder_has_backups_of_several_pools() {
+    let rig = rig();
+    let (folder, pool) = (text(&rig.path("backups")) + "/", text(&rig.pool));
+    rig.pmo(["backup"], [&folder]).fine();
+    pmo(["restore", &folder, &pool, "--force"]).fine();
+    rig.feed("put", ["ledger", "--offset", "5000"], b"changed").fine();
+    let wanted = rig.pmo(["cat"], ["ledger"]).fine().raw;
+    let run = rig.pmo(["backup"], [&folder]).fine();
+    assert!(run.out.contains("backups of other pools"), "{run:?}");
+    let run = rig.pmo(["backup", "--json"], [&folder]).fine().json();
+    assert_eq!(run["others"].as_array().unwrap().len(), 1, "{run}");
+    let run = pmo(["verify", &folder]).fine();
+    assert_eq!(run.out.matches("intact: ").count(), 2, "{run:?}");
+    let newest = run_file(&run.out, 3);
+    let new = text(&rig.path("new.pmo"));
+    let run = pmo(["restore", &folder, &new]);
+    assert!(run.err.contains("--pool-id") && run.err.contains("-000003.pmobackup"), "{run:?}");
+    run.fails(2, "several pools");
+    let id = newest.rsplit_once('/').unwrap().1.split('-').next().unwrap().to_owned();
+    let run = pmo(["restore", &folder, &new, "--pool-id", &id]).fine();
+    assert!(run.out.contains(&newest), "{run:?}");
+    assert_eq!(pmo(["cat", &new, "ledger"]).fine().raw, wanted);
+    let run = pmo(["verify", &folder, "--pool-id", &id, "--json"]).fine().json();
+    assert_eq!(run["file"], newest.as_str());
+    pmo(["verify", &folder, "--pool-id", "none"]).fails(5, "no backup of a pool");
+}
+
+/// The file of that number in an output.
+fn run_file(out: &str, number: usize) -> String {
+    let end = format!("-{number:06}.pmobackup");
+    let words = out.split_whitespace().map(|word| word.trim_end_matches(':'));
+    words.filter(|word| word.ends_with(&end)).next_back().expect("a file").to_owned()
+}

@@ -37,7 +37,8 @@ Examples:
 
 JSON: file, id, objects, size (bytes of the objects), held (bytes of the pages in this backup), \
 bytes (of the backup), base (the file that it rests on) or null, resumed (whether that was \
-interrupted, and this one goes on from there), why_full or null")]
+interrupted, and this one goes on from there), why_full or null, others (IDs of other pools that have \
+backups in the folder)")]
 pub struct Backup {
     /// The pool
     #[arg(value_parser = pool())]
@@ -78,6 +79,7 @@ struct Report {
     base: Option<PathBuf>,
     resumed: bool,
     why_full: Option<String>,
+    others: Vec<String>,
 }
 
 pub fn run(context: &Context, args: &Backup) -> Result {
@@ -121,12 +123,19 @@ fn said(report: &Report, out: &mut Out) -> Result {
         human(report.size),
         human(report.held),
         human(report.bytes)
+    ))?;
+    if report.others.is_empty() {
+        return Ok(());
+    }
+    out.line(&format!(
+        "the folder has backups of other pools: {}; `pmo restore` of the folder needs --pool-id",
+        report.others.join(", ")
     ))
 }
 
 impl Report {
     fn of(made: Summary) -> Self {
-        let Summary { path, id, objects, size, held, bytes, base, resumed, why_full } = made;
-        Report { file: path, id, objects, size, held, bytes, base, resumed, why_full }
+        let Summary { path, id, objects, size, held, bytes, base, resumed, why_full, others } = made;
+        Report { file: path, id, objects, size, held, bytes, base, resumed, why_full, others }
     }
 }

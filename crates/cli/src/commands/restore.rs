@@ -6,10 +6,10 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::out::confirm;
 use crate::progress;
-use crate::text::count;
+use crate::text::{count, date};
 use crate::values::size;
 use clap::Args;
-use indelible_backup::{RestoreOptions, restore, restore_objects, restore_stream};
+use indelible_backup::{RestoreOptions, newest, restore, restore_objects, restore_stream};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,8 @@ Examples:
   pmo restore data.backup data.pmo --object ledger    one of them, into a pool without
   ssh host cat data.backup | pmo restore - new.pmo
 
-JSON: pool, objects (names), bytes (of pages)")]
+JSON: pool, file (the newest backup, of the folder), id and created (of the backup), objects (names), \
+bytes (of pages)")]
 pub struct Restore {
     /// The backup: a file, a folder for the newest one in it, or - for standard input
     backup: PathBuf,
@@ -54,6 +55,10 @@ pub struct Restore {
     #[arg(long)]
     rebase: bool,
 
+    /// ID of the pool, or its first digits, if the folder has backups of several
+    #[arg(long, value_name = "ID")]
+    pool_id: Option<String>,
+
     /// Only this object, into a pool that exists and has its address free; may be given several times
     #[arg(long = "object", short, value_name = "NAME", conflicts_with_all = ["size", "force"])]
     objects: Vec<String>,
@@ -62,6 +67,9 @@ pub struct Restore {
 #[derive(Debug, Serialize)]
 struct Report {
     pool: PathBuf,
+    file: PathBuf,
+    id: String,
+    created: String,
     objects: Vec<String>,
     bytes: u64,
 }
@@ -73,6 +81,7 @@ pub fn run(context: &Context, args: &Restore) -> Result {
         bar.set_position(done);
     };
     let stream = args.backup == Path::new("-");
+    let from = if stream { args.backup.clone() } else { newest(&args.backup, args.pool_id.as_deref())? };
     let (pool, options) = (&args.pool, &context.options);
     let how = RestoreOptions { len: args.size, force: args.force, rebase: args.rebase };
     let restored = if !args.objects.is_empty() {
@@ -80,20 +89,30 @@ pub fn run(context: &Context, args: &Restore) -> Result {
             let message = "an object cannot be restored from standard input";
             return Err(Failure::new(Exit::Usage, message, "write the backup to a file first"));
         }
-        restore_objects(&args.backup, &context.open(pool)?, &args.objects, args.rebase, &mut tell)?
+        restore_objects(&from, &context.open(pool)?, &args.objects, args.rebase, &mut tell)?
     } else if stream {
         let (mut input, name) = (std::io::stdin().lock(), Path::new("standard input"));
         restore_stream(&mut input, name, pool, &how, options, &mut tell)?
     } else {
-        restore(&args.backup, pool, &how, options, &mut tell)?
+        restore(&from, pool, &how, options, &mut tell)?
     };
     bar.finish_and_clear();
-    let report = Report { pool: pool.clone(), objects: restored.objects, bytes: restored.bytes };
+    let kept = restored.kept;
+    let report = Report {
+        pool: pool.clone(),
+        file: kept.path,
+        id: kept.id,
+        created: date(kept.created),
+        objects: restored.objects,
+        bytes: restored.bytes,
+    };
     confirm(context.json, &report, |report, out| {
         let objects = count(report.objects.len() as u64, "object");
         out.line(&format!(
-            "restored {objects} to {}: {} of pages",
+            "restored {objects} to {} from {}, made {}: {} of pages",
             report.pool.display(),
+            report.file.display(),
+            report.created,
             human(report.bytes)
         ))
     })

@@ -51,6 +51,8 @@ pub struct StoreInfo {
     pub extents: u64,
     /// The table root.
     pub root: Root,
+    /// Position of the table's lane: its generation, and its batches in that. It only rises.
+    pub position: (u64, u64),
 }
 
 /// A lane in numbers.
@@ -173,7 +175,7 @@ impl Store {
 
     /// The pool in numbers.
     pub fn info(&self) -> Result<StoreInfo> {
-        self.view(|table| {
+        let (mut info, end) = self.view_as_of(|table| {
             Ok(StoreInfo {
                 length: table.pool_len(),
                 objects: table.root.objects.get(),
@@ -181,8 +183,11 @@ impl Store {
                 largest: PAGES.largest(table)? * PAGE,
                 extents: table.root.trees[crate::format::root::TreeId::FreeByPage as usize].count.get(),
                 root: table.root,
+                position: (0, 0),
             })
-        })
+        })?;
+        info.position = (end.generation, end.sequence);
+        Ok(info)
     }
 
     /// Every lane that has space, the table's first, with its valid batches.
