@@ -17,6 +17,7 @@ use indelible_store::store::{Attributes, Revived, Unpublished};
 use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 /// Result of a restore.
@@ -35,7 +36,7 @@ pub struct Restored {
 pub struct RestoreOptions {
     /// Bytes of the new pool; `None`: as many as the original had.
     pub len: Option<u64>,
-    /// There may be a pool, which nobody has in use: it is replaced once the new one is whole.
+    /// There may be a pool, which no process uses: it is replaced once the new one is whole, which gets its owner, group and mode.
     pub force: bool,
     /// Objects get other addresses, and the pointers in them are changed accordingly ([`Pool::copy_rebased`]). Objects that had the same ones, such as a
     /// snapshot and its object, have the same ones again.
@@ -306,6 +307,9 @@ fn beside(
     let new = options.format(partial, len.unwrap_or(kept.pool_len))?;
     let restored = fill(&new)?;
     drop(new);
+    if let Some(before) = fs::metadata(path).ok().filter(|_| force) {
+        keep_owner(&before, partial)?;
+    }
     let durable = fs::File::open(partial).and_then(|file| file.sync_all());
     durable.map_err(BackupError::file("make durable", partial))?;
     if force && path.exists() {
@@ -314,6 +318,18 @@ fn beside(
     }
     publish(partial, path, force)?;
     Ok(restored)
+}
+
+/// Gives a file the owner, the group and the mode of another one.
+fn keep_owner(before: &fs::Metadata, path: &Path) -> Result<()> {
+    let found = fs::metadata(path).map_err(BackupError::file("read", path))?;
+    let (uid, gid) = (before.uid(), before.gid());
+    if (found.uid(), found.gid()) != (uid, gid) {
+        let given = chown(path, (found.uid() != uid).then_some(uid), (found.gid() != gid).then_some(gid));
+        given.map_err(BackupError::file("give the owner and group of the replaced pool to", path))?;
+    }
+    let mode = fs::set_permissions(path, before.permissions());
+    mode.map_err(BackupError::file("give the mode of the replaced pool to", path))
 }
 
 /// Refuses a pool that processes use. One that cannot be opened is nobody's.

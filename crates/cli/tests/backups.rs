@@ -208,6 +208,23 @@ fn a_folder_has_backups_of_several_pools() {
 /// The file of that number in an output.
 fn run_file(out: &str, number: usize) -> String {
     let end = format!("-{number:06}.pmobackup");
-    let words = out.split_whitespace().map(|word| word.trim_end_matches(':'));
-    words.filter(|word| word.ends_with(&end)).next_back().expect("a file").to_owned()
+    let mut words = out.split_whitespace().map(|word| word.trim_end_matches(':'));
+    words.rfind(|word| word.ends_with(&end)).expect("a file").to_owned()
+}
+
+/// A restore over a pool keeps its owner, group and mode: other users go on using it.
+#[test]
+fn a_restored_pool_has_the_rights_of_the_one_before() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    let rig = rig();
+    let (file, pool) = (text(&rig.path("one.backup")), text(&rig.pool));
+    rig.pmo(["backup"], [&file]).fine();
+    fs::set_permissions(&rig.pool, fs::Permissions::from_mode(0o664)).unwrap();
+    // As root, another owner, too.
+    let _ = chown(&rig.pool, Some(12_345), Some(23_456));
+    let rights = |found: fs::Metadata| (found.uid(), found.gid(), found.mode());
+    let before = rights(fs::metadata(&rig.pool).unwrap());
+    pmo(["restore", &file, &pool, "--force"]).fine();
+    assert_eq!(rights(fs::metadata(&rig.pool).unwrap()), before);
+    rig.pmo(["cat"], ["ledger"]).fine();
 }

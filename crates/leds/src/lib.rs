@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod bytes;
 mod dominance;
 mod edit;
 mod emit;

@@ -176,7 +176,10 @@ impl<'a> Rewrite<'a> {
                     self.refuse(node.at, text);
                 }
             }
-            Kind::Call => self.call(node),
+            Kind::Call => {
+                self.bytes(node);
+                self.call(node);
+            }
             Kind::Binary => self.assignment(node),
             Kind::Variable => self.local(node, parents),
             Kind::CompoundLiteral => {
@@ -188,6 +191,7 @@ impl<'a> Rewrite<'a> {
             Kind::Cast | Kind::Implicit => self.allocation(node),
             _ => {}
         }
+        self.untyped(node, parents);
         if self.is_copy(node) && !self.may_copy(node, parents) {
             let text = "a copy of an extendible struct would share its extensions: assign it (`*to = *from`), or copy it to a variable that is only read";
             self.refuse(node.begin, text);
