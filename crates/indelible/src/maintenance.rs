@@ -3,10 +3,11 @@
 //! Each opens the medium anew, so that its locks meet those of pools this process has open as they would
 //! meet another process's.
 
+use crate::backing::{Identity, Origin};
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::media::{self, Access, Media};
 use crate::memory;
-use crate::pool::{Pool, PoolOptions, identity, living_writer, patiently};
+use crate::pool::{Pool, PoolOptions, identity, living_writer, memory_place, patiently};
 pub use indelible_store::error::Part;
 use indelible_store::error::StoreError;
 use indelible_store::format::superblock::Superblock;
@@ -95,7 +96,7 @@ pub struct Leftovers {
     pub in_use: u64,
 }
 
-/// Removes the memory that processes which died left of objects on demand, of the pool that was at `path` and was *deleted*: nobody will ask for it. Its commits
+/// Removes the memory that processes which died left of objects on demand, of the pool that was at `path` and was *deleted*: no process will ask for it. Its commits
 /// are lost with it; so never of a pool that was moved. If another pool is at `path` now, its own memory stays. That of a pool which is there goes by [`Pool::collect`].
 ///
 /// # Errors
@@ -103,7 +104,7 @@ pub struct Leftovers {
 pub fn remove_leftovers(path: impl AsRef<Path>) -> Result<Leftovers> {
     let path = path.as_ref();
     let there = match PoolOptions::new().read_only(true).open(path) {
-        Ok(pool) => Some(pool.id()),
+        Ok(pool) => Some(pool),
         Err(error) if error.kind() == ErrorKind::NoPool => None,
         Err(error) => return Err(error),
     };
@@ -115,7 +116,10 @@ pub fn remove_leftovers(path: impl AsRef<Path>) -> Result<Leftovers> {
         (Some(folder), Some(name)) => folder.join(name),
         _ => absolute,
     };
-    let done = memory::remove_of_deleted(&origin, there).map_err(|error| failed(error.into()))?;
+    let wanted = |identity: &Identity, stated: &Origin| {
+        there.as_ref().is_some_and(|pool| pool.inner().may_need(identity, stated))
+    };
+    let done = memory::remove_of_deleted(&origin, wanted).map_err(|error| failed(error.into()))?;
     Ok(Leftovers { removed: done.0, in_use: done.1 })
 }
 
@@ -177,15 +181,20 @@ impl Alone {
     }
 }
 
-/// Keeps everybody else away from the pool at `path`. For tools; not part of the stable interface.
+/// Keeps all other processes away from the pool at `path`, which has all commits then: those that processes which died left in memory are brought there. For tools; not part of the stable
+/// interface.
 ///
 /// # Errors
-/// `NoPool`, `ReadOnly`; `Held` or `Busy`: a program has the pool open, even if it has nothing attached.
+/// `NoPool`, `ReadOnly`; `Held` or `Busy`: a program has the pool open, even if it has nothing attached; as for [`Pool::recover`].
 #[doc(hidden)]
 pub fn alone(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Alone> {
     let path = path.as_ref();
     run("clone", path, options, Access::ReadWrite, |media| {
         media.claim_alone(path, options.allow_remote)?;
+        let store = Store::open(media.device().clone(), identity())?;
+        for number in store.memories()? {
+            memory::recover(&store, &memory_place(media, path, store.id()), number)?;
+        }
         Ok(Alone(media.clone()))
     })
 }

@@ -12,6 +12,7 @@ mod following;
 mod heap_crash;
 mod heaps_on_demand;
 mod on_demand_deaths;
+mod on_demand_origins;
 mod page_source;
 mod paper;
 mod processes;

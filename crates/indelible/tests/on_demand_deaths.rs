@@ -12,13 +12,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-type Cells = [TxCell<u64>; 64];
+pub type Cells = [TxCell<u64>; 64];
 
-fn attach(pool: &Pool, name: &str) -> TxObject<Cells> {
+pub fn attach(pool: &Pool, name: &str) -> TxObject<Cells> {
     pool.attach_with_on_demand(name, b"").unwrap()
 }
 
-fn formatted(world: &World) -> Pool {
+pub fn formatted(world: &World) -> Pool {
     formatted_as(world, Class::OnDemand, false)
 }
 
@@ -44,7 +44,7 @@ fn step(a: &TxObject<Cells>, b: &TxObject<Cells>, thread: usize) -> u64 {
 }
 
 /// Looks at the state after a death: whole transactions, whose number is returned, and no word without its check word.
-fn judge(pool: &Pool) -> u64 {
+pub fn judge(pool: &Pool) -> u64 {
     let (a, b) = (attach(pool, "a"), attach(pool, "b"));
     for object in [&a, &b].into_iter().filter(|object| pool.stat(object.name()).unwrap().ecc) {
         let found = object.scrub(&mut |_, _| {}).unwrap();

@@ -298,6 +298,10 @@ mutants! {
         MemoryGivenUp,
         /// An attach does not ask for commits that a dead process left in memory.
         MemoryForgotten,
+        /// A sweep removes a file of memory by a judgement made before it had the file's lock.
+        JudgedUnlocked,
+        /// Memory is that of any file with the ID of its pool.
+        OriginIgnored,
         /// A process tells the guard that its commits are durable before they are.
         AcknowledgedUnflushed,
         /// A commit that the guard's bound has no room for returns before it is durable.

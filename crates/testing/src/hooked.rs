@@ -31,6 +31,9 @@ pub trait Hook: Send + Sync {
         under.check_writeback()
     }
 
+    /// A lock is about to be asked for.
+    fn locking(&self, _: LockKey) {}
+
     /// A lock was given up.
     fn unlocked(&self, _: LockKey) {}
 }
@@ -117,6 +120,7 @@ impl<H: Hook> Medium for Hooked<H> {
 
 impl<H: Hook> Locks for Hooked<H> {
     fn try_lock(&self, key: LockKey, mode: LockMode) -> Result<bool, MediumError> {
+        self.hook.locking(key);
         self.under.try_lock(key, mode)
     }
     fn unlock(&self, key: LockKey) {

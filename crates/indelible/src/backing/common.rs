@@ -23,14 +23,15 @@ pub(crate) struct Common(Backing);
 impl Common {
     /// The memory of this identity, if it is there.
     pub(crate) fn find(
-        folder: &Path,
+        folders: Folders<'_>,
         identity: &Identity,
         len: usize,
     ) -> Result<Option<Common>, BackingError> {
         if !identity.has_boot() {
             return Err(BackingError::NoBoot);
         }
-        Ok(find_locked(folder, identity, Length::Exactly(len), LockMode::Shared)?.map(Common))
+        let place = (folders.memory, folders.origin);
+        Ok(find_locked(place, identity, Length::Exactly(len), LockMode::Shared)?.map(Common))
     }
 
     /// Makes it, `len` zeros, a multiple of the page size. Nobody else does so at the same time.
@@ -78,8 +79,11 @@ impl Common {
         file::is_locked(&self.0.fd, self.path(), CLAIMS + claim)
     }
 
-    /// Removes the file of this identity, if nobody has it.
-    pub(crate) fn remove(folder: &Path, identity: &Identity) -> Result<(), BackingError> {
-        super::sweep::remove(&identity.path_in(folder)).map(drop)
+    /// Removes the file of this identity, which is asked for no more, unless a process has it or it is another pool's.
+    pub(crate) fn remove(folders: Folders<'_>, identity: &Identity) -> Result<(), BackingError> {
+        super::sweep::remove(&identity.path_in(folders.memory), |stated| {
+            stated().is_some_and(|stated| stated.is_file_of(folders.origin))
+        })
+        .map(drop)
     }
 }

@@ -20,6 +20,12 @@ pub(crate) enum BackingError {
     /// One is to be made where there is one.
     #[error("the memory of an object, {}, is there already", path.display())]
     Exists { path: PathBuf },
+    /// It is the memory of another file with the ID of the pool.
+    #[error(
+        "the memory of an object, {}, belongs to the pool {}, of which this pool is a copy",
+        path.display(), origin.display()
+    )]
+    OfOriginal { path: PathBuf, origin: PathBuf },
     /// Something that this user did not make has its name.
     #[error("{} has the name of an object's memory and is not used: {why}", path.display())]
     Foreign { path: PathBuf, why: String },

@@ -1,21 +1,23 @@
-//! The page before the object's bytes, which says once more what the name says, how many bytes there are, and the path of the pool that they are of.
+//! The page before the object's bytes: what the name says once more, the number of bytes, and the [`Origin`].
 
 use super::identity::Identity;
+use super::origin::Origin;
 use crate::sys::PAGE;
 use indelible_store::format::checksum;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
 
 const MAGIC: [u8; 16] = *b"indelible shadow";
 /// Of this layout, and of the log and the figures that transactions keep in the bytes: another version's are not understood.
-pub(super) const VERSION: u64 = 3;
+pub(super) const VERSION: u64 = 4;
 /// First byte of the field that says how many bytes there are.
 pub(super) const LENGTH: usize = 6 * 16;
-/// First byte of the pool's path: its length, a checksum, and its bytes.
+/// First byte of the origin: device, inode, the length of the path, a checksum of these and of the path, and the path.
 const ORIGIN: usize = 7 * 16;
+/// First byte of the path.
+const ORIGIN_PATH: usize = ORIGIN + 32;
 /// Bytes of a path that there is room for; a longer one is left out.
-const LONGEST: usize = PAGE - ORIGIN - 16;
+const LONGEST: usize = PAGE - ORIGIN_PATH;
 
 /// Why a file is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,24 +50,31 @@ fn word(page: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*page.get(at..)?.first_chunk()?))
 }
 
-/// The page of a file that has `len` bytes of an object of the pool at `origin`.
-pub(super) fn encode(identity: &Identity, len: usize, origin: &Path) -> Vec<u8> {
-    let origin = origin.as_os_str().as_bytes();
-    let origin = if origin.len() > LONGEST { &[] } else { origin };
+/// Device, inode and length of the path, and their checksum with the path.
+fn origin_words((device, inode): (u64, u64), path: &[u8]) -> [[u8; 8]; 4] {
+    let words = [device, inode, path.len() as u64].map(u64::to_le_bytes);
+    [words[0], words[1], words[2], checksum(VERSION, &[words.as_flattened(), path]).to_le_bytes()]
+}
+
+/// The page of a file that has `len` bytes of an object of the pool of this origin.
+pub(super) fn encode(identity: &Identity, len: usize, origin: &Origin) -> Vec<u8> {
+    let path = origin.path.as_os_str().as_bytes();
+    let path = if path.len() > LONGEST { &[] } else { path };
     let mut page: Vec<u8> = fields(identity, len).iter().flat_map(|(_, bytes)| *bytes).collect();
-    page.extend((origin.len() as u64).to_le_bytes());
-    page.extend(checksum(VERSION, &[origin]).to_le_bytes());
-    page.extend(origin);
+    page.extend(origin_words(origin.file.unwrap_or_default(), path).as_flattened());
+    page.extend(path);
     page.resize(PAGE, 0);
     page
 }
 
-/// The path of the pool that a page states; `None`: it states none that is intact.
-pub(super) fn origin(page: &[u8]) -> Option<PathBuf> {
-    let (len, sum) = (word(page, ORIGIN)?, word(page, ORIGIN + 8)?);
-    let path = page.get(ORIGIN + 16..)?.get(..usize::try_from(len).ok()?)?;
+/// The origin that a page states; `None`: it states none that is intact.
+pub(super) fn origin(page: &[u8]) -> Option<Origin> {
+    let file = (word(page, ORIGIN)?, word(page, ORIGIN + 8)?);
+    let path = page.get(ORIGIN_PATH..)?.get(..usize::try_from(word(page, ORIGIN + 16)?).ok()?)?;
     let known = page.starts_with(&MAGIC) && page.get(16..32)? == wide(VERSION);
-    (known && checksum(VERSION, &[path]) == sum).then(|| OsStr::from_bytes(path).into())
+    let intact = page.get(ORIGIN..ORIGIN_PATH)? == origin_words(file, path).as_flattened();
+    let file = (file != (0, 0)).then_some(file);
+    (known && intact).then(|| Origin { file, path: OsStr::from_bytes(path).into() })
 }
 
 /// The number of bytes that a page states.
@@ -81,7 +90,7 @@ pub(super) fn differs(page: &[u8], identity: &Identity, len: usize) -> Option<Wr
         Some((1, (found, _))) if found[8..] == [0; 8] => Some(Wrong::Version(word(found, 0)?)),
         Some((_, (_, (why, _)))) => Some(Wrong::Other(why)),
         None => {
-            let whole = origin(page).is_some_and(|path| page == encode(identity, len, &path));
+            let whole = origin(page).is_some_and(|origin| page == encode(identity, len, &origin));
             (!whole).then_some(Wrong::Other("its header is damaged"))
         }
     }

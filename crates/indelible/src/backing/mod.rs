@@ -17,6 +17,7 @@ mod error;
 mod file;
 mod header;
 mod identity;
+mod origin;
 pub(crate) mod sweep;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub(crate) use error::BackingError;
 use file::failed;
 use header::Wrong;
 pub(crate) use identity::Identity;
+pub(crate) use origin::Origin;
 
 use crate::mapping::Mapping;
 use crate::sys::PAGE;
@@ -52,8 +54,8 @@ pub(crate) struct Folders<'a> {
     pub(crate) memory: &'a Path,
     /// The pool's.
     pub(crate) beside: &'a Path,
-    /// The pool itself: a file of memory states it, so that one that is left over can be told from others.
-    pub(crate) origin: &'a Path,
+    /// The pool itself: a file of memory states it, and is no other pool's, though that has the same ID.
+    pub(crate) origin: &'a Origin,
 }
 
 /// The memory of one attachment, owned by this process. Dropping it leaves the file to the next process, as a death does.
@@ -216,7 +218,7 @@ enum Length {
 }
 
 /// Loads words of a backing that another process may have, from the byte `at` of its memory on. `false`: there is no such file, or this user may not read it, or
-/// another release made it. The words may change at any time, and the file may have been made longer than `len` bytes.
+/// another release made it, or it is the original's of which this pool is a copy. The words may change at any time, and the file may have been made longer than `len` bytes.
 pub(crate) fn peek(
     folders: Folders<'_>,
     identity: &Identity,
@@ -231,7 +233,8 @@ pub(crate) fn peek(
         file.read_exact_at(&mut page, 0).ok()?;
         file.read_exact_at(&mut bytes, (PAGE + at) as u64).ok()?;
         let len = header::length(&page).filter(|stated| *stated > len).unwrap_or(len);
-        header::differs(&page, identity, len).is_none().then_some(bytes)
+        let is_own = header::origin(&page).is_some_and(|stated| stated.may_be_of(folders.origin));
+        (is_own && header::differs(&page, identity, len).is_none()).then_some(bytes)
     };
     let Some(bytes) = read(folders.memory).or_else(|| read(folders.beside)) else { return false };
     let found = bytes.as_chunks::<8>().0;
@@ -248,20 +251,16 @@ fn find_anywhere(
     if !identity.has_boot() {
         return Err(BackingError::NoBoot);
     }
-    match find_in(folders.memory, identity, len)? {
-        None => find_in(folders.beside, identity, len),
+    let find_in = |folder| find_locked((folder, folders.origin), identity, len, LockMode::Exclusive);
+    match find_in(folders.memory)? {
+        None => find_in(folders.beside),
         found => Ok(found),
     }
 }
 
-/// Opens, judges and locks the file of this identity in a folder, for this process alone.
-fn find_in(folder: &Path, identity: &Identity, len: Length) -> Result<Option<Backing>, BackingError> {
-    find_locked(folder, identity, len, LockMode::Exclusive)
-}
-
-/// Opens, judges and locks the file of this identity in a folder.
+/// Opens, judges and locks the file of this identity in a folder, for the pool of this origin.
 fn find_locked(
-    folder: &Path,
+    (folder, pool): (&Path, &Origin),
     identity: &Identity,
     len: Length,
     mode: LockMode,
@@ -274,6 +273,12 @@ fn find_locked(
     let own = rustix::process::geteuid().as_raw();
     let Some((file, stat)) = file::open(&path, |user| user == own)? else { return Ok(None) };
     file::check_private(&path, &stat)?;
+    // A file states its origin before it has a name, and ever after. A copy does not wait for the original's processes.
+    if let Some(stated) = stated_origin(&file)
+        && !stated.may_be_of(pool)
+    {
+        return Err(BackingError::OfOriginal { path, origin: stated.path });
+    }
     if !file::lock(&file, &path, mode)? {
         return Err(BackingError::InUse { path, holder: file::holder(&file) });
     }
@@ -288,16 +293,23 @@ fn find_locked(
     Ok(Some(found))
 }
 
+/// The origin that a file states; `None`: none that is intact.
+fn stated_origin(file: &File) -> Option<Origin> {
+    let mut page = vec![0; PAGE];
+    file.read_exact_at(&mut page, 0).ok()?;
+    header::origin(&page)
+}
+
 /// Makes the file of this identity in a folder, for this process alone.
-fn make(folder: &Path, identity: &Identity, len: usize, origin: &Path) -> Result<Backing, BackingError> {
+fn make(folder: &Path, identity: &Identity, len: usize, origin: &Origin) -> Result<Backing, BackingError> {
     make_locked(folder, identity, (len, origin), LockMode::Exclusive)
 }
 
-/// Makes the file of this identity in a folder, of so many bytes for the pool at that path. Until it has its name, a death leaves nothing.
+/// Makes the file of this identity in a folder, of so many bytes for the pool of that origin. Until it has its name, a death leaves nothing.
 fn make_locked(
     folder: &Path,
     identity: &Identity,
-    (len, origin): (usize, &Path),
+    (len, origin): (usize, &Origin),
     lock: LockMode,
 ) -> Result<Backing, BackingError> {
     let path = folder.join(identity.name());

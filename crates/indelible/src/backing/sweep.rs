@@ -1,14 +1,15 @@
-//! Finding and removing what nobody will ask for: files of earlier boots, and of dead processes whose objects have gone on.
+//! Finding and removing files that no process will ask for: of earlier boots, and of dead processes whose objects have gone on.
+//!
+//! A file goes by a judgement made while this process has its lock. Its owner has that lock from before the file has a name until it removes the
+//! file or dies, so that the judgement holds: the owner is gone, and nothing that it did is still to come.
 
 use std::path::{Path, PathBuf};
 
-use super::BackingError;
-use super::file;
-use super::header;
 use super::identity::Identity;
-use crate::sys::PAGE;
+use super::{BackingError, Origin, file, stated_origin};
+use indelible_store::Mutant;
 use indelible_store::medium::LockMode;
-use std::os::unix::fs::FileExt;
+use std::fs::File;
 
 /// Why a file stays.
 #[derive(Debug)]
@@ -28,32 +29,28 @@ pub(crate) struct Swept {
     pub(crate) kept: Vec<(PathBuf, Kept)>,
 }
 
-/// Removes the files of a folder that are of another boot than `boot`, and those of it that nobody has and that are not
-/// `wanted`: whose attachment is the last one of its object for writing, or of a pool that the caller does not know. They
-/// may have what no other place has.
+/// Removes the files of a folder that are of another boot than `boot`, and those of it that no process has and that are
+/// not `wanted`, given the origin that they state if that is intact. They may have commits that are nowhere else.
 pub(crate) fn sweep(
     folder: &Path,
     boot: [u8; 16],
-    wanted: impl Fn(&Identity) -> bool,
+    wanted: impl Fn(&Identity, Option<&Origin>) -> bool,
 ) -> Result<Swept, BackingError> {
-    // A file that somebody may ask for is not even locked for a moment.
-    sweep_by(folder, |identity, _| match identity.boot == boot && wanted(identity) {
+    sweep_by(folder, |identity, stated| match identity.boot == boot && wanted(identity, stated().as_ref()) {
         true => Verdict::Keep,
         false => Verdict::Remove,
     })
 }
 
-/// Removes the files of a folder that state the pool at `origin` and are not `wanted`, unless a process has them.
-pub(crate) fn sweep_origin(
+/// Removes the files of a folder that state the pool at `path` and are not `wanted`, unless a process has them.
+pub(crate) fn sweep_path(
     folder: &Path,
-    origin: &Path,
-    wanted: impl Fn(&Identity) -> bool,
+    path: &Path,
+    wanted: impl Fn(&Identity, &Origin) -> bool,
 ) -> Result<Swept, BackingError> {
-    sweep_by(folder, |identity, path| {
-        match wanted(identity) || stated_origin(path).as_deref() != Some(origin) {
-            true => Verdict::PassOver,
-            false => Verdict::Remove,
-        }
+    sweep_by(folder, |identity, stated| match stated() {
+        Some(stated) if stated.path == path && !wanted(identity, &stated) => Verdict::Remove,
+        _ => Verdict::PassOver,
     })
 }
 
@@ -66,17 +63,23 @@ enum Verdict {
     PassOver,
 }
 
-fn sweep_by(folder: &Path, judge: impl Fn(&Identity, &Path) -> Verdict) -> Result<Swept, BackingError> {
+/// The origin that a file states.
+type Stated<'a> = &'a dyn Fn() -> Option<Origin>;
+
+/// Judges each file before it has its lock, so that most files are not even locked for a moment, and those that are to go once more
+/// when it has: no process can begin to need them then.
+fn sweep_by(folder: &Path, judge: impl Fn(&Identity, Stated<'_>) -> Verdict) -> Result<Swept, BackingError> {
     let mut swept = Swept::default();
     let failed = || file::failed("read the folder", folder);
     for entry in std::fs::read_dir(folder).map_err(failed())? {
         let entry = entry.map_err(failed())?;
         let Some(identity) = entry.file_name().to_str().and_then(Identity::parse) else { continue };
         let path = entry.path();
-        let kept = match judge(&identity, &path) {
+        let still = |stated: Stated<'_>| matches!(judge(&identity, stated), Verdict::Remove);
+        let kept = match judge(&identity, &|| open(&path).ok()?.as_ref().and_then(stated_origin)) {
             Verdict::PassOver => continue,
             Verdict::Keep => Some(Kept::Wanted),
-            Verdict::Remove => remove(&path).unwrap_or_else(|error| Some(Kept::Failed(error))),
+            Verdict::Remove => remove(&path, still).unwrap_or_else(|error| Some(Kept::Failed(error))),
         };
         match kept {
             Some(kept) => swept.kept.push((path, kept)),
@@ -86,25 +89,23 @@ fn sweep_by(folder: &Path, judge: impl Fn(&Identity, &Path) -> Verdict) -> Resul
     Ok(swept)
 }
 
-/// The path of the pool that a file of this user's states; root reads those of others, too.
-fn stated_origin(path: &Path) -> Option<PathBuf> {
+/// Opens a file of this user's; root opens those of others, too.
+fn open(path: &Path) -> Result<Option<File>, BackingError> {
     let own = rustix::process::geteuid();
-    let (file, _) = file::open(path, |user| own.is_root() || user == own.as_raw()).ok()??;
-    let mut page = vec![0; PAGE];
-    file.read_exact_at(&mut page, 0).ok()?;
-    header::origin(&page)
+    let found = file::open(path, |user| own.is_root() || user == own.as_raw())?;
+    Ok(found.map(|(file, _)| file))
 }
 
-/// Removes a file that nobody has; root also one of another user's.
-pub(super) fn remove(path: &Path) -> Result<Option<Kept>, BackingError> {
-    let own = rustix::process::geteuid();
-    let Some((file, _)) = file::open(path, |user| own.is_root() || user == own.as_raw())? else {
-        return Ok(None);
-    };
+/// Removes a file that no process has, if `judge`, which is asked while it is locked, says so.
+pub(super) fn remove(path: &Path, judge: impl Fn(Stated<'_>) -> bool) -> Result<Option<Kept>, BackingError> {
+    let Some(file) = open(path)? else { return Ok(None) };
     if !file::lock(&file, path, LockMode::Exclusive)? {
         return Ok(Some(Kept::InUse));
     }
-    let done = file::unlink(&file, path);
+    let done = match judge(&|| stated_origin(&file)) || Mutant::JudgedUnlocked.is_on() {
+        true => file::unlink(&file, path).map(|()| None),
+        false => Ok(Some(Kept::Wanted)),
+    };
     file::unlock(&file);
-    done.map(|()| None)
+    done
 }

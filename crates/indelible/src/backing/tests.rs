@@ -2,22 +2,26 @@
 
 #![allow(unsafe_code)]
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::LazyLock;
 
 use rustix::fs::FileType;
 use tempfile::TempDir;
 
-use super::sweep::{Kept, sweep, sweep_origin};
+use super::sweep::{Kept, sweep, sweep_path};
 use super::*;
 
 /// Tells a child process of a test the folders that it works in.
 const CHILD: &str = "INDELIBLE_TEST_CHILD";
 const LEN: usize = 8 * PAGE;
-const ORIGIN: &str = "/srv/a pool.pmo";
+/// The pool of the tests.
+static ORIGIN: LazyLock<Origin> =
+    LazyLock::new(|| Origin { file: Some((3, 4)), path: "/srv/a pool.pmo".into() });
 
 /// A folder in memory and one on a disk, if there are both.
 struct Rig {
@@ -32,7 +36,7 @@ impl Rig {
     }
 
     fn folders(&self) -> Folders<'_> {
-        Folders { memory: self.memory.path(), beside: self.beside.path(), origin: Path::new(ORIGIN) }
+        Folders { memory: self.memory.path(), beside: self.beside.path(), origin: &ORIGIN }
     }
 
     fn create(&self, identity: &Identity) -> Backing {
@@ -138,12 +142,9 @@ fn said(output: &mut BufReader<ChildStdout>, word: &str) -> String {
 #[test]
 fn a_successor_finds_the_bytes_of_a_killed_process() {
     if let Some((memory, beside)) = given() {
-        let backing = Backing::create(
-            Folders { memory: &memory, beside: &beside, origin: Path::new(ORIGIN) },
-            &identity(1),
-            LEN,
-        )
-        .unwrap();
+        let backing =
+            Backing::create(Folders { memory: &memory, beside: &beside, origin: &ORIGIN }, &identity(1), LEN)
+                .unwrap();
         let mapping = backing.map(None).unwrap();
         (0..LEN).for_each(|offset| store(&mapping, offset, offset as u8 ^ 0x5a));
         println!("\nready");
@@ -174,7 +175,7 @@ fn a_successor_finds_the_bytes_of_a_killed_process() {
 fn of_processes_that_race_one_makes_it() {
     const ROUNDS: u64 = 200;
     if let Some((memory, beside)) = given() {
-        let folders = Folders { memory: &memory, beside: &beside, origin: Path::new(ORIGIN) };
+        let folders = Folders { memory: &memory, beside: &beside, origin: &ORIGIN };
         let mut won = Vec::new();
         for round in 0..ROUNDS {
             match Backing::create(folders, &identity(round), PAGE) {
@@ -293,7 +294,7 @@ fn every_byte_of_the_header_counts() {
     let rig = Rig::new();
     let left = rig.leave(&identity(1));
     let file = fs::File::options().write(true).open(&left).unwrap();
-    let good = header::encode(&identity(1), LEN, Path::new(ORIGIN));
+    let good = header::encode(&identity(1), LEN, &ORIGIN);
     for byte in 0..PAGE {
         file.write_all_at(&[good[byte] ^ 1], byte as u64).unwrap();
         match rig.find(&identity(1)) {
@@ -334,7 +335,7 @@ fn foreign_files_are_refused_and_left_alone() {
     expect("another name");
     fs::remove_file(&planted).unwrap();
     for mode in [0o640, 0o602, 0o700, 0o4600] {
-        fs::write(&planted, header::encode(&identity(2), LEN, Path::new(ORIGIN))).unwrap();
+        fs::write(&planted, header::encode(&identity(2), LEN, &ORIGIN)).unwrap();
         fs::set_permissions(&planted, fs::Permissions::from_mode(mode)).unwrap();
         expect(&format!("permissions are {mode:o}"));
         fs::remove_file(&planted).unwrap();
@@ -356,7 +357,7 @@ fn files_of_other_users_are_refused() {
         let other = scope.spawn(|| {
             // SAFETY: the call changes this thread's credentials alone.
             unsafe { assert_eq!(libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY), 0) };
-            let swept = sweep(rig.memory.path(), [9; 16], |_| false).unwrap();
+            let swept = sweep(rig.memory.path(), [9; 16], |_, _| false).unwrap();
             assert!(
                 matches!(&swept.kept[..], [(_, Kept::Failed(BackingError::Foreign { .. }))]),
                 "{swept:?}"
@@ -375,7 +376,7 @@ fn a_file_is_its_owners_alone_whatever_the_mask() {
     if let Some((memory, beside)) = given() {
         for mask in [0, 0o777] {
             rustix::process::umask(Mode::from_raw_mode(mask));
-            let folders = Folders { memory: &memory, beside: &beside, origin: Path::new(ORIGIN) };
+            let folders = Folders { memory: &memory, beside: &beside, origin: &ORIGIN };
             let backing = Backing::create(folders, &identity(1), LEN).unwrap();
             println!("\nmode {:o}", fs::metadata(backing.path()).unwrap().mode() & 0o7777);
             backing.remove().unwrap();
@@ -428,7 +429,7 @@ fn no_room_in_memory_means_beside_the_pool() {
     assert_eq!(backing.path().parent(), Some(rig.beside.path()));
     assert_eq!(fs::read_dir(small.0.path()).unwrap().count(), 0);
     backing.remove().unwrap();
-    let both = Folders { memory: small.0.path(), beside: small.0.path(), origin: Path::new(ORIGIN) };
+    let both = Folders { memory: small.0.path(), beside: small.0.path(), origin: &ORIGIN };
     let error = Backing::create(both, &identity(2), 1 << 20).unwrap_err();
     assert!(matches!(error, BackingError::NoRoom { .. }), "{error}");
     assert!(error.to_string().contains("No space left"), "{error}");
@@ -438,7 +439,7 @@ fn no_room_in_memory_means_beside_the_pool() {
 #[test]
 fn a_backing_has_its_pages_however_full_the_file_system() {
     let Some(small) = Small::mount() else { return };
-    let folders = Folders { memory: small.0.path(), beside: small.0.path(), origin: Path::new(ORIGIN) };
+    let folders = Folders { memory: small.0.path(), beside: small.0.path(), origin: &ORIGIN };
     let backing = Backing::create(folders, &identity(1), 32 * PAGE).unwrap();
     fs::write(small.0.path().join("filler"), vec![1; 1 << 20]).unwrap_err();
     let mapping = backing.map(None).unwrap();
@@ -481,7 +482,7 @@ fn sweeping_takes_what_nobody_will_ask_for() {
     symlink(&paths[3], &paths[4]).unwrap();
     let used = rig.create(&identity(4));
     // The earlier boot's is not wanted, whatever the caller thinks of its attachment.
-    let swept = sweep(rig.memory.path(), boot, |identity| [1, 3].contains(&identity.binding)).unwrap();
+    let swept = sweep(rig.memory.path(), boot, |identity, _| [1, 3].contains(&identity.binding)).unwrap();
     let removed: BTreeSet<_> = swept.removed.iter().cloned().collect();
     assert_eq!(removed, BTreeSet::from([paths[0].clone(), paths[1].clone()]));
     for (path, kept) in &swept.kept {
@@ -499,17 +500,65 @@ fn sweeping_takes_what_nobody_will_ask_for() {
     assert!(rig.find(&identity(3)).unwrap().is_some());
 }
 
+/// A process dies, and its memory becomes wanted, after a sweep has judged and before it has the lock.
+fn judged_before_the_lock() {
+    let rig = Rig::new();
+    let owner = RefCell::new(Some(rig.create(&identity(1))));
+    let wanted = |_: &Identity, _: Option<&Origin>| owner.take().is_none();
+    let swept = sweep(rig.memory.path(), identity(0).boot, wanted).unwrap();
+    assert!(matches!(&swept.kept[..], [(_, Kept::Wanted)]), "{swept:?}");
+    assert!(rig.find(&identity(1)).unwrap().is_some());
+}
+
+#[test]
+fn a_sweep_judges_what_it_removes_under_the_lock() {
+    judged_before_the_lock();
+}
+
+#[cfg(feature = "__mutants")]
+#[test]
+fn a_sweep_that_judges_before_the_lock_is_noticed() {
+    use indelible_store::{Mutant, with_mutant};
+    let judged = || std::panic::catch_unwind(judged_before_the_lock);
+    assert!(with_mutant(Mutant::JudgedUnlocked, judged).is_err());
+}
+
+/// Memory is that of one file, wherever it lies; a copy of the pool has the ID and not the memory, but in the pool's place.
+#[test]
+fn a_copy_of_a_pool_has_no_memory_of_the_original() {
+    let rig = Rig::new();
+    let left = rig.leave(&identity(1));
+    let found = |file, path: &str| {
+        let origin = Origin { file: Some(file), path: path.into() };
+        match Backing::find(Folders { origin: &origin, ..rig.folders() }, &identity(1), LEN) {
+            Ok(found) => found.is_some(),
+            Err(BackingError::OfOriginal { path, origin }) => {
+                assert_eq!((path, origin), (left.clone(), ORIGIN.path.clone()));
+                false
+            }
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert!(found((3, 4), "/srv/moved.pmo"));
+    assert!(!found((3, 5), "/srv/copy.pmo"));
+    assert!(found((3, 5), "/srv/a pool.pmo"));
+    // While a process has it, too: the copy does not wait for that.
+    let _used = rig.find(&identity(1)).unwrap();
+    assert!(!found((3, 5), "/srv/copy.pmo"));
+}
+
 /// Of a pool that is gone: whatever its number is, by the path that the files state.
 #[test]
 fn files_of_a_pool_that_was_deleted_go_by_its_path() {
     let rig = Rig::new();
     let (left, used) = (rig.leave(&identity(1)), rig.create(&identity(2)));
-    let elsewhere = Folders { origin: Path::new("/srv/another"), ..rig.folders() };
+    let another = Origin { path: "/srv/another".into(), ..ORIGIN.clone() };
+    let elsewhere = Folders { origin: &another, ..rig.folders() };
     drop(Backing::create(elsewhere, &identity(3), LEN).unwrap());
     let damaged = rig.leave(&identity(4));
-    fs::File::options().write(true).open(&damaged).unwrap().write_all_at(b"?", 140).unwrap();
+    fs::File::options().write(true).open(&damaged).unwrap().write_all_at(b"?", 150).unwrap();
     let sweep = |wanted: u64| {
-        sweep_origin(rig.memory.path(), Path::new(ORIGIN), |identity| identity.binding == wanted).unwrap()
+        sweep_path(rig.memory.path(), &ORIGIN.path, |identity, _| identity.binding == wanted).unwrap()
     };
     assert!(sweep(1).removed.is_empty(), "the pool that is there now knows it");
     let swept = sweep(9);

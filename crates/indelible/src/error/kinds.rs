@@ -118,6 +118,7 @@ pub(super) fn backing_kind(error: &BackingError) -> ErrorKind {
         }
         BackingError::Exists { .. } | BackingError::Foreign { .. } | BackingError::Io { .. } => ErrorKind::Io,
         BackingError::Damaged { .. } => ErrorKind::Damaged,
+        BackingError::OfOriginal { .. } => ErrorKind::Gone,
         BackingError::Version { .. } => ErrorKind::Version,
         BackingError::NoRoom { .. } => ErrorKind::NoSpace,
         BackingError::Mapping(error) => mapping_kind(error),
@@ -134,6 +135,10 @@ pub(super) fn memory_remedy(error: &MemoryError) -> Option<&'static str> {
         MemoryError::Damaged { .. } | MemoryError::Backing(BackingError::Damaged { .. }) => Some(
             "keep a copy of the file if you want to look into it; `Pool::give_memory_up` and `pmo set --give-memory-up` go on without the \
              commits that it has",
+        ),
+        MemoryError::Backing(BackingError::OfOriginal { .. }) => Some(
+            "`pmo recover` brings the commits to the original, and `pmo clone` copies it with them; `Pool::give_memory_up` and \
+             `pmo set --give-memory-up` go on with the copy as it is; if this is the original, move it back to that path",
         ),
         MemoryError::Backing(BackingError::Foreign { .. }) => Some(
             "if another user's process died with commits in it, have that user attach the object; else see who made it",

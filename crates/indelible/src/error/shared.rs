@@ -63,6 +63,9 @@ impl SharedError {
             SharedError::Backing(BackingError::Damaged { .. }) => {
                 "detach it everywhere, and remove its memory with `pmo gc`, or create the object anew"
             }
+            SharedError::Backing(BackingError::OfOriginal { .. }) => {
+                "`pmo clone` makes a copy whose objects have memory of their own; once the original is deleted, `pmo gc --deleted` with its path removes this one"
+            }
             SharedError::Backing(BackingError::NoRoom { .. }) => "free memory in /dev/shm",
             SharedError::Backing(_) => return None,
             SharedError::Elsewhere { .. } => {

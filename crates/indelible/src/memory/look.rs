@@ -44,6 +44,7 @@ pub(crate) fn look(place: &Place, number: u64, object: [u8; 16], len: usize) -> 
 mod tests {
     use super::super::{Group, now};
     use super::*;
+    use crate::backing::Origin;
     use crate::sys::{PAGE, boot};
     use std::sync::atomic::Ordering;
 
@@ -51,12 +52,15 @@ mod tests {
     fn figures_are_seen_beside_the_process_and_gone_with_the_memory() {
         let beside = tempfile::tempdir().unwrap();
         let pool = std::array::from_fn(|nth| (now() >> (nth % 8)) as u8);
-        let path = beside.path().join("p");
-        let place = Place { pool, boot: boot::boot_id(), beside: Some(beside.path().to_owned()), path };
+        let origin = Origin { file: Some((7, 8)), path: beside.path().join("p") };
+        let place = Place { pool, boot: boot::boot_id(), beside: Some(beside.path().to_owned()), origin };
         let group = Group::new(place.clone(), 77).unwrap();
         let area = group.memory_of([9; 16], (2 * PAGE, 2 * PAGE)).unwrap();
         let look = |number| look(&place, number, [9; 16], 2 * PAGE);
         assert_eq!((look(77), look(78)), (Some(Seen::default()), None));
+        let copy = Origin { file: Some((7, 9)), path: beside.path().join("copy") };
+        let copy = Place { origin: copy, ..place.clone() };
+        assert_eq!(super::look(&copy, 77, [9; 16], 2 * PAGE), None, "it is the original's");
         let logs = [group.log(4).unwrap(), group.log(4).unwrap()];
         logs[1].validate(12, 0);
         logs[0].validate(11, 0);

@@ -1,6 +1,6 @@
 //! The place of backings, and their names.
 
-use crate::backing::{Folders, Identity, MEMORY};
+use crate::backing::{Folders, Identity, MEMORY, Origin};
 use std::path::{Path, PathBuf};
 
 /// The place of the memory of a pool's objects, and its boot.
@@ -10,14 +10,14 @@ pub(crate) struct Place {
     pub(crate) boot: [u8; 16],
     /// The pool's folder, if it is one of files.
     pub(crate) beside: Option<PathBuf>,
-    /// The pool, by a path of this machine.
-    pub(crate) path: PathBuf,
+    /// The pool itself.
+    pub(crate) origin: Origin,
 }
 
 impl Place {
     pub(crate) fn folders(&self) -> Folders<'_> {
         let memory = Path::new(MEMORY);
-        Folders { memory, beside: self.beside.as_deref().unwrap_or(memory), origin: &self.path }
+        Folders { memory, beside: self.beside.as_deref().unwrap_or(memory), origin: &self.origin }
     }
 
     /// The memory of an object, by its ID.

@@ -7,8 +7,8 @@ use super::figures::{HEAD, LOGS};
 use super::log::{Log, Logged};
 use super::place::Place;
 use super::{MemoryError, Words};
-use crate::backing::sweep::{Kept, sweep, sweep_origin};
-use crate::backing::{Backing, BackingError, Identity, MEMORY};
+use crate::backing::sweep::{Kept, sweep, sweep_path};
+use crate::backing::{Backing, BackingError, Identity, MEMORY, Origin};
 use crate::sys::PAGE;
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
@@ -64,6 +64,10 @@ pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<
     for member in members {
         member.area.remove()?;
     }
+    if store.may_be_in(number)? {
+        // An entry that cannot be read, and that a repair may bring back, needs the logs.
+        return Ok(());
+    }
     // The process may have died between making one more log and counting it in the head. Such a log has no commit, so failing to find it loses nothing: `remove_leftovers` takes it then.
     let untold = Backing::find_longer(place.folders(), &place.part(number, logs.len() as u64 + 1), 0);
     let logs = logs.into_iter().map(|(_, backing)| backing).chain(untold.ok().flatten());
@@ -71,17 +75,19 @@ pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<
     Ok(head.remove()?)
 }
 
-/// Removes files of memory that nobody will ask for: of earlier boots, and of groups of this pool that no entry tells of any more. Returns how many.
+/// Removes files of memory that no process will ask for: of earlier boots, and of groups of this pool that no entry tells of any more. Memory of a copy of the pool's file is the
+/// copy's. Returns how many.
 ///
 /// # Errors
-/// The table, or a folder, cannot be read; a file cannot be removed.
+/// A folder cannot be read; a file cannot be removed.
 pub(crate) fn remove_leftovers(store: &Store, place: &Place) -> Result<u64, MemoryError> {
     let folders = place.folders();
     let mut removed = 0;
-    let wanted = |identity: &Identity| {
-        let known = identity.pool == place.pool;
-        !known
-            || store.objects_in(identity.binding).map_or(true, |objects| !objects.is_empty())
+    let wanted = |identity: &Identity, stated: Option<&Origin>| {
+        identity.pool != place.pool
+            || !stated.is_some_and(|stated| stated.is_file_of(&place.origin))
+            // It is not known whether there is one.
+            || store.may_be_in(identity.binding).unwrap_or(true)
             || is_shared(store, identity)
     };
     let beside = Some(folders.beside).filter(|beside| *beside != folders.memory);
@@ -110,18 +116,20 @@ fn is_shared(store: &Store, identity: &Identity) -> bool {
     }
 }
 
-/// Removes files of memory that state the pool at `origin`, which was deleted: all but those of the pool `there`, which took its place, and those that a process has. Returns how many
+/// Removes files of memory that state the pool at `path`, which was deleted: all but those that are `wanted` by a pool that is there, and those that a process has. Returns how many
 /// were removed, and how many a process has.
 ///
 /// # Errors
 /// A folder cannot be read; a file cannot be removed.
-pub(crate) fn remove_of_deleted(origin: &Path, there: Option<[u8; 16]>) -> Result<(u64, u64), MemoryError> {
+pub(crate) fn remove_of_deleted(
+    path: &Path,
+    wanted: impl Fn(&Identity, &Origin) -> bool,
+) -> Result<(u64, u64), MemoryError> {
     let (mut removed, mut used) = (0, 0);
-    let wanted = |identity: &Identity| Some(identity.pool) == there;
     let memory = Path::new(MEMORY);
-    let beside = origin.parent().filter(|beside| *beside != memory && beside.is_dir());
+    let beside = path.parent().filter(|beside| *beside != memory && beside.is_dir());
     for folder in [memory].into_iter().chain(beside) {
-        let swept = sweep_origin(folder, origin, wanted)?;
+        let swept = sweep_path(folder, path, &wanted)?;
         removed += swept.removed.len() as u64;
         for (_, kept) in swept.kept {
             match kept {

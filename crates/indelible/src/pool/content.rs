@@ -38,7 +38,8 @@ impl Pool {
     /// `BadSize` of no bytes; `BadName`, `NoRoom`, `NoSpace`, `NoAddresses`.
     pub fn create_by_content(&self, name: &str, content: &[u8]) -> Result<ByContent> {
         let inner = &self.inner;
-        let made = inner.alive().and_then(|()| Ok(inner.store.create_by_content(name, content)?));
+        let make = || Ok(inner.store.create_by_content(name, content)?);
+        let made = inner.alive().and_then(|()| inner.patiently(make));
         let (object, made) = self.about("create", name, made)?;
         Ok(ByContent { id: object.entry.id, made })
     }
@@ -49,7 +50,8 @@ impl Pool {
     /// `NotFound`, `WrongKey`, `Held`.
     pub fn verify_content(&self, name: &str, key: &[u8]) -> Result<Option<bool>> {
         let inner = &self.inner;
-        let verified = inner.alive().and_then(|()| Ok(inner.store.verify_content(name, Key(key))?));
+        let verify = || Ok(inner.store.verify_content(name, Key(key))?);
+        let verified = inner.alive().and_then(|()| inner.patiently(verify));
         self.about("verify", name, verified)
     }
 }

@@ -1,9 +1,9 @@
 //! Objects on demand, as far as the pool is concerned: where their memory is, when it is published, and what a process left there.
 
 use super::{Class, Inner, Pool};
-use crate::backing::{BackingError, Common, MEMORY};
+use crate::backing::{BackingError, Common, Identity, Origin};
 use crate::error::{Cause, Result};
-use crate::media::MediaKind;
+use crate::media::{Media, MediaKind};
 use crate::memory::{self, MemoryError, Place};
 use crate::sys::boot;
 use indelible_store::format::LINE;
@@ -89,7 +89,11 @@ impl Pool {
                 Err(
                     MemoryError::Lost { .. }
                     | MemoryError::Damaged { .. }
-                    | MemoryError::Backing(BackingError::Damaged { .. } | BackingError::Version { .. }),
+                    | MemoryError::Backing(
+                        BackingError::Damaged { .. }
+                        | BackingError::Version { .. }
+                        | BackingError::OfOriginal { .. },
+                    ),
                 ) => {
                     inner.store.give_memory_up(name, Key(key))?;
                     Ok(true)
@@ -102,6 +106,14 @@ impl Pool {
     }
 }
 
+/// The place of the memory of objects of the pool with this ID, on a medium at a path.
+pub(crate) fn memory_place(media: &Media, path: &Path, pool: [u8; 16]) -> Place {
+    let of_files = matches!(media.kind(), MediaKind::File | MediaKind::Memory | MediaKind::Dax);
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let beside = path.parent().map(Path::to_owned).filter(|_| of_files && path.exists());
+    Place { pool, boot: boot::boot_id(), beside, origin: Origin { file: media.identity(), path } }
+}
+
 impl Inner {
     /// When objects on demand are published.
     pub(crate) fn epochs(&self) -> &Arc<Bounds> {
@@ -110,10 +122,7 @@ impl Inner {
 
     /// The place of the memory of the pool's objects.
     pub(crate) fn memory_place(&self) -> Place {
-        let of_files = matches!(self.media.kind(), MediaKind::File | MediaKind::Memory | MediaKind::Dax);
-        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
-        let folder = path.parent().map(Path::to_owned).filter(|_| of_files && path.exists());
-        Place { pool: self.store.id(), boot: boot::boot_id(), beside: folder, path }
+        memory_place(&self.media, &self.path, self.store.id())
     }
 
     /// Removes files of memory that nobody will ask for.
@@ -129,9 +138,17 @@ impl Inner {
         // Its name may have been another object's by the time that this one was destroyed.
         let stays = now.is_ok_and(|now| now.entry.binding == before.entry.binding);
         if Class::of(&before.entry) == Some(Class::Shared) && !stays {
-            let identity = self.memory_place().shared(before.entry.id, before.entry.binding.get());
-            let _ = Common::remove(Path::new(MEMORY), &identity);
+            let place = self.memory_place();
+            let identity = place.shared(before.entry.id, before.entry.binding.get());
+            let _ = Common::remove(place.folders(), &identity);
         }
+    }
+
+    /// Whether memory that states the path of this pool, and this origin, may be the pool's, and not that of one which was there before.
+    pub(crate) fn may_need(&self, identity: &Identity, stated: &Origin) -> bool {
+        let place = self.memory_place();
+        identity.pool == place.pool
+            && (stated.is_file_of(&place.origin) || self.store.may_be_in(identity.binding).unwrap_or(true))
     }
 
     /// Brings to the pool what a process left in the memory of this number.

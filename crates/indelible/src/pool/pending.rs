@@ -4,8 +4,11 @@ use super::Pool;
 use crate::backing::BackingError;
 use crate::error::{Cause, Error, Result};
 use crate::memory::{self, MemoryError};
-use crate::sys::boot;
+use crate::sys::{boot, ofd};
+use indelible_store::error::StoreError;
 use indelible_store::format::LINE;
+use indelible_store::store::Store;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Commits on demand of the process that has an object, or that died with it, which are not durable: see [`Pool::pending`].
@@ -58,7 +61,7 @@ impl Pool {
             inner.alive()?;
             let (mut objects, mut failed) = (0, None);
             for number in inner.store.memories()? {
-                match self.recover_number(number) {
+                match ofd::unnamed(|| self.recover_number(number)) {
                     Ok(members) => objects += members,
                     // It is no memory of a dead process, or another one recovers it.
                     Err(Cause::Memory(MemoryError::Backing(BackingError::InUse { .. }))) => {}
@@ -80,6 +83,24 @@ impl Pool {
             .alive()
             .and_then(|()| self.recover_number(number))
             .map_err(|cause| self.not_recovered(cause))
+    }
+
+    /// Works on the store under the pool. If the work needs commits that a process which died left in memory, these are brought to the pool, and it begins anew. For tools; not part of the
+    /// stable interface.
+    ///
+    /// # Errors
+    /// Those of [`recover`](Pool::recover); inside, those of the work.
+    #[doc(hidden)]
+    pub fn recovering<T>(
+        &self,
+        mut work: impl FnMut(&Arc<Store>) -> Result<T, StoreError>,
+    ) -> Result<Result<T, StoreError>> {
+        loop {
+            match work(&self.inner.store) {
+                Err(StoreError::MemoryLeft { memory }) => drop(self.recover_memory(memory)?),
+                done => return Ok(done),
+            }
+        }
     }
 
     fn recover_number(&self, number: u64) -> Result<u64, Cause> {

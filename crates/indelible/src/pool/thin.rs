@@ -220,11 +220,11 @@ impl Pool {
             }
         }
         if !gone.is_empty() {
-            let merged = match self.inner.store.merge(name) {
-                Err(StoreError::NotFound) => Ok(0),
+            let merged = match self.inner.patiently(|| Ok(self.inner.store.merge(name)?)) {
+                Err(Cause::Store(StoreError::NotFound)) => Ok(0),
                 merged => merged,
             };
-            self.about("merge what is left below", name, merged.map_err(Cause::from))?;
+            self.about("merge what is left below", name, merged)?;
         }
         Ok(gone)
     }

@@ -5,6 +5,7 @@ use crate::backing::BackingError;
 use crate::error::Cause;
 use crate::media::MediaError;
 use crate::memory::MemoryError;
+use crate::sys::ofd;
 use indelible_store::error::StoreError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -44,7 +45,7 @@ impl Inner {
     }
 }
 
-/// Makes `attempt`, again and again for as long as `wait` while a lock of others prevents it.
+/// Makes `attempt`, again and again for as long as `wait` while a lock of others prevents it. The error of the last attempt alone names the holder of the lock.
 pub(crate) fn patiently<T>(
     wait: Duration,
     mut attempt: impl FnMut() -> Result<T, Cause>,
@@ -52,9 +53,11 @@ pub(crate) fn patiently<T>(
     let begin = Instant::now();
     let mut pause = Duration::from_micros(100);
     loop {
-        let done = attempt();
         let left = wait.saturating_sub(begin.elapsed());
-        match &done {
+        if left.is_zero() {
+            return attempt();
+        }
+        match ofd::unnamed(&mut attempt) {
             Err(
                 Cause::Store(StoreError::Held { .. })
                 | Cause::Media(MediaError::InUse { .. })
@@ -63,12 +66,37 @@ pub(crate) fn patiently<T>(
                     MemoryError::Store(StoreError::Held { .. })
                     | MemoryError::Backing(BackingError::InUse { .. }),
                 ),
-            ) if !left.is_zero() =>
-            {
+            ) => {
                 std::thread::sleep(pause.min(left));
                 pause = (pause * 2).min(Duration::from_millis(20));
             }
-            _ => return done,
+            done => return done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use indelible_store::error::Holder;
+    use indelible_store::medium::LockMode;
+    use std::os::fd::AsFd;
+
+    /// A look for the holder reads all of /proc.
+    #[test]
+    fn the_holder_is_looked_for_once_however_long_the_wait() {
+        let file = tempfile::tempfile().unwrap();
+        assert!(ofd::try_lock(file.as_fd(), 0, LockMode::Exclusive).unwrap());
+        for wait in [0, 30] {
+            let mut named = Vec::new();
+            let waited = patiently(Duration::from_millis(wait), || {
+                named.push(ofd::holder(file.as_fd(), 0).is_some());
+                let path = "memory".into();
+                Err::<(), _>(MemoryError::from(BackingError::InUse { path, holder: Holder::Unknown }).into())
+            });
+            assert!(matches!(waited, Err(Cause::Memory(MemoryError::Backing(BackingError::InUse { .. })))));
+            assert_eq!(named.pop(), Some(true), "the caller sees this one");
+            assert!(!named.contains(&true) && named.is_empty() == (wait == 0), "{named:?}");
         }
     }
 }

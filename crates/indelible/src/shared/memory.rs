@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::backing::{Common, MEMORY};
+use crate::backing::Common;
 use crate::error::{Cause, Error, SharedError};
 use crate::mapping::Mapping;
 use crate::pool::{Inner, Stat};
@@ -13,7 +13,6 @@ use indelible_store::store::Sharer;
 use indelible_store::table::Key;
 use std::any::Any;
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Bytes of a word of the object.
@@ -70,15 +69,14 @@ impl Memory {
         let entry = &sharer.object().entry;
         let (address, len) = (entry.address.get() as usize, entry.content_len() as usize);
         let identity = place.shared(entry.id, entry.binding.get());
-        let folder = Path::new(MEMORY);
         let all = len + PAGE;
-        let found = Common::find(folder, &identity, all).map_err(SharedError::from)?;
+        let found = Common::find(place.folders(), &identity, all).map_err(SharedError::from)?;
         let common = match found {
             Some(common) => common,
             None if sharer.is_alone() => {
                 Common::create(place.folders(), &identity, all).map_err(SharedError::from)?
             }
-            None => return Err(SharedError::Elsewhere { folder: folder.to_owned() }.into()),
+            None => return Err(SharedError::Elsewhere { folder: place.folders().memory.to_owned() }.into()),
         };
         let mapping = common.map(Some(address), 0, len).map_err(SharedError::from)?;
         let control = common.map(None, len, PAGE).map_err(SharedError::from)?;

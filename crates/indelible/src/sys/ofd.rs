@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -91,9 +92,30 @@ pub(crate) fn probe(fd: BorrowedFd<'_>, byte: u64) -> Result<Option<LockMode>, M
     })
 }
 
+thread_local! {
+    /// Whether holders are not looked for.
+    static UNNAMED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does work whose errors no caller sees, as it is tried again: they do not name holders of locks, which costs more than the work.
+pub(crate) fn unnamed<T>(work: impl FnOnce() -> T) -> T {
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            UNNAMED.set(self.0);
+        }
+    }
+    let _before = Before(UNNAMED.replace(true));
+    work()
+}
+
 /// A process that has the byte locked. The kernel does not name the holder of such a lock, but shows each
-/// process's own (`/proc/PID/fdinfo`); `None` if no process that this one may look at has it.
+/// process's own (`/proc/PID/fdinfo`, all of which are read); `None` if no process that this one may look at has it,
+/// and [where no caller would see it](unnamed).
 pub(crate) fn holder(fd: BorrowedFd<'_>, byte: u64) -> Option<Process> {
+    if UNNAMED.get() {
+        return None;
+    }
     let inode = rustix::fs::fstat(fd).ok()?.st_ino.to_string();
     let has = |folder: std::path::PathBuf| {
         let files = std::fs::read_dir(folder).into_iter().flatten().flatten();

@@ -12,10 +12,10 @@ use crate::pool::Bounds;
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
 use indelible_store::format::LINE;
-use indelible_store::store::Commits;
+use indelible_store::store::{Commits, Store};
 use std::borrow::Borrow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 /// Lines that a log has room for at first.
@@ -27,6 +27,8 @@ const UNBOUNDED: u64 = u64::MAX;
 /// State of a pool's objects on demand.
 #[derive(Debug)]
 pub(super) struct Demand {
+    /// Threads that look at this keep no pool open.
+    store: Weak<Store>,
     pub(super) group: Arc<Group>,
     bounds: Arc<Bounds>,
     /// Lines that may be marked, as the guard of this machine has it: [`UNBOUNDED`] without one.
@@ -42,8 +44,9 @@ pub(super) struct Demand {
 }
 
 impl Demand {
-    pub(super) fn new(group: Group, bounds: Arc<Bounds>) -> Demand {
+    pub(super) fn new(store: &Arc<Store>, group: Group, bounds: Arc<Bounds>) -> Demand {
         Demand {
+            store: Arc::downgrade(store),
             group: Arc::new(group),
             bounds,
             budget: AtomicU64::new(UNBOUNDED),
@@ -69,9 +72,11 @@ impl Demand {
         self.left.store(true, Ordering::Release);
     }
 
-    /// The last object is detached.
+    /// The last object is detached. Memory of which no entry tells is not asked for.
     pub(super) fn end(&self) {
-        self.group.end(self.left.load(Ordering::Acquire));
+        let is_told =
+            || self.store.upgrade().is_none_or(|store| store.may_be_in(self.group.number()).unwrap_or(true));
+        self.group.end(self.left.load(Ordering::Acquire) && is_told());
     }
 
     #[inline]

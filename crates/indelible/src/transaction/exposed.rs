@@ -256,9 +256,10 @@ fn open(own: usize, page: usize, count: usize, marks: &Marks) -> Option<Range<us
         if protect(&gap, Protection::ReadWrite) {
             return Some(gap);
         }
-        // If the program gave these pages unlike flags (madvise), the kernel may have opened some of them, which nobody fills.
+        // If the program gave these pages unlike flags (madvise), the kernel may have opened some of them. Their zeros must not stay open: a program that goes on after the signal would load
+        // these.
         if !protect(&gap, Protection::None) {
-            return None;
+            std::process::abort();
         }
     }
     None

@@ -42,7 +42,7 @@ pub(super) fn watch<S: Send + Sync + 'static>(
 ) -> Result<(), Cause> {
     let Some(demand) = (access.demand)(space) else { return Ok(()) };
     let place = demand.group.place();
-    if !place.path.exists() {
+    if !place.origin.path.exists() {
         return Ok(());
     }
     let (hello, guards) = (hello(place, demand.group.number()), pool.guards().clone());
@@ -52,7 +52,7 @@ pub(super) fn watch<S: Send + Sync + 'static>(
 
 fn hello(place: &Place, number: u64) -> String {
     let hex = |bytes: &[u8]| bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
-    format!("writer 1 {} {number:016x} {}\n", hex(&place.pool), hex(place.path.as_os_str().as_bytes()))
+    format!("writer 1 {} {number:016x} {}\n", hex(&place.pool), hex(place.origin.path.as_os_str().as_bytes()))
 }
 
 /// Registers whenever there is a guard.

@@ -40,18 +40,14 @@ impl Attached {
         let marks = match Marks::new((area.len(), area.room()), area.pending().ok()) {
             Ok(marks) => marks,
             Err(error) => {
-                drop(area.remove());
+                give_back(pool, demand, &found, area);
                 return Err(error.into());
             }
         };
         let writer = match bind() {
             Ok(writer) => writer,
             Err(error) => {
-                match error {
-                    // The entry may say that the memory is there.
-                    StoreError::Failed(_) | StoreError::Poisoned => demand.leave(),
-                    _ => drop(area.remove()),
-                }
+                give_back(pool, demand, &found, area);
                 return Err(error.into());
             }
         };
@@ -60,11 +56,11 @@ impl Attached {
             Ok(closed) => closed,
             Err(refused) => {
                 let (mut writer, cause) = *refused;
+                let bound = writer.object().entry;
                 writer.forget_memory();
-                match writer.detach() {
-                    Ok(()) => drop(area.remove()),
-                    Err(_) => demand.leave(),
-                }
+                // If that fails, the entry says so.
+                let _ = writer.detach();
+                give_back(pool, demand, &bound, area);
                 return Err(cause);
             }
         };
@@ -94,6 +90,20 @@ impl Attached {
             demand.leave();
         }
         ended
+    }
+}
+
+/// Gives back the memory of an attach that failed, in which there are no commits. It stays if the entry says that it is there, or may say so: the next attach asks for it then. While
+/// this process has the memory, none but this attach has the entry say so.
+fn give_back(pool: &Inner, demand: &Demand, entry: &Entry, area: Area) {
+    let is_stated = match pool.store.find_id(&entry.id) {
+        Ok(now) => now.entry.memory.get() == demand.group.number(),
+        Err(StoreError::NotFound) => false,
+        Err(_) => true,
+    };
+    match is_stated {
+        true => demand.leave(),
+        false => drop(area.remove()),
     }
 }
 

@@ -52,7 +52,8 @@ impl Space {
         let mut sink = Durable::default();
         if class == Class::OnDemand {
             let group = Group::new(pool.memory_place(), pool.store.memory_number()?);
-            sink.demand = Some(Demand::new(group.map_err(MemoryError::from)?, pool.epochs().clone()));
+            let group = group.map_err(MemoryError::from)?;
+            sink.demand = Some(Demand::new(&pool.store, group, pool.epochs().clone()));
         }
         let space = Arc::new(Space { users: OnceLock::new(), stm: Stm::new(Words::default(), sink), class });
         let weak = Arc::downgrade(&space);

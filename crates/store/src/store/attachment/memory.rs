@@ -9,10 +9,11 @@ use super::writer::Writer;
 use crate::entropy::random;
 use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_DELETED;
+use crate::format::root::TreeId;
 use crate::mutant::Mutant;
 use crate::space::TableTransaction;
 use crate::store::pool::Store;
-use crate::table::{Class, Key, Located};
+use crate::table::{Class, Key, Located, SlotFound};
 use std::sync::Arc;
 
 impl Store {
@@ -75,6 +76,28 @@ impl Store {
         self.view(|table| {
             let found = entries.iter().filter_map(|offset| table.entry(*offset).ok());
             Ok(found.filter(|object| self.is_in(object, memory)).collect())
+        })
+    }
+
+    /// Whether the entry of an object states the memory of this number, or cannot be read and may do so. Looks at all objects of the pool.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn may_be_in(&self, memory: u64) -> Result<bool> {
+        self.view(|table| {
+            let mut found = false;
+            table.walk(TreeId::Names, &mut |_, level, slots| {
+                let entries = slots.iter().filter(|_| level == 0).map(|slot| table.slot(slot.value.get()));
+                for entry in entries {
+                    found |= match entry {
+                        SlotFound::Used(object) => self.is_in(&object, memory),
+                        SlotFound::Free => false,
+                        SlotFound::Damaged | SlotFound::Unreadable(_) => true,
+                    };
+                }
+                Ok(())
+            })?;
+            Ok(found)
         })
     }
 

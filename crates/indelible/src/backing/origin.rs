@@ -1,0 +1,54 @@
+//! The pool that memory belongs to: the file, beside the pool's ID, which a copy of that file has as well.
+
+use indelible_store::Mutant;
+use std::path::PathBuf;
+
+/// The file of a pool, or its device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// Device and inode of the file, or [`u64::MAX`] and the number of the device; `None`: the pool has neither.
+    pub(crate) file: Option<(u64, u64)>,
+    /// Its path on this machine when the memory was made.
+    pub(crate) path: PathBuf,
+}
+
+impl Origin {
+    /// Whether memory that states `self` is that of the file of `pool`, wherever that was moved. A copy of the file is
+    /// another one. Without a file only the pool's ID tells pools apart.
+    pub(crate) fn is_file_of(&self, pool: &Origin) -> bool {
+        Mutant::OriginIgnored.is_on() || self.file.zip(pool.file).is_none_or(|(stated, own)| stated == own)
+    }
+
+    /// Whether `pool` may use memory that states `self`: it is that file, or it lies at that path, where a file system was
+    /// mounted again under another number, or another file took the pool's place.
+    pub(super) fn may_be_of(&self, pool: &Origin) -> bool {
+        self.is_file_of(pool) || !self.path.as_os_str().is_empty() && self.path == pool.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(file: Option<(u64, u64)>, path: &str) -> Origin {
+        Origin { file, path: path.into() }
+    }
+
+    #[test]
+    fn a_file_counts_before_a_path() {
+        let stated = origin(Some((1, 2)), "/srv/p");
+        for (pool, same_file, usable) in [
+            (stated.clone(), true, true),
+            (origin(Some((1, 2)), "/srv/moved"), true, true),
+            (origin(Some((1, 3)), "/srv/copy"), false, false),
+            (origin(Some((7, 2)), "/srv/copy"), false, false),
+            (origin(Some((7, 3)), "/srv/p"), false, true),
+            (origin(None, "(device)"), true, true),
+        ] {
+            assert_eq!((stated.is_file_of(&pool), stated.may_be_of(&pool)), (same_file, usable), "{pool:?}");
+            assert_eq!((pool.is_file_of(&stated), pool.may_be_of(&stated)), (same_file, usable), "{pool:?}");
+        }
+        // Paths that were too long to be stated are not the same.
+        assert!(!origin(Some((1, 2)), "").may_be_of(&origin(Some((1, 3)), "")));
+    }
+}
