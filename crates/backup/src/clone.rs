@@ -32,8 +32,8 @@ pub struct Cloned {
     pub copied: u64,
 }
 
-/// Makes a copy of a pool in a file, which nobody has open for writing, with an ID of its own, so that both can be open at once. All that is in the pool is in the
-/// clone: objects, keys, snapshots, what writers that died left to be recovered. Addresses are the same: a process attaches an object of one of the two at a
+/// Makes a copy of a pool in a file, which no process has open for writing, with an ID of its own, so that both can be open at once. All that is in the pool is in the
+/// clone: objects, keys, snapshots, psyncs of writers that died. Commits on demand that such writers left in memory are brought to the pool first. Addresses are the same: a process attaches an object of one of the two at a
 /// time.
 ///
 /// # Errors

@@ -16,7 +16,7 @@ pub(crate) const FOR_OWNER: u32 = 0o600;
 /// The empty file, which is removed when this is dropped, unless it has its name by then.
 pub(crate) struct Partial {
     path: PathBuf,
-    _locked: File,
+    locked: File,
 }
 
 impl Partial {
@@ -41,7 +41,7 @@ impl Partial {
             // Another process may have taken it for a leftover before it was locked.
             if is_at(&file, &partial) {
                 file.set_len(0).map_err(BackupError::file("create", &partial))?;
-                return Ok(Partial { path: partial, _locked: file });
+                return Ok(Partial { path: partial, locked: file });
             }
         }
     }
@@ -53,8 +53,10 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // It may be on a full disk. Once it has its name, there is none of this one.
-        let _ = fs::remove_file(&self.path);
+        // It may be on a full disk. Once it has its name, another process, of the same ID elsewhere, may have a file of this one.
+        if is_at(&self.locked, &self.path) {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -76,7 +78,12 @@ fn remove_leftovers(path: &Path) {
             continue;
         }
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        if is_file && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+        // It is locked until it is removed: else another process could begin to make it in between.
+        if is_file
+            && let Ok(file) = File::open(entry.path())
+            && file.try_lock().is_ok()
+            && is_at(&file, &entry.path())
+        {
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -77,7 +77,7 @@ impl Source {
                 continue;
             }
             // Of a sealed object the ciphertext, with the key page: no seal key is needed.
-            match store.attach_raw_reader(&name, Key(choice.key)) {
+            match pool.recovering(|store| store.attach_raw_reader(&name, Key(choice.key)))? {
                 Ok(reader) => source.add(reader, object)?,
                 Err(StoreError::Held { .. }) => written.push(*object),
                 // Somebody destroyed it, after all were listed.
@@ -85,13 +85,13 @@ impl Source {
                 Err(error) => return Err(BackupError::object(&name)(error)),
             }
         }
-        source.keep(&written, id)?;
+        source.keep(pool, &written, id)?;
         source.held.sort_by(|a, b| a.attributes.name.cmp(&b.attributes.name));
         Ok(source)
     }
 
     /// Keeps objects that processes write as snapshots.
-    fn keep(&mut self, written: &[Located], id: &[u8; 16]) -> Result<()> {
+    fn keep(&mut self, pool: &Pool, written: &[Located], id: &[u8; 16]) -> Result<()> {
         if written.is_empty() {
             return Ok(());
         }
@@ -102,7 +102,8 @@ impl Source {
             .collect();
         let of: Vec<_> =
             names.iter().map(|(object, name)| SnapshotOf { object, key: Key(&self.key), name }).collect();
-        self.store.snapshot(&of).map_err(|error| match error {
+        // One of the writers may have died since.
+        pool.recovering(|store| store.snapshot(&of))?.map_err(|error| match error {
             error @ (StoreError::NoRoom { .. } | StoreError::NoSpace) => BackupError::NoRoomToKeep(error),
             cause => BackupError::Object { name: names[0].0.clone(), cause },
         })?;

@@ -5,6 +5,7 @@ mod hot;
 mod incremental;
 mod interrupted;
 mod leftovers;
+mod on_demand;
 mod rebase;
 mod round_trip;
 mod sealed;

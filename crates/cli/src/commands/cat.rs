@@ -108,7 +108,7 @@ fn beside_writer(pool: &Pool, args: &Cat, key: &[u8], held: Error) -> Result {
         // Without its seal key.
         pool.attach_snapshot_with_key(&args.name, key)?;
     }
-    match pool.store().attach_snapshot(&args.name, Key(key)) {
+    match pool.recovering(|store| store.attach_snapshot(&args.name, Key(key)))? {
         Ok(reader) => {
             let written = write(pool, args, &{ *reader.object() });
             // A base that is left goes with the next one.
@@ -137,7 +137,8 @@ fn range(args: &Cat, size: u64) -> Result<(usize, usize)> {
 
 /// The bytes that the newest psync left of an object that a process writes, which waits meanwhile. `None`: there is no such process.
 fn copied(pool: &Pool, args: &Cat, key: &[u8]) -> Result<Option<Vec<u8>>> {
-    let still = pool.store().hold_still(&args.name, Key(key)).map_err(|error| unreadable(args, &error))?;
+    let still = pool.recovering(|store| store.hold_still(&args.name, Key(key)))?;
+    let still = still.map_err(|error| unreadable(args, &error))?;
     let Some(still) = still else { return Ok(None) };
     let (from, len) = range(args, still.object().entry.size.get())?;
     let mut bytes = Vec::new();

@@ -15,7 +15,8 @@ use std::path::PathBuf;
 
 /// Copy a pool that nobody has open, to one with an ID of its own
 ///
-/// All that is in the file is in the clone: objects, keys, snapshots, psyncs of programs that died and were not recovered. Holes stay holes, and file systems that
+/// All that is in the file is in the clone: objects, keys, snapshots, psyncs of programs that died and were not recovered. Commits on demand that such programs left in memory are brought to
+/// the pool first. Holes stay holes, and file systems that
 /// can share the blocks do. The clone gets its name once it is durable. (A plain `cp` makes a second pool of the same ID: programs refuse to open both, and while somebody writes the pool, a
 /// copy has parts of different moments.)
 ///

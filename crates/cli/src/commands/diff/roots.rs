@@ -77,7 +77,7 @@ pub fn changed(
     let Some(mut before) = types(pool, older, key)? else { return Ok(None) };
     // Both have the same addresses: the other one is detached by now.
     let Some(heap) = open(pool, newer, key)? else { return Ok(None) };
-    let reader = pool.store().attach_still(older, Key(key));
+    let reader = pool.recovering(|store| store.attach_still(older, Key(key)))?;
     let mut reader = reader.map_err(|error| failed(older, &error))?;
     let then = Then { pool, layers: reader.take_layers(), reader };
     let (mut words, mut failure) = (HashMap::new(), None);
