@@ -44,6 +44,7 @@ mod large;
 mod lifetimes;
 mod many_snapshots;
 mod on_demand;
+mod on_demand_answers;
 mod pool_growth;
 mod raw_heap;
 mod readable;

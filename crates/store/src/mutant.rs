@@ -292,6 +292,8 @@ mutants! {
         EpochUnmarked,
         /// A thread that waits for commits on demand does not wait for the epoch that has them.
         SyncNotAwaited,
+        /// A thread whose commits are not known is taken for one without commits.
+        UnknownTakenForNone,
         /// A transaction on objects of both classes is acknowledged as one on demand.
         StrongerClassIgnored,
         /// A detach says that the pool has all commits when it could not publish them.

@@ -3,6 +3,7 @@
 use super::checked::Words;
 use super::durable::Durable;
 use super::space::Space;
+use indelible_store::Mutant;
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
@@ -40,7 +41,8 @@ impl Member {
         }
     }
 
-    /// One that begins: for a thread's first transaction in the space, or one inside of what another does when it is committed. While the thread ends there is no place to keep it.
+    /// A new part: for the thread's first transaction in the space, for one within an action of another, and while the thread ends, when there is no place to keep it. The commits that the
+    /// thread made by another part are unknown here, so the new part relies on everything that was committed so far.
     #[cold]
     fn new(space: &Arc<Space>) -> Member {
         let address = Arc::as_ptr(space).addr();
@@ -51,7 +53,11 @@ impl Member {
                 places.push(Place { space: Arc::downgrade(space), thread: None });
             }
         });
-        Member { space: address, thread: Some(Box::new(space.stm.thread())) }
+        let mut thread = Box::new(space.stm.thread());
+        if !Mutant::UnknownTakenForNone.is_on() {
+            thread.own().note(space.last());
+        }
+        Member { space: address, thread: Some(thread) }
     }
 
     /// The thread's part in the space at an address, if it was a member of that before.
@@ -66,7 +72,7 @@ fn find(places: &mut [Place], space: usize) -> Option<&mut Place> {
     places.iter_mut().find(|place| place.space.as_ptr().addr() == space)
 }
 
-/// The last commit of this thread, or that it read, which is not necessarily durable.
+/// The last commit that this thread made or read, or, where that is unknown, of the space; it may not be durable.
 pub(super) fn last_of_thread(space: &Arc<Space>) -> u64 {
     Member::of(space).thread.as_mut().map_or(0, |thread| thread.own().last())
 }
