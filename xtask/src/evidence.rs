@@ -10,16 +10,11 @@ struct Layer {
     long: &'static [&'static str],
 }
 
-/// Campaigns are built for speed. Short forms are over before such a build would be: they take the profile of the tests, which
-/// have built the most of it.
-const LONG: [&str; 5] = ["run", "--release", "-p", "indelible-evidence", "--"];
-/// Without a package, all that the workspace's packages ask of each other is built, as for its tests.
+/// Long campaigns run what ships: optimized, and without rules that can be broken.
+const LONG: [&str; 6] = ["run", "--release", "-p", "indelible-evidence", "--no-default-features", "--"];
+/// Short forms take the build of the tests: the profile and the features of the whole workspace.
 const SHORT: [&str; 4] = ["run", "--bin", "pmo-evidence", "--"];
-/// Broken protocols are another build.
-const MUTANTS_LONG: [&str; 7] =
-    ["run", "--release", "-p", "indelible-evidence", "--features", "mutants", "--"];
-const MUTANTS_SHORT: [&str; 6] =
-    ["run", "--bin", "pmo-evidence", "--features", "indelible-evidence/mutants", "--"];
+const MUTANTS_LONG: [&str; 5] = ["run", "--release", "-p", "indelible-evidence", "--"];
 
 /// In the order in which they run.
 const LAYERS: &[Layer] = &[
@@ -56,8 +51,14 @@ pub(crate) fn run(long: bool) -> Result {
     Ok(())
 }
 
+/// The short form of each layer, and of the faults that they have to notice.
+pub(crate) fn short() -> Result {
+    layers(false)?;
+    controls(false)
+}
+
 /// Every layer that needs nothing but this machine.
-pub(crate) fn layers(long: bool) -> Result {
+fn layers(long: bool) -> Result {
     for layer in LAYERS {
         let command = if long { layer.long } else { layer.short };
         step(&format!("evidence: {}", layer.name), &[program(long), command].concat())?;
@@ -66,8 +67,8 @@ pub(crate) fn layers(long: bool) -> Result {
 }
 
 /// Deliberate faults of the protocol, and which layers notice them.
-pub(crate) fn mutants(long: bool) -> Result {
-    let of: &[&str] = if long { &MUTANTS_LONG } else { &MUTANTS_SHORT };
+fn mutants(long: bool) -> Result {
+    let of: &[&str] = if long { &MUTANTS_LONG } else { &SHORT };
     let mut mutants = [of, &["mutants", "--threads=2"]].concat();
     mutants.extend(long.then_some("--long"));
     step("evidence: mutants", &mutants)?;
@@ -75,8 +76,8 @@ pub(crate) fn mutants(long: bool) -> Result {
 }
 
 /// Deliberate faults that campaigns on real processes and file systems have to notice.
-pub(crate) fn controls(long: bool) -> Result {
-    let of: &[&str] = if long { &MUTANTS_LONG } else { &MUTANTS_SHORT };
+fn controls(long: bool) -> Result {
+    let of: &[&str] = if long { &MUTANTS_LONG } else { &SHORT };
     step("evidence: controls of retention", &[of, &["retention", "--controls"]].concat())?;
     // Writers that psync too early, on real file systems.
     step("evidence: controls of disks", &[of, &["disks", "--controls"]].concat())

@@ -1,7 +1,9 @@
 //! `cargo xtask COMMAND`: what CI and people run.
 
 mod beside;
+mod change;
 mod command;
+mod durations;
 mod evidence;
 mod fuzz;
 mod install;
@@ -39,12 +41,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Format and all tests, in less than ten minutes; --all: lints, and everything else that is tested
+    /// Format and all tests, in less than ten minutes; --rest and --all: lints, and everything else
     Test {
-        /// Everything: as an unprivileged user too, Python, power cuts, campaigns in short, benchmarks
+        /// Everything, with the steps that CI leaves out: power cuts, benchmarks, packages from their content
         #[arg(long)]
         all: bool,
-        /// The steps that --all adds, alone
+        /// The steps that CI runs after the tests: lints, Python, an unprivileged user, short campaigns
         #[arg(long, conflicts_with = "all")]
         rest: bool,
         /// As --all, but fail where the machine lacks what power cuts need

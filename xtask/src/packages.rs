@@ -17,40 +17,76 @@ const FIELDS: [&str; 7] =
 const FEATURES: [(&str, &str); 3] =
     [("indelible", "allocator-api2"), ("indelible", "serde"), ("indelible", "tracing")];
 
-/// Looks at each package that may be published, then compiles all of them as they would be.
-pub(crate) fn run() -> Result<Outcome> {
-    let metadata = output(&["metadata", "--no-deps", "--format-version", "1", "--offline"])?;
-    let metadata: Value =
-        serde_json::from_str(&metadata).map_err(|error| format!("cargo metadata: {error}"))?;
-    let all = metadata["packages"].as_array().ok_or("cargo metadata: no packages")?;
-    let published: Vec<&Value> = all.iter().filter(|package| package["publish"].is_null()).collect();
-    let (mut wrong, mut arguments) = (Vec::new(), vec!["package", "--offline", "--allow-dirty"]);
-    for package in &published {
-        let name = package["name"].as_str().ok_or("cargo metadata: a package without a name")?;
+/// The packages that may be published.
+struct Published(Vec<Value>);
+
+impl Published {
+    fn list() -> Result<Published> {
+        let metadata = output(&["metadata", "--no-deps", "--format-version", "1", "--offline"])?;
+        let metadata: Value =
+            serde_json::from_str(&metadata).map_err(|error| format!("cargo metadata: {error}"))?;
+        let all = metadata["packages"].as_array().ok_or("cargo metadata: no packages")?;
+        let published: Vec<_> = all.iter().filter(|package| package["publish"].is_null()).cloned().collect();
+        if published.is_empty() {
+            Err("no package may be published".into())
+        } else {
+            Ok(Published(published))
+        }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|package| package["name"].as_str())
+    }
+
+    /// Compiles them with the oldest Rust that they declare: a command of cargo with each name.
+    fn compile(&self, command: &[&str]) -> Result<Outcome> {
+        let mut arguments = command.to_vec();
+        self.names().for_each(|name| arguments.extend(["-p", name]));
+        let version = self.0[0]["rust_version"].as_str().unwrap_or_default();
+        let Some(toolchain) = toolchain(version) else {
+            compile(&mut cargo(&arguments), &arguments)?;
+            if is_in_use(version) {
+                return Ok(Outcome::Passed);
+            }
+            return Ok(Outcome::PassedWithout(vec![format!(
+                "whether the packages compile with Rust {version}, which they declare: \
+                 rustup toolchain install {version}"
+            )]));
+        };
+        let mut oldest = Command::new("rustup");
+        oldest.args(["run", &toolchain, "cargo"]).args(&arguments);
+        compile(&mut oldest, &arguments)?;
+        Ok(Outcome::Passed)
+    }
+}
+
+/// Whether each package has the files and fields that its registry asks for.
+pub(crate) fn complete() -> Result<Outcome> {
+    let published = Published::list()?;
+    let all: Vec<&Value> = published.0.iter().collect();
+    let mut wrong = Vec::new();
+    for (package, name) in all.iter().zip(published.names()) {
         let files = output(&["package", "--list", "--allow-dirty", "--offline", "-p", name])?;
-        wrong.extend(lacks(package, &files, &published).into_iter().map(|what| format!("{name}: {what}")));
-        arguments.extend(["-p", name]);
+        wrong.extend(lacks(package, &files, &all).into_iter().map(|what| format!("{name}: {what}")));
     }
     if !wrong.is_empty() {
         return Err(format!("packages that cannot be published:\n{}", wrong.join("\n")));
     }
-    println!("== complete: {} packages", published.len());
-    forget_unpacked(&published)
-        .map_err(|error| format!("cannot remove packages of an earlier run: {error}"))?;
-    let version = published[0]["rust_version"].as_str().unwrap_or_default().to_owned();
-    let Some(toolchain) = toolchain(&version) else {
-        compile(&mut cargo(&arguments), &arguments)?;
-        if is_in_use(&version) {
-            return Ok(Outcome::Passed);
-        }
-        return Ok(Outcome::PassedWithout(vec![format!(
-            "whether the packages compile with Rust {version}, which they declare: rustup toolchain install {version}"
-        )]));
-    };
-    let mut oldest = Command::new("rustup");
-    oldest.args(["run", &toolchain, "cargo"]).args(&arguments);
-    compile(&mut oldest, &arguments)?;
+    println!("== complete: {} packages", all.len());
     Ok(Outcome::Passed)
+}
+
+/// The packages compile without the features of the tests, and with the oldest Rust.
+pub(crate) fn check() -> Result<Outcome> {
+    Published::list()?.compile(&["check", "--offline"])
+}
+
+/// The packages compile from nothing but their content.
+pub(crate) fn unpacked() -> Result<Outcome> {
+    let published = Published::list()?;
+    forget_unpacked(&published.0.iter().collect::<Vec<_>>())
+        .map_err(|error| format!("cannot remove packages of an earlier run: {error}"))?;
+    published.compile(&["package", "--offline", "--allow-dirty"])
 }
 
 /// Licences, sources and known defects of dependencies.

@@ -28,15 +28,22 @@ pub(crate) struct Step {
     pub(crate) run: fn() -> Result<Outcome>,
     /// Whether it leaves room for another step: it runs beside the one that comes next.
     beside: bool,
+    /// Files and folders that it tests, where CI leaves it out unless one of them changed.
+    pub(crate) subject: &'static [&'static str],
 }
 
 impl Step {
     pub(crate) const fn new(name: &'static str, seconds: u64, run: fn() -> Result<Outcome>) -> Step {
-        Step { name, seconds, needs: None, run, beside: false }
+        Step { name, seconds, needs: None, run, beside: false, subject: &[] }
     }
 
     pub(crate) const fn beside_the_next(mut self) -> Step {
         self.beside = true;
+        self
+    }
+
+    pub(crate) const fn about(mut self, subject: &'static [&'static str]) -> Step {
+        self.subject = subject;
         self
     }
 

@@ -8,23 +8,6 @@ pub(crate) struct Selection(&'static [&'static str]);
 
 const BESIDE: [&str; 2] = ["-p", "xtask-unified"];
 
-/// One selection, so that one build serves the tests and the campaign.
-pub(crate) const MUTANTS: Selection = Selection(&[
-    "-p",
-    "indelible-evidence",
-    "-p",
-    "indelible-store",
-    "-p",
-    "indelible",
-    "-p",
-    "indelible-guard",
-    "--features",
-    "indelible-evidence/mutants,indelible-guard/__mutants",
-]);
-pub(crate) const MUTANTS_OF_TM: Selection = Selection(&["-p", "indelible-tm", "--features", "mutants"]);
-pub(crate) const ENGINES: Selection = Selection(&["-p", "indelible-store", "--features", "__engines"]);
-pub(crate) const FEATURES: Selection =
-    Selection(&["-p", "indelible", "--features", "allocator-api2,serde,tracing"]);
 pub(crate) const LIBPMO: Selection = Selection(&["-p", "indelible-capi"]);
 pub(crate) const LIBPMO_TM: Selection = Selection(&["-p", "indelible-tm"]);
 
@@ -61,19 +44,9 @@ mod tests {
         let workspace = packages(&["--workspace"]);
         assert!(workspace.len() > 100, "{workspace:?}");
         let python = Selection(&["-p", "indelible-python", "--features", "indelible-python/unified"]);
-        // Those with features of the project's own have these packages built for them.
-        for (selection, own) in [
-            (MUTANTS, false),
-            (MUTANTS_OF_TM, false),
-            (ENGINES, false),
-            (FEATURES, false),
-            (LIBPMO, true),
-            (LIBPMO_TM, true),
-            (python, true),
-        ] {
+        for selection in [LIBPMO, LIBPMO_TM, python] {
             let mut others = packages(&selection.of("--edges=normal,build,dev", &[]));
             others.retain(|line| !workspace.contains(line));
-            others.retain(|line| own || !line.contains(" (/"));
             others.retain(|line| !line.starts_with("indelible-python "));
             assert!(
                 others.is_empty(),

@@ -4,6 +4,7 @@
 //! printed when it ends, and the command that runs it again in the last lines.
 
 use crate::command::Result;
+use crate::durations::Durations;
 use crate::install;
 use crate::plan::{Outcome, readable};
 use crate::programs::{self, Program};
@@ -13,23 +14,6 @@ use std::process::Output;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Tests that take many seconds: these start first, so that none is left alone at the end. Nothing but the order and the
-/// forecast relies on it.
-const LONG: &[&str] = &[
-    "the_page_for_rust_is_true",
-    "grow_while_attached",
-    "resize",
-    "findings_do_not_depend_on_threads",
-    "every_order_of_threads_keeps_the_promises",
-    "table_lane_full",
-    "visible_changes_are_made_durable_before_others_build_on_them",
-    "recovery_and_its_recovery",
-    "direct_writes_and_everything_else",
-    "create_and_destroy",
-];
-/// Rough seconds of one of these, and of any other test: 750 tests took 500 seconds of a processor.
-const SECONDS_LONG: f64 = 20.0;
-const SECONDS: f64 = 0.4;
 /// Time between two lines of progress.
 const BEAT: Duration = Duration::from_secs(10);
 /// A test that takes longer is listed at the end.
@@ -39,22 +23,8 @@ const SLOW: Duration = Duration::from_secs(5);
 struct Test<'a> {
     program: &'a Program,
     name: String,
-}
-
-impl Test<'_> {
-    /// Its name without its modules.
-    fn last(&self) -> &str {
-        self.name.rsplit("::").next().unwrap_or_default()
-    }
-
-    /// The order in which tests start.
-    fn rank(&self) -> usize {
-        LONG.iter().position(|name| *name == self.last()).unwrap_or(LONG.len())
-    }
-
-    fn seconds(&self) -> f64 {
-        if LONG.contains(&self.last()) { SECONDS_LONG } else { SECONDS }
-    }
+    /// As it took in the last run, or as a typical test takes.
+    seconds: f64,
 }
 
 /// State of a run, under one lock.
@@ -65,9 +35,10 @@ struct Progress<'a> {
     waiting: Vec<Test<'a>>,
     running: Vec<String>,
     passed: usize,
-    /// Typical seconds of the tests that ended, and of all.
+    /// Expected seconds of the tests that ended, and of all.
     done: f64,
     all: f64,
+    durations: Durations,
     failed: Vec<String>,
     slow: Vec<(Duration, String)>,
     not_tested: BTreeSet<String>,
@@ -81,19 +52,24 @@ pub(crate) fn run() -> Result<Outcome> {
     let prefix = std::path::absolute(&prefix).map_err(|error| format!("{}: {error}", prefix.display()))?;
     let _ = std::fs::remove_dir_all(&prefix);
     install::run(&prefix, "dev")?;
+    let durations = Durations::of_the_last_run();
     let mut waiting = Vec::new();
     for program in &programs {
-        waiting.extend(program.tests()?.into_iter().map(|name| Test { program, name }));
+        waiting.extend(program.tests()?.into_iter().map(|name| {
+            let seconds = durations.of(program, &name);
+            Test { program, name, seconds }
+        }));
     }
-    // The next one is the last.
-    waiting.sort_by_key(|test| std::cmp::Reverse(test.rank()));
+    // The next one is the last: the longest start first, so that none is left alone at the end.
+    waiting.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
     println!("{} tests of {} programs", waiting.len(), programs.len());
     let now = Instant::now();
     let progress = Mutex::new(Progress {
         begun: now,
         shown: now,
-        all: waiting.iter().map(Test::seconds).sum(),
+        all: waiting.iter().map(|test| test.seconds).sum(),
         done: 0.0,
+        durations,
         waiting,
         running: Vec::new(),
         passed: 0,
@@ -106,7 +82,9 @@ pub(crate) fn run() -> Result<Outcome> {
     std::thread::scope(|scope| {
         (0..workers).for_each(|_| _ = scope.spawn(|| work(&progress, &prefix)));
     });
-    progress.into_inner().unwrap_or_else(PoisonError::into_inner).outcome()
+    let progress = progress.into_inner().unwrap_or_else(PoisonError::into_inner);
+    progress.durations.keep()?;
+    progress.outcome()
 }
 
 /// Runs one test after the other, until none waits.
@@ -136,7 +114,8 @@ impl<'a> Progress<'a> {
 
     fn end(&mut self, test: &Test<'_>, took: Duration, output: Result<Output>) {
         self.running.retain(|name| *name != test.name);
-        self.done += test.seconds();
+        self.done += test.seconds;
+        self.durations.note(test.program, &test.name, took);
         if took > SLOW {
             self.slow.push((took, test.name.clone()));
         }

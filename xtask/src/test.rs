@@ -2,7 +2,7 @@
 
 use crate::command::{Result, cargo, step, step_with};
 use crate::plan::{self, Outcome, Step};
-use crate::{evidence, packages, power_cut, protection_keys, python, selection, suite, unprivileged};
+use crate::{change, evidence, packages, power_cut, protection_keys, python, suite, unprivileged};
 use std::process::Command;
 
 /// The steps of the README's command: from a clean clone within ten minutes on two cores.
@@ -12,65 +12,51 @@ const QUICK: &[Step] = &[
     Step::new("examples in documentation", 10, || done(step("doc tests", &["test", "--workspace", "--doc"]))),
 ];
 
-/// The steps that `--all` adds.
+/// The steps that CI adds on each change.
 const REST: &[Step] = &[
     Step::new("lints", 60, || {
         done(step("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
-    }),
-    Step::new("protocol faults are caught", 250, || {
-        const TESTS: &[&str] = &[
-            "--test",
-            "main",
-            "--test",
-            "retention",
-            "--test",
-            "far",
-            "--test",
-            "shared",
-            "--test",
-            "views",
-            "mutants",
-        ];
-        step("mutants", &selection::MUTANTS.of("test", TESTS))?;
-        // Programs that a compiler made run on the library, which the test builds with the feature as well.
-        step("mutants of libpmo-tm", &selection::MUTANTS_OF_TM.of("test", &["broken_rule"]))?;
-        // Not the campaign of mutants: its scenarios are the tests above.
-        done(evidence::controls(false))
-    }),
-    Step::new("engines of sealing", 30, || {
-        // The benchmarks alone have the feature, so that no other step runs its test.
-        done(step("engines of sealing", &selection::ENGINES.of("test", &["--lib", "seal::cipher"])))
-    }),
-    Step::new("optional features", 60, || {
-        done(step("features", &selection::FEATURES.of("test", &["--test", "features"])))
-    }),
-    Step::new("ten thousand histories of types", 20, || {
-        let test =
-            ["test", "--workspace", "--test", "retention", "--", "--ignored", "ten_thousand_generated"];
-        done(step("histories of types", &test))
     }),
     Step::new("aarch64", 20, aarch64).needs("rustup, to install the target's standard library"),
     Step::new("documentation", 20, || {
         let warnings = [("RUSTDOCFLAGS", "-D warnings")];
         done(step_with("documentation", &["doc", "--workspace", "--no-deps"], &warnings))
     }),
-    Step::new("packages", 120, packages::run)
+    Step::new("packages are complete", 5, packages::complete),
+    Step::new("packages compile", 50, packages::check)
         .needs("the toolchain of the oldest Rust, or it says that this was not tested"),
     Step::new("dependencies", 5, packages::dependencies)
         .needs("cargo-deny, or it says that this was not tested"),
     Step::new("tests as an unprivileged user", 110, || done(unprivileged::run())).needs("root"),
-    // Most of its time it is one emulated processor that works.
+    Step::new("Python", 200, || python::run(&[]))
+        .needs("Python 3.11 or later and, once, a network")
+        .beside_the_next(),
+    Step::new("evidence, short", 200, || done(evidence::short()))
+        .needs("root for the campaigns that mount file systems; it says which were not tested"),
+];
+
+/// The steps that `--all` adds to those; CI runs those whose subject changed.
+const RARE: &[Step] = &[
+    Step::new("ten thousand histories of types", 20, || {
+        let test =
+            ["test", "--workspace", "--test", "retention", "--", "--ignored", "ten_thousand_generated"];
+        done(step("histories of types", &test))
+    })
+    .about(&["crates/indelible/src/retention"]),
+    Step::new("packages compile from their content", 120, packages::unpacked)
+        .about(&["xtask/src/packages.rs"])
+        .needs("the toolchain of the oldest Rust, or it says that this was not tested"),
+    // Most of its time one emulated processor works.
     Step::new("power cuts of emulated machines", 200, || power_cuts(false))
         .needs("QEMU, which it installs on Debian 12 as root, once, from the network")
+        .about(&["rig", "crates/indelible/src/media", "crates/store/src/commit.rs"])
         .beside_the_next(),
-    Step::new("Python", 200, || python::run(&[])).needs("Python 3.11 or later and, once, a network"),
-    Step::new("protection keys in an emulated machine", 35, protection_keys::run)
-        .needs("the emulator and a kernel of the power cuts"),
     Step::new("the least of every benchmark", 155, benchmarks)
-        .needs("5 GiB free in /dev/shm")
-        .beside_the_next(),
-    Step::new("evidence, short", 200, || done(evidence::layers(false)))
-        .needs("root for the campaigns that mount file systems; it says which were not tested"),
+        .about(&["bench"])
+        .needs("5 GiB free in /dev/shm"),
+    Step::new("protection keys in an emulated machine", 35, protection_keys::run)
+        .about(&["crates/indelible/src/protection"])
+        .needs("the emulator and a kernel of the power cuts"),
 ];
 
 /// Steps to run.
@@ -78,8 +64,9 @@ const REST: &[Step] = &[
 pub(crate) enum Which {
     /// Those of the README's command.
     Quick,
-    /// The others.
+    /// The others that CI runs on each change.
     Rest,
+    /// Every step.
     All,
 }
 
@@ -87,8 +74,15 @@ pub(crate) enum Which {
 pub(crate) fn run(which: Which, require_rig: bool, only: Option<&str>) -> Result {
     let mut steps = match (which, only) {
         (Which::Quick, None) => QUICK.to_vec(),
-        (Which::Rest, None) => REST.to_vec(),
-        _ => [QUICK, REST].concat(),
+        (Which::Rest, None) => {
+            let (changed, others): (Vec<Step>, Vec<Step>) =
+                RARE.iter().partition(|step| change::touches(step.subject));
+            for step in others {
+                println!("left out, as its subject is as in the last complete run: {}", step.name);
+            }
+            [REST, &changed].concat()
+        }
+        _ => [QUICK, REST, RARE].concat(),
     };
     if require_rig {
         let rig = steps.iter_mut().find(|step| step.name.starts_with("power cuts"));
@@ -103,6 +97,9 @@ pub(crate) fn run(which: Which, require_rig: bool, only: Option<&str>) -> Result
     let all = if require_rig { "--require-rig" } else { "--all" };
     // By cargo: steps build the workspace, and with it this program, whose file is another one then.
     plan::run(&steps, &|step| cargo(&["xtask", "test", all, "--only", step]))?;
+    if which == Which::All && only.is_none() {
+        println!("record this complete run: git rev-parse HEAD > {}", change::RECORD);
+    }
     if which == Which::Quick && only.is_none() {
         println!("everything else that is tested: cargo xtask test --all");
     }
