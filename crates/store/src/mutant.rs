@@ -342,6 +342,10 @@ mutants! {
         FarCacheKept,
         /// A stream of objects leaves out an object that is reached through others alone.
         FarClosureShort,
+        /// An entry that was retargeted is given to pointers that are made later for its new object.
+        FarEntryShared,
+        /// A pointer that no security context allows to follow attaches its object all the same.
+        DeniedAttached,
     }
 
     /// Of views and security contexts, in the mapped half: `crates/indelible/tests/views` looks for them.
@@ -360,6 +364,8 @@ mutants! {
         AllContextsEntered,
         /// Pages that an object of a class got later are open to every thread.
         NewPagesOpen,
+        /// A guard of security contexts gives its thread back what it had before, in whatever order guards are dropped.
+        GuardRestores,
     }
 
     /// Of data that survive a change of their types, in the mapped half: tests of that half look for them.

@@ -50,6 +50,10 @@ impl Kept {
         before
     }
 
+    pub(super) fn index(&self) -> usize {
+        self.key.index()
+    }
+
     /// This thread's right.
     #[inline]
     pub(super) fn right(&self) -> Protection {

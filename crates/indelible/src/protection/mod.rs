@@ -4,7 +4,8 @@
 //! with which a thread opens a domain for itself, without a system call; and `mprotect`, with which it is
 //! open to the whole process as long as any thread has it open. Rules that hold with both:
 //!
-//! - Every thread opens a domain for itself and closes it by dropping its [`Open`]. With keys, a thread that is started
+//! - Every thread opens a domain for itself and closes it by dropping its [`Open`]s, in any order: it has the most that
+//!   those which are left give. With keys, a thread that is started
 //!   while its parent has a domain open inherits that, and keeps it: [`close_all`] is its first step.
 //! - A signal handler begins with all domains closed where there are keys, and opens those that it needs: [`Domain::open`]
 //!   is async-signal-safe. The rights that it interrupted are there again when it returns.
@@ -20,6 +21,7 @@
 #![allow(unsafe_code)]
 
 mod error;
+mod held;
 mod keys;
 mod pages;
 mod rights;
@@ -35,6 +37,8 @@ pub(crate) use error::ProtectionError;
 use crate::sys::fork;
 use crate::sys::mmap::Protection;
 use crate::sys::pkey;
+use held::Place;
+use indelible_store::Mutant;
 
 /// How pages are closed and opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,16 +112,31 @@ impl Domain {
         done.map_err(|source| ProtectionError::Io { addr, len, source })
     }
 
-    /// Gives this thread this access to the domain's pages, unless it has more already, until the result is dropped. Async-signal-safe, as long as
-    /// somebody else has the domain.
+    /// Gives this thread this access to the domain's pages, unless it has more already, until the result is dropped.
+    /// Async-signal-safe, as long as another reference to the domain lives.
     #[inline]
     pub(crate) fn open(self: &Arc<Self>, access: Protection) -> Result<Open, ProtectionError> {
         self.check()?;
-        let before = self.right();
-        if access > before {
-            self.set(access).map_err(ProtectionError::Open)?;
+        let (before, place) = (self.right(), self.place());
+        let counted = (before == place.right()).then(|| place.add(access));
+        if access > before
+            && let Err(error) = self.set(access)
+        {
+            if counted.is_some() {
+                place.remove(access);
+            }
+            return Err(ProtectionError::Open(error));
         }
-        Ok(Open { domain: self.clone(), before, _thread: PhantomData })
+        Ok(Open { domain: self.clone(), access, before, counted, _thread: PhantomData })
+    }
+
+    /// Where this thread's guards of the domain are counted.
+    #[inline]
+    fn place(&self) -> Place {
+        match &self.number {
+            Number::Key(kept) => Place::of_key(kept.index(), self.generation),
+            Number::Slot(_, index) => Place::of_slot(*index, self.generation),
+        }
     }
 
     #[inline]
@@ -200,11 +219,16 @@ impl Drop for Range {
     }
 }
 
-/// The thread has a domain open; dropping this gives it the right that it had before.
+/// A guard: the thread has a domain open. Dropping it never gives the thread a right.
 #[derive(Debug)]
 pub(crate) struct Open {
     domain: Arc<Domain>,
+    access: Protection,
+    /// The right that the thread had before.
     before: Protection,
+    /// The epoch of the thread's guards that this one is counted with. `None` where the thread's right was not the one of
+    /// its guards: in a handler that began with closed domains, in a thread that inherited rights.
+    counted: Option<u32>,
     /// Rights are a thread's.
     _thread: PhantomData<*const ()>,
 }
@@ -212,15 +236,31 @@ pub(crate) struct Open {
 impl Drop for Open {
     #[inline]
     fn drop(&mut self) {
-        if self.domain.check().is_ok() && self.domain.right() != self.before {
+        if self.domain.check().is_err() {
+            return;
+        }
+        let place = self.domain.place();
+        let left = match self.counted {
+            // Another call closed the domain.
+            Some(epoch) if !Place::is_current(epoch) => return,
+            Some(_) => {
+                place.remove(self.access);
+                place.right()
+            }
+            None => self.before,
+        };
+        let right = self.domain.right();
+        let left = if Mutant::GuardRestores.is_on() { self.before } else { left.min(right) };
+        if right != left {
             // Pages that could not be closed are at the next change of any thread's rights.
-            let _ = self.domain.set(self.before);
+            let _ = self.domain.set(left);
         }
     }
 }
 
 /// Closes all domains for this thread. Async-signal-safe.
 pub(crate) fn close_all() -> io::Result<()> {
+    held::forget();
     keys::close_all();
     pages::close_all()
 }

@@ -111,8 +111,9 @@ impl SwitchedView {
         Ok(Within { _inside: self.enter_numbers(&contexts)?, view: self, contexts })
     }
 
-    /// Has this thread be within some of the view's contexts until the result is dropped, for accesses by address. It keeps what it has then, also if the view is adopted or detached meanwhile; results are
-    /// dropped in the reverse order.
+    /// This thread is within some of the view's contexts until the result is dropped, for accesses by
+    /// address, also if the view is adopted or detached meanwhile. Results may be dropped in any order:
+    /// the thread has the rights of those that are left.
     ///
     /// # Errors
     /// As for [`within`](SwitchedView::within).

@@ -17,4 +17,6 @@ crate::watches! {
         switched::s2_16_classes_are_as_each_context_says;
     NewPagesOpen: switched::s2_16_pages_that_come_later_are_of_the_class,
         switched::s2_16_a_heap_that_grows_stays_of_its_class;
+    GuardRestores: switched::s2_16_guards_are_dropped_in_any_order,
+        switched::s2_16_guards_at_random_give_what_is_left;
 }

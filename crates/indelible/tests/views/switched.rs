@@ -25,7 +25,15 @@ type Attach = fn(&Pool, &[&str]) -> SwitchedView;
 
 /// Runs a test by protection keys, if there are any, and by the protection of pages.
 fn each_way(test: impl Fn(Attach)) {
+    /// A test that fails within contexts leaves them, as its thread's rights count as long as the process lives.
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            let _ = leave_contexts();
+        }
+    }
     let _turn = turn();
+    let _leave = Leave;
     if !indelible::doctor(None)
         .facilities
         .iter()
@@ -173,6 +181,68 @@ pub fn s2_16_a_thread_may_be_within_several_contexts() {
         assert_eq!(accesses(&at), [store, load, NONE]);
         leave_contexts().unwrap();
         assert_eq!(accesses(&at), [NONE; 3]);
+    });
+}
+
+/// Each order of two guards, with the rights that are left between the drops.
+#[test]
+pub fn s2_16_guards_are_dropped_in_any_order() {
+    each_way(|attach| {
+        let world = memory();
+        let (_pool, view) = shop(&world, attach);
+        view.bring_all().unwrap();
+        let at = addresses(&view)[0];
+        for (first, second) in [("reader", "writer"), ("writer", "reader"), ("writer", "writer")] {
+            for keep_first in [true, false] {
+                let guards = (view.enter(&[first]).unwrap(), view.enter(&[second]).unwrap());
+                let (dropped, kept, name) = match keep_first {
+                    true => (guards.1, guards.0, first),
+                    false => (guards.0, guards.1, second),
+                };
+                drop(dropped);
+                let left = if name == "writer" { writing() } else { Rights::READ };
+                assert_eq!(access(at), Some(left), "{first}, {second}: {name} is left");
+                drop(kept);
+                assert_eq!(access(at), NONE, "{first}, {second}: none is left");
+                std::thread::scope(|scope| {
+                    scope.spawn(|| assert_eq!(access(at), NONE, "another thread"));
+                });
+            }
+        }
+        // A guard from before everything was closed opens and closes nothing.
+        let old = view.enter(&["writer"]).unwrap();
+        leave_contexts().unwrap();
+        let new = view.enter(&["reader"]).unwrap();
+        drop(old);
+        assert_eq!(access(at), Some(Rights::READ));
+        drop(new);
+        assert_eq!(access(at), NONE);
+    });
+}
+
+/// Guards that are made and dropped at random, beside a model.
+#[test]
+pub fn s2_16_guards_at_random_give_what_is_left() {
+    each_way(|attach| {
+        let world = memory();
+        let (_pool, view) = shop(&world, attach);
+        view.bring_all().unwrap();
+        let at = addresses(&view)[0];
+        let mut random = Seeded::new(0x6752);
+        let mut guards = Vec::new();
+        for step in 0..400 {
+            let full = guards.len() == 6;
+            if !guards.is_empty() && (full || random.bool()) {
+                drop(guards.swap_remove(random.usize(..guards.len())));
+            } else {
+                let (name, rights) = [("reader", Rights::READ), ("writer", writing())][step % 2];
+                guards.push((view.enter(&[name]).unwrap(), rights));
+            }
+            let all = guards.iter().map(|(_, rights)| *rights).reduce(|all, rights| all | rights);
+            assert_eq!(access(at), all, "step {step}");
+        }
+        guards.clear();
+        assert_eq!(access(at), NONE);
     });
 }
 
