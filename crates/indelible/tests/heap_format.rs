@@ -57,7 +57,7 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
             resolver_len: u8,
             rights: u8,
             kind: u8,
-            reserved: u8,
+            private: u8,
         }),
         fields!(Chunk {
             magic: u32,
@@ -132,6 +132,7 @@ fn the_constants_are_as_format_md_says() {
         ("LAYOUT_MAX", LAYOUT_MAX.to_string()),
         ("LONG_ROOTS", LONG_ROOTS.to_string()),
         ("FAR", FAR.to_string()),
+        ("FAR_PRIVATE", FAR_PRIVATE.to_string()),
         ("FAR_MAGIC", tag(FAR_MAGIC)),
         ("FAR_MIDDLES", FAR_MIDDLES.to_string()),
         ("FAR_LEAVES", FAR_LEAVES.to_string()),

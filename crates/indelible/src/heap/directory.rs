@@ -3,8 +3,8 @@
 use super::chunk::{ChunkRef, largest};
 use super::error::{HeapError, Result, damaged};
 use super::layout::{
-    CHUNK_PAGES, Entry, FAR, Header, INLINE_CHUNKS, Kind, LONG_ROOTS, MAGIC, MAX_PAGES, MIN_PAGES, PAGE, Use,
-    VERSION,
+    CHUNK_PAGES, Entry, FAR, FAR_PRIVATE, Header, INLINE_CHUNKS, Kind, LONG_ROOTS, MAGIC, MAX_PAGES,
+    MIN_PAGES, PAGE, Use, VERSION,
 };
 use super::window::Window;
 use std::sync::atomic::AtomicU64;
@@ -30,7 +30,7 @@ impl<'a> Directory<'a> {
             return Err(HeapError::NotAHeap);
         }
         let (version, features) = (header.version.load(Relaxed), header.features.load(Relaxed));
-        if version != VERSION || features & !(LONG_ROOTS | FAR) != 0 {
+        if version != VERSION || features & !(LONG_ROOTS | FAR | FAR_PRIVATE) != 0 {
             return Err(HeapError::Version { version, features, known: VERSION });
         }
         let pages = header.pages.load(Relaxed);

@@ -128,7 +128,8 @@ pub struct FarSlot {
     pub rights: AtomicU8,
     /// 0: free, 1: by ID, 2: by name.
     pub kind: AtomicU8,
-    pub reserved: AtomicU8,
+    /// 1: the entry is of the pointers that it was made for, and is given to no others.
+    pub private: AtomicU8,
 }
 
 /// Header of a chunk, in the page of it that the directory names.
@@ -188,6 +189,8 @@ pub const LAYOUT_MAX: usize = crate::types::MOST;
 pub const LONG_ROOTS: u32 = 1;
 /// Bit of `features`: there is a table of other objects.
 pub const FAR: u32 = 2;
+/// Bit of `features`: entries of that table may be private.
+pub const FAR_PRIVATE: u32 = 4;
 /// First bytes of the table of other objects.
 pub const FAR_MAGIC: u32 = u32::from_le_bytes(*b"FARP");
 /// Pages of leaves that the table of other objects has.

@@ -356,7 +356,12 @@ impl RawHeap {
         self.others.index(&self.allocator.shared, entry)
     }
 
-    /// Has the entry with this number lead elsewhere, with all pointers through it.
+    /// Number of an entry that is added for its caller alone.
+    pub(crate) fn private_far_index(&self, entry: &FarEntry) -> Result<u32> {
+        self.others.private_index(&self.allocator.shared, entry)
+    }
+
+    /// Leads the entry with this number elsewhere, with all pointers through it.
     pub(crate) fn retarget(&self, index: u32, entry: &FarEntry) -> Result<()> {
         self.others.retarget(&self.allocator.shared, index, entry)
     }

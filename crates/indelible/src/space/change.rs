@@ -6,12 +6,22 @@ use super::attached::{Attached, shown};
 use super::place::Range;
 use super::{FOLLOW, STORES, Space};
 use crate::error::{FarError, Result};
-use crate::far::{Far, FarEntry, Rights};
+use crate::far::{Far, FarEntry, FarTarget, Rights};
 use crate::heap::{Compacted, Heap};
 use crate::plain::Plain;
 use indelible_store::Mutant;
 
 const STORE: &str = "store by a far pointer to";
+const MAKE: &str = "store a far pointer in";
+
+/// Fails if a pointer does not lead into the object that has it.
+fn expect_own<T>(home: &Attached, target: &[u8; 16], pointer: Far<T>) -> Result<()> {
+    if pointer.index() == 0 {
+        return Ok(());
+    }
+    let why = "the pointer leads through an entry of another object".to_owned();
+    Err(home.error(MAKE, FarError::Name { target: shown(target), why }))
+}
 
 impl Space {
     /// A pointer for the object `home` to what `pointer` leads to in the object `target`: itself, or through an entry of `home` that is found or added. The
@@ -26,17 +36,31 @@ impl Space {
         pointer: Far<T>,
         rights: Rights,
     ) -> Result<Far<T>> {
-        let attached = self.here_mut(home, "store a far pointer in")?;
-        if pointer.index() != 0 {
-            let why = "the pointer leads through an entry of another object".to_owned();
-            return Err(
-                attached.error("store a far pointer in", FarError::Name { target: shown(target), why })
-            );
-        }
+        let attached = self.here_mut(home, MAKE)?;
+        expect_own(attached, target, pointer)?;
         if home == target || pointer.is_null() {
             return Ok(pointer);
         }
-        let index = attached.index_of(target, rights, "store a far pointer in")?;
+        let index = attached.index_of(target, rights, MAKE)?;
+        Ok(Far::new(index, pointer.offset()).unwrap_or_default())
+    }
+
+    /// As [`far`](Space::far), through an entry of the pointer's own: [`retarget`](Space::retarget) of that entry
+    /// moves this pointer and its copies, and no others.
+    ///
+    /// # Errors
+    /// As for [`far`](Space::far).
+    pub fn private_far<T>(
+        &mut self,
+        home: &[u8; 16],
+        target: &[u8; 16],
+        pointer: Far<T>,
+        rights: Rights,
+    ) -> Result<Far<T>> {
+        let attached = self.here_mut(home, MAKE)?;
+        expect_own(attached, target, pointer)?;
+        let entry = FarEntry { target: FarTarget::Object(*target), rights };
+        let index = attached.heap_mut(MAKE)?.private_far_index(&entry)?;
         Ok(Far::new(index, pointer.offset()).unwrap_or_default())
     }
 
@@ -45,8 +69,8 @@ impl Space {
     /// # Errors
     /// As for [`far`](Space::far).
     pub fn far_by<T>(&mut self, home: &[u8; 16], entry: &FarEntry, pointer: Far<T>) -> Result<Far<T>> {
-        let attached = self.here_mut(home, "store a far pointer in")?;
-        let index = attached.heap_mut("store a far pointer in")?.far_index(entry)?;
+        let attached = self.here_mut(home, MAKE)?;
+        let index = attached.heap_mut(MAKE)?.far_index(entry)?;
         Ok(Far::new(index, pointer.offset()).unwrap_or_default())
     }
 

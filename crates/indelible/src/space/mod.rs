@@ -34,7 +34,7 @@ use crate::pool::Pool;
 use crate::security::Grants;
 use attached::{Attached, Content, is_elsewhere, shown};
 use ids::Ids;
-use indelible_store::table::id_name;
+use indelible_store::{Mutant, table::id_name};
 use links::Link;
 use place::NoValue;
 use slots::Slots;
@@ -334,10 +334,12 @@ impl Space {
     ) -> Result<(Link, &'s Attached)> {
         let link = match home.links.get(index as usize) {
             Some(link) => link,
-            None => self.look_up(home, index)?,
+            None => self.look_up(home, index, (needed, what))?,
         };
         if !link.rights.has(needed) {
-            return Err(self.no_right(home, index, link, (needed, what)));
+            let asked = home.entry(index)?.rights;
+            let target = self.attached.get(link.target as usize).map_or("", Attached::name);
+            return Err(self.refused(home, (index, asked), target, (needed, what)));
         }
         match self.attached.get(link.target as usize) {
             Some(target) => Ok((link, target)),
@@ -348,21 +350,16 @@ impl Space {
     /// Why an entry cannot be used: what it asks for, or what the security contexts allow.
     #[cold]
     #[inline(never)]
-    fn no_right(
+    fn refused(
         &self,
         home: &Attached,
-        index: u32,
-        link: Link,
+        (index, asked): (u32, Rights),
+        target: &str,
         (needed, what): (Rights, &'static str),
     ) -> Error {
-        let asked = match home.entry(index) {
-            Ok(entry) => entry.rights,
-            Err(error) => return error,
-        };
         match &self.grants {
             Some(grants) if asked.has(needed) => {
-                let target = self.attached.get(link.target as usize);
-                let target = target.map_or_else(String::new, |target| target.name().to_owned());
+                let target = target.to_owned();
                 home.error(FOLLOW, FarError::Denied { target, what, contexts: grants.shown() })
             }
             _ => home.error(FOLLOW, FarError::Rights { index, has: asked.to_string(), needed: what }),
@@ -372,13 +369,19 @@ impl Space {
     /// The object that entry `index` of an object leads to, looked up.
     #[cold]
     #[inline(never)]
-    fn look_up(&self, home: &Attached, index: u32) -> Result<Link> {
+    fn look_up(&self, home: &Attached, index: u32, (needed, what): (Rights, &'static str)) -> Result<Link> {
         let entry = home.entry(index)?;
         let id = self.resolve(home, &entry.target)?;
         let missing = || FarError::NoObject { target: entry.target.to_string(), pools: self.pools.len() };
-        let (target, _) = self.reach(&id)?.ok_or_else(|| home.error(FOLLOW, missing()))?;
         let allowed = self.grants.as_ref().map_or(Rights::ALL, |grants| grants.to(&id));
-        let link = Link { target, rights: entry.rights.and(allowed) };
+        let rights = entry.rights.and(allowed);
+        if !rights.has(needed) && !Mutant::DeniedAttached.is_on() {
+            // An access that is refused attaches and locks nothing.
+            let target = entry.target.to_string();
+            return Err(self.refused(home, (index, entry.rights), &target, (needed, what)));
+        }
+        let (target, _) = self.reach(&id)?.ok_or_else(|| home.error(FOLLOW, missing()))?;
+        let link = Link { target, rights };
         match home.links.set(index as usize, link) {
             true => Ok(link),
             false => Err(home.error(FOLLOW, missing())),

@@ -2,7 +2,7 @@
 
 use crate::graph::{Node, another, made};
 use crate::support::everywhere;
-use indelible::{ErrorKind, Far, Rights, SecurityContext};
+use indelible::{ErrorKind, Far, Rights, SecurityContext, Space};
 
 /// Following is never refused for rights before there is an access: the entry's request counts as far as the contexts allow it.
 #[test]
@@ -53,4 +53,53 @@ fn s2_15_pointers_are_followed_for_what_contexts_allow() {
         space.set_contexts::<&str>(&one, &[]).unwrap();
         assert_eq!(space.get(&ids[0], pointer).unwrap().value, 9);
     });
+}
+
+/// Two objects, a pointer from the first to the second for loads and stores, and a context that allows nothing of the second.
+fn denied() -> (crate::support::World, indelible::Pool, [[u8; 16]; 2], Far<Node>) {
+    let world =
+        crate::support::World::new(crate::support::Ground::Simulated, indelible::Tracking::Auto, false);
+    let pool = world.format();
+    let (mut space, ids) = made(&[&pool], &["a", "b"]);
+    let node = space.create(&ids[1], Node::new(7, Far::null())).unwrap();
+    let pointer = space.far(&ids[0], &ids[1], node, Rights::READ | Rights::WRITE).unwrap();
+    space.psync_all().unwrap();
+    drop(space);
+    let mut context = SecurityContext::create(&pool, "c", 5).unwrap();
+    context.set_default(Rights::READ).unwrap();
+    context.allow("b", None).unwrap();
+    context.psync().unwrap();
+    (world, pool, [ids[0], ids[1]], pointer)
+}
+
+/// A space with the first of them, in the context.
+fn limited(pool: &indelible::Pool) -> Space {
+    let mut space = Space::new();
+    space.add(pool);
+    space.attach(pool, "a").unwrap();
+    space.set_contexts(pool, &["c"]).unwrap();
+    space
+}
+
+#[test]
+pub fn s2_15_a_denied_load_attaches_nothing() {
+    let (_world, pool, ids, pointer) = denied();
+    let space = limited(&pool);
+    assert_eq!(space.get(&ids[0], pointer).err().unwrap().kind(), ErrorKind::Denied);
+    assert_eq!(space.objects(), [ids[0]]);
+    // No lock is held: another program may store to it.
+    drop(pool.heap("b", 1 << 20).unwrap());
+    assert_eq!(space.get(&ids[0], pointer).err().unwrap().kind(), ErrorKind::Denied);
+}
+
+#[test]
+pub fn s2_15_a_denied_store_attaches_nothing() {
+    let (_world, pool, ids, pointer) = denied();
+    let mut space = limited(&pool);
+    assert_eq!(space.get_mut(&ids[0], pointer).err().unwrap().kind(), ErrorKind::Denied);
+    assert_eq!(space.objects(), [ids[0]]);
+    drop(pool.heap("b", 1 << 20).unwrap());
+    // The same space follows it once the contexts allow that.
+    space.set_contexts::<&str>(&pool, &[]).unwrap();
+    assert_eq!(space.get(&ids[0], pointer).unwrap().value, 7);
 }

@@ -208,6 +208,53 @@ fn s2_10_entries_ask_for_rights_and_one_target_may_have_several() {
 
 /// Changing an entry has all pointers through it lead elsewhere.
 #[test]
+pub fn s2_10_later_pointers_do_not_share_a_retargeted_entry() {
+    let world = World::new(Ground::Simulated, indelible::Tracking::Auto, false);
+    let pool = world.format();
+    let (mut space, ids) = made(&[&pool], &["a", "x", "y"]);
+    let node =
+        |space: &mut Space, at: usize| space.create(&ids[at], Node::new(at as u64, Far::null())).unwrap();
+    let places = [node(&mut space, 1), node(&mut space, 2)];
+    let to = |at: usize| FarEntry { target: FarTarget::Object(ids[at]), rights: Rights::READ };
+    let moved = space.far(&ids[0], &ids[1], places[0], Rights::READ).unwrap();
+    space.retarget(&ids[0], moved.index(), &to(2)).unwrap();
+    let plain = space.far(&ids[0], &ids[2], places[1], Rights::READ).unwrap();
+    assert_ne!(plain.index(), moved.index());
+    space.psync_all().unwrap();
+    drop(space);
+    // Another process looks for entries in the object.
+    let mut space = Space::new();
+    space.add(&pool);
+    space.attach(&pool, "a").unwrap();
+    assert_eq!(space.far(&ids[0], &ids[2], places[1], Rights::READ).unwrap().index(), plain.index());
+    space.retarget(&ids[0], moved.index(), &to(1)).unwrap();
+    assert_eq!(space.get(&ids[0], plain).unwrap().value, 2);
+    assert_eq!(space.get(&ids[0], moved).unwrap().value, 1);
+}
+
+#[test]
+pub fn s2_10_a_private_entry_is_retargeted_alone() {
+    let world = World::new(Ground::Simulated, indelible::Tracking::Auto, false);
+    let pool = world.format();
+    let (mut space, ids) = made(&[&pool], &["a", "x", "y"]);
+    for at in [1, 2] {
+        space.create(&ids[at], Node::new(at as u64, Far::null())).unwrap();
+    }
+    let place = space.create(&ids[1], Node::new(1, Far::null())).unwrap();
+    assert_eq!(place, space.create(&ids[2], Node::new(2, Far::null())).unwrap(), "both were made alike");
+    let common = space.far(&ids[0], &ids[1], place, Rights::READ).unwrap();
+    let mut private = || space.private_far(&ids[0], &ids[1], place, Rights::READ).unwrap();
+    let (one, two) = (private(), private());
+    assert!(one.index() != two.index() && one.index() != common.index() && two.index() != common.index());
+    let entry = FarEntry { target: FarTarget::Object(ids[2]), rights: Rights::READ };
+    space.retarget(&ids[0], one.index(), &entry).unwrap();
+    assert_eq!(space.far(&ids[0], &ids[1], place, Rights::READ).unwrap().index(), common.index());
+    assert_ne!(space.far(&ids[0], &ids[2], place, Rights::READ).unwrap().index(), one.index());
+    let values = [common, one, two].map(|pointer| space.get(&ids[0], pointer).unwrap().value);
+    assert_eq!(values, [1, 2, 1]);
+}
+
+#[test]
 pub fn s2_10_one_entry_retargets_all_pointers_through_it() {
     let world = World::new(Ground::Simulated, indelible::Tracking::Auto, false);
     let pool = world.format();

@@ -93,6 +93,6 @@ fn the_features_of_a_heap_say_that_there_is_a_table() {
     let heap = Heap::format(pool.create_attached("plain", 1 << 20).unwrap()).unwrap();
     assert_eq!(heap.into_object().as_slice()[12], 0);
     let mut object = pool.attach("o").unwrap();
-    object.range_mut(12..13)[0] |= 4;
+    object.range_mut(12..13)[0] |= 8;
     assert_eq!(Heap::open(object).err().unwrap().kind(), ErrorKind::Version);
 }

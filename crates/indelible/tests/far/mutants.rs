@@ -17,4 +17,8 @@ crate::watches! {
         names::s2_10_an_entry_with_a_name_gets_an_id_and_back;
     FarClosureShort: closure::objects_are_reached_through_any_number_of_others,
         closure::a_whole_list_is_reached_from_its_first_object;
+    FarEntryShared: graph::s2_10_later_pointers_do_not_share_a_retargeted_entry,
+        graph::s2_10_a_private_entry_is_retargeted_alone;
+    DeniedAttached: contexts::s2_15_a_denied_load_attaches_nothing,
+        contexts::s2_15_a_denied_store_attaches_nothing;
 }

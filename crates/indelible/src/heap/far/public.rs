@@ -42,6 +42,15 @@ impl Heap {
         self.with_room(|heap| heap.far_index(entry), "add an entry for another object to")
     }
 
+    /// Number of an entry that is added for the caller's pointers alone: other pointers to the same object get another
+    /// entry, so that [`retarget`](Heap::retarget) moves the caller's pointers and no others.
+    ///
+    /// # Errors
+    /// As for [`far_index`](Heap::far_index).
+    pub fn private_far_index(&self, entry: &FarEntry) -> Result<u32> {
+        self.with_room(|heap| heap.private_far_index(entry), "add an entry for another object to")
+    }
+
     /// The entry with this number.
     ///
     /// # Errors
@@ -60,7 +69,8 @@ impl Heap {
         self.done("list the entries for other objects of", result)
     }
 
-    /// Has an entry lead elsewhere, and with it all pointers through it.
+    /// Leads an entry elsewhere, and with it all pointers through it: those that were made before for the same object and
+    /// rights, unless the entry is [private](Heap::private_far_index). Pointers that are made later get another entry.
     ///
     /// # Errors
     /// `Dangling`: there is no such entry. `BadName`, `HeapFull`, `Damaged`: it is as it was.

@@ -4,7 +4,7 @@ use super::super::directory::Directory;
 use super::super::error::{HeapError, Result};
 use super::super::layout::{FAR_ENTRIES, FAR_NAME_MAX, PAGE};
 use super::super::state::Shared;
-use super::table::{Table, check, entry_by_id, put};
+use super::table::{Table, Use, check, entry_by_id, is_common, put};
 use crate::far::{FarEntry, FarTarget};
 use crate::types::far::MOST_INDEX;
 use std::collections::{BTreeSet, HashMap};
@@ -96,13 +96,25 @@ impl OtherObjects {
         if let Some(index) = entries.numbers.get(entry) {
             return Ok(*index);
         }
-        let index = add(shared, entries.free.last().copied(), entry)?;
+        let index = add(shared, entries.free.last().copied(), entry, Use::Common)?;
         entries.free.pop_if(|free| *free == index);
         entries.numbers.insert(entry.clone(), index);
         Ok(index)
     }
 
-    /// Has the entry with this number lead elsewhere, with all pointers through it.
+    /// Number of an entry that is added for its caller alone.
+    pub(in super::super) fn private_index(&self, shared: &Shared, entry: &FarEntry) -> Result<u32> {
+        expect_names(entry)?;
+        expect_writable(shared)?;
+        let mut known = self.known();
+        let entries = entries(&mut known, shared)?;
+        let index = add(shared, entries.free.last().copied(), entry, Use::Private)?;
+        entries.free.pop_if(|free| *free == index);
+        Ok(index)
+    }
+
+    /// Leads the entry with this number elsewhere, with all pointers through it. It is private from then on: a pointer
+    /// that is made later for its new object has nothing to do with the former ones.
     pub(in super::super) fn retarget(&self, shared: &Shared, index: u32, entry: &FarEntry) -> Result<()> {
         expect_names(entry)?;
         expect_writable(shared)?;
@@ -120,7 +132,8 @@ impl OtherObjects {
             None => 0,
         };
         let before = table.names_page(index)?.into_iter().collect();
-        put(shared, table.slot(index)?.ok_or(missing)?, Some(entry), name);
+        table.expect_private(shared);
+        put(shared, table.slot(index)?.ok_or(missing)?, Some(entry), name, Use::Private);
         table.free_names(&mut inner, shared, &before)
     }
 
@@ -140,7 +153,7 @@ impl OtherObjects {
             }
             left.extend(table.names_page(index)?);
             if let Some(slot) = table.slot(index)? {
-                put(shared, slot, None, 0);
+                put(shared, slot, None, 0, Use::Common);
                 removed += 1;
             }
         }
@@ -167,9 +180,10 @@ fn read_entries(shared: &Shared) -> Result<Entries> {
         }
         let mut read = Ok(());
         table.each(|index, slot| {
-            match slot.and_then(|slot| slot.map_or(Ok(None), |slot| table.entry_at(slot))) {
-                // Of several that are the same, which retargeting makes, the first is as good as any.
-                Ok(Some(entry)) => drop(known.numbers.entry(entry).or_insert(index)),
+            let entry = |slot: (&_, u64)| Ok(table.entry_at(slot)?.map(|entry| (entry, is_common(slot.0))));
+            match slot.and_then(|slot| slot.map_or(Ok(None), entry)) {
+                Ok(Some((entry, true))) => drop(known.numbers.entry(entry).or_insert(index)),
+                Ok(Some((_, false))) => {}
                 Ok(None) => known.free.push(index),
                 Err(error) if read.is_ok() => read = Err(error),
                 Err(_) => {}
@@ -181,7 +195,7 @@ fn read_entries(shared: &Shared) -> Result<Entries> {
 }
 
 /// Stores an entry to a free slot, or to a new one.
-pub(super) fn add(shared: &Shared, free: Option<u32>, entry: &FarEntry) -> Result<u32> {
+pub(super) fn add(shared: &Shared, free: Option<u32>, entry: &FarEntry, of: Use) -> Result<u32> {
     let mut inner = shared.lock();
     let table = Table::open_or_make(&mut inner, shared)?;
     let index = free.unwrap_or(table.count() + 1);
@@ -193,7 +207,10 @@ pub(super) fn add(shared: &Shared, free: Option<u32>, entry: &FarEntry) -> Resul
         None => 0,
     };
     let slot = table.make_slot(&mut inner, shared, index)?;
-    put(shared, slot, Some(entry), name);
+    if of == Use::Private {
+        table.expect_private(shared);
+    }
+    put(shared, slot, Some(entry), name, of);
     Ok(index)
 }
 

@@ -3,8 +3,8 @@
 use super::super::directory::Directory;
 use super::super::error::{HeapError, Result, damaged};
 use super::super::layout::{
-    FAR, FAR_ENTRIES, FAR_LEAVES, FAR_MAGIC, FAR_NAME_MAX, FarLeaf, FarMiddle, FarSlot, FarTable, Kind, PAGE,
-    Shared as InPlace,
+    FAR, FAR_ENTRIES, FAR_LEAVES, FAR_MAGIC, FAR_NAME_MAX, FAR_PRIVATE, FarLeaf, FarMiddle, FarSlot,
+    FarTable, Kind, PAGE, Shared as InPlace,
 };
 use super::super::pages::find;
 use super::super::roots::meta_pages;
@@ -99,6 +99,12 @@ impl<'a> Table<'a> {
         directory.header.far.store(page, Relaxed);
         shared.window.mark_dirty(0, PAGE as usize);
         Ok(Table { directory, page, head })
+    }
+
+    /// Tells other releases that an entry may be private, before one is.
+    pub(super) fn expect_private(&self, shared: &Shared) {
+        self.directory.header.features.fetch_or(FAR_PRIVATE, Relaxed);
+        shared.window.mark_dirty(0, PAGE as usize);
     }
 
     /// The highest number of an entry that was ever in use.
@@ -251,8 +257,27 @@ fn names_page_of(slot: &FarSlot) -> Option<u64> {
     (slot.kind.load(Relaxed) == BY_NAME).then(|| slot.name.load(Relaxed) / PAGE)
 }
 
+/// Whether an entry is given to every pointer that asks for its object and rights.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    Common,
+    /// It is of the pointers that it was made for, as one that is retargeted has to be.
+    Private,
+}
+
+/// Whether pointers that ask for the object and rights of the entry in this slot may get it.
+pub(super) fn is_common(slot: &FarSlot) -> bool {
+    slot.private.load(Relaxed) == 0 || Mutant::FarEntryShared.is_on()
+}
+
 /// Stores an entry; `name`: offset of its names.
-pub(super) fn put(shared: &Shared, (slot, at): (&FarSlot, u64), entry: Option<&FarEntry>, name: u64) {
+pub(super) fn put(
+    shared: &Shared,
+    (slot, at): (&FarSlot, u64),
+    entry: Option<&FarEntry>,
+    name: u64,
+    of: Use,
+) {
     let (mut id, mut lens, mut kind) = ([0; 16], (0, 0), 0);
     match entry.map(|entry| &entry.target) {
         Some(FarTarget::Object(of)) => (id, kind) = (*of, BY_ID),
@@ -268,6 +293,7 @@ pub(super) fn put(shared: &Shared, (slot, at): (&FarSlot, u64), entry: Option<&F
     slot.name_len.store(lens.1, Relaxed);
     slot.resolver_len.store(lens.0, Relaxed);
     slot.rights.store(entry.map_or(0, |entry| entry.rights.bits()), Relaxed);
+    slot.private.store(u8::from(of == Use::Private), Relaxed);
     slot.kind.store(kind, Relaxed);
     if !Mutant::FarEntryUnmarked.is_on() {
         shared.window.mark_dirty(at, size_of::<FarSlot>());

@@ -3,7 +3,7 @@
 use super::super::directory::Directory;
 use super::super::layout::FAR_ENTRIES;
 use super::entries::add;
-use super::table::{Table, put};
+use super::table::{Table, Use, put};
 use crate::far::{FarEntry, FarTarget, Rights};
 use crate::types::far::MOST_INDEX;
 use crate::{ErrorKind, Heap, PoolOptions, Tracking};
@@ -26,10 +26,10 @@ fn the_last_entry_has_number_2_24_less_1() {
     let heap = Heap::format(pool.create_attached("o", 700 << 20).unwrap()).unwrap();
     let shared = &heap.raw().allocator.shared;
     for last in (FAR_ENTRIES as u32 - 1..=MOST_INDEX).step_by(FAR_ENTRIES) {
-        assert_eq!(add(shared, Some(last), &by_id(last % OBJECTS)).unwrap(), last);
+        assert_eq!(add(shared, Some(last), &by_id(last % OBJECTS), Use::Common).unwrap(), last);
         let table = Table::open(Directory::open(&shared.window).unwrap()).unwrap().unwrap();
         for number in (last + 1 - FAR_ENTRIES as u32).max(1)..last {
-            put(shared, table.slot(number).unwrap().unwrap(), Some(&by_id(number % OBJECTS)), 0);
+            put(shared, table.slot(number).unwrap().unwrap(), Some(&by_id(number % OBJECTS)), 0, Use::Common);
         }
     }
     let heap = Heap::open(heap.into_object()).unwrap();

@@ -5,7 +5,7 @@ use crate::error::Cause;
 use crate::heap::copies::Copies;
 use crate::heap::directory::Directory;
 use crate::heap::error::{HeapError, Result};
-use crate::heap::layout::{FAR, Header, LONG_ROOTS, MAGIC, MAX_PAGES, PAGE, VERSION};
+use crate::heap::layout::{FAR, FAR_PRIVATE, Header, LONG_ROOTS, MAGIC, MAX_PAGES, PAGE, VERSION};
 use crate::heap::window::Window;
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -31,7 +31,8 @@ impl WordHeap {
     pub(crate) fn ready(&self, words: &mut impl Words) -> Result<(), Cause> {
         let magic = words.load(offset_of!(Header, magic) as u64)?;
         let version = words.load(offset_of!(Header, version) as u64)?;
-        let known = magic == MAGIC && version & !(u64::from(LONG_ROOTS | FAR) << 32) == u64::from(VERSION);
+        let known = magic == MAGIC
+            && version & !(u64::from(LONG_ROOTS | FAR | FAR_PRIVATE) << 32) == u64::from(VERSION);
         if known { Ok(()) } else { self.open(words) }
     }
 
