@@ -1,6 +1,7 @@
 //! The bytes of a backup, as FORMAT.md, section 11, has them.
 
 use indelible_store::store::Attributes;
+use indelible_store::table::check_name;
 use sha2::{Digest, Sha256};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
@@ -153,11 +154,12 @@ impl ObjectBody {
         [body.as_bytes(), kept.name.as_bytes()].concat()
     }
 
-    /// The attributes in a body.
+    /// The attributes in a body; `None`: they are none, or no object can have the name.
     pub fn decode(bytes: &[u8]) -> Option<Attributes> {
         let (body, name) = ObjectBody::read_from_prefix(bytes).ok()?;
+        let name = std::str::from_utf8(name).ok().filter(|name| check_name(name).is_ok())?;
         Some(Attributes {
-            name: std::str::from_utf8(name).ok()?.to_owned(),
+            name: name.to_owned(),
             id: body.id,
             size: body.size.get(),
             address: body.address.get(),

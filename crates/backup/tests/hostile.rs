@@ -2,7 +2,7 @@
 
 use crate::support::{Content, all, content, expect_same, noise, put, unseen};
 use indelible::{Pool, PoolOptions};
-use indelible_backup::{BackupError, RestoreOptions, backup_to, restore_stream, verify_stream};
+use indelible_backup::{BackupError, RestoreOptions, backup_to, import_from, restore_stream, verify_stream};
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 use std::path::Path;
@@ -218,4 +218,27 @@ fn a_record_that_is_too_long_is_refused_before_it_is_read() {
     let found = verify_stream(&mut input, Path::new("-"), &mut unseen).unwrap();
     assert!(found.damage[0].what.contains("start of a record"), "{found:?}");
     assert_eq!(input.into_inner().1.limit(), 1 << 20);
+}
+
+/// A name that no object can have, of the second object: nothing of the first one stays, either.
+#[test]
+fn names_that_no_object_can_have_are_refused_before_anything_is_made() {
+    let dir = fast();
+    let (bytes, _) = small(dir.path());
+    let (header, records) = records(&bytes);
+    let body = records[1].len() - 1;
+    let pool = Pool::format(dir.path().join("to.pmo"), 1 << 20).unwrap();
+    let before = pool.info().unwrap().free;
+    for name in ["n".repeat(512), "n".repeat(600), "n".repeat(60_000), "a\nb".to_owned(), String::new()] {
+        let mut forged = records.clone();
+        assert_eq!(&forged[1][body..], b"b");
+        forged[1].truncate(body);
+        forged[1].extend_from_slice(name.as_bytes());
+        let len = (forged[1].len() - FRAME) as u32;
+        forged[1][4..8].copy_from_slice(&len.to_le_bytes());
+        let forged = seal(&header, &forged);
+        let refused = import_from(&mut &forged[..], Path::new("-"), &pool, false, &mut unseen);
+        assert!(matches!(refused, Err(BackupError::Damaged { .. })), "{}: {refused:?}", name.len());
+        assert_eq!((pool.info().unwrap().free, pool.list().count()), (before, 0));
+    }
 }

@@ -106,7 +106,12 @@ impl Attributes {
         self.flags & FLAG_SEALED != 0
     }
 
-    fn entry(&self) -> Entry {
+    /// The entry that they make.
+    ///
+    /// # Errors
+    /// `BadName`.
+    fn entry(&self) -> Result<Entry> {
+        check_name(&self.name)?;
         let mut entry = Entry::new_zeroed();
         entry.id = self.id;
         entry.size = U64::new(self.size);
@@ -118,7 +123,7 @@ impl Attributes {
         [entry.read_key, entry.write_key] = self.keys;
         entry.fingerprint = self.fingerprint;
         entry.set_name(&self.name);
-        entry
+        Ok(entry)
     }
 }
 
@@ -137,7 +142,8 @@ impl Store {
     pub fn revive(self: &Arc<Self>, kept: &Attributes) -> Result<Revived> {
         let superblock = self.superblock();
         let window = (superblock.window.get(), superblock.window_len.get());
-        self.revive_in(kept, &mut |_| Ok(kept.entry()), window, None)
+        let entry = kept.entry()?;
+        self.revive_in(kept, &mut |_| Ok(entry), window, None)
     }
 
     /// As [`revive`](Store::revive), of an object of any other pool: if its addresses are none of this pool's, or another object owns them, it has
@@ -146,7 +152,7 @@ impl Store {
     /// # Errors
     /// As for [`revive`](Store::revive); `AddressesTaken` only if they are none that an object can have.
     pub fn adopt(self: &Arc<Self>, kept: &Attributes) -> Result<Revived> {
-        let (mut entry, superblock) = (kept.entry(), self.superblock());
+        let (mut entry, superblock) = (kept.entry()?, self.superblock());
         let window = Window { start: superblock.window.get(), len: superblock.window_len.get() };
         // It is there: its contents hold in this boot.
         let boot = entry.has(FLAG_VOLATILE).then_some(self.identity.boot);
@@ -172,7 +178,7 @@ impl Store {
             let instead = "copy or move it as it is, and have it and its copy attached by two processes, or one after the other";
             return Err(SealError::Refused { what: "rebase", instead }.into());
         }
-        let mut entry = kept.entry();
+        let mut entry = kept.entry()?;
         let boot = entry.has(FLAG_VOLATILE).then_some(self.identity.boot);
         if let Some(address) = shared {
             entry.address = U64::new(address);
@@ -197,7 +203,6 @@ impl Store {
         window: (u64, u64),
         boot: Option<[u8; 16]>,
     ) -> Result<Revived> {
-        check_name(&kept.name)?;
         self.revive_made(|table| {
             let entry = place(table)?;
             let mut object = table.revive(&entry, window)?;
