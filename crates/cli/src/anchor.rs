@@ -32,6 +32,11 @@ impl AnchorArgs {
         self.anchor.clone().or_else(named)
     }
 
+    /// Whether an option names one.
+    pub fn is_asked(&self) -> bool {
+        self.anchor.is_some()
+    }
+
     /// The key with the anchor.
     pub fn with(&self, key: SealKey) -> Result<SealKey> {
         let Some(name) = self.given() else { return Ok(key) };

@@ -134,10 +134,17 @@ impl OneKey {
 }
 
 impl SealArgs {
-    /// The key of an object that exists; `None`: none was given.
+    /// The key of an object that exists; `None`: nothing was given, by an option or the environment. Each command that attaches an object for these options passes the key on:
+    /// the library refuses one of an object that is not sealed.
+    ///
+    /// # Errors
+    /// A sign key, a verify key or an anchor is given without a seal key: nothing could satisfy it.
     pub fn read(&self) -> Result<Option<SealKey>> {
-        let key = self.key.source().map(|source| source.read(false)).transpose()?;
-        key.map(|key| self.with(key)).transpose()
+        match self.key.source() {
+            Some(source) => self.with(source.read(false)?).map(Some),
+            None if self.sign.is_named() || self.anchor.given().is_some() => Err(none_given()),
+            None => Ok(None),
+        }
     }
 
     /// The key of an object that is to be made.
@@ -155,9 +162,14 @@ impl SealArgs {
         self.anchor.given()
     }
 
-    /// Whether an option names one.
+    /// Whether an option names a key or an anchor.
+    pub fn is_asked(&self) -> bool {
+        self.key.option().is_some() || self.sign.is_asked() || self.anchor.is_asked()
+    }
+
+    /// Whether an option or the environment names a key or an anchor.
     pub fn is_given(&self) -> bool {
-        self.key.option().is_some()
+        self.key.source().is_some() || self.sign.is_named() || self.anchor.given().is_some()
     }
 
     /// The key, which the command needs.
@@ -241,16 +253,16 @@ pub fn passphrase_file(path: &Path) -> Result<SealKey> {
 
 /// Attaches an object for writing, by a seal key if one is given.
 pub fn attach(pool: &Pool, name: &str, key: &[u8], seal: &SealArgs) -> Result<Object> {
-    let attached = match key_for(pool, name, seal)? {
+    let attached = match seal.read()? {
         Some(seal) => pool.attach_sealed(name, key, &seal),
         None => pool.attach_with_key(name, key),
     };
     attached.map_err(|error| alike::explain(pool, name, error))
 }
 
-/// Attaches a sealed object for reading, or what its last psync left if a process writes it. `None`: it is not sealed, or there is no key.
+/// Attaches a sealed object for reading, or what its last psync left if a process writes it. `None`: no key is given.
 pub fn attach_read(pool: &Pool, name: &str, key: &[u8], seal: &SealArgs) -> Result<Option<ReadObject>> {
-    match key_for(pool, name, seal)? {
+    match seal.read()? {
         None => Ok(None),
         Some(seal) => {
             let attached = match pool.attach_read_sealed(name, key, &seal) {
@@ -263,9 +275,4 @@ pub fn attach_read(pool: &Pool, name: &str, key: &[u8], seal: &SealArgs) -> Resu
             attached.map(Some).map_err(|error| alike::explain(pool, name, error))
         }
     }
-}
-
-/// The key, if the object is sealed: one that the environment names is for those that are. So nobody is asked for a passphrase that is of no use.
-fn key_for(pool: &Pool, name: &str, seal: &SealArgs) -> Result<Option<SealKey>> {
-    if pool.stat(name).is_ok_and(|stat| stat.sealed) { seal.read() } else { Ok(None) }
 }

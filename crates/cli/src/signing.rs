@@ -1,5 +1,6 @@
 //! Keys that sign sealed objects, and keys that verify, as the command line and the environment name them.
 
+use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use clap::Args;
 use indelible::{SealKey, SignKey, VerifyKey};
@@ -19,32 +20,49 @@ pub struct SignArgs {
     verify_key_file: Option<PathBuf>,
 }
 
-enum Source {
-    Sign(PathBuf),
-    Verify(PathBuf),
-}
-
 impl SignArgs {
-    fn source(&self) -> Option<Source> {
+    /// The files of the key that signs and of the one that verifies. The environment counts where no option is given.
+    fn files(&self) -> (Option<PathBuf>, Option<PathBuf>) {
         let named = |variable| std::env::var_os(variable).filter(|name| !name.is_empty()).map(PathBuf::from);
-        let (sign, verify) = (self.sign_key_file.clone(), self.verify_key_file.clone());
-        (sign.map(Source::Sign))
-            .or(verify.map(Source::Verify))
-            .or_else(|| named("PMO_SIGN_KEY_FILE").map(Source::Sign))
-            .or_else(|| named("PMO_VERIFY_KEY_FILE").map(Source::Verify))
+        match self.is_asked() {
+            true => (self.sign_key_file.clone(), self.verify_key_file.clone()),
+            false => (named("PMO_SIGN_KEY_FILE"), named("PMO_VERIFY_KEY_FILE")),
+        }
+    }
+
+    /// Whether an option names a key.
+    pub fn is_asked(&self) -> bool {
+        self.sign_key_file.is_some() || self.verify_key_file.is_some()
+    }
+
+    /// Whether an option or the environment names a key.
+    pub fn is_named(&self) -> bool {
+        !matches!(self.files(), (None, None))
     }
 
     /// The seal key with the key that signs or verifies, if one is given.
+    ///
+    /// # Errors
+    /// The environment names both, and the one does not verify what the other signs.
     pub fn with(&self, key: SealKey) -> Result<SealKey> {
-        match self.source() {
-            None => Ok(key),
-            Some(Source::Sign(path)) => Ok(key.signed_by(&sign_key(&path)?)?),
-            Some(Source::Verify(path)) => {
-                let verify = VerifyKey::from_file(&path);
-                Ok(key.verified_by(verify.map_err(|error| Failure::key_file("verify key", &path, error))?))
+        let (sign, verify) = self.files();
+        let sign = sign.map(|path| sign_key(&path)).transpose()?;
+        let verify = verify.map(|path| verify_key(&path)).transpose()?;
+        match (sign, verify) {
+            (None, None) => Ok(key),
+            (None, Some(verify)) => Ok(key.verified_by(verify)),
+            (Some(sign), Some(verify)) if sign.verify_key() != verify => {
+                let message = "PMO_VERIFY_KEY_FILE does not verify what the key in PMO_SIGN_KEY_FILE signs";
+                Err(Failure::new(Exit::Usage, message, "unset one of the two, or give an option"))
             }
+            (Some(sign), _) => Ok(key.signed_by(&sign)?),
         }
     }
+}
+
+/// The verify key in a file.
+fn verify_key(path: &Path) -> Result<VerifyKey> {
+    VerifyKey::from_file(path).map_err(|error| Failure::key_file("verify key", path, error))
 }
 
 /// The sign key in a file.

@@ -11,6 +11,7 @@ mod damage;
 mod grow;
 mod guard;
 mod heaps;
+mod keys_given;
 mod leds;
 mod logs;
 mod objects;

@@ -26,14 +26,14 @@ fn s3_01_bytes_go_into_a_sealed_object_and_come_back() {
     assert_eq!(run.out, "planted plaintext");
     let bytes = std::fs::read(&rig.pool).unwrap();
     assert!(!bytes.windows(12).any(|window| window == b"planted plai"));
-    // The environment names the file, for sealed objects alone.
+    // The environment names the file as well.
     let mut command = Command::new(PMO);
     command.current_dir(rig.dir.path()).env("PMO_SEAL_KEY_FILE", "k");
     let run =
         Run::of(command.arg("cat").arg(&rig.pool).args(["ledger", "--offset", "8", "--length", "9"]), b"");
     assert_eq!(run.fine().out, "plaintext");
     rig.feed("put", ["plain", "--create"], b"open").fine();
-    assert_eq!(rig.pmo(["cat"], ["plain", "--seal-key-file", "k"]).fine().out, "open");
+    assert_eq!(rig.pmo(["cat"], ["plain"]).fine().out, "open");
     let json = rig.pmo(["stat"], ["ledger", "--json"]).fine().json();
     assert_eq!((&json["sealed"], &json["size"]), (&true.into(), &8192.into()));
     assert!(rig.pmo(["stat"], ["ledger"]).fine().out.contains("sealed"));
@@ -175,10 +175,11 @@ fn s3_06_passphrases_are_asked_for_and_never_shown() {
     rig.pmo(["cat"], ["diary", "--seal-key-file", "k"]).fine();
     let (shown, code) = on_a_terminal(&rig, &cat, &[("Passphrase: ", "battery staple\n")]).unwrap();
     assert!(code == 6 && shown.contains("opens none"), "{code} {shown}");
-    // An object that is not sealed needs none, and nobody is asked.
+    // A passphrase that is given for an object that is not sealed is no guard, and is refused.
     rig.feed("put", ["plain", "--create"], b"open").fine();
     let cat = format!("cat {pool} plain --seal-passphrase --quiet");
-    assert_eq!(on_a_terminal(&rig, &cat, &[]).unwrap(), ("open".to_owned(), 0));
+    let (shown, code) = on_a_terminal(&rig, &cat, &[("Passphrase: ", "battery staple\n")]).unwrap();
+    assert!(code == 6 && shown.contains("not sealed"), "{code} {shown}");
 }
 
 #[test]
@@ -395,8 +396,11 @@ fn s3_01_seals_are_checked_page_by_page() {
     rig.feed("put", ["ledger", "--seal-key-file", "k"], b"later").fine();
     rig.pmo(["check"], ["--seals", "--seal-key-file", "k"]).fine();
     rig.pmo(["check"], ["--seals"]).fails(2, "no seal key is given");
+    rig.pmo(["check"], ["--seals", "--seal-key-file", "wrong"]).fails(6, "opens no object");
+    rig.pmo(["create"], ["other", "8K", "--sealed", "--seal-key-file", "wrong"]).fine();
     let run = rig.pmo(["check"], ["--seals", "--seal-key-file", "wrong"]).fine();
     assert!(run.out.contains("object \"ledger\" is sealed by another key: it was not verified"), "{run:?}");
+    rig.pmo(["rm"], ["other"]).fine();
     let json = rig.pmo(["check"], ["--seals", "--seal-key-file", "k", "--json"]).fine().json();
     assert_eq!((json["seals"].as_array().unwrap().len(), &json["seals"][0]["opened"]), (2, &true.into()));
     // Both pages of the snapshot, of which the object shares the second.

@@ -430,3 +430,42 @@ fn an_anchor_that_never_says_the_same_is_named() {
     assert!(error.to_string().contains("another one each time"), "{error}");
     pool.attach_sealed("a", b"", &fickle(counter, None)).unwrap().detach().unwrap();
 }
+
+/// An anchor follows no link that is planted beside it, and replaces no FIFO, device, folder or symlink.
+#[test]
+fn an_anchor_in_a_file_replaces_regular_files_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let record = |path: &Path| std::fs::read_to_string(path).unwrap();
+    // A symlink stays, and the file that it leads to has the record.
+    std::fs::create_dir(at("elsewhere")).unwrap();
+    std::fs::write(at("elsewhere/record"), "first\n").unwrap();
+    std::os::unix::fs::symlink("elsewhere/record", at("link")).unwrap();
+    let linked = FileAnchor::new(at("link"));
+    assert_eq!(linked.read().unwrap().as_deref(), Some("first\n"));
+    linked.write("second").unwrap();
+    assert_eq!(record(&at("elsewhere/record")), "second\n");
+    assert!(std::fs::symlink_metadata(at("link")).unwrap().is_symlink());
+    // A file of a victim, and a FIFO, at the name that a new record once had.
+    std::fs::write(at("precious"), "precious").unwrap();
+    std::os::unix::fs::symlink("precious", at("a.new")).unwrap();
+    FileAnchor::new(at("a")).write("record").unwrap();
+    assert_eq!((record(&at("precious")).as_str(), record(&at("a")).as_str()), ("precious", "record\n"));
+    // No file at all.
+    std::fs::create_dir(at("folder")).unwrap();
+    std::os::unix::fs::symlink("nowhere", at("dangling")).unwrap();
+    let fifo = std::process::Command::new("mkfifo").arg(at("fifo")).status().unwrap();
+    assert!(fifo.success());
+    for name in ["folder", "dangling", "fifo"] {
+        let anchor = FileAnchor::new(at(name));
+        assert!(anchor.read().is_err() && anchor.write("record").is_err(), "{name}");
+    }
+    let device = FileAnchor::new("/dev/null");
+    assert!(device.read().is_err() && device.write("record").is_err());
+    use std::os::unix::fs::FileTypeExt;
+    assert!(std::fs::symlink_metadata(at("fifo")).unwrap().file_type().is_fifo());
+    assert!(std::fs::symlink_metadata("/dev/null").unwrap().file_type().is_char_device());
+    // Nothing is left beside them.
+    let left = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.filter(|name| name.to_string_lossy().ends_with(".new")).count(), 1);
+}

@@ -47,7 +47,7 @@ pub struct Check {
     #[arg(value_parser = pool())]
     pool: PathBuf,
 
-    /// Verify every page of the sealed objects that the seal key opens, too, whoever has them attached
+    /// Verify every page of the sealed objects that the seal key opens, too, whoever has them attached; a seal key that is given says so as well
     #[arg(long)]
     seals: bool,
 
@@ -197,7 +197,7 @@ pub fn run(context: &Context, args: &Check) -> Result {
     });
     bar.finish_and_clear();
     let mut report = Report::of(&found?);
-    if args.seals {
+    if args.seals || args.seal.is_asked() {
         report.seals = verify(context, args)?;
         report.clean &= report.seals.iter().all(|seals| seals.broken.is_empty());
     }
@@ -235,6 +235,10 @@ fn verify(context: &Context, args: &Check) -> Result<Vec<Seals>> {
         };
         let broken = broken.into_iter().map(|BrokenPage { page, what }| Broken { page, what }).collect();
         all.push(Seals { object: stat.name, opened, pages: stat.size.div_ceil(4096), broken });
+    }
+    if all.iter().all(|seals| !seals.opened) {
+        let help = "give a key of the objects that are sealed; an object that is not sealed may have taken the place of one";
+        return Err(Failure::new(Exit::Denied, "the seal key opens no object of the pool", help));
     }
     Ok(all)
 }

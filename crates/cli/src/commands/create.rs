@@ -4,7 +4,8 @@ use crate::alike;
 use crate::bytes::human;
 use crate::commands::stat::ObjectReport;
 use crate::context::Context;
-use crate::failure::{Result, object};
+use crate::exit::Exit;
+use crate::failure::{Failure, Result, object};
 use crate::keys::{KeyArgs, RoleKeyArgs};
 use crate::out::confirm;
 use crate::sealing::SealArgs;
@@ -130,6 +131,10 @@ pub fn run(context: &Context, args: &Create) -> Result {
         .position_independent(args.position_independent)
         .read_only(args.read_only)
         .reach(args.reach);
+    if !args.sealed && args.seal.is_asked() {
+        let message = "a seal key, a sign key, a verify key or an anchor is given for an object that is not to be sealed";
+        return Err(Failure::new(Exit::Usage, message, "give --sealed too, or leave the key out"));
+    }
     if args.sealed {
         options = options.sealed(&args.seal.for_new()?, "");
     }

@@ -58,10 +58,10 @@ pub fn run(context: &Context, args: &Resize) -> Result {
         );
         return Err(Failure::new(Exit::Usage, message, "give --shrink to cut off its end"));
     }
-    if stat.sealed {
-        pool.resize_sealed(&args.name, args.size, &key, &args.seal.required()?)?;
-    } else {
-        pool.resize(&args.name, args.size, &key)?;
+    let seal = if stat.sealed { Some(args.seal.required()?) } else { args.seal.read()? };
+    match seal {
+        Some(seal) => pool.resize_sealed(&args.name, args.size, &key, &seal)?,
+        None => pool.resize(&args.name, args.size, &key)?,
     }
     confirm(context.json, &ObjectReport::of(&pool.stat(&args.name)?), |report, out| {
         out.line(&format!(

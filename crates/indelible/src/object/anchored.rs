@@ -43,7 +43,7 @@ impl Anchored {
         anchor: Option<&Arc<dyn Anchor>>,
     ) -> Result<Option<Anchored>, Cause> {
         let Some(pages) = writer.sealed_pages() else { return Ok(None) };
-        check(&pages, anchor)?;
+        check(&pages, anchor, pages.is_anchored())?;
         Anchored::start(writer, anchor, !pages.is_anchored())
     }
 
@@ -159,23 +159,23 @@ fn proved(told: Option<&Told>, pages: &SealedPages) -> Result<Option<AnchorRecor
     Ok(Some(*record))
 }
 
-/// Refuses a state that is not the one that the anchor was told, or a later one.
-pub(super) fn check(pages: &SealedPages, anchor: Option<&Arc<dyn Anchor>>) -> Result<(), Cause> {
+/// Refuses a state that is not the one that the anchor was told, or a later one. `recorded`: the anchor has to have a record.
+fn check(pages: &SealedPages, anchor: Option<&Arc<dyn Anchor>>, recorded: bool) -> Result<(), Cause> {
     let Some(anchor) = anchor else {
         let needed = || Cause::Store(SealError::AnchorNeeded.into());
         return if pages.is_anchored() { Err(needed()) } else { Ok(()) };
     };
     let record = proved(ask(&**anchor)?.as_ref(), pages)?;
-    Ok(AnchorRecord::judge(&pages.state(), pages.is_anchored(), record.as_ref())?)
+    Ok(AnchorRecord::judge(&pages.state(), recorded, record.as_ref())?)
 }
 
-/// As [`check`], for a reader. A snapshot is older by intention, and may be asked for without the anchor.
+/// As [`check`], for a reader, to whom an anchor without a record proves nothing. A snapshot is older by intention, and may be asked for without the anchor.
 pub(super) fn check_reader(
     object: &Located,
     pages: &SealedPages,
     anchor: Option<&Arc<dyn Anchor>>,
 ) -> Result<(), Cause> {
-    if anchor.is_none() && object.entry.has(FLAG_BASE) { Ok(()) } else { check(pages, anchor) }
+    if anchor.is_none() && object.entry.has(FLAG_BASE) { Ok(()) } else { check(pages, anchor, true) }
 }
 
 /// As [`check_reader`], of a state that was had beside a writer, who may have gone on and told the anchor of it since. `before` is what the anchor said before: the state is not older than that.

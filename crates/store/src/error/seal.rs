@@ -10,7 +10,9 @@ pub enum SealError {
     #[error("it is sealed: attach it with a key of one of its key slots")]
     KeyNeeded,
     /// A key was given for an object that is not sealed.
-    #[error("it is not sealed: attach it without a seal key")]
+    #[error(
+        "it is not sealed, and a seal key is given: it may have taken the place of a sealed object; nothing of it is used"
+    )]
     NotSealed,
     /// The key opens none of the slots.
     #[error("the seal key opens none of its {slots} key slots: nothing of it was read")]

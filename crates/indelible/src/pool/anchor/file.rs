@@ -1,12 +1,26 @@
 //! Anchors in files.
+//!
+//! Invariants:
+//! 1. Only a regular file is read or replaced; no open waits for a FIFO or touches a device.
+//! 2. A new record is written to a file that this process made, under a name that cannot be planted ahead.
+//! 3. A symlink at the anchor's path stays: the file that it leads to is replaced.
 
 use super::{Anchor, INTERVAL};
+use rustix::fs::{Mode, OFlags, open};
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// An anchor in a file: on another disk, a share of another machine, a token. It must be out of reach of those who can put back the pool.
+/// Most bytes that are read: more than a record has.
+const LONGEST: u64 = 4096;
+
+/// Names that are tried for a new file.
+const NAMES: usize = 8;
+
+/// An anchor in a file: on another disk, a share of another machine, a token. It must be out of reach of those who can put back the pool. A symlink is followed to the
+/// file, which takes the new record; anything but a regular file is refused.
 #[derive(Clone, Debug)]
 pub struct FileAnchor {
     path: PathBuf,
@@ -25,29 +39,73 @@ impl FileAnchor {
     pub fn every(self, interval: Duration) -> FileAnchor {
         FileAnchor { interval, ..self }
     }
+
+    /// The path without symlinks, and its file, if there is one.
+    fn found(&self) -> io::Result<(PathBuf, Option<File>)> {
+        let path = match fs::canonicalize(&self.path) {
+            Ok(path) => path,
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(_) if fs::symlink_metadata(&self.path).is_ok() => {
+                return Err(self.refused("is a symlink that leads to no file"));
+            }
+            Err(_) => return Ok((self.path.clone(), None)),
+        };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        // Not opened at all if it is a device: that alone can have an effect.
+        if !fs::symlink_metadata(&path)?.is_file() {
+            return Err(self.refused("is no regular file"));
+        }
+        let file = File::from(open(&path, flags, Mode::empty())?);
+        if !file.metadata()?.is_file() {
+            return Err(self.refused("is no regular file"));
+        }
+        Ok((path, Some(file)))
+    }
+
+    fn refused(&self, why: &str) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidInput, format!("the anchor {} {why}", self.path.display()))
+    }
 }
 
 impl Anchor for FileAnchor {
     fn read(&self) -> io::Result<Option<String>> {
-        match fs::read_to_string(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            read => read.map(Some),
-        }
+        let Some(file) = self.found()?.1 else { return Ok(None) };
+        let mut record = String::new();
+        file.take(LONGEST).read_to_string(&mut record)?;
+        Ok(Some(record))
     }
 
     fn write(&self, record: &str) -> io::Result<()> {
         // Another file takes its place, so that it is whole at any moment.
-        let mut name = self.path.clone().into_os_string();
-        name.push(".new");
-        let mut file = File::create(&name)?;
-        writeln!(file, "{record}")?;
-        file.sync_all()?;
-        fs::rename(&name, &self.path)?;
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let (path, _) = self.found()?;
+        let (name, mut file) = new_beside(&path)?;
+        let written = writeln!(file, "{record}").and_then(|()| file.sync_all());
+        if let Err(error) = written.and_then(|()| fs::rename(&name, &path)) {
+            let _ = fs::remove_file(&name);
+            return Err(error);
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
 
     fn interval(&self) -> Duration {
         self.interval
+    }
+}
+
+/// Makes a file beside the one at `path`, under a random name.
+fn new_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let rights = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+    let mut tries = 0;
+    loop {
+        let mut name = path.as_os_str().to_owned();
+        // The standard library draws its keys from the kernel.
+        name.push(format!(".{:016x}.new", RandomState::new().hash_one(tries)));
+        match open(&name, flags, rights) {
+            Ok(file) => return Ok((name.into(), file.into())),
+            Err(rustix::io::Errno::EXIST) if tries < NAMES => tries += 1,
+            Err(error) => return Err(error.into()),
+        }
     }
 }
