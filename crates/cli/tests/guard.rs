@@ -2,11 +2,12 @@
 
 use crate::common::{PMO, Rig, Run, pmo};
 use indelible::{Class, CreateOptions, EpochBounds, Pool, TxCell, TxObject};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::process::{Pid, Signal, Uid, kill_process};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixDatagram;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -71,6 +72,9 @@ impl Drop for Service {
 
 /// An object on demand, attached by a program that looks for this guard.
 fn attach(pool: &Path, socket: &Path) -> (Pool, TxObject<Cells>) {
+    if !pool.exists() {
+        Pool::format(pool, 16 << 20).unwrap();
+    }
     let pool = Pool::open(pool).unwrap();
     pool.set_guard(socket);
     pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: 1 << 40 });
@@ -131,9 +135,6 @@ fn writer() {
     else {
         return;
     };
-    if !Path::new(&pool).exists() {
-        Pool::format(&pool, 16 << 20).unwrap();
-    }
     let (_pool, a) = attach(Path::new(&pool), Path::new(&socket));
     for value in 1.. {
         set(&a, 0, value);
@@ -194,6 +195,101 @@ fn s1_09_the_service_recovers_a_process_that_was_killed() {
     }
     let pool = Pool::open(&path).unwrap();
     assert!(durable(&pool) >= last);
+}
+
+/// The line by which a writer of this pool registers.
+fn hello(pool: &Path) -> String {
+    let path: String = pool.to_str().unwrap().bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("writer 1 {} {} {path}\n", "0".repeat(32), "1".repeat(16))
+}
+
+/// Recoveries that their user stops end with their time, and so keep no other one waiting for good.
+#[test]
+fn a_recovery_that_is_stopped_is_killed_when_its_time_is_over() {
+    let rig = Rig::new();
+    let locked = rig.path("locked.pmo");
+    Pool::format(&locked, 1 << 20).unwrap();
+    // Recoveries of this pool wait for its locks, in which time they are stopped.
+    let file = std::fs::File::options().read(true).write(true).open(&locked).unwrap();
+    fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+    let service = Service::start(&rig, &["--recovery", "4"]);
+    for _ in 0..4 {
+        let mut writer = UnixStream::connect(&service.socket).unwrap();
+        writer.write_all(hello(&locked).as_bytes()).unwrap();
+    }
+    let threads = format!("/proc/{}/task", service.child.id());
+    let (begin, mut stopped) = (Instant::now(), std::collections::BTreeSet::new());
+    while stopped.len() < 4 {
+        for thread in std::fs::read_dir(&threads).unwrap() {
+            let children = std::fs::read_to_string(thread.unwrap().path().join("children"));
+            for child in children.unwrap_or_default().split_whitespace().map(|id| id.parse().unwrap()) {
+                // The guard starts it as its own process, and goes on once it runs.
+                let words = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
+                if words.split(|byte| *byte == 0).nth(1) == Some(b"recover") {
+                    let _ = kill_process(Pid::from_raw(child).unwrap(), Signal::STOP);
+                    stopped.insert(child);
+                }
+            }
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "no recoveries: {}", service.status());
+    }
+    let last = killed(&rig.pool, &service, None).unwrap();
+    let status = service.until("it recovers", |status| status["recovered"] == 1 && status["lost"] == 4);
+    assert_eq!(status["writers"].as_array().unwrap().len(), 0);
+    assert!(durable(&Pool::open(&rig.pool).unwrap()) >= last);
+    drop(file);
+}
+
+/// Connections that a thread makes as another user; `None`: that user cannot.
+fn as_user(user: u32, socket: &Path, count: usize, says: &str) -> Option<Vec<UnixStream>> {
+    let (socket, says) = (socket.to_owned(), says.to_owned());
+    let connect = move || {
+        let user = Uid::from_raw(user);
+        rustix::thread::set_thread_res_uid(user, user, user).ok()?;
+        let connect = |_| UnixStream::connect(&socket).ok();
+        let made: Option<Vec<UnixStream>> = (0..count).map(connect).collect();
+        // The guard may have closed them.
+        made.inspect(|made| made.iter().for_each(|mut stream| drop(stream.write_all(says.as_bytes()))))
+    };
+    std::thread::spawn(connect).join().unwrap()
+}
+
+/// Writers and connections of other users take neither the budget of a user nor the way to the guard.
+#[test]
+fn users_take_budget_and_connections_from_themselves_alone() {
+    let rig = Rig::new();
+    std::fs::set_permissions(rig.dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let service = Service::start(&rig, &["--hold-up", "5", "--safety", "1", "--bandwidth", "1M"]);
+    let (_pool, _a) = attach(&rig.pool, &service.socket);
+    let of_root = |status: &Value| {
+        let writers = status["writers"].as_array().unwrap().iter();
+        writers.filter(|writer| writer["uid"] == 0).map(|writer| writer["budget"].clone()).collect::<Vec<_>>()
+    };
+    let writers = |status: &Value| status["writers"].as_array().unwrap().len();
+    let status = service.until("it registers", |status| writers(status) == 1);
+    assert_eq!(status["writers"][0]["budget"], 4 << 20);
+    if !rustix::process::geteuid().is_root() {
+        return indelible_testing::not_tested("a guard of root with connections of other users");
+    }
+    let hello = hello(Path::new("/nowhere"));
+    let Some(fakes) = as_user(60001, &service.socket, 90, &hello) else {
+        return indelible_testing::not_tested("other users, who cannot connect from here");
+    };
+    let status = service.until("all register", |status| writers(status) == 91);
+    assert_eq!(of_root(&status), [2 << 20], "a user takes a half, however many writers it has");
+    let more: Vec<_> =
+        (60002..60006).map(|user| as_user(user, &service.socket, 90, &hello).unwrap()).collect();
+    // Root gets through, and so does a process of one more user.
+    service.status();
+    let late = as_user(60009, &service.socket, 1, &hello).unwrap();
+    let of_user = |status: &Value, user: u32| {
+        status["writers"].as_array().unwrap().iter().filter(|writer| writer["uid"] == user).count()
+    };
+    let status = service.until("it registers", |status| of_user(status, 60009) == 1);
+    assert!(of_user(&status, 60001) < 90 && of_user(&status, 60001) > 60, "{status}");
+    let (_other, _b) = attach(&rig.path("other.pmo"), &service.socket);
+    service.until("it registers", |status| of_user(status, 0) == 2);
+    drop((fakes, more, late));
 }
 
 #[test]

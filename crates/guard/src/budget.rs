@@ -26,10 +26,10 @@ impl Budget {
         self.hold_up.saturating_sub(latency).saturating_sub(self.safety)
     }
 
-    /// Bytes for each of so many writers, who share the time, of which one writes so fast.
-    pub(crate) fn share(&self, latency: Duration, writers: usize, rate: &Rate) -> u64 {
+    /// Bytes for a writer that has one of so many equal parts of the time, and writes so fast.
+    pub(crate) fn share(&self, latency: Duration, parts: usize, rate: &Rate) -> u64 {
         let bandwidth = self.bandwidth.or(rate.bytes_per_second()).unwrap_or(ASSUMED);
-        let time = self.time(latency).as_nanos() / writers.max(1) as u128;
+        let time = self.time(latency).as_nanos() / parts.max(1) as u128;
         let bytes = u128::from(bandwidth) * time / Duration::from_secs(1).as_nanos();
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }

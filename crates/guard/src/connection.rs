@@ -1,6 +1,5 @@
 //! Bytes of a client, in both directions. Nothing that it sends, or does not read, makes the guard wait, or keep more than a bounded part of it.
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -68,13 +67,6 @@ impl Connection {
             (_, true) => Received::Last(lines),
             (_, false) => Received::Lines(lines),
         }
-    }
-
-    /// Whether the client has not closed its end.
-    pub(crate) fn is_open(&self) -> bool {
-        let ended = PollFlags::HUP | PollFlags::RDHUP | PollFlags::ERR;
-        let mut polled = [PollFd::new(&self.stream, ended)];
-        poll(&mut polled, Some(&Timespec::default())).is_ok() && !polled[0].revents().intersects(ended)
     }
 
     /// Sends now as much as goes, and the rest later. `false`: the client does not read, or is gone.

@@ -10,6 +10,7 @@ use crate::error::GuardError;
 use crate::events::{Event, Events, Sender};
 use crate::kernel;
 use crate::note::Note;
+use crate::process::Process;
 use crate::recoveries::Recover;
 use crate::socket::Socket;
 use crate::state::{Client, State};
@@ -20,10 +21,8 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Clients at a time.
-const CLIENTS: usize = 400;
-/// Clients at a time of one user who is not root.
-const OF_A_USER: usize = 100;
+/// Connections that are accepted in a turn.
+const TURN: usize = 64;
 /// Pause before connections are accepted again, after the system had no room for one.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -120,7 +119,7 @@ impl Guard {
                 self.state.departed(id);
             }
             if ready.listener {
-                self.accept();
+                let _ = (0..TURN).all(|_| self.accept());
             }
             self.state.pass_time(Instant::now());
         }
@@ -130,7 +129,7 @@ impl Guard {
     fn wait(&mut self) -> io::Result<Ready> {
         let now = Instant::now();
         self.paused = self.paused.filter(|until| *until > now);
-        let accepts = self.paused.is_none() && self.state.clients().count() < CLIENTS;
+        let accepts = self.paused.is_none();
         let until = self.state.deadline().into_iter().chain(self.paused).min();
         let timeout = until.map(|until| until.saturating_duration_since(now) + Duration::from_millis(1));
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
@@ -143,7 +142,7 @@ impl Guard {
             watched.push(PollFd::from_borrowed_fd(client.connection.as_fd(), PollFlags::IN | out));
             owners.push((id, false));
             if let Some(writer) = &client.writer {
-                watched.push(PollFd::from_borrowed_fd(writer.as_fd(), PollFlags::IN));
+                watched.push(PollFd::from_borrowed_fd(writer.process.as_fd(), PollFlags::IN));
                 owners.push((id, true));
             }
         }
@@ -161,24 +160,27 @@ impl Guard {
         Ok(ready)
     }
 
-    fn accept(&mut self) {
+    /// Accepts a connection; `false`: none waits, or the system has no room for it now.
+    fn accept(&mut self) -> bool {
         let stream = match self.socket.listener.accept() {
             Ok((stream, _)) => stream,
             Err(error) => {
                 if error.kind() != io::ErrorKind::WouldBlock {
                     self.paused = Some(Instant::now() + PAUSE);
                 }
-                return;
+                return false;
             }
         };
-        let Ok(peer) = kernel::peer(&stream) else { return };
-        let same = self.state.clients().filter(|(_, client)| client.peer.uid == peer.uid).count();
-        if peer.uid != 0 && same >= OF_A_USER {
-            return;
+        // One that cannot be served is closed.
+        if let Ok(peer) = kernel::peer(&stream)
+            && self.state.make_room(peer.uid)
+        {
+            let process = Process::of(&stream, peer);
+            if let Ok(connection) = Connection::new(stream) {
+                self.state.add(Client::new(connection, peer, process));
+            }
         }
-        if let Ok(connection) = Connection::new(stream) {
-            self.state.add(Client::new(connection, peer));
-        }
+        true
     }
 }
 

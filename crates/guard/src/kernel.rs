@@ -6,7 +6,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 fn power_signal() -> libc::sigset_t {
     let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
@@ -59,16 +59,37 @@ pub(crate) struct Peer {
 }
 
 pub(crate) fn peer(socket: impl AsFd) -> io::Result<Peer> {
-    let mut peer = MaybeUninit::<libc::ucred>::zeroed();
-    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the call fills at most `len` bytes of `peer`.
-    let peer = unsafe {
-        let socket = socket.as_fd().as_raw_fd();
-        let into = peer.as_mut_ptr().cast();
-        if libc::getsockopt(socket, libc::SOL_SOCKET, libc::SO_PEERCRED, into, &raw mut len) != 0 {
+    // SAFETY: any bytes are a `ucred`.
+    let peer = unsafe { option::<libc::ucred>(socket, libc::SO_PEERCRED) }?;
+    Ok(Peer { pid: peer.pid, uid: peer.uid, gid: peer.gid })
+}
+
+/// `SO_PEERPIDFD` of Linux 6.5, of every architecture that this project builds for.
+const SO_PEERPIDFD: libc::c_int = 77;
+
+/// A descriptor of the process that made a connection: of that process, not of its number, which
+/// another process may have by now. Dead processes have none before Linux 6.16.
+pub(crate) fn peer_process(socket: impl AsFd) -> io::Result<OwnedFd> {
+    // SAFETY: any bytes are a `c_int`.
+    let fd = unsafe { option::<libc::c_int>(socket, SO_PEERPIDFD) }?;
+    // SAFETY: the call opened this descriptor for its caller.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Reads an option of a socket.
+///
+/// # Safety
+/// Any bytes are a `T`.
+unsafe fn option<T>(socket: impl AsFd, name: libc::c_int) -> io::Result<T> {
+    let mut value = MaybeUninit::<T>::zeroed();
+    let mut len = size_of::<T>() as libc::socklen_t;
+    let socket = socket.as_fd().as_raw_fd();
+    // SAFETY: the call fills at most `len` bytes of `value`, of which any are a value.
+    unsafe {
+        let into = value.as_mut_ptr().cast();
+        if libc::getsockopt(socket, libc::SOL_SOCKET, name, into, &raw mut len) != 0 {
             return Err(io::Error::last_os_error());
         }
-        peer.assume_init()
-    };
-    Ok(Peer { pid: peer.pid, uid: peer.uid, gid: peer.gid })
+        Ok(value.assume_init())
+    }
 }

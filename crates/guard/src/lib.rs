@@ -16,9 +16,11 @@
 //! | `protocol` | lines between writers and the guard |
 //! | `socket` | the socket, and the lock that makes the guard the only one there |
 //! | `connection` | bytes of a client in both directions, bounded |
+//! | `process` | the process that made a connection |
 //! | `writer` | a process that is registered |
 //! | `round` | having all writers publish once |
 //! | `recoveries` | bringing to pools what processes left |
+//! | `places` | the clients that there is room for, by user |
 //! | `state` | clients, power, the round: what happens when something happens |
 //! | `guard` | the loop that waits for things to happen |
 //! | `events`, `note` | things that threads tell the loop, and the loop people |
@@ -39,6 +41,8 @@ mod guard;
 mod kernel;
 mod note;
 mod notify;
+mod places;
+mod process;
 mod protocol;
 mod recoveries;
 mod report;

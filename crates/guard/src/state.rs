@@ -6,12 +6,15 @@ use crate::connection::{Connection, Received};
 use crate::events::Sender;
 use crate::kernel::Peer;
 use crate::note::Note;
+use crate::places::{self, Room, is_trusted};
+use crate::process::Process;
 use crate::protocol::{self, Request};
 use crate::recoveries::{Recover, Recoveries};
 use crate::report::{DetectorReport, Outcome, RoundReport, Status};
 use crate::round::Round;
 use crate::writer::{Departed, Writer};
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -23,14 +26,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct Client {
     pub(crate) connection: Connection,
     pub(crate) peer: Peer,
+    /// The process that made it, until it registers; `None`: it is gone.
+    process: io::Result<Option<Process>>,
     /// Until then it says what it wants; `None`: it has.
     until: Option<Instant>,
     pub(crate) writer: Option<Writer>,
 }
 
 impl Client {
-    pub(crate) fn new(connection: Connection, peer: Peer) -> Client {
-        Client { connection, peer, until: Some(Instant::now() + PATIENCE), writer: None }
+    pub(crate) fn new(connection: Connection, peer: Peer, process: io::Result<Option<Process>>) -> Client {
+        Client { connection, peer, process, until: Some(Instant::now() + PATIENCE), writer: None }
     }
 }
 
@@ -92,6 +97,34 @@ impl State {
         self.clients.insert(self.next, client);
     }
 
+    /// Makes room for a client of this user; `false`: there is none.
+    pub(crate) fn make_room(&mut self, user: u32) -> bool {
+        match places::room(user, self.clients.values().map(|client| client.peer.uid)) {
+            Room::Free => true,
+            Room::None => false,
+            Room::Of(most) => {
+                let of_most = self.clients().filter(|(_, client)| client.peer.uid == most);
+                // Writers stay as long as there are others, and the oldest ones longest.
+                let leaves = of_most.max_by_key(|(id, client)| (client.writer.is_none(), *id));
+                let leaves = leaves.map(|(id, _)| id);
+                leaves.into_iter().for_each(|id| self.send_away(id));
+                true
+            }
+        }
+    }
+
+    /// Closes a connection for another one. A writer goes on as without a guard, and comes again.
+    fn send_away(&mut self, id: u64) {
+        let Some(client) = self.clients.remove(&id) else { return };
+        let why = "its user has the most connections, and others need room";
+        (self.note)(&Note::Refused { pid: client.peer.pid, why: why.into() });
+        if let Some(round) = &mut self.round {
+            round.end(id, Outcome::Failed, 0, Some(why.into()));
+        }
+        self.end_round();
+        self.tell_budgets(false);
+    }
+
     pub(crate) fn clients(&self) -> impl Iterator<Item = (u64, &Client)> {
         self.clients.iter().map(|(id, client)| (*id, client))
     }
@@ -148,8 +181,9 @@ impl State {
             }
         }
         if ended {
-            self.departed(id);
+            return self.departed(id);
         }
+        self.tell_budgets(false);
     }
 
     /// Ends the connection of a client, which may come again.
@@ -167,7 +201,6 @@ impl State {
             Request::Measured { bytes, took } => {
                 if let Some(writer) = self.clients.get_mut(&id).and_then(|client| client.writer.as_mut()) {
                     writer.rate.note(bytes, took);
-                    self.tell_budgets(false);
                 }
             }
             Request::Published { token, bytes } => {
@@ -191,7 +224,6 @@ impl State {
                     round.end(id, Outcome::Published, 0, None);
                 }
                 self.end_round();
-                self.tell_budgets(false);
             }
             Request::Status | Request::Rehearse => self.answer(id, &request),
         }
@@ -203,24 +235,25 @@ impl State {
         if client.writer.is_some() {
             return self.refuse(id, "it is registered already");
         }
-        let writer = match Writer::of(client.peer, pool, pool_id, number) {
-            Ok(writer) => writer,
-            Err(error) => return self.refuse(id, &error.to_string()),
-        };
-        let departed = writer.departed.clone();
-        client.writer = Some(writer);
-        client.until = None;
-        // As long as its end is open, the process lives, whose ID was looked up.
-        if !client.connection.is_open() {
-            self.clients.remove(&id);
-            return self.recover(departed, None);
+        let Peer { pid, uid, gid } = client.peer;
+        // Writers listen to guards of root and of their own user alone.
+        if !is_trusted(uid) && !rustix::process::geteuid().is_root() {
+            return self.refuse(id, "it is another user's, and this guard is not root's");
         }
+        let departed = Departed { pool, id: pool_id, number, pid, uid, gid };
+        match std::mem::replace(&mut client.process, Ok(None)) {
+            Ok(Some(process)) => client.writer = Some(Writer::new(departed.clone(), process)),
+            Ok(None) => {
+                self.clients.remove(&id);
+                return self.recover(departed, None);
+            }
+            Err(error) => return self.refuse(id, &error.to_string()),
+        }
+        client.until = None;
         let (pid, pool) = (departed.pid, departed.pool.to_string_lossy().into_owned());
         (self.note)(&Note::Registered { pid, pool });
         if failing {
             self.send(id, &protocol::publish(self.token));
-        } else {
-            self.tell_budgets(false);
         }
     }
 
@@ -228,8 +261,7 @@ impl State {
     fn answer(&mut self, id: u64, request: &Request) {
         let Some(client) = self.clients.get_mut(&id) else { return };
         client.until = None;
-        let own = rustix::process::geteuid().as_raw();
-        if client.peer.uid != 0 && client.peer.uid != own {
+        if !is_trusted(client.peer.uid) {
             return self.say(id, "denied\n");
         }
         if *request == Request::Status {
@@ -295,10 +327,15 @@ impl State {
             return;
         }
         let (latency, mut lines) = (self.latency(), Vec::new());
-        let count = self.clients.values().filter(|client| client.writer.is_some()).count();
+        // Equal shares of users, and of the writers of each: a user's writers take from that user alone.
+        let mut of_users = BTreeMap::<u32, usize>::new();
+        for client in self.clients.values().filter(|client| client.writer.is_some()) {
+            *of_users.entry(client.peer.uid).or_default() += 1;
+        }
         for (id, client) in &mut self.clients {
             let Some(writer) = &mut client.writer else { continue };
-            let share = self.budget.share(latency, count, &writer.rate);
+            let parts = of_users.len() * of_users[&client.peer.uid];
+            let share = self.budget.share(latency, parts, &writer.rate);
             if all || writer.told.is_none_or(|told| told.abs_diff(share) > told / 8) {
                 writer.told = Some(share);
                 lines.push((*id, protocol::budget(share)));
@@ -414,7 +451,7 @@ impl State {
                     round.end(id, Outcome::Silent, 0, Some("it did not answer in time".into()))
                 }
                 // Its death has its memory recovered, which is its end in the round.
-                Some(writer) => writer.kill(),
+                Some(writer) => writer.process.kill(),
                 // It is gone already, and being recovered.
                 None => {}
             }

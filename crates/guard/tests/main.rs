@@ -2,6 +2,7 @@
 
 mod clients;
 mod deaths;
+mod identity;
 mod power;
 mod support;
 mod ups;

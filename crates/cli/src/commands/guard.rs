@@ -13,12 +13,15 @@ use indelible_guard::{
     Budget, Condition, Config, Departed, Detector, GuardError, Note, RoundReport, Status,
     hold_back_power_signal,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Serialize;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time in which a recovery gets the locks of a process that is dying, in seconds.
 const DYING: &str = "5";
@@ -109,6 +112,10 @@ struct Run {
     /// Seconds of them to keep for what nobody foresees
     #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
     safety: Duration,
+
+    /// Seconds that a recovery may take; one that takes longer is killed, and the next attach recovers
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    recovery: Duration,
 
     /// Bytes that are written in a second, with K, M or G [default: as measured of each process]
     #[arg(long, value_name = "SIZE", value_parser = crate::values::size)]
@@ -210,7 +217,10 @@ fn be_guard(context: &Context, args: &Run) -> Result {
         socket: args.socket.clone().unwrap_or_else(indelible_guard::default_socket),
         budget,
         detectors: args.detectors()?,
-        recover: Arc::new(recover),
+        recover: Arc::new({
+            let patience = args.recovery;
+            move |departed: &Departed| recover(departed, patience)
+        }),
         note: Box::new(said),
     };
     let socket = config.socket.clone();
@@ -222,29 +232,58 @@ fn be_guard(context: &Context, args: &Run) -> Result {
     guard.run().map_err(|error| Failure::file("listen at", &socket, &error))
 }
 
-/// Recovers the memory that a process left, by a process of its user.
-fn recover(departed: &Departed) -> std::result::Result<(), String> {
+/// Recovers the memory that a process left, by a process of its user. That user may stop this
+/// process, or change what it does: after `patience` it is killed. Only once its program runs does
+/// it become the user's, as the start of a process waits for that.
+fn recover(departed: &Departed, patience: Duration) -> std::result::Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
-    command.args([
-        "recover",
-        "--quiet",
-        "--wait",
-        DYING,
-        "--memory",
-        &format!("{:016x}", departed.number),
-        "--",
-    ]);
-    command.arg(&departed.pool).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.args(["recover", "--quiet", "--wait", DYING]);
+    command.args(["--memory", &format!("{:016x}", departed.number)]);
     if rustix::process::geteuid().as_raw() != departed.uid {
-        command.uid(departed.uid).gid(departed.gid);
+        command.args(["--as-user", &format!("{}:{}", departed.uid, departed.gid)]);
     }
-    let output = command.output().map_err(|error| error.to_string())?;
-    if output.status.success() {
+    command.arg("--");
+    command.arg(&departed.pool).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    let in_time = ends(&child, patience);
+    if !matches!(in_time, Ok(true)) {
+        // It is no zombie yet, so its number is its own.
+        let _ = child.kill();
+    }
+    let status = child.wait().map_err(|error| error.to_string())?;
+    if !in_time.map_err(|error| error.to_string())? {
+        return Err(format!("it took longer than {} s, and was killed", patience.as_secs_f64()));
+    }
+    if status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(said.lines().next().map_or_else(|| output.status.to_string(), str::to_owned))
+    let said = child.stderr.take().map_or_else(Vec::new, said);
+    let said = String::from_utf8_lossy(&said);
+    Err(said.lines().next().map_or_else(|| status.to_string(), str::to_owned))
+}
+
+/// Waits until a process has ended; `false`: that was not within `patience`.
+fn ends(child: &Child, patience: Duration) -> std::io::Result<bool> {
+    let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    let deadline = Instant::now() + patience;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).map_err(std::io::Error::other)?;
+        match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&left)) {
+            Err(Errno::INTR) => {}
+            done => return Ok(done? > 0),
+        }
+    }
+}
+
+/// Bytes that a process wrote before it ended, at most so many as a pipe has: its own children may
+/// keep the pipe open, and are not waited for.
+fn said(pipe: ChildStderr) -> Vec<u8> {
+    let mut bytes = vec![0; 64 << 10];
+    let got = fcntl_setfl(&pipe, OFlags::NONBLOCK).and_then(|()| rustix::io::read(&pipe, &mut bytes));
+    bytes.truncate(got.unwrap_or(0));
+    bytes
 }
 
 /// A rehearsal without a guard, for programs.

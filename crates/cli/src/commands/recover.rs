@@ -1,13 +1,16 @@
 //! `pmo recover`: commits on demand of processes that died.
 
 use crate::context::Context;
-use crate::failure::Result;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
 use crate::out::confirm;
 use crate::text::count;
 use crate::values::pool;
 use clap::Args;
 use serde::Serialize;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 /// Make durable the commits on demand that processes which died have left in memory
 ///
@@ -28,6 +31,16 @@ pub struct Recover {
     /// The memory of one process, by its number, in hexadecimal digits
     #[arg(long, hide = true, value_parser = number)]
     memory: Option<u64>,
+
+    /// Become this user and group first
+    #[arg(long, hide = true, value_name = "USER:GROUP", value_parser = user)]
+    as_user: Option<(u32, u32)>,
+}
+
+fn user(text: &str) -> std::result::Result<(u32, u32), String> {
+    let (user, group) = text.split_once(':').ok_or("not a user and a group")?;
+    let number = |text: &str| text.parse().map_err(|_| format!("not a number: {text}"));
+    Ok((number(user)?, number(group)?))
 }
 
 fn number(text: &str) -> std::result::Result<u64, String> {
@@ -41,6 +54,9 @@ struct Report {
 }
 
 pub fn run(context: &Context, args: &Recover) -> Result {
+    if let Some((user, group)) = args.as_user {
+        return Err(become_user(user, group));
+    }
     let pool = context.open(&args.pool)?;
     let recovered = match args.memory {
         Some(number) => pool.recover_memory(number)?,
@@ -49,4 +65,25 @@ pub fn run(context: &Context, args: &Recover) -> Result {
     confirm(context.json, &Report { recovered }, |report, out| {
         out.line(&format!("{} recovered", count(report.recovered, "object")))
     })
+}
+
+/// Has this process begin again as another user's; returns why that failed. The program is begun
+/// again because the files of a process in /proc are root's once it has changed its user.
+fn become_user(user: u32, group: u32) -> Failure {
+    let failed = |error: &std::io::Error| {
+        let help = "`pmo guard run` as root recovers for all users";
+        Failure::new(Exit::Denied, format!("cannot become user {user}: {error}"), help)
+    };
+    let mut arguments = std::env::args_os().skip(1);
+    let mut command = match std::env::current_exe() {
+        Ok(program) => Command::new(program),
+        Err(error) => return failed(&error),
+    };
+    while let Some(argument) = arguments.next() {
+        match argument.to_str() {
+            Some("--as-user") => drop(arguments.next()),
+            _ => drop(command.arg(argument)),
+        }
+    }
+    failed(&command.uid(user).gid(group).exec())
 }
