@@ -48,6 +48,7 @@ extern crate self as indelible;
 
 mod backing;
 pub mod collections;
+mod contents;
 mod dirty;
 mod doctor;
 mod entries;

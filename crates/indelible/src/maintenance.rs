@@ -4,12 +4,14 @@
 //! meet another process's.
 
 use crate::backing::{Identity, Origin};
+use crate::contents::Contents;
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::media::{self, Access, Media};
 use crate::memory;
 use crate::pool::{Pool, PoolOptions, identity, living_writer, memory_place, patiently};
 pub use indelible_store::error::Part;
 use indelible_store::error::StoreError;
+use indelible_store::format::entry::CLASS_SHARED;
 use indelible_store::format::superblock::Superblock;
 use indelible_store::medium::{Device, LockKey};
 use indelible_store::store::Store;
@@ -38,6 +40,7 @@ pub fn check(
             let mut report = Store::check(media.device().clone(), progress)?;
             // A pool that cannot be opened was judged.
             let _ = note_living_writers(media.device(), &mut report);
+            let _ = judge_contents(media.device(), &mut report);
             Ok(report)
         })
     };
@@ -79,6 +82,37 @@ fn note_living_writers(device: &Arc<dyn Device>, report: &mut Report) -> Result<
                     remedy: "such a copy is no backup: `pmo backup` makes one beside the users of a pool".into(),
                 });
                 return Ok(());
+            }
+        }
+        from = page.next;
+    }
+    Ok(())
+}
+
+/// Finds heaps, arrays, logs and security contexts that need more bytes than their object has. Those of objects
+/// that a process has, or left to be recovered, and of sealed ones, are not judged.
+fn judge_contents(device: &Arc<dyn Device>, report: &mut Report) -> Result<(), StoreError> {
+    let store = Store::open(device.clone(), identity())?;
+    let mut from = Some((0, 0));
+    while let Some(start) = from {
+        let page = store.list(start, 100)?;
+        for object in page.objects.iter().filter(|object| !object.is_bound() && !object.is_sealed()) {
+            let has_bytes = object.entry.class != CLASS_SHARED;
+            if !has_bytes || device.probe(LockKey::Object(object.offset))?.is_some() {
+                continue;
+            }
+            let size = object.entry.usable(object.entry.size.get());
+            if let Ok(Some(Contents { what, least })) = Contents::at_rest(&store, object)
+                && least > size
+            {
+                report.findings.push(Finding {
+                    severity: Severity::Error,
+                    part: Part::Entry,
+                    offset: object.offset,
+                    object: Some(object.entry.name()),
+                    what: format!("its {what} has {least} bytes, and the object {size}: the end was cut off"),
+                    remedy: "restore it from a backup".into(),
+                });
             }
         }
         from = page.next;

@@ -22,6 +22,7 @@ mod collections_scan;
 mod collections_shared;
 mod collections_std;
 mod collections_threads;
+mod contents;
 mod contract;
 mod copies;
 mod ecc;

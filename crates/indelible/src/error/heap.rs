@@ -77,6 +77,8 @@ pub(crate) enum HeapError {
     FarMissing { index: u32 },
     #[error("its table of other objects has all of its 16,777,215 entries in use")]
     FarFull,
+    #[error("its {what} needs {least} bytes")]
+    Needs { what: &'static str, least: u64 },
     #[error("{what} of {len} bytes; {least} to {most} bytes of UTF-8 can be kept")]
     RootText { what: &'static str, len: usize, least: usize, most: usize },
 }
@@ -111,9 +113,10 @@ impl HeapError {
             HeapError::NotAHeap => ErrorKind::NotAHeap,
             HeapError::NotBlank => ErrorKind::Exists,
             HeapError::Version { .. } => ErrorKind::Version,
-            HeapError::Size { .. } | HeapError::Overflow { .. } | HeapError::Beyond { .. } => {
-                ErrorKind::BadSize
-            }
+            HeapError::Needs { .. }
+            | HeapError::Size { .. }
+            | HeapError::Overflow { .. }
+            | HeapError::Beyond { .. } => ErrorKind::BadSize,
             HeapError::Damaged { .. } => ErrorKind::Damaged,
             HeapError::Stuck { limit: Limit::Poisoned(_), .. } => ErrorKind::Poisoned,
             HeapError::Full { .. } | HeapError::Stuck { .. } => ErrorKind::HeapFull,
@@ -144,6 +147,9 @@ impl HeapError {
     /// Advice, if it differs from that for the kind of error.
     pub(crate) fn remedy(&self) -> Option<&'static str> {
         Some(match self {
+            HeapError::Needs { .. } => {
+                "ask for at least that; a heap gives what is free at its end, so free blocks first"
+            }
             HeapError::NotBlank => "use a new object, or fill its first page with zeros",
             HeapError::Version { .. } => "use the version of Indelible that wrote the heap, or a newer one",
             HeapError::Size { .. } => "create or resize the object accordingly",

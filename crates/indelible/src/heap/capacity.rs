@@ -1,10 +1,10 @@
 //! A directory that is long enough for all chunks of the heap: it lies in the heap's own pages.
 
-use super::chunk::{ChunkRef, largest};
+use super::chunk::{ChunkRef, get, largest};
 use super::directory::Directory;
-use super::error::{HeapError, Result};
-use super::layout::{CHUNK_PAGES, Entry, Kind, MAX_PAGES, PAGE, Use};
-use super::pages::{Hints, Pages};
+use super::error::{HeapError, Result, damaged};
+use super::layout::{CHUNK_PAGES, Entry, Kind, MAX_PAGES, MIN_PAGES, PAGE, Use};
+use super::pages::{Hints, Pages, find};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -82,5 +82,72 @@ impl Directory<'_> {
         self.header.pages.store(new, Relaxed);
         self.window.mark_dirty(0, PAGE as usize);
         longer.reserve()
+    }
+
+    /// Pages up to the last one that is in use.
+    pub(super) fn end(&self) -> Result<u64> {
+        for number in (0..self.frontier()).rev() {
+            let first = number * CHUNK_PAGES;
+            match self.get(number)? {
+                Use::Free => {}
+                Use::Pages { .. } => {
+                    let chunk = self.chunk(number)?;
+                    let used = chunk.used();
+                    if let Some(last) = (0..chunk.len).rev().find(|page| get(&used, *page)) {
+                        return Ok(first + last + 1);
+                    }
+                }
+                Use::Large { pages, .. } => return Ok(first + pages),
+                Use::Body => {
+                    let block = find(self, first)?;
+                    return Ok(
+                        block.map_or(first + self.len_of(number), |found| found.page + found.entry.pages)
+                    );
+                }
+            }
+        }
+        damaged(0, "the first chunk, which has the heap's header, is given away")
+    }
+
+    /// Gives up the pages from `pages` on.
+    ///
+    /// # Errors
+    /// `Needs`: one of them is in use, and the heap is as it was.
+    pub(super) fn shorten(&self, pages: u64) -> Result<()> {
+        let end = self.end()?.max(MIN_PAGES);
+        if pages < end {
+            return Err(HeapError::Needs { what: "heap", least: end * PAGE });
+        }
+        if pages >= self.pages {
+            return Ok(());
+        }
+        let shorter = Directory { pages, ..*self };
+        let chunks = shorter.chunks();
+        for number in chunks..self.frontier() {
+            self.set(number, Use::Free)?;
+        }
+        let last = chunks - 1;
+        if let Use::Pages { header, .. } = self.get(last)? {
+            let chunk = self.chunk(last)?;
+            let len = shorter.len_of(last);
+            if len < chunk.len {
+                chunk.mark(len, chunk.len - len, true);
+                self.set(last, Use::Pages { header, largest: largest(&chunk.used()) })?;
+            }
+        }
+        self.header.pages.store(pages, Relaxed);
+        if self.frontier() > chunks {
+            self.header.frontier.store(chunks, Relaxed);
+        }
+        if self.header.cursor.load(Relaxed) >= shorter.frontier() {
+            self.header.cursor.store(0, Relaxed);
+        }
+        for recent in &self.header.recent {
+            if u64::from(recent.load(Relaxed)) >= pages {
+                recent.store(0, Relaxed);
+            }
+        }
+        self.window.mark_dirty(0, PAGE as usize);
+        Ok(())
     }
 }

@@ -5,6 +5,7 @@ use super::attach::{attach_core, attach_reader};
 use super::beside::{Addresses, Follows, Opener};
 use super::reader::ReadObject;
 use super::writer::Object;
+use crate::contents::fit;
 use crate::error::{Cause, Result};
 use crate::pool::{Inner, Pool, SealKey, SignKey};
 use indelible_store::error::{SealError, StoreError};
@@ -158,7 +159,10 @@ impl Pool {
     /// As for [`resize`](Pool::resize) and [`attach_sealed`](Pool::attach_sealed).
     pub fn resize_sealed(&self, name: &str, size: u64, key: &[u8], seal: &SealKey) -> Result<()> {
         self.inner().store.reap().ok();
-        let result = self.change_keys(name, key, seal, |writer, _| Ok(writer.resize(size)?));
+        let result = self.change_keys(name, key, seal, |writer, _| {
+            fit(writer, size)?;
+            Ok(writer.resize(size)?)
+        });
         self.about("resize", name, result)
     }
 

@@ -211,22 +211,6 @@ impl Pool {
         self.about("destroy", name, result)
     }
 
-    /// Gives an object that nobody has attached another size; its address stays. Shrinking cuts off its
-    /// end for good.
-    ///
-    /// # Errors
-    /// `NotFound`, `Held`, `WrongKey`, `BadSize`, `NoRoom`, `NoSpace`, `NoAddresses`: nothing changed.
-    pub fn resize(&self, name: &str, size: u64, key: &[u8]) -> Result<()> {
-        let inner = &self.inner;
-        let resized = || {
-            let too_large = StoreError::BadSize { size, why: "the address range ends at 64 TiB" };
-            let occupied = inner.store.find(name)?.entry.occupied(size).ok_or(too_large)?;
-            Ok(inner.store.resize(name, Key(key), occupied)?)
-        };
-        let result = inner.alive().and_then(|()| inner.patiently(resized));
-        self.about("resize", name, result.map(drop))
-    }
-
     /// State, size, holder and so on of an object.
     ///
     /// # Errors

@@ -160,7 +160,7 @@ impl WordHeap {
     }
 
     /// Gives the pages of all empty spans back. `false`: there is none.
-    fn reclaim(&self, words: &mut impl Words) -> Result<bool, Cause> {
+    pub(super) fn reclaim(&self, words: &mut impl Words) -> Result<bool, Cause> {
         let mut empty = Vec::new();
         for number in 0..span::frontier(words)? {
             for (page, entry) in spans(words, number)? {

@@ -11,6 +11,7 @@ mod blocks;
 mod hints;
 mod prepare;
 mod roots;
+mod shorten;
 mod span;
 #[cfg(test)]
 mod tests;

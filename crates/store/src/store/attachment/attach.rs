@@ -178,6 +178,14 @@ impl Store {
         })
     }
 
+    /// As [`attach_writer`](Store::attach_writer), of whatever class, for a change of its size alone.
+    ///
+    /// # Errors
+    /// As for [`attach_writer`](Store::attach_writer).
+    pub fn attach_to_resize(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
+        self.attach_any_writer(name, key, &|object| expect_key(object, None))
+    }
+
     /// As [`attach_writer`](Store::attach_writer), of the object as it is in the pool: of a sealed one it has ciphertext.
     pub(in crate::store) fn attach_raw_writer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
         self.attach_any_writer(name, key, &|_| Ok(()))

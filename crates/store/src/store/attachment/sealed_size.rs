@@ -99,6 +99,21 @@ impl Writer {
         if finished { Ok(()) } else { self.cut(size) }
     }
 
+    /// Cuts the end off an object that is not sealed and has no memory.
+    ///
+    /// # Errors
+    /// `BadSize`, `Poisoned`, `HeldStill`; those of the table.
+    pub fn shrink(&mut self, size: u64) -> Result<()> {
+        if self.sealed.is_some() {
+            return Err(SealError::KeyNeeded.into());
+        }
+        if size == 0 || pages_of(&self.object, size)? > self.object.entry.pages.get() {
+            return Err(StoreError::BadSize { size, why: "it is not below the size that the object has" });
+        }
+        self.check()?;
+        self.cut(size)
+    }
+
     /// Gives the pages back that an object of this size does not have.
     fn cut(&mut self, size: u64) -> Result<()> {
         let changing = self.change()?;

@@ -15,6 +15,24 @@ use zerocopy::little_endian::U32;
 impl Store {
     /// Gives an object nobody has attached another size. Shrinking cuts off its end.
     pub fn resize(self: &Arc<Self>, name: &str, key: Key<'_>, size: u64) -> Result<Located> {
+        match self.resize_if(name, key, size, |_| Ok(true))? {
+            Some(object) => Ok(object),
+            None => Err(StoreError::ObjectReadOnly),
+        }
+    }
+
+    /// As [`resize`](Store::resize), if `judge` allows it. `judge` gets the recovered object, under the object's
+    /// lock. `None`: it does not.
+    ///
+    /// # Errors
+    /// As for [`resize`](Store::resize); those of `judge`.
+    pub fn resize_if(
+        self: &Arc<Self>,
+        name: &str,
+        key: Key<'_>,
+        size: u64,
+        judge: impl FnOnce(&Located) -> Result<bool>,
+    ) -> Result<Option<Located>> {
         let found = self.find(name)?;
         if found.is_sealed() {
             return Err(SealError::KeyNeeded.into());
@@ -25,13 +43,16 @@ impl Store {
         self.reap()?;
         let (mut object, object_lock) =
             self.unless_held_still(|| self.take_recovered(name, Right::Write, key))?;
+        if !judge(&object)? {
+            return Ok(None);
+        }
         if pages_for(size) < object.entry.pages.get() {
             self.shrink(&mut object, size)?;
         } else {
             self.grow(&mut object, size)?;
         }
         drop(object_lock);
-        Ok(object)
+        Ok(Some(object))
     }
 
     /// Takes an object nobody has attached, recovered, whose bytes are in the pool.

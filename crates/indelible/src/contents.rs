@@ -1,0 +1,332 @@
+//! Objects whose first bytes say how long they are at least: heaps, logs, security contexts, and the arrays of
+//! Python. Each is resized by what it holds.
+
+use crate::error::{Cause, HeapError, Result};
+use crate::heap::layout::MAGIC as HEAP;
+use crate::heap::words::{WordHeap, Words};
+use crate::pool::{Inner, Pool};
+use indelible_stm::ecc::check_word;
+use indelible_store::error::StoreError;
+use indelible_store::format::entry::FLAG_ECC;
+use indelible_store::format::{LINE, PAGE};
+use indelible_store::lane::Batch;
+use indelible_store::store::{PageImage, Store, Writer};
+use indelible_store::table::{Key, Located};
+use std::collections::{BTreeMap, BTreeSet};
+
+const LOG: u64 = u64::from_le_bytes(*b"pmo-log\0");
+const CONTEXT: u64 = u64::from_le_bytes(*b"PMO-CTXT");
+const ARRAY: u64 = u64::from_le_bytes(*b"PMO-NDAR");
+/// Longest header of an array.
+const ARRAY_HEADER: usize = 4096;
+
+/// What an object holds, and the bytes that it needs for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Contents {
+    pub(crate) what: &'static str,
+    pub(crate) least: u64,
+}
+
+impl Contents {
+    /// The contents of an object, whose words `word` reads. `None`: of no type that says its length.
+    fn of(mut word: impl FnMut(u64) -> Result<u64, Cause>, size: u64) -> Result<Option<Contents>, Cause> {
+        if size < 64 {
+            return Ok(None);
+        }
+        let (what, least) = match word(0)? {
+            HEAP => ("heap", word(16)?.saturating_mul(PAGE)),
+            LOG => ("log", word(16)?),
+            CONTEXT => ("security context", (word(8)? >> 32).saturating_mul(128) + 64),
+            ARRAY => {
+                let words = (0..size.min(ARRAY_HEADER as u64) / 8).map(|at| word(at * 8));
+                let header: Vec<u8> =
+                    words.collect::<Result<Vec<_>, _>>()?.into_iter().flat_map(u64::to_le_bytes).collect();
+                let Some(least) = array(&header) else { return Ok(None) };
+                ("array", least)
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Contents { what, least }))
+    }
+
+    /// Those of an object that is at rest.
+    pub(crate) fn at_rest(store: &Store, object: &Located) -> Result<Option<Contents>, Cause> {
+        let (entry, mut seen) = (&object.entry, BTreeMap::new());
+        let word = |offset: u64| {
+            let at = if entry.has(FLAG_ECC) { 2 * offset } else { offset };
+            let page = at / PAGE;
+            if let std::collections::btree_map::Entry::Vacant(slot) = seen.entry(page) {
+                let mut image = vec![0; (entry.extent_len() - page * PAGE).min(PAGE) as usize];
+                store.read_object(object, page * PAGE, &mut image)?;
+                slot.insert(image);
+            }
+            Ok(get(&seen[&page], at % PAGE))
+        };
+        Contents::of(word, entry.usable(entry.size.get()))
+    }
+
+    /// Refuses a size that is too small.
+    fn fit(&self, size: u64) -> Result<(), Cause> {
+        match *self {
+            Contents { what, least } if size < least => Err(HeapError::Needs { what, least }.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn get(bytes: &[u8], at: u64) -> u64 {
+    let word = bytes.get(at as usize..).and_then(|rest| rest.first_chunk::<8>());
+    word.map_or(0, |word| u64::from_le_bytes(*word))
+}
+
+/// Bytes of an array with its header (crates/python/FORMAT.md). `None`: it cannot be told.
+fn array(header: &[u8]) -> Option<u64> {
+    let number = |at: usize| Some(u32::from_le_bytes(*header.get(at..)?.first_chunk()?));
+    let (start, dimensions, len) = (number(16)?, *header.get(24)?, number(28)? as usize);
+    let lengths = 32 + 8 * usize::from(dimensions);
+    let description = std::str::from_utf8(header.get(lengths..lengths.checked_add(len)?)?).ok()?;
+    let item = Description(description.trim()).item()?;
+    let count =
+        (32..lengths).step_by(8).try_fold(1_u64, |all, at| all.checked_mul(get(header, at as u64)))?;
+    item.checked_mul(count)?.checked_add(start.into())
+}
+
+/// The rest of the description of the elements of an array.
+struct Description<'t>(&'t str);
+
+impl<'t> Description<'t> {
+    /// Bytes of a value of the type that follows.
+    fn item(&mut self) -> Option<u64> {
+        if self.eat("{") {
+            // Of the package ml_dtypes, which has types of one byte, and one of two.
+            self.text()?;
+            self.eat(":").then_some(())?;
+            let name = self.text()?;
+            return self.eat("}").then_some(if name == "bfloat16" { 2 } else { 1 });
+        }
+        if !self.eat("[") {
+            return scalar(self.text()?);
+        }
+        let mut sum = 0_u64;
+        while !self.eat("]") {
+            self.eat("[").then_some(())?;
+            // A name, or a title and a name.
+            if self.eat("[") {
+                self.text()?;
+                self.eat(",").then_some(())?;
+                self.text()?;
+                self.eat("]").then_some(())?;
+            } else {
+                self.text()?;
+            }
+            self.eat(",").then_some(())?;
+            let mut field = self.item()?;
+            if self.eat(",") {
+                field = field.checked_mul(self.shape()?)?;
+            }
+            self.eat("]").then_some(())?;
+            sum = sum.checked_add(field)?;
+            self.eat(",");
+        }
+        Some(sum)
+    }
+
+    fn shape(&mut self) -> Option<u64> {
+        if !self.eat("[") {
+            return self.number();
+        }
+        let mut all = 1_u64;
+        while !self.eat("]") {
+            all = all.checked_mul(self.number()?)?;
+            self.eat(",");
+        }
+        Some(all)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let digits = self.0.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(self.0.len());
+        let (number, rest) = self.0.split_at(digits);
+        self.0 = rest.trim_start();
+        number.parse().ok()
+    }
+
+    /// A text, with its escapes as they are.
+    fn text(&mut self) -> Option<&'t str> {
+        let rest = self.0.strip_prefix('"')?;
+        let (mut end, mut escaped) = (None, false);
+        for (at, letter) in rest.char_indices() {
+            match letter {
+                '"' if !escaped => {
+                    end = Some(at);
+                    break;
+                }
+                _ => escaped = letter == '\\' && !escaped,
+            }
+        }
+        let end = end?;
+        self.0 = rest[end + 1..].trim_start();
+        Some(&rest[..end])
+    }
+
+    fn eat(&mut self, what: &str) -> bool {
+        let Some(rest) = self.0.strip_prefix(what) else { return false };
+        self.0 = rest.trim_start();
+        true
+    }
+}
+
+/// Bytes of one of NumPy's own types: its order of bytes, its kind and its size.
+fn scalar(text: &str) -> Option<u64> {
+    let mut letters = text.trim_start_matches(['<', '>', '|', '=']).chars();
+    let kind = letters.next()?;
+    let rest = letters.as_str();
+    let size: u64 = rest[..rest.find('[').unwrap_or(rest.len())].parse().ok()?;
+    match kind {
+        'U' => size.checked_mul(4),
+        'b' | 'i' | 'u' | 'f' | 'c' | 'S' | 'a' | 'V' | 'M' | 'm' => Some(size),
+        _ => None,
+    }
+}
+
+impl Pool {
+    /// Gives an object that nobody has attached another size; its address stays. Shrinking cuts off its end for
+    /// good: a heap gives what is free there, and a heap, log, array or security context stays as it is if it
+    /// needs more than `size` bytes.
+    ///
+    /// # Errors
+    /// `NotFound`, `Held`, `WrongKey`, `BadSize`, `NoRoom`, `NoSpace`, `NoAddresses`: nothing changed.
+    pub fn resize(&self, name: &str, size: u64, key: &[u8]) -> Result<()> {
+        let inner = self.inner();
+        let resized = inner.alive().and_then(|()| inner.patiently(|| inner.resize(name, size, Key(key))));
+        self.about("resize", name, resized)
+    }
+}
+
+impl Inner {
+    fn resize(&self, name: &str, size: u64, key: Key<'_>) -> Result<(), Cause> {
+        let store = &self.store;
+        let too_large = StoreError::BadSize { size, why: "the address range ends at 64 TiB" };
+        let occupied = store.find(name)?.entry.occupied(size).ok_or(too_large)?;
+        let mut failed = None;
+        let judge = |object: &Located| {
+            if occupied >= object.entry.size.get() {
+                return Ok(true);
+            }
+            let contents = Contents::at_rest(store, object).unwrap_or_else(|cause| {
+                failed = Some(cause);
+                None
+            });
+            Ok(failed.is_none() && contents.is_none_or(|contents| contents.least <= size))
+        };
+        if store.resize_if(name, key, occupied, judge)?.is_some() {
+            return Ok(());
+        }
+        if let Some(cause) = failed {
+            return Err(cause);
+        }
+        let mut writer = store.attach_to_resize(name, key)?;
+        let shrunk = fit(&mut writer, size).and_then(|()| Ok(writer.shrink(occupied)?));
+        let left = writer.detach();
+        shrunk.and_then(|()| Ok(left?))
+    }
+}
+
+/// Has an attached object do with `size` bytes.
+pub(crate) fn fit(writer: &mut Writer, size: u64) -> Result<(), Cause> {
+    let entry = writer.object().entry;
+    let (old, sealed) = (entry.usable(entry.size.get()), writer.object().is_sealed());
+    let mut words = WordsAtRest {
+        ecc: entry.has(FLAG_ECC),
+        len: old,
+        pages: BTreeMap::new(),
+        lines: BTreeSet::new(),
+        writer,
+    };
+    match Contents::of(|offset| words.load(offset), old)? {
+        Some(Contents { what: "heap", least }) if size < least && !sealed => {
+            WordHeap::new(entry.address.get() as usize, old as usize).shorten(&mut words, size)?;
+            words.psync()
+        }
+        Some(contents) => contents.fit(size),
+        None => Ok(()),
+    }
+}
+
+/// The words of an object that this process has attached without memory.
+struct WordsAtRest<'w> {
+    writer: &'w mut Writer,
+    ecc: bool,
+    /// Bytes of words.
+    len: u64,
+    /// Pages of the object that were read, with its changes.
+    pages: BTreeMap<u64, Box<PageImage>>,
+    /// Lines that were changed.
+    lines: BTreeSet<u64>,
+}
+
+impl WordsAtRest<'_> {
+    fn place(&self, offset: u64) -> Result<u64, Cause> {
+        if offset.checked_add(8).is_none_or(|end| end > self.len) {
+            return Err(HeapError::Damaged { offset, what: "this lies beyond the end of the object" }.into());
+        }
+        Ok(if self.ecc { 2 * offset } else { offset })
+    }
+
+    fn page(&mut self, page: u64) -> Result<&mut PageImage, Cause> {
+        if let std::collections::btree_map::Entry::Vacant(slot) = self.pages.entry(page) {
+            let mut image = Box::new(PageImage([0; PAGE as usize]));
+            self.writer.look(|primary| primary.read(page, std::slice::from_mut(&mut *image)))?;
+            slot.insert(image);
+        }
+        match self.pages.get_mut(&page) {
+            Some(image) => Ok(image),
+            None => Err(HeapError::NotAHeap.into()),
+        }
+    }
+
+    fn put(&mut self, at: u64, word: u64) -> Result<(), Cause> {
+        let within = (at % PAGE) as usize;
+        self.page(at / PAGE)?.0[within..within + 8].copy_from_slice(&word.to_le_bytes());
+        self.lines.insert(at / LINE);
+        Ok(())
+    }
+
+    /// Makes the changes durable as one step.
+    fn psync(self) -> Result<(), Cause> {
+        let WordsAtRest { writer, pages, lines, .. } = self;
+        let end = lines.last().map_or(0, |line| (line + 1) * LINE);
+        writer.psync(&mut |primary: u64, batch: &mut Batch| {
+            for line in &lines {
+                let (at, within) = (line * LINE, (line * LINE % PAGE) as usize);
+                if let Some(page) = pages.get(&(at / PAGE)) {
+                    batch.copy_lines(primary + at, &page.0[within..within + LINE as usize]);
+                }
+            }
+            Ok(end)
+        })?;
+        Ok(())
+    }
+}
+
+impl Words for WordsAtRest<'_> {
+    fn load(&mut self, offset: u64) -> Result<u64, Cause> {
+        let at = self.place(offset)?;
+        Ok(get(&self.page(at / PAGE)?.0, at % PAGE))
+    }
+
+    fn store(&mut self, offset: u64, value: u64) -> Result<(), Cause> {
+        let at = self.place(offset)?;
+        self.put(at, value)?;
+        if self.ecc { self.put(at + 8, check_word(value)) } else { Ok(()) }
+    }
+
+    fn store_byte(&mut self, offset: u64, value: u8) -> Result<(), Cause> {
+        let (word, up) = (offset & !7, offset % 8 * 8);
+        let old = self.load(word)?;
+        self.store(word, old & !(0xff << up) | u64::from(value) << up)
+    }
+
+    fn peek(&self, _: u64) -> u64 {
+        0
+    }
+}

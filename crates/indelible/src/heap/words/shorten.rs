@@ -1,0 +1,21 @@
+//! A heap that gives up what is free at its end, before its object does.
+
+use super::{WordHeap, Words};
+use crate::error::Cause;
+use crate::heap::directory::Directory;
+use crate::heap::layout::PAGE;
+
+impl WordHeap {
+    /// Has the heap of an object do with `size` bytes.
+    ///
+    /// # Errors
+    /// `Needs`: something beyond is in use, and the change is to be dropped. `Damaged`.
+    pub(crate) fn shorten(&self, words: &mut impl Words, size: u64) -> Result<(), Cause> {
+        let pages = size / PAGE;
+        if self.prepare(words, |window| Directory::open(&window)?.end())? > pages {
+            // The pages of empty spans are free.
+            self.reclaim(words)?;
+        }
+        self.prepare(words, |window| Directory::open(&window)?.shorten(pages))
+    }
+}
