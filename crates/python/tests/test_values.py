@@ -88,6 +88,37 @@ def test_a_masked_array_is_refused_and_does_not_lose_its_mask(pool: indelible.Po
     assert "v" not in values
 
 
+class Precise(dt.datetime):
+    """As pandas.Timestamp: it has more than its base."""
+
+    nanosecond = 7
+
+
+class Missing(dt.datetime):
+    """As pandas.NaT: no time at all."""
+
+    def isoformat(self, *_arguments: Any, **_options: Any) -> str:
+        return "NaT"
+
+
+class Longer(dt.timedelta):
+    """As pandas.Timedelta."""
+
+    nanoseconds = 7
+
+
+@pytest.mark.parametrize("value", [Precise(2024, 1, 1), Missing(2024, 1, 1), Longer(1)])
+def test_a_subclass_of_a_time_is_refused_and_changes_nothing(pool: indelible.Pool, value: Any) -> None:
+    with pool.dict("run") as values:
+        values["kept"] = 1
+        for each in (value, [value], {"when": value}):
+            with pytest.raises(TypeError, match="subclass"):
+                values["when"] = each
+            with pytest.raises(TypeError, match="subclass"):
+                values.update(kept=2, when=each)
+    assert dict(pool.dict("run", "r")) == {"kept": 1}
+
+
 def test_types_of_ml_dtypes_come_back(pool: indelible.Pool) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):

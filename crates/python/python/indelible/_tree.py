@@ -23,6 +23,7 @@ _COUNT = struct.Struct("<Q")
 _FLOAT = struct.Struct("<d")
 _COMPLEX = struct.Struct("<dd")
 _DELTA = struct.Struct("<qqq")
+_TIMES = (dt.datetime, dt.date, dt.time, dt.timedelta)
 _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 
 
@@ -115,6 +116,11 @@ def _put(out: bytearray, value: Any, depth: int) -> None:
             _sized(out, b"s", value.encode())
         case bytes() | bytearray() | memoryview():
             _sized(out, b"b", bytes(value))
+        case dt.date() | dt.time() | dt.timedelta() if type(value) not in _TIMES:
+            raise TypeError(
+                f"a dict cannot hold {type(value).__module__}.{type(value).__qualname__}: a subclass of a time has more than the"
+                " time, such as nanoseconds or NaT (store its parts: a number, a text, an array of datetime64)"
+            )
         case dt.datetime() | dt.time():
             _put_time(out, value, depth)
         case dt.date():
