@@ -47,6 +47,12 @@ pub(crate) fn closed(py: Python<'_>, operation: &str, what: &str) -> PyErr {
     raise(py, "Closed", 0, &message, operation, None, None)
 }
 
+/// A use of a transaction outside of its function.
+pub(crate) fn over(py: Python<'_>) -> PyErr {
+    let message = "cannot use a transaction: it is over (its function has returned)";
+    raise(py, "Closed", 0, message, "use", None, None)
+}
+
 /// An operation in a fork of the process that attached or opened.
 pub(crate) fn forked(py: Python<'_>, operation: &str, what: &str) -> PyErr {
     let message = format!(

@@ -68,9 +68,8 @@ mod _indelible {
     use super::tool::{mkpmo, pmo};
     #[pymodule_export]
     use super::transactions::{
-        _create_transactional, _scrub, _set_durability, _set_epochs, _set_readable_outside, _tx_abort,
-        _tx_again, _tx_alone, _tx_attach, _tx_begin, _tx_commit, _tx_conflicted, _tx_detach, _tx_pending,
-        _tx_psync, _tx_read, _tx_sync, _tx_write,
+        _create_transactional, _run_transaction, _scrub, _set_durability, _set_epochs, _set_readable_outside,
+        _tx_pending, _tx_psync, _tx_read, _tx_sync, _tx_write, Transaction, TxAttachment,
     };
     #[pymodule_export]
     use super::views::{_read_context, _read_view, _rights, AttachedView, SecurityContext, View};

@@ -1,14 +1,17 @@
-//! Transactions by address: `python/indelible/_transactions.py` has the function that is run again, and this the thread's transaction that it runs in.
+//! Transactions by address, and the loop that runs a function as one: a signal handler of Python runs before a transaction, in its function, or after it, and
+//! never between two steps of it.
 
-use crate::error::exception;
+use crate::error::{exception, over};
 use crate::options::choice;
 use crate::pool::Pool;
 use indelible::raw::{self, transactions as running};
-use indelible::{Class, CreateOptions, EpochBounds, Error};
-use pyo3::exceptions::PyValueError;
+use indelible::{Class, CreateOptions, EpochBounds, Error, ErrorKind};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::ptr::with_exposed_provenance;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Does something that waits, without the GIL.
@@ -72,33 +75,226 @@ pub(crate) fn _set_readable_outside(
     pool.get().with(py, "change", |pool| pool.set_readable_outside(name, key.unwrap_or_default(), readable))
 }
 
-/// Attaches an object for transactions, and returns its address, at which nobody may touch anything.
+/// An object attached for transactions. Code outside of transactions must not touch its memory.
+///
+/// Dropping it detaches the object: an exception between its attach and the first use leaves nothing attached.
+#[pyclass(frozen, module = "indelible")]
+pub(crate) struct TxAttachment {
+    /// 0 once it is closed.
+    address: AtomicUsize,
+}
+
+#[pymethods]
+impl TxAttachment {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        pool: &Bound<'_, Pool>,
+        name: &str,
+        key: Option<&[u8]>,
+        with_on_demand: bool,
+    ) -> PyResult<Self> {
+        let address = pool.get().with(py, "attach", |pool| {
+            let attach =
+                if with_on_demand { running::attach_with_on_demand } else { running::attach_transactional };
+            attach(pool, name, key.unwrap_or_default()).map(|address| address.addr().get())
+        })?;
+        Ok(TxAttachment { address: AtomicUsize::new(address) })
+    }
+
+    /// Address of the object; None once it is closed.
+    #[getter]
+    fn address(&self) -> Option<usize> {
+        Some(self.address.load(Ordering::Acquire)).filter(|&address| address != 0)
+    }
+
+    /// Detaches, the first time. `InTransaction` leaves it open; after any other error it is closed.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        waits(py, || self.detach())
+    }
+
+    /// The address.
+    fn __enter__(&self) -> Option<usize> {
+        self.address()
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _exception: Bound<'_, PyAny>,
+        _value: Bound<'_, PyAny>,
+        _traceback: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+}
+
+impl TxAttachment {
+    fn detach(&self) -> Result<(), Error> {
+        let address = self.address.swap(0, Ordering::AcqRel);
+        if address == 0 {
+            return Ok(());
+        }
+        let done = raw::detach(with_exposed_provenance(address));
+        if done.as_ref().is_err_and(|error| error.kind() == ErrorKind::InTransaction) {
+            self.address.store(address, Ordering::Release);
+        }
+        done
+    }
+}
+
+impl Drop for TxAttachment {
+    fn drop(&mut self) {
+        // In a fork of the process, or within a transaction, it stays attached as long as the process lives.
+        let detached = Python::try_attach(|py| py.detach(|| self.detach()));
+        drop(detached);
+    }
+}
+
+/// A transaction that runs. `_run_transaction` owns its end: no Python code runs between the native step and this state.
+#[pyclass(frozen, subclass, module = "indelible")]
+pub(crate) struct Transaction {
+    over: AtomicBool,
+    commit: Mutex<Vec<Py<PyAny>>>,
+    abort: Mutex<Vec<Py<PyAny>>>,
+}
+
+#[pymethods]
+impl Transaction {
+    #[new]
+    fn new() -> Self {
+        Transaction { over: AtomicBool::new(true), commit: Mutex::default(), abort: Mutex::default() }
+    }
+
+    /// Runs the transaction again, beside no other of its pool, unless it does so already: code behind this call runs once. Of objects on demand: ClassMismatch.
+    fn alone(&self, py: Python<'_>) -> PyResult<()> {
+        self._runs(py)?;
+        running::alone().map_err(|error| exception(py, &error))
+    }
+
+    /// Calls a function once the transaction has committed, in the order of these calls. A run that does not commit forgets it. Errors of such functions are raised together, as
+    /// `AfterCommit`, when all of them have run.
+    fn on_commit(&self, py: Python<'_>, action: Py<PyAny>) -> PyResult<()> {
+        self._runs(py)?;
+        lock(&self.commit).push(action);
+        Ok(())
+    }
+
+    /// Calls a function if this run of the transaction does not commit, the last call first.
+    fn on_abort(&self, py: Python<'_>, action: Py<PyAny>) -> PyResult<()> {
+        self._runs(py)?;
+        lock(&self.abort).push(action);
+        Ok(())
+    }
+
+    /// Closed, unless its function runs.
+    fn _runs(&self, py: Python<'_>) -> PyResult<()> {
+        if self.over.load(Ordering::Acquire) { Err(over(py)) } else { Ok(()) }
+    }
+}
+
+impl Transaction {
+    /// After a run that did not commit: calls the functions for that, all of them; the first error is returned.
+    fn undone(&self, py: Python<'_>) -> PyResult<()> {
+        lock(&self.commit).clear();
+        let mut result = Ok(());
+        loop {
+            let Some(action) = lock(&self.abort).pop() else { return result };
+            result = result.and(action.call0(py).map(drop));
+        }
+    }
+
+    /// After the commit: calls the functions for that, all of them.
+    fn committed(&self, py: Python<'_>) -> PyResult<()> {
+        lock(&self.abort).clear();
+        let actions = std::mem::take(&mut *lock(&self.commit));
+        let failed: Vec<PyErr> = actions.iter().filter_map(|action| action.call0(py).err()).collect();
+        if failed.is_empty() {
+            return Ok(());
+        }
+        let errors: Vec<_> = failed.into_iter().map(|error| error.into_value(py)).collect();
+        py.import("indelible._errors")?.getattr("raise_after_commit")?.call1((errors,)).map(drop)
+    }
+}
+
+fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Aborts the thread's transaction when dropped, unless it committed.
+struct Begun<'py> {
+    py: Python<'py>,
+    committed: bool,
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        if !self.committed {
+            self.py.detach(running::abort);
+        }
+    }
+}
+
+/// Runs `body(tx)` as a transaction on the objects at these addresses, again after each conflict; returns its result.
 #[pyfunction]
-pub(crate) fn _tx_attach(
+pub(crate) fn _run_transaction(
     py: Python<'_>,
-    pool: &Bound<'_, Pool>,
-    name: &str,
-    key: Option<&[u8]>,
-    with_on_demand: bool,
-) -> PyResult<usize> {
-    pool.get().with(py, "attach", |pool| {
-        let attach =
-            if with_on_demand { running::attach_with_on_demand } else { running::attach_transactional };
-        attach(pool, name, key.unwrap_or_default()).map(|address| address.addr().get())
-    })
-}
-
-#[pyfunction]
-pub(crate) fn _tx_detach(py: Python<'_>, address: usize) -> PyResult<()> {
-    waits(py, || raw::detach(with_exposed_provenance(address)))
-}
-
-#[pyfunction]
-pub(crate) fn _tx_begin(py: Python<'_>, addresses: Vec<usize>) -> PyResult<()> {
+    addresses: Vec<usize>,
+    tx: &Bound<'_, Transaction>,
+    body: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyAny>> {
     waits(py, || {
         let objects: Vec<*const u8> = addresses.into_iter().map(with_exposed_provenance).collect();
         raw::begin_transaction(&objects)
-    })
+    })?;
+    let mut begun = Begun { py, committed: false };
+    tx.get().over.store(false, Ordering::Release);
+    let done = until_committed(&mut begun, tx, body);
+    tx.get().over.store(true, Ordering::Release);
+    drop(begun);
+    match done {
+        Ok(value) => tx.get().committed(py).map(|()| value),
+        Err(error) => match tx.get().undone(py) {
+            Ok(()) => Err(error),
+            Err(other) => {
+                other.value(py).setattr("__context__", error.into_value(py))?;
+                Err(other)
+            }
+        },
+    }
+}
+
+fn until_committed(
+    begun: &mut Begun<'_>,
+    tx: &Bound<'_, Transaction>,
+    body: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyAny>> {
+    let py = begun.py;
+    loop {
+        match body.call1((tx,)) {
+            Ok(value) if value.hasattr("__await__")? => {
+                if value.hasattr("close")? {
+                    value.call_method0("close")?;
+                }
+                return Err(PyTypeError::new_err(
+                    "a transaction's function cannot be a coroutine: it would run when the transaction is over",
+                ));
+            }
+            Ok(value) => {
+                if waits(py, running::commit)? {
+                    begun.committed = true;
+                    return Ok(value.unbind());
+                }
+            }
+            // After a conflict the exception may come from data of two moments, and is dropped. An interrupt does not.
+            Err(error) if !error.is_instance_of::<PyException>(py) || !running::is_conflicted() => {
+                return Err(error);
+            }
+            Err(_) => {}
+        }
+        waits(py, running::again)?;
+        tx.get().undone(py)?;
+    }
 }
 
 #[pyfunction]
@@ -112,33 +308,6 @@ pub(crate) fn _tx_read<'py>(py: Python<'py>, address: usize, len: usize) -> PyRe
 pub(crate) fn _tx_write(py: Python<'_>, address: usize, bytes: &[u8]) -> PyResult<()> {
     let to = std::ptr::with_exposed_provenance_mut(address);
     running::write(to, bytes).map_err(|error| exception(py, &error))
-}
-
-#[pyfunction]
-pub(crate) fn _tx_alone(py: Python<'_>) -> PyResult<()> {
-    running::alone().map_err(|error| exception(py, &error))
-}
-
-/// `False`: it is to be run again.
-#[pyfunction]
-pub(crate) fn _tx_commit(py: Python<'_>) -> PyResult<bool> {
-    waits(py, running::commit)
-}
-
-/// Whether it has met another one, and is to be run again, whatever came of it.
-#[pyfunction]
-pub(crate) fn _tx_conflicted() -> bool {
-    running::is_conflicted()
-}
-
-#[pyfunction]
-pub(crate) fn _tx_again(py: Python<'_>) -> PyResult<()> {
-    waits(py, running::again)
-}
-
-#[pyfunction]
-pub(crate) fn _tx_abort(py: Python<'_>) {
-    py.detach(running::abort);
 }
 
 #[pyfunction]

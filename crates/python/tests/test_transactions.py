@@ -425,17 +425,22 @@ def test_mistakes_are_errors(pool: indelible.Pool, tmp_path: Path) -> None:
     assert pool.array("bank")[0] == 3
 
 
-def test_an_array_whose_detach_failed_is_closed_and_opens_again(pool: indelible.Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_array_whose_detach_failed_is_closed_and_opens_again(pool: indelible.Pool) -> None:
     bank = balances(pool)
     bank.transaction(lambda tx: tx[bank].__setitem__(0, 5))
-    detach = indelible._transactions._tx_detach
+    attached = bank._attachment
 
-    def fails(address: int) -> None:
-        detach(address)
-        raise indelible.Io("the medium failed")
+    class Fails:
+        address = attached.address
 
-    with monkeypatch.context() as patched, pytest.raises(indelible.Io):
-        patched.setattr(indelible._transactions, "_tx_detach", fails)
+        def close(self) -> None:
+            if self.address is not None:
+                self.address = None
+                attached.close()
+                raise indelible.Io("the medium failed")
+
+    bank._attachment = Fails()
+    with pytest.raises(indelible.Io):
         bank.close()
     assert bank.closed
     bank.close()

@@ -16,6 +16,7 @@ from ._audit import StrayPointer, audit
 from ._checkpoints import Checkpoints
 from ._dict import Dict
 from ._errors import (
+    AfterCommit,
     AnchorBehind,
     BadName,
     BadSize,
@@ -82,6 +83,7 @@ from ._transactions import Pending, Tx, TxArray, TxElements, transaction
 from ._views import AttachedView, Rule, Rules, SecurityContext, SlotState, View, ViewSlot
 
 __all__ = [
+    "AfterCommit",
     "AnchorBehind",
     "Array",
     "AttachedView",

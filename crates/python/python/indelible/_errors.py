@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 
 class Error(Exception):
@@ -53,6 +53,25 @@ class Error(Exception):
 def _again(kind: type[Error], message: str, about: dict[str, Any]) -> Error:
     """An error that was pickled."""
     return kind(message, **about)
+
+
+class AfterCommit(ExceptionGroup[Exception]):
+    """A transaction has committed, and functions that it was given by `Tx.on_commit` have failed: their errors. All of them were called."""
+
+    def derive(self, excs: Any) -> AfterCommit:  # type: ignore[override]
+        return AfterCommit(self.message, excs)
+
+
+def raise_after_commit(errors: list[BaseException]) -> NoReturn:
+    """Raises the errors of functions that ran after a commit: an interrupt or exit by itself, with the others as its context."""
+    message = "the transaction has committed, and functions given to on_commit failed"
+    plain = [error for error in errors if isinstance(error, Exception)]
+    for error in errors:
+        if not isinstance(error, Exception):
+            if plain:
+                error.__context__ = AfterCommit(message, plain)
+            raise error
+    raise AfterCommit(message, plain)
 
 
 class NoPool(Error, FileNotFoundError):

@@ -149,9 +149,9 @@ class Pool(TransactionalPool):
                 if obj.psyncs == 0 and _array.is_blank(obj):
                     _array.write_new(obj, _array.wanted_layout(name, shape, dtype, order))
                 array = self._open_array(obj, shape, dtype, mode, order)
-            except BaseException:
-                # A traceback that somebody keeps would keep the object attached.
-                obj.close()
+            except BaseException as error:
+                # A kept traceback would keep the object attached. Its views may be in that: it closes with the last of them.
+                obj.__exit__(type(error), error, None)
                 raise
             self._enter(name, obj)
             return array
@@ -188,9 +188,9 @@ class Pool(TransactionalPool):
                     object=name,
                 )
             return self._open_array(obj, shape, dtype, "r", order)
-        except BaseException:
+        except BaseException as error:
             if obj is not known:
-                obj.close()
+                obj.__exit__(type(error), error, None)
             raise
 
     def dict(

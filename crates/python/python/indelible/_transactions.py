@@ -5,22 +5,17 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
 from ._array import DATA, checked_layout
-from ._errors import Closed, Error, InTransaction
+from ._errors import Closed
 from ._indelible import (
     Pool,
-    _tx_abort,
-    _tx_again,
-    _tx_alone,
-    _tx_attach,
-    _tx_begin,
-    _tx_commit,
-    _tx_conflicted,
-    _tx_detach,
+    Transaction,
+    TxAttachment,
+    _run_transaction,
     _tx_pending,
     _tx_psync,
     _tx_read,
@@ -50,12 +45,12 @@ class TxArray:
     It is no numpy array, as its memory cannot be touched otherwise. In a function that `transaction` runs, `tx[array]` has its elements.
     """
 
-    __slots__ = ("__weakref__", "_address", "_layout", "_name", "_places", "_pool")
+    __slots__ = ("__weakref__", "_attachment", "_layout", "_name", "_places", "_pool")
 
     def __init__(self, pool: Pool, name: str, size: int, key: bytes | None, with_on_demand: bool) -> None:
-        self._address: int | None = None
         self._pool, self._name = pool, name
-        self._address = address = _tx_attach(pool, name, key, with_on_demand)
+        self._attachment = TxAttachment(pool, name, key, with_on_demand)
+        address = self._open("open")
         try:
             self._layout: Layout = _read_layout(name, address, size)
         except BaseException:
@@ -87,7 +82,7 @@ class TxArray:
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
-        return self._address is None
+        return self._attachment.address is None
 
     @property
     def pending(self) -> Pending:
@@ -112,16 +107,7 @@ class TxArray:
         """Detaches the object; what was committed is durable then. InTransaction, in the middle of a transaction, leaves the array open; after any other
         error it is closed, and the next attach recovers what was committed.
         """
-        if self._address is None:
-            return
-        try:
-            _tx_detach(self._address)
-        except InTransaction:
-            raise
-        except BaseException:
-            self._address = None
-            raise
-        self._address = None
+        self._attachment.close()
 
     def __enter__(self) -> TxArray:
         return self
@@ -129,12 +115,11 @@ class TxArray:
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        try:
-            self.close()
-        except Error:
-            # Of a fork of the process, or one that a transaction has: it stays attached as long as the process lives.
-            pass
+    def __reduce_ex__(self, _protocol: Any) -> NoReturn:
+        raise TypeError(
+            f"cannot pickle or copy the array of transactions {self._name!r}: transactions alone read its memory"
+            " (`tx[array][:]` is a copy of the elements; another process opens the array by its name)"
+        )
 
     def __len__(self) -> int:
         if not self.shape:
@@ -151,25 +136,21 @@ class TxArray:
         return f"<indelible.TxArray {self._name!r}: {'closed' if self.closed else self._layout}>"
 
     def _open(self, operation: str) -> int:
-        if self._address is None:
+        address = self._attachment.address
+        if address is None:
             raise Closed(
                 f"cannot {operation} object {self._name!r}: it is closed (open or attach it again)",
                 operation=operation,
                 pool=os.fspath(self._pool.path),
                 object=self._name,
             )
-        return self._address
+        return address
 
 
-class Tx:
+class Tx(Transaction):
     """A transaction that runs: `indelible.transaction` gives it to its function. It is of no use when that has returned."""
 
-    __slots__ = ("_commit", "_over", "_undo")
-
-    def __init__(self) -> None:
-        self._over = False
-        self._commit: list[Callable[[], object]] = []
-        self._undo: list[Callable[[], object]] = []
+    __slots__ = ()
 
     def __getitem__(self, array: TxArray) -> TxElements:
         """The elements of an array of the transaction, as they are for it."""
@@ -177,30 +158,6 @@ class Tx:
             raise TypeError(f"a transaction has the elements of a TxArray, not of {type(array).__name__}")
         array._open("use")
         return TxElements(self, array, array._places)
-
-    def alone(self) -> None:
-        """Has the transaction run again, beside no other of its pool, unless it does so already: code behind this call is run once. Of objects on demand: ClassMismatch."""
-        self._runs()
-        _tx_alone()
-
-    def on_commit(self, action: Callable[[], object]) -> None:
-        """Has a function called once the transaction has committed, in the order of these calls. A run that does not commit forgets it."""
-        self._runs()
-        self._commit.append(action)
-
-    def on_abort(self, action: Callable[[], object]) -> None:
-        """Has a function called if this run of the transaction does not commit, the last call first."""
-        self._runs()
-        self._undo.append(action)
-
-    def _runs(self) -> None:
-        if self._over:
-            raise Closed("cannot use a transaction: it is over (its function has returned)", operation="use")
-
-    def _undone(self) -> None:
-        self._commit.clear()
-        while self._undo:
-            self._undo.pop()()
 
 
 class TxElements:
@@ -251,6 +208,9 @@ class TxElements:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.array(self[...], dtype)
 
+    def __reduce_ex__(self, _protocol: Any) -> NoReturn:
+        raise TypeError("cannot pickle or copy elements in a transaction: `elements[...]` is a copy of them")
+
     def __repr__(self) -> str:
         return f"<elements of {self._array.name!r} in a transaction: shape {self.shape}, dtype {self.dtype}>"
 
@@ -275,7 +235,7 @@ def transaction(objects: TxArray | list[TxArray] | tuple[TxArray, ...], body: Ca
     nothing of it is there.
 
     Threads run transactions side by side, and each sees all arrays as of one moment. If one meets another, `body` is run again, so that it does nothing that cannot be done again:
-    `Tx.on_commit` is for that. An exception undoes it, and is raised again.
+    `Tx.on_commit` is for that. An exception undoes it, and is raised again; `AfterCommit` alone says that the transaction has committed.
     """
     arrays = (objects,) if isinstance(objects, TxArray) else tuple(objects)
     for array in arrays:
@@ -286,44 +246,14 @@ def transaction(objects: TxArray | list[TxArray] | tuple[TxArray, ...], body: Ca
 
 def _run(addresses: list[int], body: Callable[[Tx], _R]) -> _R:
     """As `transaction`, on the objects at these addresses."""
-    _tx_begin(addresses)
-    tx = Tx()
-    committed = False
-    try:
-        while True:
-            try:
-                value = body(tx)
-            except Exception:
-                # After a conflict the exception may come from data of two moments, and is dropped.
-                if not _tx_conflicted():
-                    raise
-            else:
-                if hasattr(value, "__await__"):
-                    if hasattr(value, "close"):
-                        value.close()
-                    raise TypeError("a transaction's function cannot be a coroutine: it would run when the transaction is over")
-                if _tx_commit():
-                    committed = True
-                    break
-            _tx_again()
-            tx._undone()
-    finally:
-        tx._over = True
-        if not committed:
-            _tx_abort()
-            tx._undone()
-    for action in tx._commit:
-        action()
-    return value
+    result: _R = _run_transaction(addresses, Tx(), body)
+    return result
 
 
 def write_header(pool: Pool, name: str, key: bytes | None, wanted: Layout) -> None:
     """Makes an object in which nothing was stored, and to which transactions alone store, an array, durably."""
-    address = _tx_attach(pool, name, key, False)
-    try:
+    with TxAttachment(pool, name, key, False) as address:
         _run([address], lambda _: _tx_write(address, wanted.pack(DATA)))
-    finally:
-        _tx_detach(address)
 
 
 def _runs(places: _Places) -> Iterator[tuple[int, int]]:
