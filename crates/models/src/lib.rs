@@ -270,6 +270,8 @@ pub const MODELS: &[Model] = &[
         durable::the_first_may_be_there_without_the_second,
     ),
     bounded(4, "a transaction sees one state", transactions::a_transaction_sees_one_state),
+    bounded(4, "a transaction sees one state in place", transactions::a_transaction_sees_one_state_in_place),
+    bounded(4, "undone stores are never seen", transactions::undone_stores_are_never_seen),
     bounded(4, "of two that read what the other changes one is aborted", transactions::no_skew),
     bounded(4, "changes of two transactions are both kept", transactions::changes_are_kept),
     bounded(4, "numbers are in the order of what was read", transactions::numbers_follow_reads),

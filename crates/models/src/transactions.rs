@@ -9,8 +9,8 @@ use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 use std::sync::Arc;
 
-/// Two words, each on a line and a stripe of its own.
-struct Words([AtomicU64; 2]);
+/// Two words, each on a line and a stripe of its own; and whether they are changed in place.
+struct Words([AtomicU64; 2], bool);
 
 // SAFETY: relaxed loads and stores of a word for each address.
 #[allow(unsafe_code)]
@@ -23,10 +23,18 @@ unsafe impl Memory for Words {
         assert_eq!(bits, u64::MAX);
         self.0[address / 64].store(value, Relaxed);
     }
+
+    fn in_place(&self, _: usize) -> bool {
+        self.1
+    }
 }
 
 fn memory() -> Arc<Stm<Words, Volatile>> {
-    Stm::with_stripes(1, Words([AtomicU64::new(0), AtomicU64::new(0)]), Volatile)
+    Stm::with_stripes(1, Words([AtomicU64::new(0), AtomicU64::new(0)], false), Volatile)
+}
+
+fn memory_in_place() -> Arc<Stm<Words, Volatile>> {
+    Stm::with_stripes(1, Words([AtomicU64::new(0), AtomicU64::new(0)], true), Volatile)
 }
 
 type Member = Thread<Words, Volatile>;
@@ -60,7 +68,32 @@ fn attempt<R>(
 }
 
 pub(crate) fn a_transaction_sees_one_state() {
-    let stm = memory();
+    one_state(memory());
+}
+
+pub(crate) fn a_transaction_sees_one_state_in_place() {
+    one_state(memory_in_place());
+}
+
+/// What a transaction stored in place and took back is never seen.
+pub(crate) fn undone_stores_are_never_seen() {
+    let stm = memory_in_place();
+    let other = stm.clone();
+    let writer = thread::spawn(move || {
+        attempt(&other, |tx| {
+            set(tx, 0, 1)?;
+            Err::<(), _>(Conflict)
+        })
+    });
+    attempt(&stm, |tx| {
+        assert_eq!(get(tx, 0)?, 0, "a store that was taken back");
+        Ok(())
+    });
+    writer.join().unwrap();
+    assert_eq!(attempt(&stm, |tx| get(tx, 0)).map(|(_, seen)| seen), Some(0));
+}
+
+fn one_state(stm: Arc<Stm<Words, Volatile>>) {
     let other = stm.clone();
     let writer = thread::spawn(move || {
         attempt(&other, |tx| {

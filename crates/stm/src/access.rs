@@ -3,7 +3,8 @@
 //! A word is read between two looks at its stripe. It belongs to the snapshot, else the snapshot is made
 //! a later one in which all that was read before is still so; or the transaction is doomed. So no
 //! transaction ever sees two states of memory at once (opacity). A line that is changed is owned from then on, and the change waits
-//! in the write set.
+//! in the write set. Where memory is changed [in place](Memory::in_place), the write set has the bytes as they were instead, and memory
+//! the changes: no other transaction takes them for anything while the line is owned.
 //!
 //! A word that is damaged is stored by the transaction as it was before, so that its commit repairs it. If nobody can tell what it was, the
 //! transaction is doomed.
@@ -122,6 +123,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
     #[inline]
     fn own(&self, address: usize, newest: u32) -> (u64, u8) {
         let line = self.writes.find(newest, address & !(LINE - 1)).map(|at| &self.writes.lines[at]);
+        let line = line.filter(|line| !line.in_place);
         let word = address % LINE / WORD;
         line.map_or((0, 0), |line| (line.words[word], line.changed(word)))
     }
@@ -174,6 +176,11 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
     #[inline]
     pub(crate) unsafe fn store_word(&mut self, address: usize, value: u64, mask: u8) -> Result<(), Conflict> {
         let line = self.line(address & !(LINE - 1))?;
+        if self.writes.lines[line].in_place {
+            // SAFETY: the caller's promise (1); the line is owned.
+            unsafe { self.store_in_place(line, address, value, mask) };
+            return Ok(());
+        }
         let (value, mask) = if mask != u8::MAX && self.stm.memory.is_checked(address) {
             // SAFETY: the caller's promise (1); the line is owned.
             let before = unsafe { self.load_owned(address, line as u32) }?;
@@ -183,6 +190,67 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         };
         self.writes.lines[line].set(address % LINE / WORD, value, mask);
         Ok(())
+    }
+
+    /// Stores to memory at once, and remembers the bytes that it had.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 1, the word may be stored to, and the line is owned.
+    #[inline]
+    unsafe fn store_in_place(&mut self, line: usize, address: usize, value: u64, mask: u8) {
+        let word = address % LINE / WORD;
+        let fresh = mask & !self.writes.lines[line].changed(word);
+        if fresh != 0 {
+            // SAFETY: the caller's promise (1). Such a word has no check word.
+            let before = unsafe { self.stm.memory.load(address) }.unwrap_or_default();
+            self.writes.lines[line].set(word, before, fresh);
+        }
+        // A thread that reads the new value sees afterwards that the stripe was owned.
+        fence(Ordering::Release);
+        // SAFETY: the caller's promise (1); nobody else stores to it.
+        unsafe { self.stm.memory.store(address, value, bits(mask)) };
+    }
+
+    /// Has the bytes that line number `line` changed in place, and that are not in `kept`, as they were before; and those in `kept`
+    /// as in `words`.
+    pub(crate) fn undo_in_place(&mut self, line: usize, kept: u64, words: &[u64; 8]) {
+        let entry = &mut self.writes.lines[line];
+        for (word, changed) in entry.changed_words() {
+            let stays = bits((kept >> (8 * word)) as u8);
+            let value = entry.words[word] & !stays | words[word] & stays;
+            // SAFETY: the transaction stored to these bytes, and owns the line.
+            unsafe { self.stm.memory.store(entry.address + word * WORD, value, bits(changed)) };
+        }
+        entry.keep_alone(kept);
+    }
+
+    /// See [`Transaction::changed_in_place`](crate::Transaction::changed_in_place).
+    pub(crate) fn changed_in_place(&self, line: usize) -> u64 {
+        let seen = self.stm.stripes.look(self.stm.stripes.of(line));
+        let newest = if seen.is_owner(self.number) { seen.line() } else { NONE };
+        let entry = self.writes.find(newest, line).map(|at| &self.writes.lines[at]);
+        entry.filter(|entry| entry.in_place).map_or(0, |entry| entry.mask)
+    }
+
+    /// See [`Transaction::forget`](crate::Transaction::forget).
+    pub(crate) fn forget(&mut self, range: std::ops::Range<usize>) {
+        for entry in self.writes.lines.iter_mut().filter(|entry| entry.in_place) {
+            let kept = (0..LINE).filter(|byte| !range.contains(&(entry.address + byte)));
+            entry.keep_alone(kept.fold(0, |kept, byte| kept | 1 << byte));
+        }
+    }
+
+    /// The bytes that line number `line` has changed, as the transaction sees them.
+    pub(crate) fn changes(&self, line: usize) -> (u64, [u64; 8]) {
+        let entry = &self.writes.lines[line];
+        let mut words = entry.words;
+        for (word, changed) in entry.changed_words().filter(|_| entry.in_place) {
+            // SAFETY: the transaction stored to bytes of the word, and owns the line.
+            let now = unsafe { self.stm.memory.load(entry.address + word * WORD) };
+            words[word] = now.unwrap_or_default() & bits(changed);
+        }
+        (entry.mask, words)
     }
 
     /// The line at this address in the write set; the transaction owns its stripe.
@@ -211,7 +279,8 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
     }
 
     fn add_line(&mut self, address: usize, stripe: usize, before: Option<State>, next: u32) -> usize {
-        self.writes.lines.push(Entry { address, mask: 0, words: [0; 8], stripe, before, next });
+        let in_place = self.stm.memory.in_place(address);
+        self.writes.lines.push(Entry { address, mask: 0, words: [0; 8], stripe, before, next, in_place });
         self.writes.lines.len() - 1
     }
 

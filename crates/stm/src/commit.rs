@@ -80,7 +80,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
     fn store(&self) {
         // A thread that reads a changed word sees afterwards that its stripe was owned.
         fence(Ordering::Release);
-        for line in &self.writes.lines {
+        for line in self.writes.lines.iter().filter(|line| !line.in_place) {
             for (word, changed) in line.changed_words() {
                 let (address, value) = (line.address + word * WORD, line.words[word]);
                 // SAFETY: the word is there (1), and nobody else stores to it (2).

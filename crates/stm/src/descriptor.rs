@@ -176,11 +176,25 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         Conflict
     }
 
-    /// Has the stripes as they were; forgets the changes.
+    /// Has the stripes as they were; forgets the changes, and undoes those in place.
+    ///
+    /// A thread may have read what is undone between two looks at a stripe. If that were as before, the second look would tell
+    /// it nothing: so the stripes get a new number.
     fn give_back(&mut self) {
-        for line in &self.writes.lines {
-            if let Some(before) = line.before {
-                self.stm.stripes.release(line.stripe, before);
+        let mut undone = false;
+        for nth in 0..self.writes.lines.len() {
+            if self.writes.lines[nth].in_place {
+                self.undo_in_place(nth, 0, &[0; 8]);
+                undone = true;
+            }
+        }
+        if undone && !self.stm.broken.is(Mutant::UndoneUnnoticed) {
+            self.release(self.stm.clock.tick());
+        } else {
+            for line in &self.writes.lines {
+                if let Some(before) = line.before {
+                    self.stm.stripes.release(line.stripe, before);
+                }
             }
         }
         self.writes.lines.clear();

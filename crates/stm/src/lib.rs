@@ -23,6 +23,8 @@
 //! assert_eq!((from.into_inner(), to.into_inner()), (7, 3));
 //! ```
 //!
+//! A [`Memory`] may have its words changed in place instead, and undone if the transaction does not commit.
+//!
 //! The algorithm is that of word-based, time-based transactional memories with write-back and ownership from the first
 //! store, after "Time-Based Software Transactional Memory" (Felber, Fetzer, Marlier, Riegel, 2010), with one stripe for a line.
 #![deny(unsafe_code)]

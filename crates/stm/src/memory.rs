@@ -53,6 +53,15 @@ pub unsafe trait Memory: Send + Sync {
         false
     }
 
+    /// Whether a transaction stores to the line at this address at once, and undoes that if it does not commit. Code that the
+    /// transaction runs and that accesses memory plainly sees its stores then. The same for all of a line, while transactions run;
+    /// such a line has no check words.
+    #[inline]
+    fn in_place(&self, line: usize) -> bool {
+        let _ = line;
+        false
+    }
+
     /// The value that a damaged word had, if its check word tells. Nobody stores to it meanwhile.
     ///
     /// # Safety

@@ -14,19 +14,22 @@ pub enum Mutant {
     DoomedGoesOn,
     /// Of several words that a damaged one may have been the first is taken.
     FirstCandidate,
+    /// A stripe whose changes in place were undone is as it was before them.
+    UndoneUnnoticed,
 }
 
 #[cfg(feature = "__mutants")]
 impl Mutant {
     /// All of them.
     #[must_use]
-    pub fn all() -> [Mutant; 5] {
+    pub fn all() -> [Mutant; 6] {
         [
             Mutant::Unvalidated,
             Mutant::ReleasedFirst,
             Mutant::ClockStopped,
             Mutant::DoomedGoesOn,
             Mutant::FirstCandidate,
+            Mutant::UndoneUnnoticed,
         ]
     }
 }

@@ -197,17 +197,34 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         &self.descriptor.writes
     }
 
+    /// Which bytes of the line at this address it has changed in place: bit i stands for byte i.
+    #[must_use]
+    pub fn changed_in_place(&self, line: usize) -> u64 {
+        self.descriptor.changed_in_place(line)
+    }
+
+    /// Has the transaction undo nothing in this range, which it has changed in place: the memory is no more what it was.
+    pub fn forget(&mut self, range: std::ops::Range<usize>) {
+        self.descriptor.forget(range);
+    }
+
     /// Its changes until now, to which [`Transaction::restore`] takes it back.
     #[must_use]
     pub fn checkpoint(&self) -> Checkpoint {
-        let lines = &self.descriptor.writes.lines;
-        Checkpoint(lines.iter().map(|line| (line.mask, line.words)).collect())
+        let lines = 0..self.descriptor.writes.lines.len();
+        Checkpoint(lines.map(|line| self.descriptor.changes(line)).collect())
     }
 
     /// Undoes what it changed since a checkpoint of this run of it. It still owns these lines, and still relies on what it read since.
     pub fn restore(&mut self, checkpoint: &Checkpoint) {
-        for (nth, line) in self.descriptor.writes.lines.iter_mut().enumerate() {
-            (line.mask, line.words) = checkpoint.0.get(nth).copied().unwrap_or_default();
+        for nth in 0..self.descriptor.writes.lines.len() {
+            let (mask, words) = checkpoint.0.get(nth).copied().unwrap_or_default();
+            if self.descriptor.writes.lines[nth].in_place {
+                self.descriptor.undo_in_place(nth, mask, &words);
+                continue;
+            }
+            let line = &mut self.descriptor.writes.lines[nth];
+            (line.mask, line.words) = (mask, words);
         }
     }
 

@@ -12,13 +12,15 @@ pub(crate) struct Entry {
     pub(crate) address: usize,
     /// Bit i: byte i is changed.
     pub(crate) mask: u64,
-    /// The bytes that are changed in their places; others are zero.
+    /// The bytes that are changed in their places, as they will be, or `in_place` as they were; others are zero.
     pub(crate) words: [u64; 8],
     pub(crate) stripe: usize,
     /// The stripe as it was before this line made the transaction its owner. `None`: an earlier line did.
     pub(crate) before: Option<State>,
     /// The line before this one on the same stripe, or `NONE`.
     pub(crate) next: u32,
+    /// Memory has the changes already.
+    pub(crate) in_place: bool,
 }
 
 /// The bits of the bytes whose numbers are the bits of `mask`.
@@ -43,6 +45,14 @@ impl Entry {
     #[inline]
     pub(crate) const fn changed(&self, word: usize) -> u8 {
         (self.mask >> (8 * word)) as u8
+    }
+
+    /// Has no bytes changed but those of `kept`.
+    pub(crate) fn keep_alone(&mut self, kept: u64) {
+        self.mask &= kept;
+        for (word, value) in self.words.iter_mut().enumerate() {
+            *value &= bits((self.mask >> (8 * word)) as u8);
+        }
     }
 
     /// The words of which bytes are changed, with these bytes as a mask.
@@ -133,7 +143,8 @@ impl<'a> Line<'a> {
         self.0.mask
     }
 
-    /// The line's words; bytes that are not changed are zero.
+    /// The line's words; bytes that are not changed are zero. Of a line that is [changed in place](crate::Memory::in_place), the
+    /// bytes as they were before.
     #[must_use]
     pub fn words(&self) -> &'a [u64; 8] {
         &self.0.words
@@ -180,7 +191,15 @@ mod tests {
     #[test]
     fn runs_of_changed_bytes() {
         let of = |mask| {
-            let entry = Entry { address: 0, mask, words: [0; 8], stripe: 0, before: None, next: NONE };
+            let entry = Entry {
+                address: 0,
+                mask,
+                words: [0; 8],
+                stripe: 0,
+                before: None,
+                next: NONE,
+                in_place: false,
+            };
             Line(&entry).ranges().map(|range| (range.start, range.end)).collect::<Vec<_>>()
         };
         assert_eq!(of(0), []);

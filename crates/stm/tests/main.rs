@@ -5,6 +5,7 @@ mod contract;
 mod detectors;
 mod ecc;
 mod history;
+mod in_place;
 mod model;
 #[cfg(feature = "__mutants")]
 mod mutants;

@@ -2,7 +2,7 @@
 
 use crate::detectors::{bank, equal_words, half_stored, numbers, skew, torn_view};
 use crate::support::Rule;
-use crate::{ecc, history};
+use crate::{ecc, history, in_place};
 use indelible_stm::Mutant;
 
 type Detector = (&'static str, fn(Rule) -> Result<(), String>);
@@ -16,6 +16,8 @@ const DETECTORS: &[Detector] = &[
     ("torn view", torn_view),
     ("numbers", numbers),
     ("half stored", half_stored),
+    ("undone", in_place::undone),
+    ("doomed", in_place::doomed),
     ("ambiguous words", ecc::ambiguous_words),
     ("random damage", ecc::random_damage),
 ];
@@ -33,6 +35,7 @@ fn two_detectors_notice_each_broken_rule() {
             Mutant::ClockStopped => "numbers",
             Mutant::DoomedGoesOn => "torn view",
             Mutant::FirstCandidate => "ambiguous words",
+            Mutant::UndoneUnnoticed => "undone",
         };
         assert!(
             names.contains(&certain),

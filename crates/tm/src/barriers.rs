@@ -52,7 +52,7 @@ pub(crate) unsafe fn store<T: Number>(to: *mut T, value: T) {
 pub(crate) unsafe fn keep(address: usize, len: usize, own: bool) {
     if let Some(thread) = Thread::logging(own) {
         // SAFETY: the caller's promise.
-        unsafe { thread.log.keep(address, len) };
+        unsafe { thread.keep(address, len) };
     }
 }
 

@@ -7,9 +7,9 @@ use crate::actions::{self, Actions, Called};
 use crate::allocations::Allocations;
 use crate::codes::{action, property, reason};
 use crate::entry::{self, Beginning};
-use crate::exceptions::Exceptions;
+use crate::exceptions::{self, Exceptions};
 use crate::fork;
-use crate::log::Log;
+use crate::log::{self, Log};
 use crate::mutant::Mutant;
 use crate::objects;
 use crate::words::{self, Commits, Words};
@@ -18,13 +18,16 @@ use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Bytes of a line of the transactional memory.
+const LINE: usize = 64;
+
 /// How much of everything there was when a block began.
 #[derive(Clone, Copy, Default)]
 struct Marks {
     log: usize,
     allocations: (usize, usize),
     actions: (usize, usize),
-    exceptions: (usize, usize, u32),
+    exceptions: exceptions::Mark,
 }
 
 /// A block that has begun and not ended.
@@ -69,6 +72,22 @@ pub(crate) fn fatal(why: &str) -> ! {
     std::process::abort();
 }
 
+/// Where the stack of this thread ends; 0 if the system does not say.
+#[cold]
+fn stack_end() -> usize {
+    let mut attributes = std::mem::MaybeUninit::uninit();
+    let (mut low, mut len) = (std::ptr::null_mut(), 0);
+    // SAFETY: attributes that the first call fills in, if it returns 0, are read by the second and ended by the third.
+    unsafe {
+        if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
+            return 0;
+        }
+        libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut low, &raw mut len);
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+    }
+    low.addr() + len
+}
+
 /// Ends the thread's part when the thread ends.
 struct Owner(Cell<*mut Thread>);
 
@@ -79,6 +98,7 @@ impl Drop for Owner {
         // SAFETY: made by `Thread::make`, and known to nobody else any more.
         let mut thread = unsafe { Box::from_raw(thread) };
         if thread.generation == fork::generation() {
+            thread.leave_frames();
             let (_, called) = thread.stop(false);
             drop(thread);
             actions::call(called);
@@ -144,7 +164,44 @@ impl Thread {
         let here = entry::stack();
         let own = address.wrapping_sub(here) < thread.stack.wrapping_sub(here)
             && !Mutant::DeadFramesWritten.is_on();
-        (thread.transacts && !own).then_some(thread)
+        (thread.transacts && !own && !thread.exceptions.have(address)).then_some(thread)
+    }
+
+    /// Keeps bytes that are stored to in place, but for those that the transaction puts back.
+    ///
+    /// # Safety
+    /// As for [`Log::keep`].
+    pub(crate) unsafe fn keep(&mut self, address: usize, len: usize) {
+        let mut at = address;
+        while at < address + len {
+            let (line, first) = (at & !(LINE - 1), at % LINE);
+            let most = (LINE - first).min(address + len - at);
+            let theirs = match self.transacts {
+                true => self.running().map_or(0, |running| running.changed_in_place(line)),
+                false => 0,
+            };
+            // A run of bytes of one line of which the transaction puts all back, or none.
+            let rest = theirs >> first;
+            let run = if rest & 1 == 1 { rest.trailing_ones() } else { rest.trailing_zeros() };
+            let run = most.min(run as usize);
+            if rest & 1 == 0 {
+                // SAFETY: the caller's promise.
+                unsafe { self.log.keep(at, run) };
+            }
+            at += run;
+        }
+    }
+
+    /// The thread ends in the block: the frames that it was in are no more, and others are in their place.
+    fn leave_frames(&mut self) {
+        if self.levels.is_empty() {
+            return;
+        }
+        let end = stack_end();
+        self.stack = end;
+        if let Some(mut running) = self.transaction.running() {
+            running.forget(log::frames(end));
+        }
     }
 
     /// The thread, if plain stores are logged: what compiled code logs if its block may be run again (`own`), or all if an inner block may be cancelled.
@@ -204,10 +261,10 @@ impl Thread {
         }
     }
 
-    /// Takes back all since some marks, but for what lies in frames between `here` and `stack`, which are no more, and for actions: these are to be called.
-    fn undo(&mut self, to: Marks, here: usize, stack: usize) -> Called {
+    /// Takes back all since some marks, but for what lies in frames below `stack`, which are no more, and for actions: these are to be called.
+    fn undo(&mut self, to: Marks, stack: usize) -> Called {
         // SAFETY: what compiled code logged is the thread's own, and what was stored in place nobody else had (1).
-        unsafe { self.log.undo(to.log, here, stack) };
+        unsafe { self.log.undo(to.log, stack) };
         self.exceptions.undo(to.exceptions);
         self.allocations.take_made(to.allocations).free();
         self.actions.take_undo(to.actions)
@@ -223,7 +280,7 @@ impl Thread {
             self.transaction.abort(again);
         }
         let stack = std::mem::take(&mut self.stack);
-        (first, self.undo(Marks::default(), entry::stack(), stack))
+        (first, self.undo(Marks::default(), stack))
     }
 
     /// The thread, for as long as nobody else refers to it.
@@ -325,7 +382,7 @@ impl Thread {
             running.restore(&checkpoint);
         }
         drop(checkpoint);
-        let called = thread.undo(marks, entry::stack(), beginning.stack);
+        let called = thread.undo(marks, beginning.stack);
         thread.logs = thread.levels.iter().any(|level| level.checkpoint.is_some());
         actions::call(called);
         // SAFETY: the outer block runs, and with it the frame (1); the caller owns nothing (3).

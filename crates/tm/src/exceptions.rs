@@ -1,44 +1,78 @@
 //! Exceptions of C++ that a block throws and catches: those of a block that is undone are no more.
+//!
+//! The object that is thrown is the block's own, and accessed in place: the unwinder reads it, and it is freed in the middle of the block where
+//! the last handler ends.
 
 use crate::blocks::{Thread, fatal};
 use crate::weak;
 use std::ffi::c_void;
+use std::ops::Range;
 
 /// Bytes from the header that the unwinder knows to the exception of the program.
 const HEADER: usize = 32;
 
+/// An object that the block allocated, to throw it.
+struct Object {
+    bytes: Range<usize>,
+    freed: bool,
+}
+
 #[derive(Default)]
 pub(crate) struct Exceptions {
+    objects: Vec<Object>,
     /// Allocated, and not thrown yet.
     unthrown: Vec<*mut c_void>,
     /// Thrown, and not caught yet.
     thrown: Vec<*mut c_void>,
-    /// Handlers that have begun and not ended.
-    caught: u32,
+    /// The exceptions of handlers that have begun and not ended.
+    caught: Vec<*mut c_void>,
 }
+
+/// How much there was: objects, exceptions that were not thrown yet, and not caught yet, and handlers.
+pub(crate) type Mark = [usize; 4];
 
 impl Exceptions {
     /// The block has committed: they are the program's.
     pub(crate) fn forget(&mut self) {
+        self.objects.clear();
         self.unthrown.clear();
         self.thrown.clear();
-        self.caught = 0;
+        self.caught.clear();
     }
 
-    pub(crate) fn mark(&self) -> (usize, usize, u32) {
-        (self.unthrown.len(), self.thrown.len(), self.caught)
+    pub(crate) fn mark(&self) -> Mark {
+        [self.objects.len(), self.unthrown.len(), self.thrown.len(), self.caught.len()]
+    }
+
+    /// Whether an address is in an object of the block.
+    #[inline(always)]
+    pub(crate) fn have(&self, address: usize) -> bool {
+        !self.objects.is_empty() && self.find(address)
+    }
+
+    #[cold]
+    fn find(&self, address: usize) -> bool {
+        self.objects.iter().any(|object| !object.freed && object.bytes.contains(&address))
+    }
+
+    /// A handler has the object, or it may have been freed. Returns its bytes, if it is one of the block's.
+    fn set_freed(&mut self, exception: *mut c_void, freed: bool) -> Option<Range<usize>> {
+        let object = self.objects.iter_mut().rev().find(|object| object.bytes.start == exception.addr())?;
+        object.freed = freed;
+        Some(object.bytes.clone())
     }
 
     /// Ends those since a mark, of a block that is undone.
-    pub(crate) fn undo(&mut self, (unthrown, thrown, caught): (usize, usize, u32)) {
+    pub(crate) fn undo(&mut self, [objects, unthrown, thrown, caught]: Mark) {
+        self.objects.truncate(objects);
         for exception in self.unthrown.split_off(unthrown.min(self.unthrown.len())) {
             if let Some(free) = weak::free_exception() {
                 // SAFETY: it was allocated, and not thrown.
                 unsafe { free(exception) };
             }
         }
-        let mut handlers = self.caught.saturating_sub(caught);
-        self.caught -= handlers;
+        let mut handlers = self.caught.len().saturating_sub(caught) as u32;
+        self.caught.truncate(caught);
         let thrown = self.thrown.split_off(thrown.min(self.thrown.len()));
         let Some(cleanup) = weak::cleanup() else { return };
         for exception in thrown {
@@ -53,18 +87,34 @@ impl Exceptions {
     }
 }
 
+impl Thread {
+    /// The object may be freed: its memory is to be what its next owner makes of it, whatever becomes of the block.
+    fn leave_exception(&mut self, exception: *mut c_void) {
+        if let Some(bytes) = self.exceptions.set_freed(exception, true) {
+            self.log.forget(&bytes);
+        }
+    }
+}
+
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn _ITM_cxa_allocate_exception(size: usize) -> *mut c_void {
     let Some(allocate) = weak::allocate_exception() else { missing() };
     // SAFETY: any size will do.
     let exception = unsafe { allocate(size) };
-    Thread::with(|thread| thread.exceptions.unthrown.push(exception));
+    Thread::with(|thread| {
+        let begin = exception.addr();
+        thread.exceptions.objects.push(Object { bytes: begin..begin + size, freed: false });
+        thread.exceptions.unthrown.push(exception);
+    });
     exception
 }
 
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn _ITM_cxa_free_exception(exception: *mut c_void) {
-    Thread::with(|thread| thread.exceptions.unthrown.retain(|known| *known != exception));
+    Thread::with(|thread| {
+        thread.exceptions.unthrown.retain(|known| *known != exception);
+        thread.leave_exception(exception);
+    });
     let Some(free) = weak::free_exception() else { missing() };
     // SAFETY: the program's promise: it was allocated, and is not thrown.
     unsafe { free(exception) };
@@ -85,8 +135,10 @@ pub extern "C-unwind" fn _ITM_cxa_throw(exception: *mut c_void, of: *mut c_void,
 pub extern "C-unwind" fn _ITM_cxa_begin_catch(header: *mut c_void) -> *mut c_void {
     let Some(begin) = weak::begin_catch() else { missing() };
     Thread::with(|thread| {
-        thread.exceptions.thrown.retain(|known| *known != header.wrapping_byte_add(HEADER));
-        thread.exceptions.caught += 1;
+        let exception = header.wrapping_byte_add(HEADER);
+        thread.exceptions.thrown.retain(|known| *known != exception);
+        thread.exceptions.caught.push(exception);
+        thread.exceptions.set_freed(exception, false);
     });
     // SAFETY: the program's promise.
     unsafe { begin(header) }
@@ -94,7 +146,13 @@ pub extern "C-unwind" fn _ITM_cxa_begin_catch(header: *mut c_void) -> *mut c_voi
 
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn _ITM_cxa_end_catch() {
-    Thread::with(|thread| thread.exceptions.caught = thread.exceptions.caught.saturating_sub(1));
+    Thread::with(|thread| {
+        if let Some(exception) = thread.exceptions.caught.pop()
+            && !thread.exceptions.caught.contains(&exception)
+        {
+            thread.leave_exception(exception);
+        }
+    });
     let Some(end) = weak::end_catch() else { missing() };
     // SAFETY: the program's promise.
     unsafe { end() };

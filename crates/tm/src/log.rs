@@ -1,7 +1,21 @@
-//! Bytes as they were, of memory that a block changes in place: what GCC's code logs, because no other thread knows it, and what an irrevocable block stores where an
-//! inner block may be cancelled.
+//! Bytes as they were, of memory that a block changes in place without its transaction: what GCC's code logs, because no other thread knows it, and what an
+//! irrevocable block stores where an inner block may be cancelled.
 
+use crate::entry;
 use crate::mutant::Mutant;
+use std::ops::Range;
+
+/// Bytes below the stack pointer that the functions that undo may use.
+const BELOW: usize = 512;
+/// In the place of an address: there is nothing to undo any more.
+const FREED: usize = 0;
+
+/// The part of the stack that frames of a block had and that calls of this library have now: from below the stack pointer to `end`.
+#[inline(always)]
+pub(crate) fn frames(end: usize) -> Range<usize> {
+    let here = entry::stack();
+    here - BELOW..end.max(here)
+}
 
 #[derive(Default)]
 pub(crate) struct Log {
@@ -32,21 +46,36 @@ impl Log {
         self.bytes.extend_from_slice(now);
     }
 
-    /// Has all as it was at a mark, the last first; but for what lies on the stack between `here` and `stack`, in frames that are no more.
+    /// Has all as it was at a mark, the last first; but for the stack up to `stack`, where frames of the block were, and those of this function are.
     ///
     /// # Safety
     /// As for `keep`.
-    pub(crate) unsafe fn undo(&mut self, mark: usize, here: usize, stack: usize) {
+    #[inline(never)]
+    pub(crate) unsafe fn undo(&mut self, mark: usize, stack: usize) {
         while self.entries.len() > mark {
             let Some((address, len)) = self.entries.pop() else { return };
             let at = self.bytes.len() - len;
-            let gone = address.wrapping_sub(here) < stack.wrapping_sub(here);
-            if !gone && !Mutant::PlainStoresKept.is_on() {
-                let to = std::ptr::with_exposed_provenance_mut::<u8>(address);
-                // SAFETY: the promise that came with the bytes.
-                unsafe { to.copy_from_nonoverlapping(self.bytes[at..].as_ptr(), len) };
+            let dead = if Mutant::DeadFramesWritten.is_on() { 0..0 } else { frames(stack) };
+            // A frame is either, but what is logged need not be one frame's.
+            let (below, above) =
+                (dead.start.clamp(address, address + len), dead.end.clamp(address, address + len));
+            for part in [address..below, above..address + len] {
+                if address == FREED || Mutant::PlainStoresKept.is_on() {
+                    continue;
+                }
+                let to = std::ptr::with_exposed_provenance_mut::<u8>(part.start);
+                let from = &self.bytes[at + (part.start - address)..][..part.len()];
+                // SAFETY: the promise that came with the bytes, of which none are this function's.
+                unsafe { to.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
             }
             self.bytes.truncate(at);
+        }
+    }
+
+    /// Undoes nothing any more of what lies in this range, which was freed.
+    pub(crate) fn forget(&mut self, range: &Range<usize>) {
+        for (address, _) in self.entries.iter_mut().filter(|(address, _)| range.contains(address)) {
+            *address = FREED;
         }
     }
 }

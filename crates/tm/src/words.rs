@@ -66,6 +66,13 @@ unsafe impl Memory for Words {
         }
     }
 
+    /// All but objects: GCC makes plain calls of libc out of loops, which see what the block stored before, and whose stores are not
+    /// stored over by its commit.
+    #[inline]
+    fn in_place(&self, line: usize) -> bool {
+        !objects::may_have(line) || !is_in_object(line)
+    }
+
     #[inline]
     fn is_checked(&self, address: usize) -> bool {
         objects::may_have(address) && has_check_word(address)
@@ -109,6 +116,11 @@ unsafe fn store_in_object(address: usize, value: u64, bits: u64) {
             Some(place) => store_bits(place.at, value, bits),
         }
     }
+}
+
+#[cold]
+fn is_in_object(line: usize) -> bool {
+    objects::find(line).is_some()
 }
 
 #[cold]

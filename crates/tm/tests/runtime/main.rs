@@ -37,8 +37,28 @@ irrevocable 2211, runs 0, counter 200
 child 99, counter 220
 counter 80381
 ";
+const PLAIN: &str = "\
+dead frames: 0
+cleared: 0 68
+own bytes: 10 has 2
+logged late: 1 15
+undone: 0 seen, 30000 30000
+";
+const THROWS: &str = "\
+message
+relaxed ok
+long ok
+null ok
+pointer ok
+double ok
+long again ok
+null of pointers ok
+int * ok
+float ok
+virtual base 7
+";
 /// Lines in which libitm differs.
-const DIFFERENT: [&str; 2] = ["after cancels of inner blocks", "after a cancel"];
+const DIFFERENT: [&str; 4] = ["after cancels of inner blocks", "after a cancel", "logged late", "undone"];
 
 fn project() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
@@ -150,6 +170,30 @@ fn s1_04_exceptions_actions_and_forks_of_compiled_blocks_are_as_on_libitm() {
     same_on_both("exceptions.cpp", &[&["-O1"], &["-O2"]], EXCEPTIONS);
 }
 
+/// Plain accesses of compiled code see what the block stored before, and are not stored over when it commits.
+#[test]
+fn s1_04_plain_code_in_compiled_blocks_is_as_on_libitm() {
+    same_on_both("plain.c", &[&["-O1"], &["-O2"], &["-O3"]], PLAIN);
+}
+
+#[test]
+fn s1_04_what_a_compiled_block_throws_is_caught_as_on_libitm() {
+    same_on_both("throws.cpp", &[&["-O1"], &["-O2"]], THROWS);
+    let Some(library) = library() else { return };
+    // libitm writes over memory that was freed.
+    let binary = compile(library, "throws.cpp", &["-O1"], &[]);
+    let said = succeed(Command::new(binary).arg("freed").env("LD_PRELOAD", library.shared()));
+    assert_eq!(said, format!("{THROWS}freed 0\n"));
+}
+
+#[test]
+fn a_thread_that_ends_in_a_block_takes_back_what_it_stored_but_to_its_frames() {
+    let Some(library) = library() else { return };
+    let binary = compile(library, "plain.c", &["-O2"], &[]);
+    let said = succeed(Command::new(binary).arg("end").env("LD_PRELOAD", library.shared()));
+    assert_eq!(said, format!("{PLAIN}end: 15\n"));
+}
+
 #[test]
 fn a_thread_that_ends_in_a_block_leaves_it_and_others_go_on() {
     let Some(library) = library() else { return };
@@ -200,6 +244,7 @@ fn two_programs_notice_each_broken_rule() {
         ("retry", compile(library, "rules.c", &["-O1", "-g"], &[]), Some("retry"), "sum 43255, 10 blocks\n"),
         ("accesses", compile(library, "accesses.c", &["-O2", "-g", vectors], &[]), None, ACCESSES),
         ("frames", compile(library, "accesses.c", &["-O2", "-g"], &[]), Some("frames"), "frames: 5060 503\n"),
+        ("plain", compile(library, "plain.c", &["-O2", "-g"], &[]), None, PLAIN),
         ("exceptions", compile(library, "exceptions.cpp", &["-O2", "-g"], &[]), None, EXCEPTIONS),
     ];
     let mut unnoticed = Vec::new();
