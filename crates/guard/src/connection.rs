@@ -1,9 +1,13 @@
 //! Bytes of a client, in both directions. Nothing that it sends, or does not read, makes the guard wait, or keep more than a bounded part of it.
 
+use crate::kernel::Peer;
+use crate::process::Process;
+use crate::writer::Writer;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 /// Bytes of a line, at most: a path of 4096 bytes as digits, and some words.
 const LONGEST: usize = 9000;
@@ -97,6 +101,27 @@ impl Connection {
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
+    }
+}
+
+/// Time in which a client says what it wants.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A connection, and its process.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) connection: Connection,
+    pub(crate) peer: Peer,
+    /// The process that made it, until it registers; `None`: it is gone.
+    pub(crate) process: io::Result<Option<Process>>,
+    /// Until then it says what it wants; `None`: it has.
+    pub(crate) until: Option<Instant>,
+    pub(crate) writer: Option<Writer>,
+}
+
+impl Client {
+    pub(crate) fn new(connection: Connection, peer: Peer, process: io::Result<Option<Process>>) -> Client {
+        Client { connection, peer, process, until: Some(Instant::now() + PATIENCE), writer: None }
     }
 }
 

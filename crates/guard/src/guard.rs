@@ -4,7 +4,7 @@
 
 use crate::budget::Budget;
 use crate::condition::Condition;
-use crate::connection::Connection;
+use crate::connection::{Client, Connection};
 use crate::detector::{Detector, Watch};
 use crate::error::GuardError;
 use crate::events::{Event, Events, Sender};
@@ -13,7 +13,7 @@ use crate::note::Note;
 use crate::process::Process;
 use crate::recoveries::Recover;
 use crate::socket::Socket;
-use crate::state::{Client, State};
+use crate::state::State;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io;

@@ -2,42 +2,19 @@
 
 use crate::budget::Budget;
 use crate::condition::Condition;
-use crate::connection::{Connection, Received};
+use crate::connection::{Client, Received};
 use crate::events::Sender;
 use crate::kernel::Peer;
 use crate::note::Note;
 use crate::places::{self, Room, is_trusted};
-use crate::process::Process;
 use crate::protocol::{self, Request};
 use crate::recoveries::{Recover, Recoveries};
 use crate::report::{DetectorReport, Outcome, RoundReport, Status};
 use crate::round::Round;
 use crate::writer::{Departed, Writer};
 use std::collections::BTreeMap;
-use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-
-/// Time in which a client says what it wants.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// A connection.
-#[derive(Debug)]
-pub(crate) struct Client {
-    pub(crate) connection: Connection,
-    pub(crate) peer: Peer,
-    /// The process that made it, until it registers; `None`: it is gone.
-    process: io::Result<Option<Process>>,
-    /// Until then it says what it wants; `None`: it has.
-    until: Option<Instant>,
-    pub(crate) writer: Option<Writer>,
-}
-
-impl Client {
-    pub(crate) fn new(connection: Connection, peer: Peer, process: io::Result<Option<Process>>) -> Client {
-        Client { connection, peer, process, until: Some(Instant::now() + PATIENCE), writer: None }
-    }
-}
 
 struct Eye {
     report: DetectorReport,

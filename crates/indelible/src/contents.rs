@@ -4,7 +4,7 @@
 use crate::error::{Cause, HeapError, Result};
 use crate::heap::layout::MAGIC as HEAP;
 use crate::heap::words::{WordHeap, Words};
-use crate::pool::{Inner, Pool};
+use crate::pool::{Inner, Pool, SealKey};
 use indelible_stm::ecc::check_word;
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::FLAG_ECC;
@@ -20,7 +20,7 @@ const ARRAY: u64 = u64::from_le_bytes(*b"PMO-NDAR");
 /// Longest header of an array.
 const ARRAY_HEADER: usize = 4096;
 
-/// What an object holds, and the bytes that it needs for that.
+/// The type of an object, and the bytes that its data need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Contents {
     pub(crate) what: &'static str,
@@ -200,6 +200,20 @@ impl Pool {
         let resized = inner.alive().and_then(|()| inner.patiently(|| inner.resize(name, size, Key(key))));
         self.about("resize", name, resized)
     }
+
+    /// Gives a sealed object that no process has attached another size, as [`resize`](Pool::resize) does one that is not sealed. A crash leaves one of the two
+    /// sizes.
+    ///
+    /// # Errors
+    /// As for [`resize`](Pool::resize) and [`attach_sealed`](Pool::attach_sealed).
+    pub fn resize_sealed(&self, name: &str, size: u64, key: &[u8], seal: &SealKey) -> Result<()> {
+        self.inner().store.reap().ok();
+        let result = self.change_keys(name, key, seal, |writer, _| {
+            fit(writer, size)?;
+            Ok(writer.resize(size)?)
+        });
+        self.about("resize", name, result)
+    }
 }
 
 impl Inner {
@@ -232,7 +246,7 @@ impl Inner {
 }
 
 /// Has an attached object do with `size` bytes.
-pub(crate) fn fit(writer: &mut Writer, size: u64) -> Result<(), Cause> {
+fn fit(writer: &mut Writer, size: u64) -> Result<(), Cause> {
     let entry = writer.object().entry;
     let (old, sealed) = (entry.usable(entry.size.get()), writer.object().is_sealed());
     let mut words = WordsAtRest {

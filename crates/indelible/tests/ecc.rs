@@ -657,7 +657,8 @@ mod mutants {
     use indelible_store::{Mutant, with_mutant};
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    const WATCHES: &[(Mutant, [fn(); 2])] = &[
+    type Test = fn();
+    const WATCHES: &[(Mutant, [Test; 2])] = &[
         (
             Mutant::HalfUnchecked,
             [

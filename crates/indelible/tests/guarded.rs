@@ -307,7 +307,8 @@ mod mutants {
     use indelible_store::{Mutant, with_mutant};
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    const WATCHES: &[(Mutant, &[fn()])] = &[
+    type Test = fn();
+    const WATCHES: &[(Mutant, &[Test])] = &[
         (Mutant::AcknowledgedUnflushed, &[super::s1_07_nothing_is_acknowledged_before_it_is_durable]),
         (
             Mutant::BudgetIgnored,

@@ -607,7 +607,8 @@ mod mutants {
     use indelible_store::{Mutant, with_mutant};
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    const WATCHES: &[(Mutant, &[fn()])] = &[
+    type Test = fn();
+    const WATCHES: &[(Mutant, &[Test])] = &[
         (
             Mutant::EpochUngated,
             &[

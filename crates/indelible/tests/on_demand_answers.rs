@@ -165,7 +165,8 @@ mod mutants {
     use indelible_store::{Mutant, with_mutant};
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    const WATCHES: &[(Mutant, &[fn()])] = &[(
+    type Test = fn();
+    const WATCHES: &[(Mutant, &[Test])] = &[(
         Mutant::UnknownTakenForNone,
         &[
             super::s1_06_tx_sync_in_an_action_on_commit_waits_for_the_commit,

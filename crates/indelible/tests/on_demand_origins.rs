@@ -292,7 +292,8 @@ mod mutants {
     use std::panic::catch_unwind;
 
     /// The other detector of the first is `backing::tests::a_sweep_that_judges_before_the_lock_is_noticed`.
-    const WATCHES: &[(Mutant, &[fn()])] = &[
+    type Test = fn();
+    const WATCHES: &[(Mutant, &[Test])] = &[
         (Mutant::JudgedUnlocked, &[super::collect_judges_under_the_lock]),
         (
             Mutant::OriginIgnored,

@@ -540,7 +540,8 @@ mod mutants {
     use indelible_store::{Mutant, with_mutant};
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    const WATCHES: &[(Mutant, [fn(); 2])] = &[
+    type Test = fn();
+    const WATCHES: &[(Mutant, [Test; 2])] = &[
         (
             Mutant::CommitLineBefore,
             [
@@ -604,7 +605,7 @@ mod mutants {
         let watched: Vec<Mutant> = WATCHES.iter().map(|(mutant, _)| *mutant).collect();
         assert_eq!(watched, Mutant::TRANSACTIONS);
         // Those of the store, as they show in memory.
-        let others: [(Mutant, [fn(); 1]); 2] = [
+        let others: [(Mutant, [Test; 1]); 2] = [
             (Mutant::ClassIgnored, [super::s1_16_an_object_is_attached_by_its_class_alone]),
             (Mutant::CommitNotAwaited, [super::s1_03_a_power_cut_leaves_a_prefix_of_all_transactions]),
         ];

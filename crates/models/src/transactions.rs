@@ -75,7 +75,7 @@ pub(crate) fn a_transaction_sees_one_state_in_place() {
     one_state(memory_in_place());
 }
 
-/// What a transaction stored in place and took back is never seen.
+/// No reader sees a value that a transaction stored in place and took back.
 pub(crate) fn undone_stores_are_never_seen() {
     let stm = memory_in_place();
     let other = stm.clone();

@@ -20,7 +20,18 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
     ),
     (
         "crates/tm/src",
-        &["actions", "allocations", "blocks", "entry", "exceptions", "fork", "heaps", "objects", "words"],
+        &[
+            "actions",
+            "allocations",
+            "blocks",
+            "entry",
+            "exceptions",
+            "fork",
+            "heaps",
+            "log",
+            "objects",
+            "words",
+        ],
         "functions of a binary interface, each beside what it keeps in the thread that runs blocks, which has all of that",
     ),
     (

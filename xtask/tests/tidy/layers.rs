@@ -82,7 +82,7 @@ const MAPPED: &[&[&str]] = &[
     &["pool"],
     &["object"],
     &["heap"],
-    &["transaction", "shared", "security"],
+    &["transaction", "shared", "security", "contents"],
     &["collections", "raw", "doctor", "maintenance"],
     &["retention", "space", "view", "log"],
 ];
@@ -102,7 +102,8 @@ const STM: &[&[&str]] = &[
 ];
 
 const GUARD: &[&[&str]] = &[
-    &["budget", "condition", "error", "kernel", "notify", "protocol", "report"],
+    &["budget", "condition", "error", "kernel", "notify", "places", "protocol", "report"],
+    &["process"],
     &["client", "note", "socket", "writer"],
     &["connection", "events", "round"],
     &["detector", "recoveries"],

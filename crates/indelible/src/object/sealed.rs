@@ -5,7 +5,6 @@ use super::attach::{attach_core, attach_reader};
 use super::beside::{Addresses, Follows, Opener};
 use super::reader::ReadObject;
 use super::writer::Object;
-use crate::contents::fit;
 use crate::error::{Cause, Result};
 use crate::pool::{Inner, Pool, SealKey, SignKey};
 use indelible_store::error::{SealError, StoreError};
@@ -152,20 +151,6 @@ impl Pool {
         self.about("change a key of", name, result)
     }
 
-    /// Gives a sealed object that nobody has attached another size, as [`resize`](Pool::resize) does one that is not sealed. A crash leaves one of the two
-    /// sizes.
-    ///
-    /// # Errors
-    /// As for [`resize`](Pool::resize) and [`attach_sealed`](Pool::attach_sealed).
-    pub fn resize_sealed(&self, name: &str, size: u64, key: &[u8], seal: &SealKey) -> Result<()> {
-        self.inner().store.reap().ok();
-        let result = self.change_keys(name, key, seal, |writer, _| {
-            fit(writer, size)?;
-            Ok(writer.resize(size)?)
-        });
-        self.about("resize", name, result)
-    }
-
     /// Seals all of a sealed object anew, by a new key, which `seals` open, each in the slot that it opens now; all other slots go. So nobody who had another
     /// seal key, or the object's own, reads what is psynced from then on. (An older copy of the pool's file opens as before.) The first of
     /// `seals` opens the object. `progress` is told how many pages of how many are done.
@@ -238,7 +223,7 @@ impl Pool {
     }
 
     /// An error says that nothing happened, but for one of the anchor that [says](AnchorError::after_a_change) that it was not told.
-    fn change_keys<R>(
+    pub(crate) fn change_keys<R>(
         &self,
         name: &str,
         key: &[u8],

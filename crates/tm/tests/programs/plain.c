@@ -101,7 +101,7 @@ __attribute__((noinline)) static void own_bytes(char *room, long v)
     }
 }
 
-/* What a function that GCC says nothing of reads. */
+/* Read by a function that GCC does not know. */
 __attribute__((transaction_pure, noinline)) static long look(const long *at)
 {
     return *(volatile const long *)at;
