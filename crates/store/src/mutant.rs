@@ -430,7 +430,6 @@ impl Selected {
 #[cfg(not(feature = "__mutants"))]
 impl Selected {
     /// As on this thread.
-    #[must_use]
     pub fn here() -> Selected {
         Selected()
     }
