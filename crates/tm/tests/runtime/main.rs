@@ -245,6 +245,7 @@ fn two_programs_notice_each_broken_rule() {
         ("accesses", compile(library, "accesses.c", &["-O2", "-g", vectors], &[]), None, ACCESSES),
         ("frames", compile(library, "accesses.c", &["-O2", "-g"], &[]), Some("frames"), "frames: 5060 503\n"),
         ("plain", compile(library, "plain.c", &["-O2", "-g"], &[]), None, PLAIN),
+        ("plain at -O1", compile(library, "plain.c", &["-O1", "-g"], &[]), None, PLAIN),
         ("exceptions", compile(library, "exceptions.cpp", &["-O2", "-g"], &[]), None, EXCEPTIONS),
     ];
     let mut unnoticed = Vec::new();
