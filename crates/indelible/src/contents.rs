@@ -1,5 +1,5 @@
 //! Objects whose first bytes say how long they are at least: heaps, logs, security contexts, and the arrays of
-//! Python. Each is resized by what it holds.
+//! Python. A resize keeps the bytes that the type needs.
 
 use crate::error::{Cause, HeapError, Result};
 use crate::heap::layout::MAGIC as HEAP;
@@ -189,7 +189,7 @@ fn scalar(text: &str) -> Option<u64> {
 }
 
 impl Pool {
-    /// Gives an object that nobody has attached another size; its address stays. Shrinking cuts off its end for
+    /// Gives a detached object another size; its address stays. Shrinking cuts off its end for
     /// good: a heap gives what is free there, and a heap, log, array or security context stays as it is if it
     /// needs more than `size` bytes.
     ///
@@ -201,7 +201,7 @@ impl Pool {
         self.about("resize", name, resized)
     }
 
-    /// Gives a sealed object that no process has attached another size, as [`resize`](Pool::resize) does one that is not sealed. A crash leaves one of the two
+    /// Gives a detached, sealed object another size, as [`resize`](Pool::resize) does one that is not sealed. A crash leaves one of the two
     /// sizes.
     ///
     /// # Errors
@@ -245,7 +245,7 @@ impl Inner {
     }
 }
 
-/// Has an attached object do with `size` bytes.
+/// Shortens the heap of an attached object to `size` bytes, or refuses.
 fn fit(writer: &mut Writer, size: u64) -> Result<(), Cause> {
     let entry = writer.object().entry;
     let (old, sealed) = (entry.usable(entry.size.get()), writer.object().is_sealed());

@@ -261,7 +261,7 @@ fn names_page_of(slot: &FarSlot) -> Option<u64> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Common,
-    /// It is of the pointers that it was made for, as one that is retargeted has to be.
+    /// Only the pointers that it was made for use it. A retargeted entry is private.
     Private,
 }
 
