@@ -119,10 +119,23 @@ impl Core {
 
     /// Ends the attachment; stores that were not psynced are forgotten.
     pub(crate) fn detach(&mut self) -> Result<(), Cause> {
+        let Some(writer) = self.unmapped() else { return Ok(()) };
+        Anchored::leave(self.anchored.take(), writer)
+    }
+
+    /// As [`detach`](Core::detach), but for what the pool has of the attachment, which the caller has to
+    /// end if it is returned: that of an object without an anchor.
+    pub(crate) fn detach_memory(&mut self) -> Option<Writer> {
+        if self.anchored.is_some() {
+            let _ = self.detach();
+        }
+        self.unmapped()
+    }
+
+    fn unmapped(&mut self) -> Option<Writer> {
         self.tracked.unmap();
         self.announced = None;
-        let Some(writer) = self.writer.take() else { return Ok(()) };
-        Anchored::leave(self.anchored.take(), writer)
+        self.writer.take()
     }
 
     /// Checkpoints, and tells the anchor.

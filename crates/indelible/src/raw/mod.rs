@@ -7,6 +7,7 @@ mod begin;
 pub mod blocks;
 mod closed;
 mod describe;
+mod detach;
 mod extensions;
 mod far;
 mod heap;
@@ -22,15 +23,16 @@ pub mod transactions;
 pub use crate::heap::stray::{Audit, Outside, StrayPointer};
 pub use begin::begin_transaction;
 pub use describe::{Attached, attached};
+pub use detach::detach;
 pub use extensions::{ExtensionOf, copy_extended, extend, extension, free_extended, initial_values};
 pub use far::{add_pool, follow, remove_pool, store};
 pub use heap::{
     aligned, blocks, calloc, check, create_root, format_heap, free, heap_stats, malloc, open_heap,
     open_or_format_heap, realloc, remove_root, root, root_any, roots, usable_size,
 };
-pub(crate) use pinned::{Pinned, pin, pin_all};
+pub(crate) use pinned::{Pinned, pin, pin_all, unpin_all};
 pub use psync::{mark_dirty, prefault, psync, psync_all, psync_all_cut, psync_cut, revert};
-pub use registry::{attach, attach_sealed, attach_snapshot, attach_snapshot_sealed, detach, grow, refresh};
+pub use registry::{attach, attach_sealed, attach_snapshot, attach_snapshot_sealed, grow, refresh};
 pub use retention::{replace_root, value_blocks};
 pub use stray::{set_audit, stray_pointers};
 

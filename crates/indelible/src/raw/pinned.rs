@@ -3,7 +3,8 @@
 #![allow(unsafe_code)]
 
 use super::Permission;
-use super::registry::{Mapping, detach_as, enter_reader, enter_writer, find, is_attached_once};
+use super::detach::{detach_as, detach_of_view};
+use super::registry::{Mapping, enter_reader, enter_writer, find, is_attached_once};
 use crate::error::{Cause, Error, Result, ViewError};
 use crate::heap::Growable;
 use crate::object::{Core, attach_core, attach_cores, attach_reader};
@@ -79,6 +80,14 @@ impl Drop for Pinned {
         }
         let _ = detach_as(std::ptr::without_provenance(self.base), true);
     }
+}
+
+/// Detaches objects as dropping them one by one does, by one change of the table for those on one lane.
+pub(crate) fn unpin_all(all: Vec<Pinned>) {
+    let bases = all.iter().filter(|pinned| !fork::is_stale(pinned.generation)).map(|pinned| pinned.base);
+    let bases: Vec<usize> = bases.collect();
+    all.into_iter().for_each(std::mem::forget);
+    detach_of_view(bases);
 }
 
 fn pinned(pool: &Pool, name: &str, core: Result<Core, Cause>) -> Result<Pinned> {

@@ -12,7 +12,7 @@
 #![allow(unsafe_code)]
 
 use super::closed::Closed;
-use super::{Audit, Permission, shared, transactions};
+use super::{Audit, Permission};
 use crate::error::{Cause, Error, Limit, Result, ViewError};
 use crate::heap::{Extent, Growable, RawHeap};
 use crate::object::{Addresses, Core, Follows, Opener, ReadCore, attach_core, attach_reader, prefault};
@@ -157,6 +157,12 @@ impl Attachment {
     /// Ends the heap.
     pub(super) fn close_heap(&self) {
         close(&mut self.heap.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Ends the heap, and has the pages open to all threads.
+    pub(super) fn close(&self) {
+        self.close_heap();
+        self.closed.clear();
     }
 }
 
@@ -339,46 +345,23 @@ pub unsafe fn refresh(address: *const u8) -> Result<Option<bool>> {
     result.map(Some).map_err(|cause| found.error("refresh", cause))
 }
 
-/// Ends an attachment. The bytes become inaccessible; stores that were not psynced are forgotten.
-///
-/// # Errors
-/// `NotAttached` if no attached object begins at `address`. `Unsuitable`: a view has it attached ([`AttachedView`](crate::AttachedView)).
-pub fn detach(address: *const u8) -> Result<()> {
-    detach_as(address, false)
-}
-
-/// Ends one attachment of the object at `address`: that of a view, or another one.
-pub(super) fn detach_as(address: *const u8, by_view: bool) -> Result<()> {
+/// Takes one attachment of the object at `key` away, a view's or another one, and returns it to be ended if
+/// it was the last. `None`: there is none.
+pub(super) fn remove(key: usize, by_view: bool) -> Option<Result<Option<Arc<Attachment>>>> {
     let mut all = ATTACHED.write().unwrap_or_else(PoisonError::into_inner);
-    let key = address.addr();
-    match all.get_mut(&key) {
-        Some(slot) if fork::is_stale(slot.attachment.generation) => {
-            return Err(Error::new("detach", Cause::Forked));
-        }
-        Some(slot) if slot.count > 1 => {
-            slot.count -= 1;
-            slot.pinned &= !by_view;
-            return Ok(());
-        }
-        Some(slot) if slot.pinned && !by_view => {
-            return Err(slot.attachment.error("detach", ViewError::Pinned));
-        }
-        Some(_) => {}
-        None => {
-            drop(all);
-            let missing = || Err(Error::new("detach", Cause::NotAttached(key)));
-            return transactions::detach(key).or_else(|| shared::detach(key)).unwrap_or_else(missing);
-        }
+    let slot = all.get_mut(&key)?;
+    if fork::is_stale(slot.attachment.generation) {
+        return Some(Err(Error::new("detach", Cause::Forked)));
     }
-    let Some(Slot { attachment, .. }) = all.remove(&key) else { return Ok(()) };
-    drop(all);
-    attachment.close_heap();
-    attachment.closed.clear();
-    let result = match &attachment.mapping {
-        Mapping::Beside(core) => core.lock().unwrap_or_else(PoisonError::into_inner).end(),
-        _ => attachment.core().map_or(Ok(()), |mut core| core.detach()),
-    };
-    result.map_err(|cause| attachment.error("detach", cause))
+    if slot.count > 1 {
+        slot.count -= 1;
+        slot.pinned &= !by_view;
+        return Some(Ok(None));
+    }
+    if slot.pinned && !by_view {
+        return Some(Err(slot.attachment.error("detach", ViewError::Pinned)));
+    }
+    Some(Ok(all.remove(&key).map(|slot| slot.attachment)))
 }
 
 /// Whether the object that begins at `base` was attached once.

@@ -30,7 +30,7 @@ pub enum RuleKind {
 }
 
 impl RuleKind {
-    const ALL: [RuleKind; 3] = [RuleKind::Capability, RuleKind::Mask, RuleKind::Delegation];
+    pub(super) const ALL: [RuleKind; 3] = [RuleKind::Capability, RuleKind::Mask, RuleKind::Delegation];
 
     fn bits(self) -> u8 {
         match self {

@@ -17,6 +17,7 @@ use crate::object::{Object, read_whole};
 use crate::pool::Pool;
 use indelible_store::table::{id_name, parse_id};
 use layout::{ENTRIES, MOST_ENTRIES};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A security context, opened to be changed: rights to objects, by their IDs.
 ///
@@ -61,6 +62,25 @@ use layout::{ENTRIES, MOST_ENTRIES};
 pub struct SecurityContext {
     pool: Pool,
     object: Object,
+    /// Read when an entry changes for the first time.
+    places: Option<Places>,
+}
+
+/// Where the entries are, so that a change looks at one of them alone.
+#[derive(Debug)]
+struct Places {
+    numbers: BTreeMap<(RuleKind, [u8; 16]), usize>,
+    free: BTreeSet<usize>,
+}
+
+impl Places {
+    fn of(entries: &[Option<Rule>]) -> Places {
+        let numbered = || entries.iter().enumerate();
+        let used = numbered().filter_map(|(number, rule)| Some((rule.as_ref()?, number)));
+        let numbers = used.map(|(rule, number)| ((rule.kind, rule.target), number)).collect();
+        let free = numbered().filter(|(_, rule)| rule.is_none()).map(|(number, _)| number).collect();
+        Places { numbers, free }
+    }
 }
 
 const CHANGE: &str = "change the security context";
@@ -84,7 +104,7 @@ impl SecurityContext {
             let _ = pool.destroy(name);
             return Err(error);
         }
-        Ok(SecurityContext { pool: pool.clone(), object })
+        Ok(SecurityContext { pool: pool.clone(), object, places: None })
     }
 
     /// Opens a security context to change it.
@@ -95,7 +115,7 @@ impl SecurityContext {
         let object = pool.attach(name)?;
         let parsed = layout::parse(object.as_slice());
         parsed.map_err(|cause| object.error("open the security context", cause.into()))?;
-        Ok(SecurityContext { pool: pool.clone(), object })
+        Ok(SecurityContext { pool: pool.clone(), object, places: None })
     }
 
     /// The rules of a security context, as its last psync left it, whoever has it open.
@@ -188,9 +208,11 @@ impl SecurityContext {
     /// `NotFound`: there is no such object.
     pub fn clear(&mut self, target: &str) -> Result<usize> {
         let target = self.target(target)?;
-        let slots = self.slots()?;
-        let about = |rule: &Option<Rule>| rule.is_some_and(|rule| rule.target == target);
-        let numbers: Vec<usize> = (0..slots.len()).filter(|number| about(&slots[*number])).collect();
+        self.places()?;
+        let Some(places) = &mut self.places else { return Ok(0) };
+        let numbers = RuleKind::ALL.into_iter().filter_map(|kind| places.numbers.remove(&(kind, target)));
+        let numbers: Vec<usize> = numbers.collect();
+        places.free.extend(&numbers);
         numbers.iter().for_each(|number| self.object.range_mut(ENTRIES.place(*number)).fill(0));
         Ok(numbers.len())
     }
@@ -213,16 +235,25 @@ impl SecurityContext {
 
     fn put(&mut self, kind: RuleKind, target: [u8; 16], rights: Option<Rights>) -> Result<()> {
         let rule = Rule { kind, target, rights: self.expect_possible(rights)? };
-        let slots = self.slots()?;
-        let same = |of: &Option<Rule>| of.is_some_and(|of| (of.kind, of.target) == (kind, target));
-        let number = slots.iter().position(same).or_else(|| slots.iter().position(Option::is_none));
-        let number = number.ok_or_else(|| self.error(SecurityError::Full(slots.len())))?;
+        let room = self.room();
+        let places = self.places()?;
+        let number = match places.numbers.get(&(kind, target)) {
+            Some(number) => Some(*number),
+            None => places.free.pop_first().inspect(|number| {
+                places.numbers.insert((kind, target), *number);
+            }),
+        };
+        let number = number.ok_or_else(|| self.error(SecurityError::Full(room)))?;
         self.object.range_mut(ENTRIES.place(number)).copy_from_slice(&layout::entry(&rule));
         Ok(())
     }
 
-    fn slots(&self) -> Result<Vec<Option<Rule>>> {
-        layout::slots(self.object.as_slice()).map_err(|cause| self.error(cause))
+    fn places(&mut self) -> Result<&mut Places> {
+        let places = match self.places.take() {
+            Some(places) => places,
+            None => Places::of(&layout::slots(self.object.as_slice()).map_err(|cause| self.error(cause))?),
+        };
+        Ok(self.places.insert(places))
     }
 
     fn expect_possible(&self, rights: Option<Rights>) -> Result<Option<Rights>> {

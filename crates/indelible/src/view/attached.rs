@@ -8,7 +8,7 @@ use crate::error::{Cause, Error, Result, SecurityError, ViewError};
 use crate::far::Rights;
 use crate::fault::reserved::{Owner, Reserved};
 use crate::pool::{Pool, Seen};
-use crate::raw::{Permission, pin, pin_all};
+use crate::raw::{Permission, pin, pin_all, unpin_all};
 use crate::security::Grants;
 use crate::sys::fork;
 use std::collections::BTreeMap;
@@ -221,9 +221,11 @@ impl Drop for AttachedView {
         let mut state = self.inner.state();
         state.ended = true;
         state.window = None;
-        let entries = std::mem::take(&mut state.entries);
+        let mut entries = std::mem::take(&mut state.entries);
         // A thread that answers a touch has the state for a moment, and finds that the view is no more.
         drop(state);
+        // Touches are answered until after the memory is gone.
+        unpin_all(entries.values_mut().filter_map(Entry::take_object).collect());
         drop(entries);
     }
 }

@@ -246,6 +246,20 @@ impl Entry {
         Err(refused)
     }
 
+    /// Its object, if it is attached, to be detached before the entry is dropped.
+    pub(super) fn take_object(&mut self) -> Option<Pinned> {
+        match std::mem::replace(&mut self.memory, Memory::None) {
+            Memory::Object { object, touches } => {
+                self.memory = Memory::Reserved { mapping: None, touches };
+                Some(object)
+            }
+            other => {
+                self.memory = other;
+                None
+            }
+        }
+    }
+
     /// Detaches the object, if it is attached: its stores since its last psync are forgotten, and its addresses reserved again.
     pub(super) fn end(&mut self) {
         if !self.is_attached() {

@@ -1,6 +1,6 @@
 //! Views: which objects a program has in its memory, and with which rights, as an object (S2.6 to S2.8), and programs that are run in one (S2.18).
 //!
-//! Modules: `layout` (the bytes of a view), `entry` (an object of an attached view), `attached` (a view in this process), `adopt` (changes that others made to it), `memory`
+//! Modules: `layout` (the bytes of a view), `entry` (an object of an attached view), `attached` (a view in this process), `placed` (the addresses of its objects, where it is changed), `adopt` (changes that others made to it), `memory`
 //! (values in its objects), `classes` and `switched` (security contexts of threads), `start` (programs that `pmo run` starts, and starts again).
 
 mod adopt;
@@ -9,6 +9,7 @@ mod classes;
 mod entry;
 mod layout;
 mod memory;
+mod placed;
 mod start;
 mod switched;
 
@@ -23,6 +24,7 @@ use crate::object::{Object, read_whole};
 use crate::pool::Pool;
 use indelible_store::table::id_name;
 use layout::{MOST_SLOTS, SLOTS};
+use placed::Placed;
 
 /// A view, opened to be changed: slots, each with the ID of an object of the same pool and the rights that are asked for.
 ///
@@ -52,6 +54,8 @@ use layout::{MOST_SLOTS, SLOTS};
 pub struct View {
     pool: Pool,
     object: Object,
+    /// Read when a slot is set for the first time.
+    placed: Option<Placed>,
 }
 
 const CHANGE: &str = "change the view";
@@ -75,7 +79,7 @@ impl View {
             let _ = pool.destroy(name);
             return Err(error);
         }
-        Ok(View { pool: pool.clone(), object })
+        Ok(View { pool: pool.clone(), object, placed: None })
     }
 
     /// Opens a view to change it.
@@ -85,7 +89,7 @@ impl View {
     pub fn open(pool: &Pool, name: &str) -> Result<View> {
         let object = pool.attach(name)?;
         layout::parse(object.as_slice()).map_err(|cause| object.error("open the view", cause.into()))?;
-        Ok(View { pool: pool.clone(), object })
+        Ok(View { pool: pool.clone(), object, placed: None })
     }
 
     /// The slots of a view that are set, as its last psync left them, whoever has it open.
@@ -120,7 +124,8 @@ impl View {
     /// is used.
     ///
     /// # Errors
-    /// `NotFound`: there is no such object. `BadSize`: there is no such slot. `AddressTaken`: another slot has the object already, or one at the same addresses. `Unsuitable`: rights other than
+    /// `NotFound`: there is no such object. `BadSize`: there is no such slot. `AddressTaken`: another slot has the object already, or one at the same addresses, as far as it
+    /// has not moved there since its slot was set here: then the one that is used later cannot be had. `Unsuitable`: rights other than
     /// [`Rights::READ`], alone or with [`Rights::WRITE`].
     pub fn set(&mut self, slot: usize, target: &str, rights: Rights) -> Result<()> {
         self.put(slot, target, rights, false)
@@ -141,17 +146,18 @@ impl View {
             return Err(self.error(ViewError::Rights(rights.to_string())));
         }
         self.expect(slot)?;
-        let others: Vec<ViewSlot> = self.list()?.into_iter().filter(|other| other.slot != slot).collect();
-        let ids: Vec<[u8; 16]> = others.iter().map(|other| other.target).collect();
-        let found = self.pool.inner().store.find_ids(&ids).map_err(|cause| self.error(cause))?;
-        for (other, found) in others.iter().zip(found) {
-            // One that is not there any more has no addresses.
-            let Ok(found) = found else { continue };
-            let (start, end) =
-                (found.entry.address.get(), found.entry.address.get() + found.entry.reserved.get());
-            if other.target == of.id || (start < of.address + of.reach && of.address < end) {
-                return Err(self.error(ViewError::Overlap(other.slot, slot)));
-            }
+        let mut placed = match self.placed.take() {
+            Some(placed) => placed,
+            None => Placed::read(&self.pool, &self.list()?).map_err(|cause| self.error(cause))?,
+        };
+        let addresses = of.address..of.address + of.reach;
+        let other = placed.in_the_way(&self.pool, slot, &of.id, &addresses);
+        if let Ok(None) = other {
+            placed.put(slot, of.id, addresses);
+        }
+        self.placed = Some(placed);
+        if let Some(other) = other.map_err(|cause| self.error(cause))? {
+            return Err(self.error(ViewError::Overlap(other, slot)));
         }
         self.store(slot, &layout::entry(&ViewSlot { slot, target: of.id, rights, at_once }));
         Ok(())
@@ -163,8 +169,11 @@ impl View {
     /// `BadSize`: there is no such slot.
     pub fn clear(&mut self, slot: usize) -> Result<bool> {
         self.expect(slot)?;
-        let was = self.list()?.iter().any(|set| set.slot == slot);
+        let was = self.object.as_slice()[SLOTS.place(slot)].iter().any(|byte| *byte != 0);
         self.store(slot, &[0; 32]);
+        if let Some(placed) = &mut self.placed {
+            placed.clear(slot);
+        }
         Ok(was)
     }
 

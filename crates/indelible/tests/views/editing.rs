@@ -3,6 +3,7 @@
 use crate::support::{Ground, World, everywhere};
 use crate::{kind, with_view, writing};
 use indelible::{ErrorKind, Rights, Tracking, View};
+use indelible_testing::OpKind;
 
 #[test]
 fn s2_06_a_view_is_an_object_of_slots() {
@@ -58,6 +59,74 @@ fn s2_06_a_slot_takes_what_it_can_have() {
     assert_eq!(kind(View::open(&pool, "o0")), ErrorKind::Unsuitable);
     assert_eq!(kind(View::read(&pool, "o0")), ErrorKind::Unsuitable);
     assert_eq!(kind(View::read(&pool, "missing")), ErrorKind::NotFound);
+}
+
+/// Reads that a call makes.
+fn reads<R>(world: &World, call: impl FnOnce() -> R) -> u64 {
+    let sim = world.sim().unwrap();
+    let before = sim.count(OpKind::Read);
+    call();
+    sim.count(OpKind::Read) - before
+}
+
+#[test]
+fn setting_a_slot_looks_at_its_object_alone() {
+    let world = World::new(Ground::Simulated, Tracking::Auto, false);
+    let pool = with_view(&world, 15, writing());
+    pool.create("more", 4096).unwrap();
+    let mut view = View::open(&pool, "v").unwrap();
+    view.set(0, "o0", Rights::READ).unwrap();
+    let stat = reads(&world, || pool.stat("more").unwrap());
+    let set = reads(&world, || view.set(199, "more", Rights::READ).unwrap());
+    assert!(set <= 2 * stat + 2, "{set} reads to set a slot, {stat} to find its object");
+}
+
+/// Random changes of slots, with objects that go and copies that lie where their originals lie, beside
+/// the rule: no object twice, and no two at the same addresses.
+#[test]
+fn slots_agree_with_a_model() {
+    let world = World::new(Ground::Memory, Tracking::Auto, false);
+    let pool = with_view(&world, 6, writing());
+    for number in 0..6 {
+        let (from, to) = (format!("o{number}"), format!("c{number}"));
+        pool.snapshot(&from, &to, b"").unwrap();
+    }
+    let names: Vec<String> =
+        ["o", "c"].iter().flat_map(|kind| (0..6).map(move |number| format!("{kind}{number}"))).collect();
+    let mut rng = indelible_testing::Seeded::new(0x51075);
+    let mut view = View::open(&pool, "v").unwrap();
+    let mut model: std::collections::BTreeMap<usize, String> =
+        (0..6).map(|number| (10 * number, format!("o{number}"))).collect();
+    for step in 0..2000 {
+        let (slot, name) = (rng.usize(..12) * 5, &names[rng.usize(..names.len())]);
+        match rng.usize(..10) {
+            0 => {
+                let set = view.list().unwrap().iter().any(|set| set.slot == slot);
+                model.remove(&slot);
+                assert_eq!(view.clear(slot).unwrap(), set, "step {step}");
+            }
+            1 => {
+                // The copy goes, but not from its slot, and a new one lies where it lay.
+                let copy = format!("c{}", rng.usize(..6));
+                pool.destroy(&copy).unwrap();
+                model.retain(|_, name| *name != copy);
+                pool.snapshot(&copy.replace('c', "o"), &copy, b"").unwrap();
+            }
+            _ => {
+                let free = model.iter().all(|(other, at)| *other == slot || at[1..] != name[1..]);
+                let set = view.set(slot, name, Rights::READ);
+                assert_eq!(set.is_ok(), free, "step {step}: {name} into {slot}, {model:?}: {set:?}");
+                if free {
+                    model.insert(slot, name.clone());
+                }
+            }
+        }
+        if step % 100 == 0 {
+            view.psync().unwrap();
+            drop(view);
+            view = View::open(&pool, "v").unwrap();
+        }
+    }
 }
 
 /// A copy of a view is a copy of an object (S2.6: create, copy).

@@ -46,6 +46,72 @@ fn s2_07_a_hundred_objects_are_attached_by_one_change_of_the_table() {
     }
 }
 
+/// Issue: a thousand objects took as many durable writes to be detached.
+#[test]
+fn s2_07_objects_are_detached_by_one_change_of_the_table_for_each_lane() {
+    let world = World::new(Ground::Simulated, Tracking::Auto, false);
+    let pool = with_view(&world, 20, writing());
+    let mut object = pool.attach("o0").unwrap();
+    *object.root_mut::<u64>().unwrap() += 1;
+    object.psync().unwrap();
+    let (one, detached) = durable_writes(&world, || object.detach());
+    detached.unwrap();
+    let mut view = AttachedView::attach(&pool, "v").unwrap();
+    assert_eq!(view.bring_all().unwrap(), 20);
+    for number in 0..20 {
+        *view.get_mut::<u64>(10 * number).unwrap() += 1;
+    }
+    view.psync().unwrap();
+    let (all, ()) = durable_writes(&world, || view.detach());
+    // A process has four lanes at most.
+    assert!(all <= 4 * one, "{all} durable writes for all, {one} for one");
+    for number in 0..20 {
+        let object = pool.attach(&format!("o{number}")).unwrap();
+        let expected = 101 + number + u64::from(number == 0);
+        assert_eq!(*object.root::<u64>().unwrap(), expected, "object {number}");
+        assert_eq!(object.recovered_bytes(), 0, "its last writer detached");
+    }
+}
+
+/// Each durable write of a detach fails once, and the power after it: each object is as its psync left it.
+#[test]
+fn s2_18_a_detach_that_fails_loses_nothing() {
+    let world = World::new(Ground::Simulated, Tracking::Auto, false);
+    let pool = with_view(&world, 3, writing());
+    let sim = world.sim().unwrap();
+    let start = sim.power_cut(Choice::All);
+    drop(pool);
+    let open = |medium: &SimMedium| world.options().on_device(Arc::new(medium.handle()), false).unwrap();
+    for kind in [OpKind::WriteDurable, OpKind::Barrier] {
+        for fails in 0.. {
+            let medium = start.medium();
+            let pool = open(&medium);
+            let mut view = AttachedView::attach(&pool, "v").unwrap();
+            assert_eq!(view.bring_all().unwrap(), 3);
+            for number in 0..3 {
+                view.bytes_mut(10 * number).unwrap()[100] = 7;
+            }
+            view.psync().unwrap();
+            medium.fail_at(kind, fails, Fault::Io);
+            drop(view);
+            let met = medium.faults_met();
+            drop(pool);
+            for again in [medium.power_cut(Choice::None), medium.power_cut(Choice::All)] {
+                let again = again.medium();
+                let pool = open(&again);
+                for name in ["o0", "o1", "o2"] {
+                    let object = pool.attach(name).unwrap();
+                    assert_eq!(object.as_slice()[100], 7, "{name}, fault {fails} of {kind:?}");
+                }
+            }
+            if met == 0 {
+                assert!(fails > 0, "no {kind:?} failed");
+                break;
+            }
+        }
+    }
+}
+
 #[test]
 fn an_object_that_cannot_be_had_keeps_no_other_from_the_group() {
     everywhere(|world| {

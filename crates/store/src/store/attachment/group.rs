@@ -2,6 +2,7 @@
 
 use super::attach::Unbound;
 use super::class::{Memory, expect_class, expect_writable};
+use super::leaving::MOST_AT_ONCE;
 use super::unlocked::expect_key;
 use super::writer::Writer;
 use crate::error::{Result, StoreError};
@@ -11,9 +12,6 @@ use crate::store::pool::{LaneSearch, Store};
 use crate::table::{Class, Key};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// Objects of one change of the table: a batch of them fits into the table's lane many times.
-const MOST_AT_ONCE: usize = 256;
 
 /// A lane counts as that of one object more, so that the objects of a group are spread over this process's lanes before any is attached.
 struct Expected(Arc<WriterLane>);

@@ -9,6 +9,7 @@ mod direct;
 mod former;
 mod group;
 mod grow;
+mod leaving;
 mod live;
 mod memory;
 mod moving;

@@ -1,22 +1,19 @@
-//! An object attached for writing, and its detach.
+//! An object attached for writing.
 
 use super::former::Former;
 use super::live::SharedLane;
 use super::sealed_pages::{Heading, SealedPages};
 use super::written::Direct;
-use crate::error::{Result, StoreError};
-use crate::format::entry::{NO_LANE, STATE_D};
+use crate::error::Result;
 use crate::lane::Batch;
-use crate::medium::Medium;
 use crate::mutant::Mutant;
-use crate::recovery::{Recovered, Standing, put_progress};
+use crate::recovery::{Recovered, Standing};
 use crate::store::lanes::{Changing, PageCache, WriterLane};
 use crate::store::locks::{ObjectLock, lock};
 use crate::store::pool::Store;
 use crate::sync::Mutex;
 use crate::table::{Layers, Located, SharedLayers};
 use std::sync::Arc;
-use zerocopy::little_endian::U32;
 
 /// An object attached for writing; dropping it detaches, and forgets stores that were not psynced.
 pub struct Writer {
@@ -73,11 +70,6 @@ impl Writer {
         self.recovered
     }
 
-    /// Detaches: psynced data is in place, other stores are forgotten.
-    pub fn detach(mut self) -> Result<()> {
-        self.end()
-    }
-
     /// Begins a change, with the object as the table has it: somebody who held the lane still may have made its extent a base.
     ///
     /// # Errors
@@ -132,88 +124,5 @@ impl Writer {
         let mut layers = lock(&self.layers);
         *lock(&self.pages_lane) = lane.clone();
         layers.set_revision(revision);
-    }
-
-    /// Makes the primary and the progress line durable in place, so that the lane is not needed. The object then leaves its
-    /// lane, or moves, within the same change: nobody holds it still by a lane that it is no longer on.
-    ///
-    /// # Errors
-    /// `Poisoned`: a psync may have failed, and its batch may be whole: under a new binding it would no longer
-    /// count for this object.
-    pub(super) fn settle_within(&mut self, changing: &Changing) -> Result<()> {
-        if self.lane.is_poisoned() {
-            return Err(StoreError::Poisoned);
-        }
-        if !self.unsettled {
-            return Ok(());
-        }
-        self.apply_within(changing)?;
-        let medium = self.lane.medium();
-        let result = put_progress(medium, self.store.seed, &self.object, &self.standing)
-            .and_then(|()| Ok(medium.barrier()?));
-        match result {
-            Ok(()) => self.unsettled = false,
-            Err(_) => self.lane.poison(),
-        }
-        result
-    }
-
-    fn end(&mut self) -> Result<()> {
-        let Some(object_lock) = self.object_lock.take() else { return Ok(()) };
-        let lane = self.lane.clone();
-        let (result, changing) = match self.settle_for_good() {
-            Ok(changing) => {
-                // The lane has nothing of the object any more. But as long as this process has the lane, another
-                // process that finds the object bound to it in the table waits for it.
-                let unbound = self.unbind().inspect_err(|_| self.store.give_up_lane(&lane));
-                (unbound, Some(changing))
-            }
-            Err(error) => {
-                // The entry still says W. Makes the next attach recover from the lane, however long the lane lives on.
-                lane.poison();
-                (Err(error), None)
-            }
-        };
-        lane.forget(self.object.offset);
-        drop(object_lock);
-        drop(changing);
-        self.give_former_up();
-        self.store.remove_if_deleted(&self.object);
-        self.store.forget_failed_lanes();
-        result
-    }
-
-    /// Settles the object, as a part of the change in which it is detached.
-    fn settle_for_good(&mut self) -> Result<Changing> {
-        if self.lane.is_poisoned() {
-            return Err(StoreError::Poisoned);
-        }
-        self.unsettled &= !Mutant::UnsettledDetach.is_on();
-        match self.cancel_direct() {
-            // The progress line still announces it, and the next attach takes it back.
-            Err(StoreError::NoSpace) => {}
-            cancelled => cancelled?,
-        }
-        let changing = self.change()?;
-        self.settle_within(&changing)?;
-        Ok(changing)
-    }
-
-    fn unbind(&mut self) -> Result<()> {
-        self.store.update(|table| {
-            let mut object = table.entry(self.object.offset)?;
-            object.entry.state = STATE_D;
-            object.entry.lane = U32::new(NO_LANE);
-            if self.forgets_memory {
-                object.entry.keep_in(None);
-            }
-            table.put_entry(&object)
-        })
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        let _ = self.end();
     }
 }

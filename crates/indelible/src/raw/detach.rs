@@ -1,0 +1,48 @@
+//! The end of attachments.
+
+use super::registry::{Mapping, remove};
+use super::{shared, transactions};
+use crate::error::{Cause, Error, Result};
+use indelible_store::store::Store;
+use std::sync::PoisonError;
+
+/// Ends an attachment. The bytes become inaccessible; stores that were not psynced are forgotten.
+///
+/// # Errors
+/// `NotAttached` if no attached object begins at `address`. `Unsuitable`: a view has it attached ([`AttachedView`](crate::AttachedView)).
+pub fn detach(address: *const u8) -> Result<()> {
+    detach_as(address, false)
+}
+
+/// Ends one attachment of the object at `address`.
+pub(super) fn detach_as(address: *const u8, by_view: bool) -> Result<()> {
+    let key = address.addr();
+    match remove(key, by_view) {
+        Some(Ok(Some(attachment))) => {
+            attachment.close();
+            let ended = match &attachment.mapping {
+                Mapping::Beside(core) => core.lock().unwrap_or_else(PoisonError::into_inner).end(),
+                _ => attachment.core().map_or(Ok(()), |mut core| core.detach()),
+            };
+            ended.map_err(|cause| attachment.error("detach", cause))
+        }
+        Some(removed) => removed.map(|_| ()),
+        None => {
+            let missing = || Err(Error::new("detach", Cause::NotAttached(key)));
+            transactions::detach(key).or_else(|| shared::detach(key)).unwrap_or_else(missing)
+        }
+    }
+}
+
+/// Ends attachments of a view, whose objects begin at these addresses: those of one lane by one change of
+/// the table. The next attach of an object recovers it if the table could not be changed.
+pub(super) fn detach_of_view(addresses: impl IntoIterator<Item = usize>) {
+    let mut writers = Vec::new();
+    for address in addresses {
+        if let Some(Ok(Some(attachment))) = remove(address, true) {
+            attachment.close();
+            writers.extend(attachment.core().and_then(|mut core| core.detach_memory()));
+        }
+    }
+    let _ = Store::detach_writers(writers);
+}

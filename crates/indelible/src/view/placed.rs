@@ -1,0 +1,103 @@
+//! Addresses of the objects in a view's slots.
+
+use super::layout::ViewSlot;
+use crate::error::Cause;
+use crate::pool::Pool;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+/// The objects in a view's slots, by ID and by address, so that one more is compared with its neighbours
+/// alone. Addresses are as they were when the view was opened, or the slot was set: an object that was
+/// destroyed or has moved since is found out when it is in the way.
+#[derive(Debug, Default)]
+pub(super) struct Placed {
+    targets: HashMap<[u8; 16], usize>,
+    slots: HashMap<usize, Object>,
+    /// Slots by the first address of their objects. Objects at one address: a copy beside its original.
+    starts: BTreeMap<(u64, usize), u64>,
+}
+
+#[derive(Debug)]
+struct Object {
+    target: [u8; 16],
+    /// Empty: there is no such object any more.
+    addresses: Range<u64>,
+}
+
+impl Placed {
+    /// The objects of these slots.
+    pub(super) fn read(pool: &Pool, slots: &[ViewSlot]) -> Result<Placed, Cause> {
+        let targets: Vec<[u8; 16]> = slots.iter().map(|slot| slot.target).collect();
+        let mut placed = Placed::default();
+        for (slot, addresses) in slots.iter().zip(addresses(pool, &targets)?) {
+            placed.put(slot.slot, slot.target, addresses);
+        }
+        Ok(placed)
+    }
+
+    /// The object is in this slot from now on, in the place of another one.
+    pub(super) fn put(&mut self, slot: usize, target: [u8; 16], addresses: Range<u64>) {
+        self.clear(slot);
+        self.targets.insert(target, slot);
+        if !addresses.is_empty() {
+            self.starts.insert((addresses.start, slot), addresses.end);
+        }
+        self.slots.insert(slot, Object { target, addresses });
+    }
+
+    /// The slot is empty from now on.
+    pub(super) fn clear(&mut self, slot: usize) {
+        let Some(Object { target, addresses }) = self.slots.remove(&slot) else { return };
+        self.starts.remove(&(addresses.start, slot));
+        if self.targets.get(&target) == Some(&slot) {
+            self.targets.remove(&target);
+        }
+    }
+
+    /// Another slot that has the object already, or one at some of its addresses.
+    pub(super) fn in_the_way(
+        &mut self,
+        pool: &Pool,
+        slot: usize,
+        target: &[u8; 16],
+        addresses: &Range<u64>,
+    ) -> Result<Option<usize>, Cause> {
+        if let Some(other) = self.targets.get(target).filter(|other| **other != slot) {
+            return Ok(Some(*other));
+        }
+        while let Some(other) = self.overlapping(slot, addresses) {
+            let known = &self.slots[&other];
+            let target = known.target;
+            let now = self::addresses(pool, &[target])?.pop().unwrap_or_default();
+            if now == known.addresses {
+                return Ok(Some(other));
+            }
+            self.put(other, target, now);
+        }
+        Ok(None)
+    }
+
+    /// A slot, but for one, whose object has some of these addresses, as far as is known.
+    fn overlapping(&self, but: usize, addresses: &Range<u64>) -> Option<usize> {
+        let ends = |(&(_, slot), &end): (&(u64, usize), &u64)| {
+            (slot != but && end > addresses.start).then_some(slot)
+        };
+        let before = self.starts.range(..(addresses.start, 0)).rev();
+        // Objects in the slots do not overlap, so that the last one before is the only one that may reach
+        // so far; the slot itself may lie between.
+        let reaching = before.take(2).find_map(ends);
+        reaching.or_else(|| self.starts.range((addresses.start, 0)..(addresses.end, 0)).find_map(ends))
+    }
+}
+
+/// Addresses of the objects with these IDs; none of one that is not there any more.
+fn addresses(pool: &Pool, targets: &[[u8; 16]]) -> Result<Vec<Range<u64>>, Cause> {
+    let found = pool.inner().store.find_ids(targets)?.into_iter();
+    let addresses = found.map(|found| {
+        found.map_or(0..0, |object| {
+            let start = object.entry.address.get();
+            start..start + object.entry.reserved.get()
+        })
+    });
+    Ok(addresses.collect())
+}

@@ -1,0 +1,164 @@
+//! The end of attachments for writing: of one object, or of several on one lane by one change of the
+//! table.
+
+use super::writer::Writer;
+use crate::error::{Result, StoreError};
+use crate::format::entry::{NO_LANE, STATE_D};
+use crate::medium::Medium;
+use crate::mutant::Mutant;
+use crate::recovery::put_progress;
+use crate::store::lanes::Changing;
+use crate::store::pool::Store;
+use std::sync::Arc;
+use zerocopy::little_endian::U32;
+
+/// Objects of one change of the table: a batch of them fits into the table's lane many times.
+pub(super) const MOST_AT_ONCE: usize = 256;
+
+impl Store {
+    /// Detaches objects: those that are on one lane by one change of the table for each 256.
+    ///
+    /// # Errors
+    /// The first of those of [`Writer::detach`]. All writers are detached in any case; objects on a lane
+    /// that failed are recovered by their next attach.
+    pub fn detach_writers(mut writers: Vec<Writer>) -> Result<()> {
+        writers.sort_by_key(|writer| Arc::as_ptr(&writer.lane));
+        let mut result = Ok(());
+        for on_lane in writers.chunk_by_mut(|one, other| Arc::ptr_eq(&one.lane, &other.lane)) {
+            for some in on_lane.chunks_mut(MOST_AT_ONCE) {
+                let ended = end(&mut some.iter_mut().collect::<Vec<_>>());
+                result = result.and(ended);
+            }
+        }
+        result
+    }
+}
+
+impl Writer {
+    /// Detaches: psynced data is in place, other stores are forgotten.
+    ///
+    /// # Errors
+    /// The lane or the table cannot be written: the next attach recovers the object.
+    pub fn detach(mut self) -> Result<()> {
+        end(&mut [&mut self])
+    }
+
+    /// Makes the object durable in place, so that its lane is not needed: see [`settle`].
+    ///
+    /// # Errors
+    /// As for [`settle`].
+    pub(super) fn settle_within(&mut self, changing: &Changing) -> Result<()> {
+        settle(&mut [self], changing)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let _ = end(&mut [self]);
+    }
+}
+
+/// Ends the attachments of writers on one lane. Those that have ended already are left alone.
+///
+/// # Errors
+/// The lane is poisoned or cannot be written, or the table cannot: the next attach of each object
+/// recovers it from the lane.
+fn end(writers: &mut [&mut Writer]) -> Result<()> {
+    let mut locks = Vec::with_capacity(writers.len());
+    let mut leaving: Vec<&mut Writer> = Vec::with_capacity(writers.len());
+    for writer in writers {
+        if let Some(object_lock) = writer.object_lock.take() {
+            locks.push(object_lock);
+            leaving.push(writer);
+        }
+    }
+    let Some(first) = leaving.first() else { return Ok(()) };
+    let (store, lane) = (first.store.clone(), first.lane.clone());
+    let (result, changing) = match settle_for_good(&mut leaving) {
+        Ok(changing) => {
+            // The lane has nothing of the objects any more. But as long as this process has the lane,
+            // another process that finds an object bound to it in the table waits for it.
+            let unbound = unbind(&store, &leaving).inspect_err(|_| store.give_up_lane(&lane));
+            (unbound, Some(changing))
+        }
+        Err(error) => {
+            // The entries still say W. Makes the next attach recover from the lane, however long the
+            // lane lives on.
+            lane.poison();
+            (Err(error), None)
+        }
+    };
+    leaving.iter().for_each(|writer| lane.forget(writer.object.offset));
+    drop(locks);
+    drop(changing);
+    for writer in leaving {
+        writer.give_former_up();
+        store.remove_if_deleted(&writer.object);
+    }
+    store.forget_failed_lanes();
+    result
+}
+
+/// Settles objects of one lane, as a part of the change in which they are detached.
+fn settle_for_good(writers: &mut [&mut Writer]) -> Result<Changing> {
+    for writer in writers.iter_mut() {
+        if writer.lane.is_poisoned() {
+            return Err(StoreError::Poisoned);
+        }
+        writer.unsettled &= !Mutant::UnsettledDetach.is_on();
+        match writer.cancel_direct() {
+            // The progress line still announces it, and the next attach takes it back.
+            Err(StoreError::NoSpace) => {}
+            cancelled => cancelled?,
+        }
+    }
+    let changing = writers[0].change()?;
+    writers.iter_mut().try_for_each(|writer| writer.see(&changing))?;
+    settle(writers, &changing)?;
+    Ok(changing)
+}
+
+/// Makes the primaries and progress lines of objects on one lane durable in place, so that the lane is
+/// not needed. They then leave it, or move, within the same change: nobody holds them still by a lane
+/// that they are no longer on.
+///
+/// # Errors
+/// `Poisoned`: a psync may have failed, and its batch may be whole: under a new binding it would no
+/// longer count for its object.
+fn settle(writers: &mut [&mut Writer], changing: &Changing) -> Result<()> {
+    let Some(first) = writers.first() else { return Ok(()) };
+    let lane = first.lane.clone();
+    if lane.is_poisoned() {
+        return Err(StoreError::Poisoned);
+    }
+    let mut unsettled: Vec<_> = writers.iter_mut().filter(|writer| writer.unsettled).collect();
+    if unsettled.is_empty() {
+        return Ok(());
+    }
+    unsettled.iter().try_for_each(|writer| writer.apply_within(changing))?;
+    let medium = lane.medium();
+    let result = unsettled
+        .iter()
+        .try_for_each(|writer| put_progress(medium, writer.store.seed, &writer.object, &writer.standing))
+        .and_then(|()| Ok(medium.barrier()?));
+    match result {
+        Ok(()) => unsettled.iter_mut().for_each(|writer| writer.unsettled = false),
+        Err(_) => lane.poison(),
+    }
+    result
+}
+
+fn unbind(store: &Store, writers: &[&mut Writer]) -> Result<()> {
+    store.update(|table| {
+        for writer in writers {
+            let mut object = table.entry(writer.object.offset)?;
+            object.entry.state = STATE_D;
+            object.entry.lane = U32::new(NO_LANE);
+            if writer.forgets_memory {
+                object.entry.keep_in(None);
+            }
+            table.put_entry(&object)?;
+        }
+        Ok(())
+    })
+}
