@@ -433,6 +433,10 @@ int pmo_set_readable_outside(pmo_pool *pool, const char *name, const void *key, 
  * that were durable, and never a part of one. A guard of the machine (pmo guard) has it all become durable when the power fails. Such an object has no heap. */
 void *pmo_attach_transactional(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
+/** Says that an object that is attached for transactions, or for blocks, begins with a value of size bytes, as the program uses it: until it is detached it becomes no heap, so that nothing is
+ * allocated over the value (PMO_ERR_NOT_A_HEAP). PMO_ERR_BAD_SIZE: it is smaller. A program that allocates keeps such a value in a root instead. */
+int pmo_tx_begin_with(const void *object, size_t size);
+
 /** As pmo_attach_transactional, for transactions on objects of both kinds: one that names a transactional object, attached by this function, among objects on demand is durable when it has
  * committed, together with all that was committed on demand before. */
 void *pmo_attach_with_on_demand(pmo_pool *pool, const char *name, const void *key, size_t key_len);
@@ -487,16 +491,18 @@ int pmo_tx_write(pmo_tx *tx, void *to, const void *from, size_t size);
 
 struct pmo_type;
 
-/** Allocates size bytes in the heap of an object of the transaction, given by any address in it, if the transaction commits; a blank object becomes a heap. Returns
- * their address, a multiple of 16; the bytes may be anything. NULL for an error: PMO_ERR_CONFLICT as for pmo_tx_read, also if the heap is full and grows when the transaction is begun again;
+/** Allocates size bytes in the heap of an object of the transaction, given by any address in it, if the transaction commits. Returns
+ * their address, a multiple of 16; the bytes may be anything. NULL for an error: PMO_ERR_NOT_A_HEAP if no pmo_tx_root has made a heap of the object; PMO_ERR_CONFLICT as for pmo_tx_read, also if the heap is full and grows when the transaction is begun again;
  * PMO_ERR_HEAP_FULL if it cannot grow, which its message says why, and the transaction may go on. */
 void *pmo_tx_alloc(pmo_tx *tx, const void *object, size_t size);
 
-/** Frees a block of pmo_tx_alloc, if the transaction commits. NULL is no error. PMO_ERR_CONFLICT as for pmo_tx_read; PMO_ERR_NOT_A_BLOCK and PMO_ERR_DOUBLE_FREE free nothing. */
+/** Frees a block of pmo_tx_alloc, if the transaction commits. NULL is no error. PMO_ERR_CONFLICT as for pmo_tx_read; PMO_ERR_NOT_A_BLOCK, PMO_ERR_DOUBLE_FREE and, for the block of a
+ * root, PMO_ERR_ROOT_EXISTS free nothing. */
 int pmo_tx_free(pmo_tx *tx, void *block);
 
 /** The address of the root of this name in the heap of an object of the transaction, given by any address in it. If there is none, it is made of zeros, as one of the type, if the
- * transaction commits; a blank object becomes a heap. NULL for an error: PMO_ERR_ROOT_TYPE if it has another type, and as for pmo_tx_alloc. */
+ * transaction commits; a blank object becomes a heap, whose first byte the program cannot use then. NULL for an error: PMO_ERR_ROOT_TYPE if it has another type; PMO_ERR_EXISTS if there is
+ * something else in the object, PMO_ERR_NOT_A_HEAP after pmo_tx_begin_with; and as for pmo_tx_alloc. */
 void *pmo_tx_root(pmo_tx *tx, const void *object, const char *name, const struct pmo_type *type);
 
 /** Undoes what the transaction did so far and begins it anew, after a while if it has met another one. After an error it is over. */
@@ -827,12 +833,15 @@ void *pmo_calloc(void *object, size_t count, size_t size);
 void *pmo_aligned_alloc(void *object, size_t alignment, size_t size);
 
 /** Gives a block another size; it may move. With NULL for the block, allocates one in the object. After
- * an error the block is as it was. */
+ * an error the block is as it was; that of a root (PMO_ERR_ROOT_EXISTS) stays as it is. */
 void *pmo_realloc(void *object, void *block, size_t size);
 
-/** Frees a block, of whatever object. NULL is ignored. An address that is no block, and a block that is
- * free already, are errors that change nothing. */
+/** Frees a block, of whatever object. NULL is ignored. An address that is no block, a block that is free already, and
+ * that of a root (PMO_ERR_ROOT_EXISTS: pmo_root_remove first) are errors that change nothing. */
 int pmo_free(void *block);
+
+/** Fails where pmo_free would, and frees nothing: for programs that destroy a value before they free its block. */
+int pmo_can_free(const void *block);
 
 /** Bytes that may be used of a block, at least those asked for; 0 for an error. */
 size_t pmo_usable_size(const void *block);

@@ -236,12 +236,17 @@ public:
         return block;
     }
 
+    // Destroys what make made, and frees its block. A failure changes nothing: PMO_ERR_ROOT_EXISTS for the value of a root,
+    // which remove destroys.
     template <class T> void destroy(T *value)
     {
         if (value == nullptr)
             return;
-        value->~T();
-        get_allocator<T>().deallocate(value, 1);
+        if constexpr (!std::is_trivially_destructible<T>::value) {
+            detail::check(pmo_can_free(value));
+            value->~T();
+        }
+        detail::check(pmo_free(value));
     }
 
     // The root of that name, made of the arguments if there is none. One of another type, or another layout
@@ -388,12 +393,24 @@ public:
     // A transactional object, or one on demand, which begins with a T (pmo_attach_transactional).
     template <class T> transactional<T> attach_transactional(const char *name, std::string_view key = {})
     {
-        return beginning_with<T>(name, pmo_attach_transactional(handle_, name, key.data(), key.size()));
+        return beginning_with<T>(pmo_attach_transactional(handle_, name, key.data(), key.size()));
+    }
+    // The heap of a transactional object, or of one on demand; a transactional object of size bytes is created if there is none.
+    pmo::transactional_heap transactional_heap(const char *name, std::uint64_t size, std::string_view key = {})
+    {
+        pmo_create_options options{};
+        options.size = size;
+        options.durability = PMO_DURABILITY_TRANSACTIONAL;
+        options.read_key = options.write_key = key.data();
+        options.read_key_len = options.write_key_len = key.size();
+        if (!contains(name))
+            create(name, options);
+        return pmo::transactional_heap(detail::check(pmo_attach_transactional(handle_, name, key.data(), key.size())));
     }
     // As attach_transactional, for transactions on objects of both kinds (pmo_attach_with_on_demand).
     template <class T> transactional<T> attach_with_on_demand(const char *name, std::string_view key = {})
     {
-        return beginning_with<T>(name, pmo_attach_with_on_demand(handle_, name, key.data(), key.size()));
+        return beginning_with<T>(pmo_attach_with_on_demand(handle_, name, key.data(), key.size()));
     }
     // When commits on demand become durable that nobody asks for (pmo_set_epochs).
     void set_epochs(std::uint64_t milliseconds, std::uint64_t bytes)
@@ -720,11 +737,10 @@ public:
 private:
     explicit pool(pmo_pool *handle) : handle_(detail::check(handle)) {}
 
-    template <class T> transactional<T> beginning_with(const char *name, void *base)
+    template <class T> static transactional<T> beginning_with(void *base)
     {
         transactional<T> attached(detail::check(base));
-        if (stat(name).size < sizeof(T))
-            throw failure(PMO_ERR_BAD_SIZE, "the object is smaller than the type that it is to begin with (use pmo_resize, or a smaller type)");
+        detail::check(pmo_tx_begin_with(base, sizeof(T)));
         return attached;
     }
 

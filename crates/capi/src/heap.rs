@@ -96,6 +96,17 @@ pub unsafe extern "C" fn pmo_free(block: *mut c_void) -> c_int {
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_can_free(block: *const c_void) -> c_int {
+    status(|| match block.is_null() {
+        true => Ok(()),
+        // SAFETY: the caller's promise.
+        false => Ok(unsafe { raw::expect_free(block.cast()) }?),
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_usable_size(block: *const c_void) -> usize {
     // SAFETY: the caller's promise.
     guarded(0, || Ok(unsafe { raw::usable_size(block.cast()) }?))

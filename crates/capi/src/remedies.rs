@@ -1,7 +1,7 @@
 //! Advice at the end of errors, which names functions of Rust, in the words of C.
 
 /// Words of advice, and the words in C. Those for errors that C cannot have are not among them.
-const WORDS: [(&str, &str); 16] = [
+const WORDS: [(&str, &str); 17] = [
     ("`View::create`", "pmo_view_create"),
     ("`SecurityContext::create`", "pmo_context_create"),
     ("`Space::add`", "pmo_space_add"),
@@ -15,6 +15,7 @@ const WORDS: [(&str, &str); 16] = [
     ("`HeapOptions::grow`, `PMO_HEAP_GROW`", "PMO_HEAP_GROW"),
     ("`Heap::roots`", "pmo_roots"),
     ("`Heap::check`", "pmo_heap_check"),
+    ("`Heap::remove_root`, `Heap::drop_root` with its value", "pmo_root_remove"),
     ("`Heap::reserve`, `Object::grow`, `pmo_grow`", "pmo_grow"),
     ("`Pool::resize`, `pmo resize`", "pmo_resize"),
     ("`Heap::compact_far` frees", "a program in Rust (compact_far) frees"),

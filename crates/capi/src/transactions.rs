@@ -126,6 +126,11 @@ pub unsafe extern "C" fn pmo_attach_with_on_demand(
     })
 }
 
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_tx_begin_with(object: *const c_void, size: usize) -> c_int {
+    status(|| Ok(running::begin_with(object.cast(), size)?))
+}
+
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]

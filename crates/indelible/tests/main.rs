@@ -4,10 +4,15 @@
 //! Programs of their own: `children.rs` starts and forks processes, `many_pools.rs` takes a thousand ranges of
 //! addresses, `forbidden.rs` is a crate without unsafe code, `interpreted.rs` is run whole by Miri.
 
+#[cfg(feature = "__mutants")]
+#[path = "support/watches.rs"]
+mod watches;
+
 mod anchors;
 mod audit;
 mod audit_pointers;
 mod beside;
+mod blank_objects;
 mod collections;
 mod collections_bytes;
 mod collections_cuts;
@@ -54,6 +59,7 @@ mod records;
 mod reformatted;
 mod revert;
 mod rollback;
+mod root_blocks;
 mod sealed_changes;
 mod sealed_copies;
 mod sealed_faults;

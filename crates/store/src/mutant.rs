@@ -326,6 +326,14 @@ mutants! {
         EvictedOutsideGate,
     }
 
+    /// Of heaps, in the mapped half: `crates/indelible/tests/root_blocks.rs` and `blank_objects.rs` look for them.
+    HEAP {
+        /// The block of a root is freed.
+        RootBlockFreed,
+        /// An allocation makes a heap of a blank object, whatever the program uses it as.
+        HeapMadeUnasked,
+    }
+
     /// Of pointers from object to object, in the mapped half: `crates/indelible/tests/far` looks for them.
     FAR {
         /// An entry of the table of other objects is not marked as dirty, so that a psync makes a pointer durable without it.
@@ -409,36 +417,9 @@ mod selected;
 #[cfg(feature = "__mutants")]
 pub use selected::with_mutant;
 
-/// The rule that is broken on a thread, for the threads that it starts.
-#[derive(Clone, Copy, Debug)]
-pub struct Selected(#[cfg(feature = "__mutants")] Option<Mutant>);
-
-#[cfg(feature = "__mutants")]
-impl Selected {
-    /// As on this thread.
-    #[must_use]
-    pub fn here() -> Selected {
-        Selected(selected::current())
-    }
-
-    /// Runs `f` on this thread as on that one.
-    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
-        selected::select(self.0, f)
-    }
-}
-
-#[cfg(not(feature = "__mutants"))]
-impl Selected {
-    /// As on this thread.
-    pub fn here() -> Selected {
-        Selected()
-    }
-
-    /// Runs `f` on this thread as on that one.
-    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
-        f()
-    }
-}
+#[path = "mutant/inherited.rs"]
+mod inherited;
+pub use inherited::Selected;
 
 #[cfg(not(feature = "__mutants"))]
 impl Mutant {

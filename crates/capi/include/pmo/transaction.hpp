@@ -12,6 +12,7 @@
 #include <pmo.h>
 
 #include <pmo/error.hpp>
+#include <pmo/types.hpp>
 
 #include <cstddef>
 #include <functional>
@@ -56,7 +57,7 @@ public:
     void read(const void *from, void *into, std::size_t size) { step(pmo_tx_read(running_, from, into, size)); }
     void write(void *to, const void *from, std::size_t size) { step(pmo_tx_write(running_, to, from, size)); }
     // Bytes for count values of T in the heap of an object of the transaction, given by any address in it, if the transaction commits; they may be anything. A full heap grows, and the
-    // function is run again; pmo::bad_alloc if it cannot grow.
+    // function is run again; pmo::bad_alloc if it cannot grow. An object has a heap if a root made one, and none if it was attached as a T: PMO_ERR_NOT_A_HEAP.
     template <class T> T *alloc(const void *object, std::size_t count = 1)
     {
         static_assert(std::is_trivially_copyable<T>::value, "a value in an object is a number, a pointer, or a struct of such");
@@ -67,7 +68,7 @@ public:
     }
     // Frees a block of alloc, if the transaction commits.
     void free(void *block) { step(pmo_tx_free(running_, block)); }
-    // The root of this name and type in the heap of an object of the transaction; a new one is all zeros.
+    // The root of this name and type in the heap of an object of the transaction; a new one is all zeros, and makes a heap of a blank object.
     void *root(const void *object, const char *name, const pmo_type *type)
     {
         return got(pmo_tx_root(running_, object, name, type));
@@ -220,6 +221,20 @@ public:
 
 private:
     void *base_;
+};
+
+// A transactional object, or one on demand, that is used as a heap: nothing but blocks and roots is in it.
+class transactional_heap : public transactional<std::byte> {
+public:
+    using transactional<std::byte>::transactional;
+
+    // The root of this name and type; a new one is all zeros.
+    template <class T> T *root(tx &in, const char *name) const
+    {
+        return static_cast<T *>(in.root(data(), name, type_of<T>::get()));
+    }
+    // Bytes for count values of T, which may be anything: tx::alloc.
+    template <class T> T *alloc(tx &in, std::size_t count = 1) const { return in.alloc<T>(data(), count); }
 };
 
 // Runs body(tx) as a transaction on these objects of one pool, and returns what it returned, once all that it changed is durable, or, on demand, outlives the process. It is run again if it

@@ -175,6 +175,11 @@ static void heap(pmo_pool *pool)
     FAILS(pmo_root_create(heap, "number", stranger, 8, PMO_TYPEOF(number)) == -1, PMO_ERR_NOT_A_BLOCK, "");
     CHECK(pmo_root_create(heap, "number", number, 8, PMO_TYPEOF(number)) == 0);
     FAILS(pmo_root_create(heap, "number", number, 8, PMO_TYPEOF(number)) == -1, PMO_ERR_ROOT_EXISTS, "");
+    FAILS(pmo_free(number) == -1, PMO_ERR_ROOT_EXISTS, "that of root \"number\" (remove the root first (pmo_root_remove)");
+    FAILS(pmo_can_free(number) == -1, PMO_ERR_ROOT_EXISTS, "");
+    FAILS(!pmo_realloc(heap, number, 100), PMO_ERR_ROOT_EXISTS, "");
+    CHECK(pmo_can_free(large) == 0 && pmo_can_free(NULL) == 0);
+    CHECK(pmo_can_free(gone) == -1);
     FAILS(!pmo_root(heap, "number", PMO_TYPEOF(wider)), PMO_ERR_ROOT_TYPE, "another type");
     FAILS(!pmo_root(heap, "number", renamed()), PMO_ERR_ROOT_TYPE, "another layout");
     FAILS(!pmo_root(heap, "number", renamed()), PMO_ERR_ROOT_TYPE, "more: long at 8, size 8");

@@ -119,12 +119,17 @@ try {
         CHECK(heap.stats().blocks == blocks && heap.check().empty());
         FAILS(PMO_ERR_ARGUMENT, "field j of twice, which has 8 bytes, overlaps", heap.root<twice>("twice"));
         CHECK(heap.stats().blocks == blocks);
-        // a root whose block was freed is found
-        point &freed = heap.root<point>("freed");
-        heap.get_allocator<point>().deallocate(&freed, 1);
-        std::vector<std::string> wrong = heap.check();
-        CHECK(wrong.size() == 1 && wrong[0].find("root \"freed\" is not in a block in use") != std::string::npos);
-        CHECK(pmo_root_remove(heap.data(), "freed") == 0 && heap.check().empty());
+        // the value of a root is destroyed with the root alone
+        blocks = heap.stats().blocks;
+        heap.root<point>("kept").x = 7;
+        heap.root<pmo::vector<long>>("longs") = {1, 2, 3};
+        FAILS(PMO_ERR_ROOT_EXISTS, "that of root \"kept\"", heap.destroy(heap.find<point>("kept")));
+        FAILS(PMO_ERR_ROOT_EXISTS, "pmo_root_remove", heap.destroy(heap.find<pmo::vector<long>>("longs")));
+        CHECK(heap.find<point>("kept")->x == 7 && heap.find<pmo::vector<long>>("longs")->size() == 3);
+        CHECK(pmo_can_free(heap.find<point>("kept")) == -1 && pmo_errno() == PMO_ERR_ROOT_EXISTS);
+        CHECK(heap.remove<point>("kept") && heap.remove<pmo::vector<long>>("longs") && heap.check().empty());
+        CHECK(heap.stats().blocks == blocks);
+        FAILS(PMO_ERR_DOUBLE_FREE, "free already", [&] { point *twice = heap.make<point>(); heap.destroy(twice); heap.destroy(twice); }());
         // between objects, elements move
         pmo::heap second = pool.heap("second", 1 << 20);
         auto &here = heap.root<pmo::vector<pmo::string>>("strings"), &there = second.root<pmo::vector<pmo::string>>("strings");

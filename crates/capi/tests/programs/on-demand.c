@@ -159,7 +159,7 @@ static void bad_input(pmo_pool *pool)
     FAILS(pmo_tx_sync(a) == -1, PMO_ERR_IN_TRANSACTION, "running on this thread");
     FAILS(pmo_detach(a) == -1, PMO_ERR_IN_TRANSACTION, "running on this thread");
     FAILS(pmo_tx_alone(tx) == -1, PMO_ERR_CLASS_MISMATCH, "may be run again");
-    FAILS(!pmo_tx_alloc(tx, a, 64), PMO_ERR_BAD_SIZE, "a heap has between");
+    FAILS(!pmo_tx_alloc(tx, a, 64), PMO_ERR_NOT_A_HEAP, "an allocation makes none");
     CHECK(pmo_tx_pending(a, &pending) == 0 && pmo_tx_abort(tx) == 0);
 }
 

@@ -342,6 +342,22 @@ void errors(pmo_pool *pool)
     }
     CHECK(block != nullptr && freed == 0 && again == -1 && inside == -1 && nowhere == -1);
     FAILS(pmo_tm_alloc(heap, 100) == nullptr, PMO_ERR_ARGUMENT, "block that runs on this thread");
+    // An allocation makes no heap of a blank object, a root does.
+    __transaction_atomic { block = static_cast<char *>(pmo_tm_alloc(full, 100)); }
+    FAILS(block == nullptr, PMO_ERR_NOT_A_HEAP, "make a root first (pmo_tx_root, pmo_tm_root)");
+    __transaction_atomic { got = *static_cast<long *>(full); }
+    CHECK(got == 0);
+    __transaction_atomic { other = pmo_tm_root(full, "other", &OTHER); }
+    CHECK(other != nullptr);
+    // Nor of one that the program uses as a value.
+    void *value = attached(pool, "value", 65536, 65536);
+    CHECK(pmo_tx_begin_with(value, 64) == 0);
+    __transaction_atomic { block = static_cast<char *>(pmo_tm_alloc(value, 100)); }
+    FAILS(block == nullptr, PMO_ERR_NOT_A_HEAP, "was attached as a value of 64 bytes");
+    __transaction_atomic { other = pmo_tm_root(value, "other", &OTHER); }
+    FAILS(other == nullptr, PMO_ERR_NOT_A_HEAP, "was attached as a value of 64 bytes");
+    __transaction_atomic { got = *static_cast<long *>(value); }
+    CHECK(got == 0 && pmo_detach(value) == 0);
     // It cannot grow, and the block goes on.
     __transaction_atomic
     {

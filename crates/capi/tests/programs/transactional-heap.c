@@ -102,6 +102,7 @@ static int fill(void *full)
     volatile int got = 0;
     PMO_TX (tx, result, full) {
         got = 0;
+        CHECK(pmo_block_root(tx, full, "stacks", PMO_TYPEOF(stacks)));
         while (pmo_block_alloc(tx, full, 8192) != NULL)
             got = got + 1;
         CHECK(pmo_errno() == PMO_ERR_HEAP_FULL && strstr(pmo_error_message(), "its address range ends there"));
@@ -117,7 +118,9 @@ static void errors(pmo_pool *pool)
     uint64_t word = 7;
     pmo_tx *tx = pmo_tx_begin(objects, 2);
     CHECK(tx && pmo_tx_write(tx, data, &word, 8) == 0);
-    FAILS(!pmo_tx_alloc(tx, data, 16), PMO_ERR_EXISTS, "holds data");
+    FAILS(!pmo_tx_alloc(tx, data, 16), PMO_ERR_NOT_A_HEAP, "an allocation makes none (make a root first");
+    FAILS(pmo_tx_free(tx, data) == -1, PMO_ERR_NOT_A_HEAP, "an allocation makes none");
+    FAILS(!pmo_tx_root(tx, data, "stacks", PMO_TYPEOF(stacks)), PMO_ERR_EXISTS, "holds data");
     FAILS(!pmo_tx_alloc(tx, full, 16), PMO_ERR_NOT_ATTACHED, "no object of the transaction");
     FAILS(!pmo_tx_alloc(tx, &word, 16), PMO_ERR_NOT_ATTACHED, "no object of the transaction");
     FAILS(!pmo_tx_alloc(NULL, heap, 16), PMO_ERR_ARGUMENT, "NULL");
@@ -131,11 +134,39 @@ static void errors(pmo_pool *pool)
     CHECK(pmo_tx_free(tx, block) == 0);
     FAILS(pmo_tx_free(tx, block) == -1, PMO_ERR_DOUBLE_FREE, "free already");
     FAILS(!pmo_tx_root(tx, heap, "stacks", PMO_TYPEOF(other)), PMO_ERR_ROOT_TYPE, "stacks");
+    void *stacks = pmo_tx_root(tx, heap, "stacks", PMO_TYPEOF(stacks));
+    FAILS(pmo_tx_free(tx, stacks) == -1, PMO_ERR_ROOT_EXISTS, "that of root \"stacks\"");
     FAILS(!pmo_tx_root(tx, heap, NULL, PMO_TYPEOF(other)), PMO_ERR_ARGUMENT, "NULL");
     CHECK(pmo_tx_abort(tx) == 0);
     int got = fill(full);
     CHECK(pmo_detach(data) == 0 && pmo_detach(full) == 0);
-    CHECK(blocks(pool, "full") == (uint64_t)got);
+    CHECK(blocks(pool, "full") == (uint64_t)got + 1);
+}
+
+/* A struct that an object begins with, over which no heap is made. */
+static void beginning(pmo_pool *pool)
+{
+    uint64_t word = 1;
+    void *bank = attached(pool, "bank", 65536, 0), *small = attached(pool, "small", 64, 0);
+    void *const objects[] = {bank, small};
+    pmo_tx *tx = pmo_tx_begin(objects, 2);
+    FAILS(!pmo_tx_alloc(tx, bank, 16), PMO_ERR_NOT_A_HEAP, "an allocation makes none");
+    CHECK(pmo_tx_read(tx, bank, &word, 8) == 0 && word == 0);
+    FAILS(!pmo_tx_alloc(tx, small, 16), PMO_ERR_NOT_A_HEAP, "an allocation makes none");
+    FAILS(pmo_tx_begin_with(small, 65) == -1, PMO_ERR_BAD_SIZE, "\"small\"");
+    FAILS(pmo_tx_begin_with(&word, 8) == -1, PMO_ERR_NOT_ATTACHED, "");
+    CHECK(pmo_tx_begin_with(bank, 64) == 0);
+    FAILS(!pmo_tx_alloc(tx, bank, 16), PMO_ERR_NOT_A_HEAP, "was attached as a value of 64 bytes");
+    FAILS(!pmo_tx_root(tx, bank, "stacks", PMO_TYPEOF(stacks)), PMO_ERR_NOT_A_HEAP, "as a value of 64 bytes");
+    CHECK(pmo_tx_read(tx, bank, &word, 8) == 0 && word == 0 && pmo_tx_commit(tx) == 0);
+    CHECK(pmo_detach(bank) == 0 && pmo_detach(small) == 0);
+    /* Until it is detached. */
+    bank = attached(pool, "bank", 65536, 0);
+    void *const again[] = {bank};
+    tx = pmo_tx_begin(again, 1);
+    CHECK(pmo_tx_root(tx, bank, "stacks", PMO_TYPEOF(stacks)) && pmo_tx_alloc(tx, bank, 16));
+    CHECK(pmo_tx_commit(tx) == 0 && pmo_detach(bank) == 0);
+    CHECK(blocks(pool, "bank") == 2);
 }
 
 int main(int argc, char **argv)
@@ -154,6 +185,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < THREADS; i++)
         CHECK(pthread_join(threads[i], NULL) == 0);
     errors(pool);
+    beginning(pool);
     CHECK(pmo_detach(heap) == 0);
     /* A tenth was aborted, half of the rest popped again; of 54 large blocks, 18 stay. */
     enum { LEFT = THREADS * 54 * BATCH / 2 };

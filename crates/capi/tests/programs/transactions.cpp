@@ -5,6 +5,12 @@
 #include <stdexcept>
 #include <thread>
 
+struct note {
+    long value;
+    note *next;
+};
+PMO_DESCRIBE(note, PMO_MEMBER(value), PMO_MEMBER(next))
+
 namespace {
 
 constexpr int accounts = 32, threads = 4;
@@ -134,6 +140,29 @@ int main(int, char **arguments)
     CHECK(code_of([&] { pool.attach_transactional<larger>("small"); }) == PMO_ERR_BAD_SIZE);
     pool.set_durability("small", PMO_DURABILITY_PSYNC);
     CHECK(pool.stat("small").durability == PMO_DURABILITY_PSYNC);
+
+    // A struct that an object begins with does not become a heap, another object does.
+    first.transaction([&](pmo::tx &tx) {
+        CHECK(code_of([&] { tx.alloc<long>(first.data()); }) == PMO_ERR_NOT_A_HEAP);
+        CHECK(code_of([&] { tx.root(first.data(), "note", pmo::type_of<note>::get()); }) == PMO_ERR_NOT_A_HEAP);
+        CHECK(first->balances[8].get(tx) == 5 && first->balances[9].get(tx) == 100);
+    });
+    {
+        auto heap = pool.transactional_heap("notes", 65536);
+        pmo::transaction(
+            [&](pmo::tx &tx) {
+                auto *root = heap.root<note>(tx, "note");
+                auto *next = heap.alloc<note>(tx);
+                tx.store(next, note{7, tx.load(&root->next)});
+                tx.store(&root->next, next);
+                first->balances[8].set(tx, 6);
+                CHECK(code_of([&] { tx.free(root); }) == PMO_ERR_ROOT_EXISTS);
+            },
+            first, heap);
+    }
+    auto notes = pool.transactional_heap("notes", 65536);
+    CHECK(notes.transaction([&](pmo::tx &tx) { return tx.load(&tx.load(&notes.root<note>(tx, "note")->next)->value); }) == 7);
+    first.transaction([&](pmo::tx &tx) { first->balances[8].set(tx, 5); });
 
     // Threads.
     std::vector<std::thread> running;

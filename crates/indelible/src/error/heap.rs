@@ -7,6 +7,10 @@ use super::ErrorKind;
 pub(crate) enum HeapError {
     #[error("the object holds no heap")]
     NotAHeap,
+    #[error("the object holds no heap, and an allocation makes none")]
+    NotMade,
+    #[error("the object was attached as a value of {size} bytes, and becomes no heap")]
+    IsValue { size: usize },
     #[error("the object holds data: formatting a heap would overwrite it")]
     NotBlank,
     #[error("the heap has version {version} and features {features:#x}; this is version {known}")]
@@ -33,6 +37,8 @@ pub(crate) enum HeapError {
     Beyond { size: u64, room: u64 },
     #[error("the block at {address:#x} is free already")]
     DoubleFree { address: usize },
+    #[error("the block at {address:#x} is that of root {name:?}")]
+    RootBlock { address: usize, name: String },
     #[error("{what} of the block at {address:#x} was overwritten")]
     Overwritten { address: usize, what: &'static str },
     #[error("the object is attached for reading")]
@@ -110,7 +116,7 @@ impl Limit {
 impl HeapError {
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
-            HeapError::NotAHeap => ErrorKind::NotAHeap,
+            HeapError::NotAHeap | HeapError::NotMade | HeapError::IsValue { .. } => ErrorKind::NotAHeap,
             HeapError::NotBlank => ErrorKind::Exists,
             HeapError::Version { .. } => ErrorKind::Version,
             HeapError::Needs { .. }
@@ -128,7 +134,7 @@ impl HeapError {
             HeapError::Nowhere => ErrorKind::NotAttached,
             HeapError::Inside | HeapError::Locked { .. } => ErrorKind::Busy,
             HeapError::RootMissing { .. } => ErrorKind::RootMissing,
-            HeapError::RootExists { .. } => ErrorKind::RootExists,
+            HeapError::RootExists { .. } | HeapError::RootBlock { .. } => ErrorKind::RootExists,
             HeapError::RootType { .. }
             | HeapError::Record { .. }
             | HeapError::Irreclaimable { .. }
@@ -150,6 +156,12 @@ impl HeapError {
             HeapError::Needs { .. } => {
                 "ask for at least that; a heap gives what is free at its end, so free blocks first"
             }
+            HeapError::NotMade => {
+                "make a root first (pmo_tx_root, pmo_tm_root): that makes a heap of a blank object; a value at the object's first byte belongs in a root, too"
+            }
+            HeapError::IsValue { .. } => {
+                "allocate in an object that has a heap (pmo::pool::transactional_heap, pmo_tx_root), and keep the value there, as a root"
+            }
             HeapError::NotBlank => "use a new object, or fill its first page with zeros",
             HeapError::Version { .. } => "use the version of Indelible that wrote the heap, or a newer one",
             HeapError::Size { .. } => "create or resize the object accordingly",
@@ -165,6 +177,9 @@ impl HeapError {
             }
             HeapError::Stuck { limit: Limit::Room, .. } => {
                 "free blocks, remove other objects, or make the pool longer (`pmo grow`)"
+            }
+            HeapError::RootBlock { .. } => {
+                "remove the root first (`Heap::remove_root`, `Heap::drop_root` with its value), then free its block"
             }
             HeapError::ReadOnly | HeapError::Atomics { .. } => "attach for writing",
             HeapError::Inside => "give the lock back first",

@@ -214,7 +214,7 @@ impl Allocator {
     pub(super) unsafe fn free_at_hand(&self, address: usize) -> bool {
         if let Some(cache) = self.fast()
             && let Some(span) = self.span_at(address)
-            && span.owner.is(cache)
+            && span.at_hand.is(cache)
             && let Some(block) = span.block(address)
         {
             return span.free_unheeded(block);
@@ -234,7 +234,7 @@ impl Allocator {
 
     /// The span around an address, if it is known.
     #[inline]
-    fn span_at(&self, address: usize) -> Option<&'static Span> {
+    pub(super) fn span_at(&self, address: usize) -> Option<&'static Span> {
         let page = address.wrapping_sub(self.shared.window.base()) / PAGE as usize;
         self.shared.table.get(page)?.get()
     }
@@ -246,7 +246,8 @@ impl Allocator {
             && let Some(span) = self.span_at(address)
             && let Some(block) = span.block(address)
         {
-            return self.free_of_other(cache, span, block, address).map_err(Box::new);
+            let unrooted = self.expect_no_root(address, span.size());
+            return unrooted.and_then(|()| self.free_of_other(cache, span, block, address)).map_err(Box::new);
         }
         self.release(address).map_err(Box::new)
     }
@@ -289,6 +290,7 @@ impl Allocator {
         let mut inner = shared.lock();
         let (found, start, room) = self.block_at(address)?;
         let offset = (start - shared.window.base()) as u64;
+        inner.expect_no_root(shared, start, room)?;
         if let Some(guard) = &shared.guard {
             guard.check(&shared.window, offset)?;
         }
@@ -404,6 +406,7 @@ impl Allocator {
             return Err(HeapError::ReadOnly);
         }
         let old = self.usable_size(address)?;
+        self.expect_no_root(address, old)?;
         let offset = (address - shared.window.base()) as u64;
         if shared.guard.is_none() && self.fits(address, size, old)? {
             return shared.window.pointer(offset, size);

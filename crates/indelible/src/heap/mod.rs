@@ -41,6 +41,7 @@ mod registry;
 mod revert;
 mod root;
 mod root_cache;
+mod root_places;
 mod root_record;
 mod roots;
 mod rounds;

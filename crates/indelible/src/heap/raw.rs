@@ -175,6 +175,11 @@ impl RawHeap {
         unsafe { self.allocator.free(address) }
     }
 
+    /// Fails where [`free`](RawHeap::free) would.
+    pub(crate) fn expect_free(&self, address: usize) -> Result<()> {
+        self.allocator.expect_free(address)
+    }
+
     /// # Safety
     /// As for [`free`](RawHeap::free).
     pub(super) unsafe fn realloc(&self, address: usize, size: usize) -> Result<NonNull<u8>> {

@@ -103,6 +103,7 @@ pub(super) fn create(shared: &Shared, root: &Root) -> Result<()> {
     }
     let slot = free_slot(&mut inner, shared)?;
     let page = record(&mut inner, shared, root)?;
+    inner.root_made(shared, root.address, page)?;
     let directory = Directory::open(&shared.window)?;
     if let Some((offset, slot)) = slots(&directory)?.into_iter().find(|(offset, _)| *offset == slot) {
         slot.hash.store(hash(&root.name), Relaxed);
@@ -120,14 +121,16 @@ pub(super) fn replace(shared: &Shared, root: &Root) -> Result<()> {
     lookup(&Directory::open(&shared.window)?, &root.name)?.ok_or_else(missing)?;
     let page = record(&mut inner, shared, root)?;
     let directory = Directory::open(&shared.window)?;
-    let (offset, slot, _) = lookup(&directory, &root.name)?.ok_or_else(missing)?;
-    if let Err(error) = inner.pages(shared)?.free(slot.page.load(Relaxed), Kind::Meta) {
+    let (offset, slot, former) = lookup(&directory, &root.name)?.ok_or_else(missing)?;
+    let of_former = slot.page.load(Relaxed);
+    if let Err(error) = inner.pages(shared)?.free(of_former, Kind::Meta) {
         inner.pages(shared)?.free(page, Kind::Meta)?;
         return Err(error);
     }
     slot.page.store(page, Relaxed);
     shared.window.mark_dirty(offset, size_of::<RootSlot>());
-    Ok(())
+    inner.root_made(shared, root.address, page)?;
+    inner.root_gone(shared, former.address, of_former)
 }
 
 /// Fails for a root that cannot be kept.
@@ -157,10 +160,12 @@ pub(super) fn remove(shared: &Shared, name: &str) -> Result<Root> {
     let Some((offset, slot, root)) = lookup(&Directory::open(&shared.window)?, name)? else {
         return Err(HeapError::RootMissing { name: name.to_owned() });
     };
-    inner.pages(shared)?.free(slot.page.load(Relaxed), Kind::Meta)?;
+    let page = slot.page.load(Relaxed);
+    inner.pages(shared)?.free(page, Kind::Meta)?;
     slot.page.store(0, Relaxed);
     slot.hash.store(0, Relaxed);
     shared.window.mark_dirty(offset, size_of::<RootSlot>());
+    inner.root_gone(shared, root.address, page)?;
     Ok(root)
 }
 

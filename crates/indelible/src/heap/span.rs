@@ -15,6 +15,8 @@
 //! 5. A span whose `pending` is not zero waits in an inbox. Bit *i* is set for a block freed by others
 //!    among those of word *i* of `unused`; it is set after the allocation byte, and cleared
 //!    before allocation bytes are looked at.
+//! 6. `at_hand` is the owner if it is known that no block has a root, else nothing. It, `rooted` and `roots`
+//!    change with the heap's lock.
 
 #![allow(unsafe_code)]
 
@@ -38,6 +40,13 @@ pub(super) mod place {
     pub(crate) const NEW: u8 = 3;
 }
 
+/// Whether it is known which blocks of a span have roots.
+mod rooted {
+    pub(super) const UNKNOWN: u8 = 0;
+    pub(super) const NONE: u8 = 1;
+    pub(super) const SOME: u8 = 2;
+}
+
 /// Words of `unused`.
 const WORDS: usize = SPAN_BLOCKS / 64;
 
@@ -52,21 +61,26 @@ pub(super) struct Span {
     /// 2^64 divided by the size of a block, rounded up.
     reciprocal: AtomicU64,
     allocations: AtomicPtr<AtomicU8>,
-    pub(super) owner: Slot<Cache>,
+    /// The owner, if it may free any block at once.
+    pub(super) at_hand: Slot<Cache>,
     count: AtomicU32,
     /// Blocks that its owner frees before it looks at the span again.
     unheeded: AtomicU32,
     size: AtomicU32,
     pub(super) place: AtomicU8,
     class: AtomicU8,
+    rooted: AtomicU8,
     /// So many lowest bits set as blocks are claimed at once.
     ahead: AtomicU64,
-    page: AtomicU64,
+    pub(super) owner: Slot<Cache>,
     unused: [AtomicU64; WORDS],
     pub(super) pending: AtomicU64,
     pub(super) waiting: Slot<Span>,
     pub(super) next: Slot<Span>,
     pub(super) prev: Slot<Span>,
+    /// A bit for every block that has a root.
+    roots: [AtomicU64; WORDS],
+    page: AtomicU64,
     pages: AtomicU64,
     /// Offset of the first allocation byte in the object.
     first: AtomicU64,
@@ -100,19 +114,22 @@ impl Span {
             data: AtomicUsize::new(0),
             reciprocal: AtomicU64::new(0),
             allocations: AtomicPtr::new(ptr::null_mut()),
-            owner: Slot::new(),
+            at_hand: Slot::new(),
             count: AtomicU32::new(0),
             unheeded: AtomicU32::new(1),
             size: AtomicU32::new(1),
             place: AtomicU8::new(place::FULL),
             class: AtomicU8::new(0),
+            rooted: AtomicU8::new(rooted::UNKNOWN),
             ahead: AtomicU64::new(1),
-            page: AtomicU64::new(0),
+            owner: Slot::new(),
             unused: std::array::from_fn(|_| AtomicU64::new(0)),
             pending: AtomicU64::new(0),
             waiting: Slot::new(),
             next: Slot::new(),
             prev: Slot::new(),
+            roots: std::array::from_fn(|_| AtomicU64::new(0)),
+            page: AtomicU64::new(0),
             pages: AtomicU64::new(0),
             first: AtomicU64::new(0),
             index: AtomicUsize::new(0),
@@ -139,7 +156,8 @@ impl Span {
         self.pages.store(pages, Relaxed);
         self.listed.store(false, Relaxed);
         self.live.store(true, Relaxed);
-        self.owner.set(None);
+        self.have(None);
+        self.rooted.store(rooted::UNKNOWN, Relaxed);
         if new {
             (0..WORDS).for_each(|word| self.unused[word].store(self.valid(word), Relaxed));
             self.put(place::NEW);
@@ -212,9 +230,37 @@ impl Span {
         self.first.load(Relaxed) + block as u64
     }
 
+    /// Makes `owner` the owner, with the heap's lock.
+    pub(super) fn have(&self, owner: Option<&'static Cache>) {
+        let is_free_of_roots = self.rooted.load(Relaxed) == rooted::NONE;
+        self.at_hand.set(owner.filter(|_| is_free_of_roots));
+        self.owner.set(owner);
+    }
+
+    /// Keeps which of its blocks have roots, with the heap's lock.
+    pub(super) fn mark_roots(&self, blocks: impl Iterator<Item = usize>) {
+        self.roots.iter().for_each(|word| word.store(0, Relaxed));
+        let mut known = rooted::NONE;
+        for block in blocks {
+            let word = &self.roots[block / 64 % WORDS];
+            word.store(word.load(Relaxed) | 1 << (block % 64), Relaxed);
+            known = rooted::SOME;
+        }
+        self.rooted.store(known, Relaxed);
+        self.have(self.owner.get());
+    }
+
+    /// Whether a block has a root. `None`: that is not known.
+    pub(super) fn has_root(&self, block: usize) -> Option<bool> {
+        match self.rooted.load(Relaxed) {
+            rooted::UNKNOWN => None,
+            _ => Some(self.roots[block / 64 % WORDS].load(Relaxed) >> (block % 64) & 1 == 1),
+        }
+    }
+
     /// Makes `cache` the owner, with the heap's lock and where there is none.
     pub(super) fn own(&self, cache: &'static Cache) {
-        self.owner.set(Some(cache));
+        self.have(Some(cache));
         if self.place.load(Relaxed) != place::NEW {
             // Threads that change its allocation byte from here on see the owner.
             fence(SeqCst);
@@ -225,7 +271,7 @@ impl Span {
     /// Takes the owner away, with the heap's lock. It has claimed no blocks.
     pub(super) fn disown(&self) {
         self.put(place::FULL);
-        self.owner.set(None);
+        self.have(None);
         fence(SeqCst);
         self.survey();
     }

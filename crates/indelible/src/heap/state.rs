@@ -9,10 +9,11 @@ use super::directory::Directory;
 use super::error::{HeapError, Result, damaged};
 use super::guard::Guard;
 use super::layout::{CLASSES, Kind, PAGE, Use};
-use super::leaked::Slot;
 use super::pages::{Found, Hints, Pages, find, full};
 use super::span::{self, Span};
+use super::table::Table;
 use super::window::Window;
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard};
@@ -25,7 +26,7 @@ pub(super) struct Shared {
     pub(super) id: u64,
     pub(super) window: Window,
     /// For every page the span it is known to belong to.
-    pub(super) table: Box<[Slot<Span>]>,
+    pub(super) table: Table,
     /// Checks of the debug mode.
     pub(super) guard: Option<Guard>,
     inner: Mutex<Inner>,
@@ -40,6 +41,8 @@ pub(super) struct Inner {
     queued: Vec<&'static Span>,
     /// Spans handed out of each class, which decides how long the next is.
     have: [usize; CLASSES],
+    /// Offsets of roots, each with the page of its record; `None`: they were not looked at yet.
+    pub(super) roots: Option<BTreeSet<(u64, u64)>>,
     /// All spans known.
     spans: Vec<&'static Span>,
     caches: Vec<&'static Cache>,
@@ -60,6 +63,7 @@ impl Shared {
             hints: Hints::default(),
             unowned: [const { Vec::new() }; CLASSES],
             have: [0; CLASSES],
+            roots: None,
             spans: Vec::new(),
             caches: Vec::new(),
             idle: Vec::new(),
@@ -70,7 +74,7 @@ impl Shared {
         Ok(Shared {
             id: NEXT_ID.fetch_add(1, Relaxed),
             window,
-            table: super::table::blank(reach),
+            table: Table::blank(reach),
             guard,
             inner: Mutex::new(inner),
         })
@@ -79,7 +83,8 @@ impl Shared {
     /// Of copies, for one change: of spans it knows none, and gets to know none.
     pub(super) fn of_copies(window: Window) -> Result<Shared> {
         let mut shared = Shared::new(window, 0, None)?;
-        shared.inner.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()).unseen = 0;
+        let inner = shared.inner.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        (inner.unseen, inner.roots) = (0, Some(BTreeSet::new()));
         Ok(shared)
     }
 
@@ -339,7 +344,7 @@ impl Inner {
         if let Some(guard) = &shared.guard {
             guard.forget(span.page() * PAGE..(span.page() + span.pages()) * PAGE);
         }
-        span.owner.set(None);
+        span.have(None);
         span.live.store(false, Relaxed);
         span.listed.store(false, Relaxed);
         if span.pending.load(Relaxed) != 0 {

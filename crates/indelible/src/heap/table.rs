@@ -1,18 +1,69 @@
 //! The table of a heap's pages: as long as the heap may become, of which only what is used is memory.
+//!
+//! Invariant: (1) `first` leads to `len` slots, in memory that is the table's as long as it lives.
 
 #![allow(unsafe_code)]
 
 use super::leaked::Slot;
 use super::span::Span;
+use crate::mapping::Mapping;
+use crate::sys::PAGE;
+use crate::sys::mmap::Protection;
+use std::ops::Deref;
+use std::ptr::{NonNull, slice_from_raw_parts_mut};
 
-/// A table of so many empty slots.
-pub(super) fn blank(pages: usize) -> Box<[Slot<Span>]> {
-    // The allocator gives zeros without touching them.
-    let zeros = vec![0_usize; pages].into_boxed_slice();
-    let len = zeros.len();
-    let first = Box::into_raw(zeros).cast::<Slot<Span>>();
-    // SAFETY: a slot is an atomic pointer, of the size and alignment of a usize; zeros are null.
-    unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(first, len)) }
+/// Bytes from which on a table has pages of its own: an allocator clears memory that was used before.
+const OWN_PAGES: usize = 512 << 10;
+
+/// See the module.
+pub(super) struct Table {
+    first: NonNull<Slot<Span>>,
+    len: usize,
+    /// Pages of its own; without, it is a box.
+    pages: Option<Mapping>,
+}
+
+// SAFETY: slots are atomics, which threads share (1).
+unsafe impl Send for Table {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Table {}
+
+impl Table {
+    /// A table of so many empty slots.
+    pub(super) fn blank(len: usize) -> Table {
+        let bytes = len.saturating_mul(size_of::<usize>()).next_multiple_of(PAGE);
+        if bytes >= OWN_PAGES
+            && let Ok(mut pages) = Mapping::anonymous_with_room((bytes, bytes), Protection::ReadWrite)
+            // A forked child drops the heap.
+            && pages.inherit().is_ok()
+        {
+            return Table { first: pages.base().cast(), len, pages: Some(pages) };
+        }
+        // The allocator gives zeros without touching them.
+        let zeros = Box::into_raw(vec![0_usize; len].into_boxed_slice());
+        Table { first: NonNull::new(zeros.cast()).unwrap_or(NonNull::dangling()), len, pages: None }
+    }
+}
+
+impl Deref for Table {
+    type Target = [Slot<Span>];
+
+    #[inline]
+    fn deref(&self) -> &[Slot<Span>] {
+        // SAFETY: (1); a slot is an atomic pointer, of the size and alignment of a usize, and zeros are null.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        if self.pages.is_none() {
+            // SAFETY: the box that it was made of (1).
+            drop(unsafe {
+                Box::from_raw(slice_from_raw_parts_mut(self.first.as_ptr().cast::<usize>(), self.len))
+            });
+        }
+    }
 }
 
 const _: () = assert!(size_of::<Slot<Span>>() == size_of::<usize>());

@@ -136,10 +136,10 @@ impl Heap {
         result.map_err(|error| self.error(operation, error))
     }
 
-    /// Frees a block.
+    /// Frees a block. That of a root is freed once the root is removed: [`remove_root`](Heap::remove_root).
     ///
     /// # Errors
-    /// `NotABlock`, `DoubleFree`, `Overwritten` (in debug mode): nothing was changed.
+    /// `NotABlock`, `DoubleFree`, `Overwritten` (in debug mode), `RootExists` for the block of a root: nothing was changed.
     ///
     /// # Safety
     /// The block is the caller's, and nobody uses it any more.
@@ -289,15 +289,6 @@ impl Heap {
         match self.raw.allocator.around(address, size as u64) {
             Ok((start, len)) => Ok(start..start + len),
             Err(error) => Err(self.error("find a block of", error)),
-        }
-    }
-
-    /// Fails if a root begins at an address.
-    pub(crate) fn expect_no_root(&self, address: usize) -> Result<()> {
-        let roots = self.all_roots()?;
-        match roots.iter().any(|root| root.address == address) {
-            true => Err(self.error("free a block of", HeapError::Foreign { address })),
-            false => Ok(()),
         }
     }
 

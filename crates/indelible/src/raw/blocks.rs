@@ -222,17 +222,17 @@ fn step<W: BlockWords>(
 ) -> Result<Step> {
     let home = at(address)?;
     let mut words = Of { words, own: home.attached().own(), len: home.attached().size() };
-    match home.ready(&mut words).and_then(|()| what(&home, &mut words)) {
+    match what(&home, &mut words) {
         Ok(address) => Ok(Step::Done(address as usize)),
         Err(Cause::Heap(HeapError::Full { needed, .. })) => Ok(Step::Full(needed)),
         Err(cause) => Err(home.attached().error(operation, cause)),
     }
 }
 
-/// Allocates `size` bytes at a multiple of `align` in the heap of the object that has the address `beside`, as a part of the block whose words these are. A blank object becomes a heap.
+/// Allocates `size` bytes at a multiple of `align` in the heap of the object that has the address `beside`, as a part of the block whose words these are.
 ///
 /// # Errors
-/// `Conflict`: the block has met another one. `NotAttached`, `Exists`: the object has something else in it; `BadAlignment`, `Damaged`.
+/// `Conflict`: the block has met another one. `NotAttached`; `NotAHeap`: no root has made a heap of the object; `BadAlignment`, `Damaged`.
 pub fn alloc(words: &mut impl BlockWords, beside: usize, size: usize, align: usize) -> Result<Step> {
     step(words, beside, "allocate in", |home, words| home.alloc(words, size, align))
 }
@@ -245,10 +245,11 @@ pub fn free(words: &mut impl BlockWords, block: usize) -> Result<Step> {
     step(words, block, "free a block of", |home, words| home.free(words, block).map(|()| 0))
 }
 
-/// The root of this name and type in the heap of the object that has the address `beside`; a new one has this size and alignment, and is all zeros.
+/// The root of this name and type in the heap of the object that has the address `beside`; a new one has this size and alignment, is all zeros, and makes a heap of a blank
+/// object.
 ///
 /// # Errors
-/// As for [`alloc`]; `RootType`: there is one of another type.
+/// As for [`alloc`]; `Exists`: the object has something else in it; `RootType`: there is one of another type.
 pub fn root(
     words: &mut impl BlockWords,
     beside: usize,

@@ -89,7 +89,8 @@ pub unsafe fn aligned(address: *const u8, align: usize, size: usize) -> Result<N
 /// Frees a block, of whatever heap it is.
 ///
 /// # Errors
-/// `NotAttached`, `NotABlock`, `DoubleFree`, `Overwritten` (in debug mode): nothing was changed.
+/// `NotAttached`, `NotABlock`, `DoubleFree`, `Overwritten` (in debug mode), `RootExists` for the block of a root: nothing
+/// was changed.
 ///
 /// # Safety
 /// As for [`malloc`]; the block is the caller's, and nobody uses it any more.
@@ -99,6 +100,19 @@ pub unsafe fn free(block: *mut u8) -> Result<()> {
     let place = unsafe { at(block)? };
     // SAFETY: the caller's promise.
     unsafe { place.heap.free(block.addr()) }.map_err(|error| place.failed("free a block of", error))
+}
+
+/// Fails where [`free`] would, and frees nothing: for callers that destroy a value before they free its block.
+///
+/// # Errors
+/// As for [`free`].
+///
+/// # Safety
+/// As for [`malloc`].
+pub unsafe fn expect_free(block: *const u8) -> Result<()> {
+    // SAFETY: the caller's promise.
+    let place = unsafe { at(block)? };
+    place.done("free a block of", place.heap.expect_free(block.addr()))
 }
 
 /// Gives a block another size: see [`Heap::realloc`](crate::Heap::realloc).

@@ -27,8 +27,8 @@ pub use detach::detach;
 pub use extensions::{ExtensionOf, copy_extended, extend, extension, free_extended, initial_values};
 pub use far::{add_pool, follow, remove_pool, store};
 pub use heap::{
-    aligned, blocks, calloc, check, create_root, format_heap, free, heap_stats, malloc, open_heap,
-    open_or_format_heap, realloc, remove_root, root, root_any, roots, usable_size,
+    aligned, blocks, calloc, check, create_root, expect_free, format_heap, free, heap_stats, malloc,
+    open_heap, open_or_format_heap, realloc, remove_root, root, root_any, roots, usable_size,
 };
 pub(crate) use pinned::{Pinned, pin, pin_all, unpin_all};
 pub use psync::{mark_dirty, prefault, psync, psync_all, psync_all_cut, psync_cut, revert};

@@ -74,6 +74,16 @@ pub(super) fn psync(address: usize) -> Option<Result<()>> {
     find(address).map(|home| home.attached().psync())
 }
 
+/// The program uses the object at an address, which transactions or blocks have, as a value of `size` bytes at its first one: until it is detached it becomes no heap.
+///
+/// # Errors
+/// `NotAttached`; `BadSize`: it is smaller.
+pub fn begin_with(address: *const u8, size: usize) -> Result<()> {
+    let missing = || Error::new("use", Cause::NotAttached(address.addr()));
+    let home = find(address.addr()).ok_or_else(missing)?;
+    home.begin_with(size).map_err(|cause| home.attached().error("use the root of", cause))
+}
+
 /// Returns when all that this thread committed in the pool of the object at an address is durable: see [`TxObject::tx_sync`](crate::TxObject::tx_sync).
 ///
 /// # Errors
@@ -167,12 +177,11 @@ pub fn write(to: *mut u8, bytes: &[u8]) -> Result<()> {
     running(|open| open.write(to.addr(), bytes))
 }
 
-/// Allocates `size` bytes at a multiple of `align` in the heap of the object of the transaction that has the address `beside`, if the transaction commits; the heap is made if the object is
-/// blank. The block's bytes may be anything.
+/// Allocates `size` bytes at a multiple of `align` in the heap of the object of the transaction that has the address `beside`, if the transaction commits. The block's bytes may be anything.
 ///
 /// # Errors
-/// `Conflict`: the transaction is to be run [`again`]; also if the heap has no room, and grows then. `HeapFull`: it cannot grow, and says why; the transaction may go on. `Exists`: the object has something
-/// else in it. `BadAlignment`, `NotAttached`, `Damaged`.
+/// `Conflict`: the transaction is to be run [`again`]; also if the heap has no room, and grows then. `HeapFull`: it cannot grow, and says why; the transaction may go on. `NotAHeap`: no [`root`] has made a
+/// heap of the object. `BadAlignment`, `NotAttached`, `Damaged`.
 pub fn alloc(beside: *const u8, size: usize, align: usize) -> Result<NonNull<u8>> {
     running(|open| open.alloc(beside.addr(), size, align)).map(at)
 }
@@ -185,10 +194,10 @@ pub fn free(block: *const u8) -> Result<()> {
     running(|open| open.free(block.addr()))
 }
 
-/// The root of this name and type in the heap of the object that has the address `beside`; a new one has this size and alignment, and is all zeros.
+/// The root of this name and type in the heap of the object that has the address `beside`; a new one has this size and alignment, is all zeros, and makes a heap of a blank object.
 ///
 /// # Errors
-/// As for [`alloc`]; `RootType`: there is one of another type.
+/// As for [`alloc`]; `Exists`: the object has something else in it. `NotAHeap`: it [begins with a value](begin_with). `RootType`: there is one of another type.
 pub fn root(
     beside: *const u8,
     name: &str,

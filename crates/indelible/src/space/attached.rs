@@ -17,8 +17,6 @@ pub(super) struct Attached {
     entries: Vec<Asked>,
     /// Of stores to it.
     recent: Recent,
-    /// Addresses of its roots, until one may have been made or taken away.
-    roots: Option<Vec<usize>>,
     /// Bytes when it was looked at last; a heap may have more by now.
     pub(super) range: Range,
 }
@@ -75,7 +73,7 @@ impl Attached {
 
     fn new(id: [u8; 16], content: Content, range: Range) -> Attached {
         let (links, recent) = (Links::new(), Recent::new());
-        Attached { id, content, links, entries: Vec::new(), recent, roots: None, range }
+        Attached { id, content, links, entries: Vec::new(), recent, range }
     }
 
     pub(super) fn writing(heap: Heap) -> Result<Attached> {
@@ -132,7 +130,6 @@ impl Attached {
 
     /// The heap, to be changed in any way.
     pub(super) fn heap_mut(&mut self, operation: &'static str) -> Result<&mut Heap> {
-        self.roots = None;
         self.recent.forget();
         self.refresh();
         self.heap_to_store(operation)
@@ -174,18 +171,6 @@ impl Attached {
         match &mut self.content {
             Content::Writing { heap, .. } => Ok(heap),
             content => Err(content.error(operation, FarError::Reading(shown(&self.id)))),
-        }
-    }
-
-    /// Fails if a root begins at an address.
-    pub(super) fn expect_no_root(&mut self, address: usize) -> Result<()> {
-        if self.roots.is_none() {
-            let roots = self.heap_to_store("free a block of")?.all_roots()?;
-            self.roots = Some(roots.iter().map(|root| root.address).collect());
-        }
-        match self.roots.as_ref().is_some_and(|roots| roots.contains(&address)) {
-            true => self.heap_to_store("free a block of")?.expect_no_root(address),
-            false => Ok(()),
         }
     }
 

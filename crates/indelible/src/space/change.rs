@@ -255,7 +255,7 @@ impl Space {
     /// Frees the block that a pointer leads to which lies in the object `home`. Pointers to it dangle from then on: they lead to whatever comes there.
     ///
     /// # Errors
-    /// As for [`get_mut`](Space::get_mut); `NotABlock`: it is not the first byte of a block, or the one of a root.
+    /// As for [`get_mut`](Space::get_mut); `NotABlock`: it is not the first byte of a block; `RootExists`: the block is that of a root.
     pub fn free<T: Plain>(&mut self, home: &[u8; 16], pointer: Far<T>) -> Result<()> {
         let (attached, offset) = self.target_mut(home, pointer)?;
         let range = attached.now();
@@ -263,7 +263,6 @@ impl Space {
             return Err(Space::no_value::<T>(attached, attached, offset, super::NoValue::Beyond));
         }
         let address = range.base() + offset as usize;
-        attached.expect_no_root(address)?;
         attached.freeing();
         let heap = attached.free_heap_mut(STORE)?;
         // SAFETY: a block of an object in which nothing owns a block but its root; the space is borrowed exclusively, so that nobody refers to it.

@@ -7,6 +7,7 @@ use super::pointer::TxPtr;
 use crate::error::{Cause, Error, HeapError, Limit, Result};
 use crate::heap::words::WordHeap;
 use crate::plain::Plain;
+use std::sync::atomic::AtomicUsize;
 
 /// Objects that a transaction can use: each [`TxObject`](crate::TxObject), and each [`TxHeap`](crate::TxHeap).
 pub trait Transactional: private::Part {}
@@ -29,6 +30,8 @@ pub(super) mod private {
 pub struct Home {
     pub(super) attached: Attached,
     pub(super) words: WordHeap,
+    /// Bytes of the value that the program has it begin with; 0: of none.
+    pub(super) value: AtomicUsize,
 }
 
 /// A heap that has no room for a block, and may grow for it.
@@ -111,7 +114,7 @@ pub(super) const fn placed_in_block<T: Plain>() {
 impl Home {
     pub(crate) fn new(attached: Attached) -> Home {
         let words = WordHeap::new(attached.own(), attached.size());
-        Home { attached, words }
+        Home { attached, words, value: AtomicUsize::new(0) }
     }
 
     pub(crate) fn attached(&self) -> &Attached {

@@ -233,7 +233,7 @@ impl OpenTx {
         room.map_or_else(|cause| Err(first.error("commit a transaction on", cause)), |()| Ok(false))
     }
 
-    /// Calls `what` with the heap that has an address, and its words. The heap is made if the object is blank. If it has no room, it grows before the transaction is run
+    /// Calls `what` with the heap that has an address, and its words. If it has no room, it grows before the transaction is run
     /// again, or at once if that is alone.
     pub(super) fn in_heap<R>(
         &mut self,
@@ -258,10 +258,7 @@ impl OpenTx {
             };
             let alone = running.is_alone();
             let words = ObjectWords::of(&mut running, &mut self.conflicted, self.generation, &home.attached);
-            let done = words.and_then(|mut words| {
-                home.words.ready(&mut words)?;
-                what(&home, &mut words)
-            });
+            let done = words.and_then(|mut words| what(&home, &mut words));
             match home.after(done, (&self.stuck, alone), &mut limit) {
                 After::Done(done) => return done.map_err(failed),
                 After::Again => {}

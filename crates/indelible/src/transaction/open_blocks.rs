@@ -5,18 +5,39 @@ use super::open::OpenTx;
 use crate::error::{Cause, HeapError, Result};
 use crate::heap::TypeInfo;
 use crate::heap::words::Words;
+use indelible_store::Mutant;
+use std::sync::atomic::Ordering;
 
 /// The largest alignment of a block.
 const MOST_ALIGN: usize = 4096;
 
 impl Home {
-    /// Makes a heap of a blank object.
-    pub(crate) fn ready(&self, words: &mut impl Words) -> Result<(), Cause> {
-        self.words.ready(words)
+    /// The program uses the object as a value of so many bytes at its first one: it becomes no heap.
+    pub(crate) fn begin_with(&self, size: usize) -> Result<(), Cause> {
+        let has = self.attached.size();
+        if has < size {
+            return Err(Cause::RootTooLarge { needed: size, size: has });
+        }
+        self.value.fetch_max(size, Ordering::AcqRel);
+        Ok(())
+    }
+
+    fn expect_no_value(&self) -> Result<(), Cause> {
+        match self.value.load(Ordering::Acquire) {
+            0 => Ok(()),
+            _ if Mutant::HeapMadeUnasked.is_on() => Ok(()),
+            size => Err(HeapError::IsValue { size }.into()),
+        }
+    }
+
+    fn expect_heap(&self, words: &mut impl Words) -> Result<(), Cause> {
+        self.expect_no_value()?;
+        self.words.expect_made(words)
     }
 
     /// A block of `size` bytes: its own address. Its bytes may be anything.
     pub(crate) fn alloc(&self, words: &mut impl Words, size: usize, align: usize) -> Result<u64, Cause> {
+        self.expect_heap(words)?;
         if !align.is_power_of_two() || align > MOST_ALIGN {
             let why = "the alignment is to be a power of two, 4096 at most";
             return Err(HeapError::Alignment { align, why }.into());
@@ -27,10 +48,11 @@ impl Home {
 
     /// Frees the block at an address.
     pub(crate) fn free(&self, words: &mut impl Words, block: usize) -> Result<(), Cause> {
+        self.expect_heap(words)?;
         self.words.free(words, block as u64)
     }
 
-    /// The root of this name and type; a new one has `size` bytes, all zeros.
+    /// The root of this name and type; a new one has `size` bytes, all zeros, and makes a heap of a blank object.
     pub(crate) fn root(
         &self,
         words: &mut impl Words,
@@ -38,6 +60,8 @@ impl Home {
         (size, align): (usize, usize),
         ty: &TypeInfo<'_>,
     ) -> Result<u64, Cause> {
+        self.expect_no_value()?;
+        self.words.make(words)?;
         if let Some(root) = self.words.root(words, name, ty)? {
             return Ok(root.address as u64);
         }
@@ -54,8 +78,8 @@ impl OpenTx {
     /// Allocates a block in the heap of the object that has the address `beside`, if the transaction commits. Returns its address.
     ///
     /// # Errors
-    /// `Conflict`: the transaction is to be run again, after the heap has grown if it has no room. `HeapFull`: it does not grow; the transaction may go on. `NotAttached`, `Exists`: the object
-    /// has something else in it; `BadAlignment`, `Damaged`.
+    /// `Conflict`: the transaction is to be run again, after the heap has grown if it has no room. `HeapFull`: it does not grow; the transaction may go on. `NotAttached`; `NotAHeap`: no root has
+    /// made a heap of it; `BadAlignment`, `Damaged`.
     pub(crate) fn alloc(&mut self, beside: usize, size: usize, align: usize) -> Result<u64> {
         self.in_heap(beside, "allocate in", |home, words| home.alloc(words, size, align))
     }
@@ -71,7 +95,7 @@ impl OpenTx {
     /// The root of this name and type in the heap of the object that has the address `beside`; a new one has this size and alignment, and is all zeros.
     ///
     /// # Errors
-    /// As for [`alloc`](OpenTx::alloc); `RootType`: it is of another type.
+    /// As for [`alloc`](OpenTx::alloc); `Exists`: the object has something else in it; `NotAHeap`: it was attached as a value; `RootType`: it is of another type.
     pub(crate) fn root(
         &mut self,
         beside: usize,

@@ -169,11 +169,11 @@ fn stores_and_frees_go_to_blocks_alone() {
     }
     space.root_or_insert(id, "first", Node::new(0, node)).unwrap();
     let root = space.root::<Node>(id, "first").unwrap().here();
-    assert_eq!(space.free(id, root).unwrap_err().kind(), ErrorKind::NotABlock);
+    assert_eq!(space.free(id, root).unwrap_err().kind(), ErrorKind::RootExists);
     // Roots that are known are not all once another came.
     space.root_or_insert(id, "second", 2_u64).unwrap();
     let root = space.root::<u64>(id, "second").unwrap().here();
-    assert_eq!(space.free(id, root).unwrap_err().kind(), ErrorKind::NotABlock);
+    assert_eq!(space.free(id, root).unwrap_err().kind(), ErrorKind::RootExists);
     space.free(id, array).unwrap();
     assert!(space.free(id, array).is_err(), "it is free");
     assert_eq!(values(&space, id), [0, 1]);

@@ -186,9 +186,15 @@ impl WordHeap {
     /// Frees the block at this address, if the transaction commits.
     ///
     /// # Errors
-    /// A conflict; `Foreign`, `Interior`, `DoubleFree`: nothing is freed. `Damaged`.
+    /// A conflict; `Foreign`, `Interior`, `DoubleFree`, `RootBlock`: nothing is freed. `Damaged`.
     pub(crate) fn free(&self, words: &mut impl Words, address: u64) -> Result<(), Cause> {
-        match self.block(words, address)? {
+        let block = self.block(words, address)?;
+        let (start, size) = match &block {
+            Block::Small(span, number) => (span.block(*number), span.size),
+            Block::Large(found) => (found.page * PAGE, found.entry.pages * PAGE),
+        };
+        self.expect_no_root(words, start..start + size)?;
+        match block {
             Block::Small(span, number) => {
                 words.store_byte(span.allocation(number), allocation::FREE)?;
                 self.hints.offer(span.class, span.page);

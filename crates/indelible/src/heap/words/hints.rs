@@ -1,11 +1,13 @@
-//! Places where free blocks may be. In memory alone, and not to be relied on: each is looked up in a transaction.
+//! Places where free blocks may be, and where roots may. In memory alone, and not to be relied on: each is looked up in
+//! a transaction. No root is missing among the places of roots.
 //!
 //! Threads look at different places first, so that their transactions seldom meet in a line of allocation bytes.
 
 use crate::heap::layout::CLASSES;
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::ops::Range;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Groups of threads that look at the same place first.
@@ -22,6 +24,10 @@ pub(super) struct Spot {
 pub(crate) struct Hints {
     /// For each class: page and block, or 0.
     spots: Box<[[AtomicU64; CLASSES]; GROUPS]>,
+    /// The lowest and the highest offset of a root.
+    bounds: [AtomicU64; 2],
+    /// Whether the roots were looked at that the heap had before this attachment.
+    looked: AtomicBool,
     shared: Mutex<Shared>,
 }
 
@@ -30,6 +36,8 @@ struct Shared {
     spans: [BTreeSet<u64>; CLASSES],
     /// The first chunk that nobody looked through yet.
     unseen: u64,
+    /// Offsets at which roots begin, or did, or will if their transactions commit.
+    roots: BTreeSet<u64>,
     /// Spans made of each class, which decides how long the next is.
     made: [usize; CLASSES],
 }
@@ -38,8 +46,9 @@ impl Default for Hints {
     fn default() -> Self {
         let spots = [const { [const { AtomicU64::new(0) }; CLASSES] }; GROUPS];
         let spans = [const { BTreeSet::new() }; CLASSES];
-        let shared = Shared { spans, unseen: 0, made: [0; CLASSES] };
-        Hints { spots: Box::new(spots), shared: Mutex::new(shared) }
+        let shared = Shared { spans, unseen: 0, roots: BTreeSet::new(), made: [0; CLASSES] };
+        let bounds = [AtomicU64::new(u64::MAX), AtomicU64::new(0)];
+        Hints { spots: Box::new(spots), bounds, looked: AtomicBool::new(false), shared: Mutex::new(shared) }
     }
 }
 
@@ -90,6 +99,29 @@ impl Hints {
             shared.unseen += 1;
             next
         })
+    }
+
+    /// A root begins at an offset, unless its transaction is undone.
+    pub(super) fn add_root(&self, offset: u64) {
+        self.shared().roots.insert(offset);
+        self.bounds[0].fetch_min(offset, SeqCst);
+        self.bounds[1].fetch_max(offset, SeqCst);
+    }
+
+    /// These are the roots that the heap had before.
+    pub(super) fn add_roots(&self, offsets: &[u64]) {
+        offsets.iter().for_each(|offset| self.add_root(*offset));
+        self.looked.store(true, SeqCst);
+    }
+
+    /// Whether a root may begin in these bytes. `None`: the roots were not looked at yet.
+    pub(super) fn may_have_root(&self, bytes: Range<u64>) -> Option<bool> {
+        if !self.looked.load(SeqCst) {
+            return None;
+        }
+        let [low, high] = [0, 1].map(|end| self.bounds[end].load(SeqCst));
+        let between = bytes.start <= high && low < bytes.end;
+        Some(between && self.shared().roots.range(bytes).next().is_some())
     }
 
     /// How many spans of the class were made before this one.

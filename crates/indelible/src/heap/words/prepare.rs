@@ -7,6 +7,7 @@ use crate::heap::directory::Directory;
 use crate::heap::error::{HeapError, Result};
 use crate::heap::layout::{FAR, FAR_PRIVATE, Header, LONG_ROOTS, MAGIC, MAX_PAGES, PAGE, VERSION};
 use crate::heap::window::Window;
+use indelible_store::Mutant;
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 use std::ops::Range;
@@ -27,13 +28,30 @@ impl WordHeap {
         })
     }
 
-    /// Makes a heap of a blank object.
-    pub(crate) fn ready(&self, words: &mut impl Words) -> Result<(), Cause> {
+    /// Makes a heap of a blank object, unless it holds one.
+    pub(crate) fn make(&self, words: &mut impl Words) -> Result<(), Cause> {
+        if self.is_made(words)? { Ok(()) } else { self.open(words) }
+    }
+
+    /// Fails unless the object holds a heap: what takes blocks makes none.
+    pub(crate) fn expect_made(&self, words: &mut impl Words) -> Result<(), Cause> {
+        if self.is_made(words)? {
+            return Ok(());
+        }
+        if Mutant::HeapMadeUnasked.is_on() {
+            return self.open(words);
+        }
+        match self.prepare(words, |window| Directory::open(&window).map(drop)) {
+            Err(Cause::Heap(HeapError::NotAHeap)) => Err(HeapError::NotMade.into()),
+            opened => opened,
+        }
+    }
+
+    fn is_made(&self, words: &mut impl Words) -> Result<bool, Cause> {
         let magic = words.load(offset_of!(Header, magic) as u64)?;
         let version = words.load(offset_of!(Header, version) as u64)?;
-        let known = magic == MAGIC
-            && version & !(u64::from(LONG_ROOTS | FAR | FAR_PRIVATE) << 32) == u64::from(VERSION);
-        if known { Ok(()) } else { self.open(words) }
+        let features = u64::from(LONG_ROOTS | FAR | FAR_PRIVATE) << 32;
+        Ok(magic == MAGIC && version & !features == u64::from(VERSION))
     }
 
     /// Takes in what the object got since. `false`: there is nothing.

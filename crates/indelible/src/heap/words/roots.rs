@@ -1,11 +1,22 @@
 //! Roots of a transactional heap.
+//!
+//! The block of a root is not freed. A transaction that frees a block looks at the roots if the hints say that one may
+//! begin there. They say so of every root: a new one is among them before its transaction commits, and its block is one
+//! that the same transaction allocates, or that it has seen in use.
 
 use super::{WordHeap, Words};
 use crate::error::Cause;
 use crate::heap::error::{HeapError, Result};
+use crate::heap::layout::{
+    Header, INLINE_ROOTS, MAX_PAGES, PAGE, PAGE_ROOTS, RootIndex, RootRecord, RootSlot,
+};
 use crate::heap::root::{Root, TypeInfo};
+use crate::heap::root_record::read;
 use crate::heap::roots;
 use crate::heap::state::Shared;
+use indelible_store::Mutant;
+use std::mem::{offset_of, size_of};
+use std::ops::Range;
 
 impl WordHeap {
     /// The root `name`, of this type.
@@ -37,13 +48,65 @@ impl WordHeap {
             fingerprint: ty.fingerprint,
             layout: ty.layout.to_owned(),
         };
+        if let Some(offset) = self.offset_of(address) {
+            self.hints.add_root(offset);
+        }
         self.with_room(words, |heap, words| {
             heap.prepare(words, |window| roots::create(&Shared::of_copies(window)?, &root))
         })
     }
 
+    /// Fails if a root begins in these bytes of a block.
+    pub(super) fn expect_no_root(&self, words: &mut impl Words, block: Range<u64>) -> Result<(), Cause> {
+        let looked = match self.hints.may_have_root(block.clone()) {
+            Some(false) => return Ok(()),
+            looked => looked.is_some(),
+        };
+        let places = places(words)?;
+        if !looked {
+            let offsets: Vec<u64> = places.iter().map(|(_, offset)| *offset).collect();
+            self.hints.add_roots(&offsets);
+        }
+        match places.into_iter().find(|(_, offset)| block.contains(offset)) {
+            Some((page, _)) if !Mutant::RootBlockFreed.is_on() => {
+                let name = self.prepare(words, |window| read(&window, page))?.name;
+                Err(HeapError::RootBlock { address: self.address_of(block.start) as usize, name }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Takes the name from a root, whose block stays.
     pub(crate) fn remove_root(&self, words: &mut impl Words, name: &str) -> Result<Root, Cause> {
         self.prepare(words, |window| roots::remove(&Shared::of_copies(window)?, name))
+    }
+}
+
+/// The pages of all roots, each with the offset at which the root begins.
+fn places(words: &mut impl Words) -> Result<Vec<(u64, u64)>, Cause> {
+    let mut found = Vec::new();
+    let mut left = words.load(offset_of!(Header, pages) as u64)?;
+    let mut next = words.load(offset_of!(Header, roots) as u64)?;
+    let mut slots = (offset_of!(Header, slots) as u64, INLINE_ROOTS as u64);
+    loop {
+        let (first, count) = slots;
+        for index in 0..count {
+            let slot = first + index * size_of::<RootSlot>() as u64;
+            let page = words.load(slot + offset_of!(RootSlot, page) as u64)?;
+            if page != 0 {
+                let record = page.min(MAX_PAGES) * PAGE + offset_of!(RootRecord, offset) as u64;
+                found.push((page, words.load(record)?));
+            }
+        }
+        if next == 0 {
+            return Ok(found);
+        }
+        left = left.saturating_sub(1);
+        if left == 0 {
+            return Err(HeapError::Damaged { offset: 0, what: "the pages of root slots form a ring" }.into());
+        }
+        let index = next.min(MAX_PAGES) * PAGE;
+        slots = (index + offset_of!(RootIndex, slots) as u64, PAGE_ROOTS as u64);
+        next = words.load(index + offset_of!(RootIndex, next) as u64)?;
     }
 }
