@@ -266,8 +266,8 @@ enum {
 
 /** How to create an object. All zeros but for the size is right for most. Flags: PMO_STAT_READ_ONLY,
  * PMO_STAT_SPARSE, PMO_STAT_VOLATILE, PMO_STAT_POSITION_INDEPENDENT, PMO_STAT_READABLE_OUTSIDE of transactional objects and those on demand, and PMO_STAT_ECC, which makes
- * an object transactional that is not on demand: it takes twice its size, in whole pages. The reach is the address space kept for growth, in bytes; 0 for as much as the
- * pool has, or several times the size once objects have taken half of the pool's addresses. Keys are bytes; without any,
+ * an object transactional that is not on demand: it takes twice its size, in whole pages. The reach is the address space kept for growth, in bytes; 0 for several
+ * times what the pool has, or several times the size once objects have taken half of the pool's addresses. Keys are bytes; without any,
  * everybody may attach. The durability is an enum pmo_durability. */
 struct pmo_create_options {
     uint64_t size;
@@ -299,6 +299,10 @@ int pmo_resize(pmo_pool *pool, const char *name, uint64_t size, const void *key,
 
 /** Gives an object that nobody has attached another name. */
 int pmo_rename(pmo_pool *pool, const char *name, const char *new_name, const void *key, size_t key_len);
+
+/** Keeps reach bytes of addresses for an object to grow into, from its first one on, if those behind the ones that it has are free. It may be attached; a heap grows into them after its next attach.
+ * PMO_ERR_NO_ADDRESSES: they are another object's. PMO_ERR_BAD_SIZE: it has more. */
+int pmo_set_reach(pmo_pool *pool, const char *name, const void *key, size_t key_len, uint64_t reach);
 
 /** Says whether nothing in an object that nobody has attached depends on its addresses (1), or something may (0): whether it is
  * PMO_STAT_POSITION_INDEPENDENT. Nobody checks that. */

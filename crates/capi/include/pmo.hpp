@@ -475,6 +475,11 @@ public:
         detail::check(pmo_create_by_content(handle_, name, content.data(), content.size(), id.data()) < 0 ? -1 : 0);
         return id;
     }
+    // Keeps addresses for an object to grow into (pmo_set_reach).
+    void set_reach(const char *name, std::uint64_t reach, std::string_view key = {})
+    {
+        detail::check(pmo_set_reach(handle_, name, key.data(), key.size(), reach));
+    }
     // Says whether nothing in an object depends on its addresses (pmo_set_position_independent).
     void set_position_independent(const char *name, bool is = true, std::string_view key = {})
     {

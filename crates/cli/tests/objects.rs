@@ -246,6 +246,10 @@ fn stat_says_it_all() {
     assert_eq!((object["sparse"].as_bool(), object["read_only"].as_bool()), (Some(true), Some(false)));
     assert_eq!(object["holder"], serde_json::Value::Null);
     assert!(rig.pmo(["stat"], ["a"]).fine().out.contains("flags    sparse"));
+    let set = rig.pmo(["set"], ["a", "--reach", "4M"]).fine();
+    assert!(set.out.contains("free to grow to 4 MiB"), "{set:?}");
+    assert_eq!(rig.pmo(["stat", "--json"], ["a"]).fine().json()["reach"].as_u64(), Some(4 << 20));
+    rig.pmo(["set"], ["a", "--reach", "1M"]).fails(2, "keeps the addresses that it has");
     rig.pmo(["stat"], ["b"]).fails(5, "no such object");
 }
 

@@ -261,6 +261,7 @@ fn fit(writer: &mut Writer, size: u64) -> Result<(), Cause> {
             WordHeap::new(entry.address.get() as usize, old as usize).shorten(&mut words, size)?;
             words.psync()
         }
+        Some(Contents { what: "heap", least }) => Contents { what: "sealed heap", least }.fit(size),
         Some(contents) => contents.fit(size),
         None => Ok(()),
     }

@@ -1,7 +1,7 @@
 //! Objects are resized by what they hold, and a check compares the two.
 
 use indelible::collections::PVec;
-use indelible::{Class, CreateOptions, ErrorKind, Pool, PoolOptions, Severity};
+use indelible::{Class, CreateOptions, ErrorKind, Heap, Pool, PoolOptions, Severity};
 use indelible_store::table::Key;
 
 const MIB: u64 = 1 << 20;
@@ -25,6 +25,20 @@ fn errors(path: &std::path::Path) -> Vec<String> {
     let report = indelible::check(path, &PoolOptions::new(), &mut |_, _| {}).unwrap();
     let errors = report.findings.into_iter().filter(|found| found.severity == Severity::Error);
     errors.map(|found| found.what).collect()
+}
+
+#[test]
+fn the_heap_of_a_sealed_object_does_not_become_shorter() {
+    let (_folder, path) = folder();
+    let (pool, key) = (Pool::format(&path, 64 * MIB).unwrap(), crate::support::seal_key());
+    pool.create_with("s", &CreateOptions::new(4 * MIB).sealed(&key, "")).unwrap();
+    let mut heap = Heap::format(pool.attach_sealed("s", b"", &key).unwrap()).unwrap();
+    heap.psync().unwrap();
+    heap.into_object().detach().unwrap();
+    let refused = pool.resize_sealed("s", MIB, b"", &key).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::BadSize);
+    assert!(refused.to_string().contains("needs 4194304 bytes"), "{refused}");
+    assert!(refused.remedy().contains("the heap of a sealed object does not become shorter"), "{refused}");
 }
 
 #[test]

@@ -39,6 +39,7 @@ mod found_stores;
 mod growth;
 mod guarded;
 mod heap;
+mod heap_addresses;
 mod heap_format;
 mod heap_hostile;
 mod heap_model;

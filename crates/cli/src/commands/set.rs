@@ -1,13 +1,14 @@
 //! `pmo set`: properties of an object that can change.
 
 use crate::alike;
+use crate::bytes::human;
 use crate::commands::create::{class, note_medium};
 use crate::commands::stat::ObjectReport;
 use crate::context::Context;
 use crate::failure::{Result, object};
 use crate::keys::KeyArgs;
 use crate::out::confirm;
-use crate::values::pool;
+use crate::values::{pool, size};
 use clap::{Args, ValueEnum};
 use indelible::Class;
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ Examples:
   pmo set data.pmo sessions --class on-demand
   pmo set data.pmo accounts --readable-outside yes
   pmo set data.pmo samples --position-independent yes
+  pmo set data.pmo samples --reach 64G       addresses to grow into
   pmo cp data.pmo samples trial --rebase     both can be attached by one process
 
 Classes: psync, plain stores that become durable at psync; transactional, stores in transactions alone, each of which is durable \
@@ -38,7 +40,7 @@ committed, of a commit that happens at that moment perhaps a part. Stores there 
 psync or shared is so no longer.
 
 JSON: the object, as `pmo stat` has it")]
-#[group(id = "property", required = true, multiple = true, args = ["class", "readable_outside", "position_independent", "give_memory_up"])]
+#[group(id = "property", required = true, multiple = true, args = ["class", "readable_outside", "position_independent", "reach", "give_memory_up"])]
 pub struct Set {
     /// The pool
     #[arg(value_parser = pool())]
@@ -58,6 +60,10 @@ pub struct Set {
     /// Whether nothing in it depends on its addresses
     #[arg(long, value_name = "yes|no")]
     position_independent: Option<YesNo>,
+
+    /// Addresses that it can grow into, if those behind it are free; also while it is attached
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
+    reach: Option<u64>,
 
     /// Go on without commits that a dead process left in memory, if that is gone or damaged: as it was last durable
     #[arg(long)]
@@ -98,6 +104,10 @@ pub fn run(context: &Context, args: &Set) -> Result {
         let free = said == YesNo::Yes;
         pool.set_position_independent(&args.name, &key, free).map_err(explained)?;
         is.push(if free { "position-independent" } else { "taken to depend on its addresses" }.to_owned());
+    }
+    if let Some(bytes) = args.reach {
+        pool.set_reach(&args.name, &key, bytes).map_err(explained)?;
+        is.push(format!("free to grow to {}", human(pool.stat(&args.name)?.reach)));
     }
     let report = ObjectReport::of(&pool.stat(&args.name)?);
     confirm(context.json, &report, |_, out| {

@@ -153,6 +153,9 @@ impl HeapError {
     /// Advice, if it differs from that for the kind of error.
     pub(crate) fn remedy(&self) -> Option<&'static str> {
         Some(match self {
+            HeapError::Needs { what: "sealed heap", .. } => {
+                "ask for at least that: the heap of a sealed object does not become shorter"
+            }
             HeapError::Needs { .. } => {
                 "ask for at least that; a heap gives what is free at its end, so free blocks first"
             }
@@ -173,7 +176,7 @@ impl HeapError {
                 "`Heap::check` lists all that is wrong; go back to a copy of the object"
             }
             HeapError::Stuck { limit: Limit::Reach, .. } => {
-                "free blocks, or move the data to an object that is created with a larger reach"
+                "free blocks, or detach the object and give it a larger reach (`Pool::set_reach`, `pmo set --reach`); if another object's addresses are behind it, copy it by `pmo cp --rebase`"
             }
             HeapError::Stuck { limit: Limit::Room, .. } => {
                 "free blocks, remove other objects, or make the pool longer (`pmo grow`)"

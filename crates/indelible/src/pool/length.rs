@@ -8,8 +8,8 @@ impl Pool {
     /// new space as soon as an object needs it. A file becomes longer at its end, which takes no space before objects do; a device is as
     /// long as it is, so that this follows once it has been made longer. Durable on return: a crash leaves the old length, or the new one.
     ///
-    /// Objects that were created before keep their address space: one that is to grow further than that
-    /// ([`Stat::reach`](crate::Stat::reach)) has to be created with it ([`CreateOptions::reach`](crate::CreateOptions::reach)).
+    /// Objects that were created before keep their address space ([`Stat::reach`](crate::Stat::reach)), which is several times the length that the pool had then, while addresses
+    /// are plenty; [`set_reach`](Pool::set_reach) keeps more.
     ///
     /// ```
     /// use indelible::{ErrorKind, Pool};

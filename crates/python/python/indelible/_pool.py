@@ -120,7 +120,7 @@ class Pool(TransactionalPool):
         given), all zero. With one, what is given must agree with it (Mismatch). A length of -1 along the
         first axis agrees with any, and is 0 for a new array: one that grows. Modes are those of
         `numpy.memmap`: "r+" stores, "r" only reads, and "w+" begins anew, losing what the object had. `sparse`
-        claims space as elements are psynced; `reach` is how many bytes it can grow to, if it is to be another number than the pool's size. A `volatile` one is worth nothing once the machine was started anew: then it is made again.
+        claims space as elements are psynced; `reach` is how many bytes it can grow to, if it is to be another number than several times the pool's size. A `volatile` one is worth nothing once the machine was started anew: then it is made again.
 
         With mode "r" the array is what the last psync of the object left, and stays so, whoever stores to the object, now or
         later: nobody is kept waiting. `Array.refresh` returns what the newest psync left. It takes a free piece of

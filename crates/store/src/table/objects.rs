@@ -20,6 +20,12 @@ use zerocopy::little_endian::{U32, U64};
 /// Granularity of address ranges: what a huge page needs is left to larger objects.
 const REACH_UNIT: u64 = 64 * 1024;
 
+/// Times its present length that a pool may become longer before an object's addresses end, while there are plenty.
+const GROWTH: u64 = 8;
+
+/// Bytes of addresses that an object of a small pool has at least, while there are plenty.
+const LEAST_REACH: u64 = 1 << 30;
+
 /// An entry and where its slot is.
 #[derive(Clone, Copy, Debug)]
 pub struct Located {
@@ -160,7 +166,8 @@ impl TableTransaction<'_> {
         if self.find(name)?.is_some() { Err(StoreError::Exists) } else { Ok(()) }
     }
 
-    /// As [`create`](TableTransaction::create), of an object that no name leads to. `name` tells people what it is.
+    /// As [`create`](TableTransaction::create), of an object that no name leads to. `name` tells people what it is. It has no
+    /// addresses: it would take those that another object is to grow into.
     pub fn create_hidden(
         &mut self,
         name: &str,
@@ -190,9 +197,13 @@ impl TableTransaction<'_> {
         self.stock_up(true)?;
         let pages = sealed.map_or(pages_for(how.size), Shape::pages);
         let primary = self.take_extent(pages)?;
-        let (address, reserved) = self.take_addresses(pages * PAGE, how)?;
+        // A sealed one gets its name once it is whole.
+        let placed = !hidden || sealed.is_some();
+        let (address, reserved) =
+            if placed { self.take_addresses(pages * PAGE, how)? } else { (0, pages * PAGE) };
         let mut entry = Entry::new_zeroed();
         entry.magic = U32::new(entry::MAGIC);
+        entry.set(FLAG_FOREIGN, !placed);
         entry.set(entry::FLAG_READ_ONLY, how.read_only);
         entry.set(entry::FLAG_SPARSE, how.sparse);
         entry.set(entry::FLAG_POSITION_INDEPENDENT, how.position_independent);
@@ -288,9 +299,10 @@ impl TableTransaction<'_> {
         Ok(grown)
     }
 
-    /// Takes an address range for `len` bytes and room to grow: as much as `reach` says. If it says nothing, as much as the
-    /// pool has, out of the first half of the window, of which each object takes a sixteenth at most; then several
-    /// times the size, less as addresses run short, so that an object always gets what it needs now while there is any.
+    /// Takes an address range for `len` bytes and room to grow: as much as `reach` says. If it says nothing, several times what
+    /// the pool has, which may become longer, out of the first half of the window, of which each object takes a thirty-second
+    /// part at most, or a sixteenth to have as much as the pool; then several times the size, less as addresses run short, so
+    /// that an object always gets what it needs now while there is any.
     pub(super) fn take_addresses(&mut self, len: u64, how: &CreateOptions<'_>) -> Result<(u64, u64)> {
         let round = |bytes: u64| bytes.max(len).next_multiple_of(REACH_UNIT);
         if how.reach > 0 {
@@ -301,7 +313,8 @@ impl TableTransaction<'_> {
         let ample = len.saturating_mul(8);
         let ample = if ample <= free / 4 { ample } else { len };
         let plenty = if how.window == 0 { 0 } else { free.saturating_sub(how.window / 2) / 16 };
-        let generous = self.pool_len().min(plenty);
+        let longer = self.pool_len().saturating_mul(GROWTH).max(LEAST_REACH).min(plenty / 2);
+        let generous = self.pool_len().min(plenty).max(longer);
         let wanted = round(ample.max(len.saturating_mul(64).min(free >> 20)).max(generous));
         Ok((ADDRESSES.allocate(self, wanted)?, wanted))
     }

@@ -351,7 +351,11 @@ pub(super) fn pages_of(object: &Located, size: u64) -> Result<u64> {
 }
 
 /// Makes the object's address range reach `len` bytes.
-pub(super) fn reach(table: &mut TableTransaction<'_>, object: &mut Located, len: u64) -> Result<()> {
+pub(in crate::store) fn reach(
+    table: &mut TableTransaction<'_>,
+    object: &mut Located,
+    len: u64,
+) -> Result<()> {
     let (address, reserved) = (object.entry.address.get(), object.entry.reserved.get());
     if len <= reserved {
         return Ok(());

@@ -32,6 +32,7 @@ mod written;
 pub use attach::Reader;
 pub(in crate::store) use attach::undefined;
 pub(in crate::store) use binding::renumber;
+pub(in crate::store) use grow::reach;
 pub use live::LivePages;
 pub(in crate::store) use moving::is_harmless as growth_left_no_trace;
 pub use primary::{Pending, Primary};

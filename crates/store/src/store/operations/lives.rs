@@ -4,7 +4,6 @@
 //! what was tied to it goes as with any other object: with the one who ends it, or with the next [`reap`](Store::reap).
 
 use crate::error::{Result, StoreError};
-use crate::format::PAGE;
 use crate::mutant::Mutant;
 use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
@@ -24,9 +23,9 @@ impl Store {
     /// # Errors
     /// `BadName`; `NoRoom`, `NoAddresses`: nothing happened.
     pub fn begin_life(self: &Arc<Self>, name: &str) -> Result<Life> {
-        let how = CreateOptions { size: 1, reach: PAGE, ..CreateOptions::default() };
+        let how = CreateOptions { size: 1, ..CreateOptions::default() };
         self.with_way_made(name, || {
-            let (object, object_lock) = self.create_hidden(name, &self.with_window(&how))?;
+            let (object, object_lock) = self.create_hidden(name, &how)?;
             let object_lock = Some(object_lock).filter(|_| !Mutant::LifeUnlocked.is_on());
             Ok(Life { store: self.clone(), object, object_lock })
         })

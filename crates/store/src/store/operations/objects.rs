@@ -2,11 +2,13 @@
 
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
-use crate::format::entry::{FLAG_HIDDEN, FLAG_POSITION_INDEPENDENT};
+use crate::format::PAGE;
+use crate::format::entry::{FLAG_FOREIGN, FLAG_HIDDEN, FLAG_POSITION_INDEPENDENT};
 use crate::format::root::TreeId;
 use crate::medium::LockMode;
 use crate::mutant::Mutant;
 use crate::space::TableTransaction;
+use crate::store::attachment::reach;
 use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
 use crate::table::{CreateOptions, Key, Located, Page};
@@ -107,6 +109,34 @@ impl Store {
                 // A process that writes it has the entry in memory.
                 let _object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
                 object.entry.set(FLAG_POSITION_INDEPENDENT, is);
+                table.put_entry(&object)
+            })
+        })
+    }
+
+    /// Keeps so many bytes of addresses for an object to grow into, from its first one on. It may be attached.
+    ///
+    /// # Errors
+    /// `NoAddresses`: those behind it are another object's, or it has none of its own, as a snapshot. `BadSize`: it has
+    /// more. `NotFound`, `WrongKey`.
+    pub fn set_reach(self: &Arc<Self>, name: &str, key: Key<'_>, bytes: u64) -> Result<()> {
+        let bytes = bytes.min(1 << 46).next_multiple_of(PAGE);
+        self.unless_held_still(|| {
+            self.update(|table| {
+                let mut object = table.object(name)?;
+                if !object.opens_for_writing(key) {
+                    return Err(StoreError::WrongKey);
+                }
+                let largest = object.entry.reserved.get();
+                if object.entry.has(FLAG_FOREIGN) {
+                    return Err(StoreError::NoAddresses { needed: bytes, largest });
+                }
+                if bytes < largest {
+                    let why = "an object keeps the addresses that it has";
+                    return Err(StoreError::BadSize { size: bytes, why });
+                }
+                table.stock_up(true)?;
+                reach(table, &mut object, bytes)?;
                 table.put_entry(&object)
             })
         })
