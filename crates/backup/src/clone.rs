@@ -52,8 +52,7 @@ pub fn clone_pool(from: &Path, to: &Path, options: &PoolOptions, progress: Progr
     }
     let made = Partial::of(to)?;
     let partial = made.path();
-    let open = File::options().read(true).write(true).open(partial);
-    let target = open.map_err(BackupError::file("create", partial))?;
+    let target = made.file()?;
     target.set_permissions(found.permissions()).map_err(BackupError::file("create", partial))?;
     let copied = copy(&source, &target, found.len(), progress);
     let copied = copied.map_err(BackupError::file("write", partial))?;

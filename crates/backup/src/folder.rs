@@ -8,13 +8,13 @@ use crate::format::hex;
 use crate::index::Index;
 use crate::interrupted;
 use crate::part::Part;
-use crate::partial::{FOR_OWNER, Partial};
+use crate::partial::{DIRECT, FOR_OWNER, Partial};
 use crate::source::Choice;
 use indelible::Pool;
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use zerocopy::little_endian::U64;
 
@@ -55,7 +55,10 @@ pub fn backup_into(
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let partial = folder.join(format!(".{stem}.{PARTIAL}"));
     let before = Before { below: below.as_ref().map(|(_, index)| index), state };
-    let made = write(pool, choice, &path, &partial, before, false, progress);
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).mode(FOR_OWNER).custom_flags(DIRECT);
+    let file = options.open(&partial).map_err(BackupError::file("create", &path))?;
+    let made = write(pool, choice, &path, (&partial, file), before, false, progress);
     let made = made.map_err(|cause| failed(cause, &partial))?;
     let base = below.map(|(path, _)| path);
     let resumed = part.is_some() && base == part;
@@ -90,7 +93,7 @@ pub fn backup_file(
         return Err(BackupError::Exists(path.to_owned()));
     }
     let partial = Partial::of(path)?;
-    write(pool, choice, path, partial.path(), Before::default(), replace, progress)
+    write(pool, choice, path, (partial.path(), partial.file()?), Before::default(), replace, progress)
 }
 
 /// Keeps what a backup into a folder that failed has written, if the next one can go on from there.
@@ -103,17 +106,18 @@ fn failed(cause: BackupError, partial: &Path) -> BackupError {
     BackupError::Kept { cause: Box::new(cause), path: partial.to_owned(), bytes }
 }
 
-/// Writes to `partial`, which is `path` once it is durable. After an error the file, if there is one, is durable.
+/// Writes to `partial`, an empty file, which is `path` once it is durable. After an error the file,
+/// if there is one, is durable.
 fn write(
     pool: &Pool,
     choice: &Choice<'_>,
     path: &Path,
-    partial: &Path,
+    (partial, file): (&Path, File),
     before: Before<'_>,
     replace: bool,
     progress: Progress<'_>,
 ) -> Result<Summary> {
-    let made = write_partial(pool, choice, path, partial, before, progress)?;
+    let made = write_partial(pool, choice, path, (partial, file), before, progress)?;
     publish(partial, path, replace)?;
     Ok(Summary { path: Some(path.to_owned()), ..made })
 }
@@ -122,13 +126,11 @@ fn write_partial(
     pool: &Pool,
     choice: &Choice<'_>,
     path: &Path,
-    partial: &Path,
+    (partial, file): (&Path, File),
     before: Before<'_>,
     progress: Progress<'_>,
 ) -> Result<Summary> {
     let failed = |action| BackupError::file(action, path);
-    let open = File::options().write(true).create(true).truncate(true).mode(FOR_OWNER).open(partial);
-    let file = open.map_err(failed("create"))?;
     let mut out = BufWriter::with_capacity(1 << 20, Part::new(file));
     let made = backup(pool, choice, path, &mut out, before, progress);
     // Of a backup that failed, too: the next one goes on from there.
@@ -143,7 +145,8 @@ fn write_partial(
     made
 }
 
-/// Gives a durable file its name, durably. Without `replace` nothing loses that name.
+/// Gives a durable file its name, durably. Without `replace` nothing loses that name, and after an
+/// error no file has it.
 pub(crate) fn publish(partial: &Path, path: &Path, replace: bool) -> Result<()> {
     let named = if replace { fs::rename(partial, path) } else { fs::hard_link(partial, path) };
     named.map_err(|error| match error.kind() {
@@ -155,13 +158,28 @@ pub(crate) fn publish(partial: &Path, path: &Path, replace: bool) -> Result<()> 
     }
     let folder = path.parent().filter(|folder| *folder != "").unwrap_or(Path::new("."));
     let durable = File::open(folder).and_then(|folder| folder.sync_all());
-    durable.map_err(BackupError::file("make durable", folder))
+    durable.map_err(|error| {
+        if !replace {
+            // An error promises that nothing is there.
+            let _ = fs::remove_file(path);
+        }
+        BackupError::file("make durable", folder)(error)
+    })
 }
 
+/// Locks the folder. Its lock file is the owner's alone: a user who can open a file can lock it,
+/// and backups would wait for that user.
 fn lock(folder: &Path) -> Result<File> {
     let path = folder.join(LOCK);
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-    let file = file.map_err(BackupError::file("create", &path))?;
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(FOR_OWNER).custom_flags(DIRECT);
+    let file = options.open(&path).map_err(BackupError::file("create", &path))?;
+    let found = file.metadata().map_err(BackupError::file("inspect", &path))?;
+    if found.is_file() && found.permissions().mode() & 0o077 != 0 {
+        // An earlier release made it.
+        let owned = file.set_permissions(Permissions::from_mode(FOR_OWNER));
+        owned.map_err(BackupError::file("close to other users", &path))?;
+    }
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(BackupError::FolderBusy(folder.to_owned())),

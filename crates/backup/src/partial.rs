@@ -4,7 +4,9 @@
 //! so that those that others are making now can be told from leftovers.
 
 use crate::error::{BackupError, Result};
+use rustix::fs::OFlags;
 use std::fs::{self, File, TryLockError};
+use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +14,9 @@ const END: &str = ".partial";
 
 /// Rights of a new file: as of a new pool, for its owner alone. A backup has all that is in one.
 pub(crate) const FOR_OWNER: u32 = 0o600;
+/// Flags of an open of a name that others may have put something at: neither a link is followed nor
+/// a pipe waited for.
+pub(crate) const DIRECT: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits() as i32;
 
 /// The empty file, which is removed when this is dropped, unless it has its name by then.
 pub(crate) struct Partial {
@@ -22,32 +27,39 @@ pub(crate) struct Partial {
 impl Partial {
     /// Makes it, and removes what earlier processes left of `path`.
     pub(crate) fn of(path: &Path) -> Result<Partial> {
-        remove_leftovers(path);
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{}{END}", std::process::id()));
         let partial = PathBuf::from(name);
         loop {
-            let open =
-                File::options().create(true).truncate(false).write(true).mode(FOR_OWNER).open(&partial);
-            let file = open.map_err(BackupError::file("create", &partial))?;
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => {
-                    let by = "it is being made already".to_owned();
-                    return Err(BackupError::InUse { path: path.to_owned(), by });
+            remove_leftovers(path);
+            // A new file: one that is there already may be another user's, or a link.
+            let open = File::options().create_new(true).read(true).write(true).mode(FOR_OWNER).open(&partial);
+            let file = open.map_err(|error| {
+                let is_file = fs::symlink_metadata(&partial).is_ok_and(|found| found.is_file());
+                match error.kind() {
+                    io::ErrorKind::AlreadyExists if is_file => {
+                        let by = "it is being made already".to_owned();
+                        BackupError::InUse { path: path.to_owned(), by }
+                    }
+                    _ => BackupError::file("create", &partial)(error),
                 }
+            })?;
+            match file.try_lock() {
+                // Another process may have taken it for a leftover before it was locked.
+                Ok(()) if is_at(&file, &partial) => return Ok(Partial { path: partial, locked: file }),
+                Ok(()) | Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(BackupError::file("lock", &partial)(error)),
-            }
-            // Another process may have taken it for a leftover before it was locked.
-            if is_at(&file, &partial) {
-                file.set_len(0).map_err(BackupError::file("create", &partial))?;
-                return Ok(Partial { path: partial, locked: file });
             }
         }
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The file itself, for reading and writing: by its name another one may be found by now.
+    pub(crate) fn file(&self) -> Result<File> {
+        self.locked.try_clone().map_err(BackupError::file("open", &self.path))
     }
 }
 
@@ -80,7 +92,7 @@ fn remove_leftovers(path: &Path) {
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
         // It is locked until it is removed: else another process could begin to make it in between.
         if is_file
-            && let Ok(file) = File::open(entry.path())
+            && let Ok(file) = File::options().read(true).custom_flags(DIRECT).open(entry.path())
             && file.try_lock().is_ok()
             && is_at(&file, &entry.path())
         {

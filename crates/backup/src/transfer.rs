@@ -14,7 +14,6 @@ use crate::restore::{Restored, Target};
 use crate::source::{Choice, Source};
 use indelible::{Pool, Space};
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
@@ -71,8 +70,7 @@ pub fn export_file(
         return Err(BackupError::Exists(path.to_owned()));
     }
     let partial = Partial::of(path)?;
-    let file = File::options().write(true).open(partial.path());
-    let mut out = BufWriter::with_capacity(1 << 20, file.map_err(BackupError::file("create", path))?);
+    let mut out = BufWriter::with_capacity(1 << 20, partial.file()?);
     let made = export_to(space, objects, closed, key, &mut out, progress)?;
     let durable = out.into_inner().map_err(|error| error.into_error()).and_then(|file| file.sync_all());
     durable.map_err(BackupError::file("write", path))?;

@@ -255,3 +255,30 @@ fn the_backup_of_a_pool_that_was_brought_back_is_the_newest() {
     drop(pool);
     expect_same(&restored(&folder, &dir.path().join("c.pmo")), &before);
 }
+
+/// The lock file is the owner's alone: a user who can open it can lock it, and backups would wait
+/// for that user.
+#[test]
+fn nobody_else_can_lock_the_folder() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let (pool, _) = chain(dir.path(), 1);
+    let lock = dir.path().join("b/.pmo-backup.lock");
+    let mode = || fs::metadata(&lock).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o600);
+    // An earlier release made it.
+    fs::set_permissions(&lock, fs::Permissions::from_mode(0o644)).unwrap();
+    let folder = dir.path().join("b");
+    made(&pool, &folder);
+    assert_eq!(mode(), 0o600);
+    // A link is not followed, and a pipe not waited for.
+    fs::remove_file(&lock).unwrap();
+    std::os::unix::fs::symlink(dir.path().join("planted"), &lock).unwrap();
+    let made = backup_into(&pool, &all(), &folder, false, &mut unseen);
+    assert!(matches!(made, Err(BackupError::File { .. })), "{made:?}");
+    assert!(!dir.path().join("planted").exists());
+    fs::remove_file(&lock).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &lock, rustix::fs::Mode::RWXU).unwrap();
+    let made = backup_into(&pool, &all(), &folder, false, &mut unseen);
+    assert!(matches!(made, Err(BackupError::File { .. })), "{made:?}");
+}

@@ -78,6 +78,12 @@ fn a_file_that_this_process_makes_already_is_not_made_twice() {
     assert!(matches!(clone(), Err(BackupError::InUse { .. })));
     assert!(partial.exists() && !to.exists());
     drop(other);
+    // A link in its place is neither followed nor replaced.
+    fs::remove_file(&partial).unwrap();
+    std::os::unix::fs::symlink(dir.path().join("planted"), &partial).unwrap();
+    assert!(matches!(clone(), Err(BackupError::File { .. })));
+    assert!(!dir.path().join("planted").exists() && !to.exists());
+    fs::remove_file(&partial).unwrap();
     clone().unwrap();
     assert!(!partial.exists());
     // A failure leaves nothing.
