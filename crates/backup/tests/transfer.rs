@@ -2,9 +2,10 @@
 
 use crate::support::{noise, put, unseen};
 use indelible::collections::PVec;
-use indelible::{CreateOptions, Error, ErrorKind, Far, Persist, Plain, Pool, Rights, Space};
+use indelible::{CreateOptions, Error, ErrorKind, Far, Persist, Plain, Pool, PoolOptions, Rights, Space};
 use indelible_backup::{BackupError, export_file, export_to, import_from, verify, verify_stream};
 use indelible_store::error::StoreError;
+use indelible_store::format::entry::{CLASS_PSYNC, CLASS_TRANSACTIONAL, FLAG_ECC, FLAG_TARGET, FLAG_TYPED};
 use indelible_store::store::{Attributes, Revived};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -214,6 +215,34 @@ fn two_objects_of_one_name_or_id_do_not_come() {
     assert!(matches!(store.adopt_elsewhere(&kept("two", 1), None), Err(StoreError::Exists)));
     first.publish().unwrap();
     assert_eq!(into.list().count(), 1);
+}
+
+/// Attributes that come from outside state nothing that this release does not define: `check` would
+/// find fault with the object.
+#[test]
+fn attributes_that_are_not_defined_do_not_come() {
+    let dir = TempDir::new().unwrap();
+    let into = pool(&dir, "1");
+    let kept = |flags: u32, size: u64| Attributes {
+        name: "one".into(),
+        id: [1; 16],
+        size,
+        flags,
+        class: if flags & FLAG_ECC != 0 { CLASS_TRANSACTIONAL } else { CLASS_PSYNC },
+        ..Attributes::default()
+    };
+    for flags in [1 << 12, 1 << 15, 1 << 18, 1 << 31] {
+        let refused = into.store().adopt_elsewhere(&kept(flags, 5000), None).map(drop);
+        assert!(matches!(refused, Err(StoreError::ObjectFeature { .. })), "{flags:#x}: {refused:?}");
+    }
+    // Check words come in whole pairs of pages.
+    let refused = into.store().adopt_elsewhere(&kept(FLAG_ECC, 5000), None).map(drop);
+    assert!(matches!(refused, Err(StoreError::BadSize { .. })), "{refused:?}");
+    assert_eq!(into.store().reap().unwrap(), 0);
+    into.store().adopt_elsewhere(&kept(FLAG_TYPED | FLAG_TARGET, 5000), None).unwrap().publish().unwrap();
+    drop(into);
+    let report = indelible::check(dir.path().join("1"), &PoolOptions::new(), &mut unseen).unwrap();
+    assert!(report.findings.is_empty(), "{report:?}");
 }
 
 /// A process that dies at any step of an import leaves none of its objects, and the next import makes them all. (Deaths while they get their names: the scenarios of `crates/testing/src/rules/arrivals.rs`.)

@@ -266,6 +266,14 @@ impl Entry {
         }
     }
 
+    /// As [`unknown`](Self::unknown), and flags that software need not know: a new entry states
+    /// nothing that this code does not define.
+    #[must_use]
+    pub fn undefined(&self) -> Option<Unknown> {
+        let flags = self.flags.get() & !FLAGS;
+        self.unknown().or_else(|| (flags != 0).then_some(Unknown::Flags(flags)))
+    }
+
     /// Whether the flags have this one.
     #[must_use]
     pub fn has(&self, flag: u32) -> bool {

@@ -29,13 +29,18 @@ impl TableTransaction<'_> {
         if self.find(&name)?.is_some() || self.find_id(&entry.id)?.is_some() {
             return Err(StoreError::Exists);
         }
-        if let Some(unknown) = entry.unknown() {
+        if let Some(unknown) = entry.undefined() {
             return Err(StoreError::ObjectFeature { unknown });
         }
         if size == 0 || size > LARGEST {
             return Err(StoreError::BadSize { size, why: "an object has from 1 byte to 64 TiB" });
         }
         let pages = entry.pages_of(size).unwrap_or_else(|| pages_for(size));
+        entry.pages = U64::new(pages);
+        if !entry.has_whole_pairs() {
+            let why = "an object with check words has whole pairs of pages, and is not sealed";
+            return Err(StoreError::BadSize { size, why });
+        }
         let (address, reserved) = (entry.address.get(), entry.reserved.get());
         let taken = StoreError::AddressesTaken { address, len: reserved };
         let end = address.checked_add(reserved).filter(|_| reserved >= pages * PAGE);
@@ -59,7 +64,6 @@ impl TableTransaction<'_> {
         entry.set(FLAG_DELETED, false);
         entry.hold_in(None);
         entry.forget_ties();
-        entry.pages = U64::new(pages);
         entry.primary = U64::new(self.take_extent(pages)?);
         (entry.state, entry.lane) = (STATE_D, U32::new(NO_LANE));
         (entry.binding, entry.pid, entry.boot) = Default::default();

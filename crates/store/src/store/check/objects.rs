@@ -5,7 +5,7 @@ use super::{Cure, Found, Meter, Severity, Survey};
 use crate::error::{Part, StoreError};
 use crate::format::entry::{
     CLASS_PSYNC, Entry, FLAG_BASE, FLAG_CONTENT, FLAG_DELETED, FLAG_FOREIGN, FLAG_HIDDEN, FLAG_OVERLAY,
-    FLAG_READ_ONLY, FLAG_TIED, FLAG_VOLATILE, FLAGS, NO_LANE, PROGRESS, Progress, SIZE, STATE_W,
+    FLAG_READ_ONLY, FLAG_TIED, FLAG_VOLATILE, NO_LANE, PROGRESS, Progress, SIZE, STATE_W,
 };
 use crate::format::root::TreeId;
 use crate::format::{DATA, PAGE, TABLE_ROOT};
@@ -221,7 +221,7 @@ impl Survey {
         }
         let fault = if !entry.has_pages_for_size() {
             Some("its size and the pages of its extent differ")
-        } else if entry.flags.get() & !FLAGS != 0 || entry.unknown().is_some() {
+        } else if entry.undefined().is_some() {
             Some("it has a class, a retention model or flags that are not defined")
         } else if has_later_fields(entry) {
             Some("it has a shadow, keys, types, memory, or parts of a base or of ties, which are not defined")
