@@ -2,9 +2,12 @@
 
 use super::seal_keys::{file, seal_error};
 use indelible_store::error::SealError;
+use indelible_store::format::checksum;
+use indelible_store::format::seal::{KeySlot, SLOTS};
 use indelible_store::seal::{Cost, KeyPage, PageBytes, SECRET, SealKey, SecretDevice};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use zerocopy::{FromBytes, IntoBytes};
 use zeroize::Zeroizing;
 
 const SIZE: u64 = 8192;
@@ -152,4 +155,70 @@ fn an_exchanged_key_opens_nothing_and_the_new_one_does() {
     assert_eq!(page.exchange(&file(1), &file(2), Some("renamed")).unwrap(), 0);
     assert_eq!((page.slots()[0].label.as_str(), page.slots().len()), ("renamed", 2));
     assert_eq!(seal_error(page.exchange(&file(1), &file(3), None)), SealError::WrongKey { slots: 2 });
+}
+
+/// A slot may be forged by whoever can write the pool: one whose cost no machine can pay keeps no
+/// other slot from being tried.
+#[test]
+fn a_forged_cost_keeps_no_valid_passphrase_out() {
+    let cheap = Cost { memory: 64, passes: 1, lanes: 1 };
+    let right = SealKey::passphrase_at("right".into(), cheap).unwrap();
+    let (page, _) = KeyPage::new(SIZE, &[(&right, "forged"), (&right, "own")]).unwrap();
+    let forged = |slots: &[usize], (memory, passes, lanes): (u32, u32, u32)| {
+        let mut bytes = Box::new(*page.bytes());
+        for slot in slots {
+            let at = SLOTS + slot * size_of::<KeySlot>();
+            let place = &mut bytes[at..at + size_of::<KeySlot>()];
+            let mut slot = KeySlot::read_from_bytes(place).unwrap();
+            (slot.memory, slot.passes, slot.lanes) = (memory.into(), passes.into(), lanes.into());
+            slot.checksum = 0.into();
+            slot.checksum = checksum(0, &[slot.as_bytes()]).into();
+            place.copy_from_slice(slot.as_bytes());
+        }
+        read(bytes)
+    };
+    // None; more than any machine has; what takes minutes and a GiB.
+    for cost in
+        [(0, 0, 0), (u32::MAX, u32::MAX, u32::MAX), (1 << 20, 16, 1), (512 << 10, 1, 1), (256 << 10, 5, 1)]
+    {
+        assert!(forged(&[0], cost).open(&right).is_ok(), "{cost:?}");
+        let refused = seal_error(forged(&[0, 1], cost).open(&right));
+        assert!(matches!(refused, SealError::BadKey { .. }), "{cost:?}: {refused}");
+    }
+}
+
+/// A device whose answers are damaged on their way.
+struct Noisy(Arc<Fake>, usize);
+
+impl SecretDevice for Noisy {
+    fn seal(&self, secret: &[u8; SECRET]) -> Result<Vec<u8>, String> {
+        let mut blob = self.0.seal(secret)?;
+        blob[self.1] ^= 1;
+        Ok(blob)
+    }
+
+    fn unseal(&self, blob: &[u8]) -> Result<Zeroizing<[u8; SECRET]>, String> {
+        self.0.unseal(blob)
+    }
+}
+
+#[test]
+fn a_blob_that_opens_nothing_is_no_key() {
+    for at in [0, 1, 32] {
+        let noisy = SealKey::device(Arc::new(Noisy(Fake::new(1, 40), at)));
+        let refused = seal_error(KeyPage::new(SIZE, &[(&noisy, "")]).map(drop));
+        assert!(matches!(refused, SealError::Device { .. }), "{at}: {refused}");
+        let (mut page, key) = KeyPage::new(SIZE, &[(&file(1), "")]).unwrap();
+        assert!(page.add(&key, &noisy, "").is_err() && page.slots().len() == 1, "{at}");
+    }
+}
+
+#[test]
+fn a_slot_that_costs_more_is_opened_by_a_passphrase_of_that_cost() {
+    let dear = Cost { memory: 257 << 10, passes: 1, lanes: 1 };
+    let key = |cost| SealKey::passphrase_at("right".into(), cost).unwrap();
+    let (page, _) = KeyPage::new(SIZE, &[(&key(dear), "")]).unwrap();
+    again(&page).open(&key(dear)).unwrap();
+    let refused = seal_error(again(&page).open(&key(Cost::default())));
+    assert!(matches!(refused, SealError::BadKey { .. }), "{refused}");
 }

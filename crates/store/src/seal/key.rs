@@ -10,10 +10,20 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Most memory in KiB that a slot may ask for: a forged one must not exhaust the machine.
+/// Most memory in KiB that a passphrase may cost.
 const MOST_MEMORY: u32 = 1 << 20;
-/// Most passes and lanes that a slot may ask for.
+/// Most passes and lanes that a passphrase may cost.
 const MOST_PASSES: u32 = 16;
+/// Memory in KiB that a slot may ask for, unless the key says more: whoever may write the pool can
+/// forge a slot, which must not exhaust the machine.
+const FREE_MEMORY: u32 = 256 << 10;
+/// KiB of memory, times passes, that a slot may ask for, unless the key says more: five times the
+/// default, so within two seconds.
+const FREE_WORK: u64 = 1 << 20;
+
+/// Refusal of a slot, which may be forged.
+const TOO_COSTLY: &str = "a key slot asks for more than 256 MiB of memory, or more than five times the usual work, for its passphrase: \
+    give that cost with the passphrase if the slot is yours";
 
 /// Work that deriving a key from a passphrase takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +34,14 @@ pub struct Cost {
     pub passes: u32,
     /// Lanes.
     pub lanes: u32,
+}
+
+impl Cost {
+    /// Whether a slot may ask for it, tried by a key whose own slots cost `own`.
+    fn is_within(self, own: Cost) -> bool {
+        let work = |cost: Cost| u64::from(cost.memory) * u64::from(cost.passes);
+        self.memory <= FREE_MEMORY.max(own.memory) && work(self) <= FREE_WORK.max(work(own))
+    }
 }
 
 impl Default for Cost {
@@ -129,7 +147,9 @@ impl SealKey {
         SealKey::passphrase_at(text, Cost::default())
     }
 
-    /// As [`passphrase`](SealKey::passphrase); slots that are made with it ask for so much work. Opening a slot takes what that slot asks for.
+    /// As [`passphrase`](SealKey::passphrase); slots that are made with it ask for so much work.
+    /// Opening a slot takes what that slot asks for: at most 256 MiB, and five times the work of
+    /// the default, or `cost` if that is more.
     ///
     /// # Errors
     /// `BadKey`: it is empty, or the cost is out of bounds.
@@ -152,7 +172,8 @@ impl SealKey {
     pub(super) fn derive(&self, salt: &[u8; 32], cost: Cost, blob: &[u8]) -> Result<Secret> {
         let derived = match &self.owned {
             Owned::File(secret) => Ok(digest(b"indelible key file 1", salt, secret)),
-            Owned::Passphrase(secret, _) => stretch(secret, salt, cost),
+            Owned::Passphrase(secret, own) if cost.is_within(*own) => stretch(secret, salt, cost),
+            Owned::Passphrase(..) => Err(SealError::BadKey { why: TOO_COSTLY }.into()),
             Owned::Device(device) => {
                 let failed = |what| SealError::Device { what }.into();
                 let secret = device.unseal(blob).map_err(failed);
@@ -167,7 +188,15 @@ impl SealKey {
     pub(super) fn new_blob(&self) -> Result<Vec<u8>> {
         let Owned::Device(device) = &self.owned else { return Ok(Vec::new()) };
         let secret = Zeroizing::new(random::<SECRET>()?);
-        device.seal(&secret).map_err(|what| SealError::Device { what }.into())
+        let failed = |what| SealError::Device { what };
+        let blob = device.seal(&secret).map_err(failed)?;
+        // A blob that was damaged on its way opens nothing, and may be the object's one key.
+        match device.unseal(&blob).map_err(failed)? == secret {
+            true => Ok(blob),
+            false => {
+                Err(failed("the device does not give back the secret that it was given".to_owned()).into())
+            }
+        }
     }
 }
 

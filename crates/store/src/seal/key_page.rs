@@ -222,7 +222,8 @@ impl KeyPage {
             .collect()
     }
 
-    /// The object's key, by an owner's. Tries the slots of its kind; of passphrases each takes the time that it asks for.
+    /// The object's key, by an owner's. Tries the slots of its kind; of passphrases each takes the
+    /// time that it asks for, unless that is more than the key allows.
     ///
     /// # Errors
     /// `WrongKey`. `Expired`: the one that it opens. `Broken`: a slot that may be the owner's is damaged, and no other opens. `BadKey`. `Device`: it gives the secret of no slot.
@@ -246,8 +247,9 @@ impl KeyPage {
             let cost = Cost { memory: slot.memory.get(), passes: slot.passes.get(), lanes: slot.lanes.get() };
             let blob = blobs::read(&self.bytes, info.slot).unwrap_or_default();
             let derived = match owner.derive(&slot.salt, cost, &blob) {
-                // It may be a slot of another machine's device.
-                Err(error @ StoreError::Seal(SealError::Device { .. })) => {
+                // It may be a slot of another machine's device, or forged: with a cost that no
+                // machine can pay.
+                Err(error @ StoreError::Seal(SealError::Device { .. } | SealError::BadKey { .. })) => {
                     refused = Some(error);
                     continue;
                 }

@@ -65,6 +65,9 @@ impl SealKey {
     }
 
     /// As [`passphrase`](SealKey::passphrase); slots that are made with it ask for so much work.
+    /// Slots that are tried with any passphrase may ask for 256 MiB and five times the work of the
+    /// default; those that ask for more are tried with a passphrase of that `cost` alone, as a slot
+    /// may be forged.
     ///
     /// # Errors
     /// `Sealed`: it is empty, or the work is out of bounds.
