@@ -455,6 +455,51 @@ fn used_space_without_blocks_on_a_full_memory_file_system_is_no_space() {
     pool.create("late", 100_000).unwrap();
 }
 
+/// A process whose pages the kernel maps asks for more pages of a sparse object than there is room
+/// for.
+#[test]
+#[ignore = "run by the other test as a process of its own"]
+fn without_room() {
+    let Some(path) = std::env::var_os("SMALL_POOL") else { return };
+    let pool = Pool::open(path).unwrap();
+    let thin = pool.attach("thin").unwrap();
+    match thin.prefault(0..32 << 20) {
+        Ok(_) => println!("ANSWER served"),
+        Err(error) => println!("ANSWER {:?}: {error}", error.kind()),
+    }
+}
+
+/// Before it stores, such a process can have its pages brought: that they lack space is an error of
+/// this name, where the store is a signal.
+#[test]
+fn pages_that_lack_space_are_an_error_before_the_store() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let Some(small) = Small::mount("tmpfs") else { return };
+    let path = small.at.join("pool");
+    let pool = Pool::format(&path, 64 << 20).unwrap();
+    pool.create_with("thin", &indelible::CreateOptions::new(32 << 20).sparse(true)).unwrap();
+    drop(pool);
+    fs::set_permissions(small._world.dir(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+    // Root has the kernel's faults served, so that its pages are not mapped.
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "failures::without_room", "--nocapture", "--ignored"]);
+    let output = command.env("SMALL_POOL", &path).current_dir("/").uid(65534).gid(65534).output();
+    let text = output.as_ref().map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    match text.as_deref() {
+        Ok(text) if text.contains("ANSWER served") => {
+            indelible_testing::not_tested(
+                "mapped pages that lack space: every user has the kernel's faults served",
+            );
+        }
+        Ok(text) if text.contains("running 1 test") => {
+            assert!(text.contains("ANSWER NoSpace: ") && text.contains("thin"), "{output:?}");
+        }
+        _ => indelible_testing::not_tested("mapped pages that lack space: user 65534 cannot run the test"),
+    }
+}
+
 /// A sparse object has more bytes than there is room for: they are read as zeros without claiming any, and stores are refused by
 /// the psync, not by the processor.
 #[test]

@@ -226,6 +226,7 @@ fn fill(pool: &Pool, args: &Put, input: &mut Input, name: &str, key: &[u8]) -> R
             let (needed, twice) = ((at + filled) as u64, 2 * attached.len() as u64);
             attached.grow(twice.max(needed)).or_else(|_| attached.grow(needed))?;
         }
+        prepare(&attached, at..at + filled)?;
         attached.range_mut(at..at + filled).copy_from_slice(&piece[..filled]);
         (at, since) = (at + filled, since + filled);
         bar.inc(filled as u64);
@@ -268,7 +269,7 @@ fn store(attached: &mut Object, args: &Put, input: &mut Input, size: u64, bar: &
         if filled > end - at {
             return Err(too_long(args, size));
         }
-        decrypt(attached, at..at + filled)?;
+        prepare(attached, at..at + filled)?;
         attached.range_mut(at..at + filled).copy_from_slice(&piece[..filled]);
         at += filled;
         bar.inc(filled as u64);
@@ -277,17 +278,16 @@ fn store(attached: &mut Object, args: &Put, input: &mut Input, size: u64, bar: &
         }
     }
     if args.zero_rest {
-        decrypt(attached, at..end)?;
+        prepare(attached, at..end)?;
         attached.range_mut(at..end).fill(0);
     }
     Ok((at - start) as u64)
 }
 
-/// Has pages of a sealed object decrypted: one that does not verify is an error here, and a signal where it is stored to.
-fn decrypt(attached: &Object, bytes: std::ops::Range<usize>) -> Result {
-    if attached.prediction().is_some() {
-        attached.prefault(bytes)?;
-    }
+/// Brings pages into memory that are stored to next: one that does not verify, or lacks space on a
+/// file system that is memory, is an error here, and a signal at the store.
+fn prepare(attached: &Object, bytes: std::ops::Range<usize>) -> Result {
+    attached.prefault(bytes)?;
     Ok(())
 }
 

@@ -23,7 +23,8 @@ impl Object {
     /// object meanwhile.
     ///
     /// # Errors
-    /// `Io`, `Gone`, and so on: a page, which is named, cannot be read. Those before it are in memory.
+    /// `Io`, `Gone`, and so on: a page, which is named, cannot be read. Those before it are in
+    /// memory. `NoSpace`: the file system is memory, and has no room for pages of a sparse object.
     pub fn prefault(&self, range: Range<usize>) -> Result<usize> {
         prefault(self.most(range), self.len(), |pages| self.prefault_piece(pages))
             .map_err(|cause| self.error("prefault", cause))
@@ -55,9 +56,19 @@ impl ReadObject {
 }
 
 impl Core {
-    /// See [`Shadow::prefault`].
+    /// See [`Shadow::prefault`]. Pages of a sparse object that is mapped get their space, on a
+    /// medium that is memory.
     pub(crate) fn prefault(&self, pages: Range<usize>) -> Result<usize, Cause> {
-        Ok(self.shadow()?.prefault(pages)?)
+        let shadow = self.shadow()?;
+        match shadow.prefault(pages.clone()) {
+            Ok(filled) => Ok(filled),
+            // Space is what they may lack: it is asked for, so that its want is an error of this
+            // name.
+            Err(failed) if !self.writer()?.claim(pages.start as u64, pages.len() as u64)? => {
+                Err(failed.into())
+            }
+            Err(_) => Ok(shadow.prefault(pages)?),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::staged::{Changes, stage};
 use super::writer::Writer;
 use crate::error::{Part, Result, StoreError};
 use crate::format::PAGE;
-use crate::format::entry::FLAG_SPARSE;
+use crate::format::entry::{FLAG_OVERLAY, FLAG_SEALED, FLAG_SPARSE};
 use crate::lane::LaneLog;
 use crate::medium::Medium;
 use crate::store::lanes::{Changing, LaneUse};
@@ -100,6 +100,22 @@ impl Writer {
             }
         }
         Ok(())
+    }
+
+    /// Claims space for pages of a sparse object whose bytes are all in its extent as they are;
+    /// `false`: it is none, and its pages have their space.
+    ///
+    /// # Errors
+    /// `NoSpace`: nothing happened. The medium's.
+    pub fn claim(&self, first: u64, pages: u64) -> Result<bool> {
+        let entry = &self.object.entry;
+        if !entry.has(FLAG_SPARSE) || entry.flags.get() & (FLAG_OVERLAY | FLAG_SEALED) != 0 {
+            return Ok(false);
+        }
+        let end = first.saturating_add(pages).min(entry.pages.get());
+        let from = first.min(end);
+        self.lane.medium().reserve(entry.primary_offset() + from * PAGE, (end - from) * PAGE)?;
+        Ok(true)
     }
 
     /// Gives the lane room for a batch of `bytes`: a larger extent.
