@@ -826,8 +826,9 @@ int pmo_heap_open(void *object, unsigned flags);
  * Flags: PMO_HEAP_DEBUG, PMO_HEAP_GROW. */
 int pmo_heap_open_or_format(void *object, unsigned flags);
 
-/** Allocates size bytes, at a multiple of 16, in the object. Blocks become durable, as in use or as free, with
- * the next psync. Any number of threads may allocate and free at once. */
+/** Allocates size bytes, at a multiple of 16, in the object. A struct that is copied there brings the
+ * bytes between its members along, which are any bytes of the process: store the members, or clear the
+ * struct before it is filled. Blocks become durable, as in use or as free, with the next psync. Any number of threads may allocate and free at once. */
 void *pmo_malloc(void *object, size_t size);
 
 /** Allocates count times size bytes, all zero. */

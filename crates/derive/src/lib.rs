@@ -3,6 +3,7 @@
 mod composite;
 mod extendible;
 mod extension_fields;
+mod padding;
 mod persist;
 mod plain;
 mod repr;

@@ -1,5 +1,6 @@
 //! `#[derive(Persist)]`.
 
+use crate::padding;
 use crate::repr::Repr;
 use crate::target;
 use crate::variants::{Variants, member, span_of};
@@ -83,7 +84,7 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
     }
     let (heap, generics) = generics(input)?;
     let (mut any, mut shared) = (Vec::new(), Vec::new());
-    let (mut check, mut describe) = (Vec::new(), Vec::new());
+    let (mut check, mut describe, mut places) = (Vec::new(), Vec::new(), Vec::new());
     for (index, field) in data.fields.iter().enumerate() {
         let (member, ty) = member((index, field));
         refuse(ty)?;
@@ -94,9 +95,12 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
             <#ty as ::indelible::Persist<#heap>>::check(&raw const (*at).#member, bounds)
         });
         let offset = quote!(::core::mem::offset_of!(Self, #member));
+        places.push((ty, offset.clone()));
         describe.push(target::describe(field, &text, &offset)?);
     }
+    let padding = padding::of_struct(&heap, &places);
     let body = quote! {
+        #padding
         const ANY: bool = !::core::mem::needs_drop::<Self>() #(&& #any)*;
         const SHARED: bool = false #(|| #shared)*;
 
@@ -114,6 +118,7 @@ fn of_enum(input: &DeriveInput, data: &DataEnum, repr: &Repr) -> Result<TokenStr
     let variants = Variants::of(input, data, repr)?;
     let (heap, generics) = generics(input)?;
     let (mut shared, mut check, mut describe) = (Vec::new(), Vec::new(), Vec::new());
+    let padding = padding::of_enum(&heap, &variants);
     for (variant, declared) in variants.all.iter().zip(&data.variants) {
         let (tag, offsets) = (&variant.tag, variants.offsets(variant));
         let (mut checks, mut fields) = (Vec::new(), Vec::new());
@@ -147,6 +152,7 @@ fn of_enum(input: &DeriveInput, data: &DataEnum, repr: &Repr) -> Result<TokenStr
         describe.insert(0, quote!(members.tag(::core::stringify!(#integer));));
     }
     let body = quote! {
+        #padding
         const ANY: bool = {
             #assert;
             false

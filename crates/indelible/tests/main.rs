@@ -22,6 +22,7 @@ mod collections_format;
 mod collections_hostile;
 mod collections_keys;
 mod collections_model;
+mod collections_padding;
 mod collections_panics;
 mod collections_scan;
 mod collections_shared;

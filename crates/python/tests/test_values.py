@@ -168,3 +168,22 @@ def test_any_byte_of_a_tree_may_be_wrong(value: Any, at: int, byte: int) -> None
             _tree.decode(data, "x")
         except (indelible.Damaged, indelible.Version):
             pass
+
+
+def test_bytes_between_the_fields_of_a_record_stay_in_the_process(pool: indelible.Pool) -> None:
+    inner = np.dtype([("x", "u1"), ("y", "<u4")], align=True)
+    dtype = np.dtype([("a", "u1"), ("b", "<f8"), ("s", inner, (2,)), ("c", "<u2")], align=True)
+
+    def dirty(*shape: int) -> np.ndarray[Any, Any]:
+        value = np.full(int(np.prod(shape)) * dtype.itemsize, 0xA7, np.uint8).view(dtype).reshape(shape)
+        value["a"], value["b"], value["c"], value["s"]["x"], value["s"]["y"] = 1, 2, 3, 4, 5
+        return value
+
+    with pool.dict("records") as values:
+        values["array"] = dirty(100)
+        values["every second"] = dirty(50)[::2]
+        values["columns"] = np.asfortranarray(dirty(10, 7))
+        values["deep"] = {"in": [dirty(20), dirty()]}
+        assert np.array_equal(values["columns"]["s"]["y"], dirty(10, 7)["s"]["y"])
+        assert values["every second"]["b"].sum() == 50 and values["deep"]["in"][1]["a"] == 1
+    assert b"\xa7\xa7\xa7" not in Path(pool.path).read_bytes()

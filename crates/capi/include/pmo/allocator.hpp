@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <scoped_allocator>
@@ -73,6 +74,39 @@ private:
     void *base_;
 };
 
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+#define PMO_CLEARS_PADDING
+#endif
+#endif
+
+// Zeros the bytes of a value in an object that belong to none of its members: a copy of a value has
+// brought bytes of the stack there. Compilers can for types that are copied by their bytes (GCC
+// from 11 on); members of such types in classes that are not keep the padding that they were copied
+// with, but for pairs.
+template <class U> void clear_padding([[maybe_unused]] U *value) noexcept
+{
+#ifdef PMO_CLEARS_PADDING
+    if constexpr (std::is_trivially_copyable_v<U> && !std::has_unique_object_representations_v<U>)
+        __builtin_clear_padding(const_cast<std::remove_cv_t<U> *>(value));
+#endif
+}
+template <class A, class B> void clear_padding(std::pair<A, B> *value) noexcept
+{
+    clear_padding(std::addressof(value->first));
+    clear_padding(std::addressof(value->second));
+}
+
+// Zeros the place of a value that is to be constructed member by member. The compiler may not take
+// the stores for dead because a constructor follows.
+template <class U> void clear_place([[maybe_unused]] U *where) noexcept
+{
+    if constexpr (!std::is_trivially_copyable_v<U>) {
+        std::memset(const_cast<void *>(static_cast<const volatile void *>(where)), 0, sizeof(U));
+        __asm__ volatile("" : : "r"(where) : "memory");
+    }
+}
+
 // The base of the thread's current object, or nullptr.
 inline void *&current_base() noexcept
 {
@@ -98,7 +132,9 @@ public:
     {
         static_assert(detail::persists<U>::value);
         using scoped = std::scoped_allocator_adaptor<detail::object_allocator<T>>;
+        detail::clear_place(where);
         scoped(static_cast<detail::object_allocator<T> &>(*this)).construct(where, std::forward<Args>(args)...);
+        detail::clear_padding(where);
     }
 };
 
@@ -125,7 +161,9 @@ public:
     template <class U, class... Args> void construct(U *where, Args &&...args)
     {
         static_assert(detail::persists<U>::value);
+        detail::clear_place(where);
         ::new (static_cast<void *>(where)) U(std::forward<Args>(args)...);
+        detail::clear_padding(where);
     }
     template <class U> void destroy(U *where) { where->~U(); }
 };

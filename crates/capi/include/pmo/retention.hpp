@@ -67,7 +67,8 @@ private:
     {
         auto &self = *static_cast<conversion *>(context);
         return self.opening_->caught([&] {
-            ::new (new_value) New(self.convert_(*static_cast<const Old *>(old_value), self.opening_->in));
+            clear_place(static_cast<New *>(new_value));
+            clear_padding(::new (new_value) New(self.convert_(*static_cast<const Old *>(old_value), self.opening_->in)));
         });
     }
     static void drop(void *old_value, void *) noexcept { static_cast<Old *>(old_value)->~Old(); }

@@ -87,11 +87,65 @@ static void plain(pmo::pool &pool)
     CHECK(heap.stats().blocks == 0 && heap.check().empty());
 }
 
+// A value between whose members bytes of the process lie: its place was full of them before the
+// members were stored.
+struct padded {
+    char a;
+    double b;
+    short c;
+};
+PMO_DESCRIBE(padded, PMO_MEMBER(a), PMO_MEMBER(b), PMO_MEMBER(c))
+using entry = std::pair<const int, padded>;
+
+static const padded &dirty(void *place, int n)
+{
+    std::memset(place, 0xa7, sizeof(padded));
+    auto *value = static_cast<padded *>(place);
+    value->a = 'a', value->b = n, value->c = 3;
+    // The compiler may not know what lies between.
+    __asm__ volatile("" : : "r"(place) : "memory");
+    return *value;
+}
+
+// Whether an object has four of these bytes in a row.
+static bool has_bytes_of_the_process(const pmo::heap &heap)
+{
+    auto *at = static_cast<const unsigned char *>(heap.data());
+    int run = 0;
+    for (std::size_t i = 0; i < heap.size(); i++) {
+        run = at[i] == 0xa7 ? run + 1 : 0;
+        if (run == 4)
+            return true;
+    }
+    return false;
+}
+
+static void padding(pmo::pool &pool)
+{
+    pmo::heap heap = pool.heap("padding", 4 << 20);
+    alignas(padded) unsigned char place[sizeof(padded)];
+    auto &list = heap.root<pmo::vector<padded>>("list");
+    auto &tree = heap.root<std::map<int, padded, std::less<>, pmo::allocator<entry>>>("tree");
+    std::vector<padded, pmo::plain_allocator<padded>> plain(heap.get_allocator<padded>());
+    for (int n = 0; n < 300; n++) {
+        list.push_back(dirty(place, n));
+        tree.emplace(n, dirty(place, n));
+        tree.insert(std::make_pair(1000 + n, dirty(place, n)));
+        plain.push_back(dirty(place, n));
+        heap.make<padded>(dirty(place, n));
+    }
+    CHECK(list[7].b == 7 && tree.at(8).b == 8 && plain[9].b == 9);
+#ifdef PMO_CLEARS_PADDING
+    CHECK(!has_bytes_of_the_process(heap));
+#endif
+}
+
 int main(int, char **argv)
 {
     pmo::pool pool = pmo::pool::open_or_format(argv[1], 64 << 20);
     exhaustion(pool);
     current_object(pool);
     plain(pool);
+    padding(pool);
     std::cout << "done\n";
 }

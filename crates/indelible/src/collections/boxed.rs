@@ -8,7 +8,7 @@
 
 use super::into_persist::IntoPersist;
 use super::layout::Layout;
-use super::persist::{Bounds, Persist};
+use super::persist::{Bounds, Persist, put};
 use super::place::{HeapRef, discard, expect, finally, free, lend, stored, verify};
 use crate::error::Result;
 use crate::heap::Heap;
@@ -88,7 +88,7 @@ impl<'h, T: Persist<'h>> PBox<'h, T> {
         let at = heap.bytes(size_of::<T>(), align_of::<T>())?.cast::<T>();
         // SAFETY: a new block, large enough.
         unsafe {
-            at.write(value);
+            put(at.as_ptr(), value);
             stored(at.as_ptr(), 1);
         }
         Ok(PBox { at, owns: PhantomData })

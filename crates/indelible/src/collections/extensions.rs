@@ -10,7 +10,7 @@
 use super::extension::{Extension, differs, identity};
 use super::fields::{Field, fields};
 use super::layout::Layout;
-use super::persist::{Bounds, Persist};
+use super::persist::{Bounds, Persist, put};
 use super::place::{HeapRef, Inside, bounds_at, expect, free, lent, stored};
 use crate::error::{Error, Result};
 use crate::heap::{
@@ -185,7 +185,7 @@ impl<'h, C> Extensions<'h, C> {
         Borrowed::writable(heap)?;
         let link = |value: E| {
             // SAFETY: room for the fields of a block that nobody knows of yet.
-            let write = |at: *mut u8| unsafe { at.cast::<E>().write(value) };
+            let write = |at: *mut u8| unsafe { put(at.cast::<E>(), value) };
             link_extension::<Borrowed>(slot, heap, shape::<E>(), write)
         };
         if Mutant::ExtensionLinkedFirst.is_on() {

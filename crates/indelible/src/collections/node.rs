@@ -9,7 +9,7 @@
 
 use super::fields::{Field, fields};
 use super::key::Compare;
-use super::persist::{Bounds, Persist};
+use super::persist::{Bounds, Persist, put};
 use super::place::{
     HeapRef, damaged, discard, each, finally, name_stored, pointer, range, stored, verify, verify_within,
 };
@@ -230,14 +230,18 @@ impl<K, V> Node<K, V> {
     }
 
     /// Inserts a key with its value, and in an inner node the child behind it. There is room.
-    pub(super) fn insert(self, index: usize, key: K, value: V, child: u64) {
+    pub(super) fn insert<'h>(self, index: usize, key: K, value: V, child: u64)
+    where
+        K: Persist<'h>,
+        V: Persist<'h>,
+    {
         let len = self.len();
         assert!(index <= len && len < KEYS);
         self.shift(index, self, index + 1, len - index);
         // SAFETY: a place that is free now.
         unsafe {
-            self.key(index).write(key);
-            self.value(index).write(value);
+            put(self.key(index), key);
+            put(self.value(index), value);
         }
         if self.level() > 0 {
             // SAFETY: in the node.
@@ -278,7 +282,9 @@ impl<K, V> Node<K, V> {
         unsafe {
             verify(self.key(index));
             verify(self.value(index));
-            let pair = (self.key(index).replace(key), self.value(index).replace(value));
+            let pair = (self.key(index).read(), self.value(index).read());
+            put(self.key(index), key);
+            put(self.value(index), value);
             self.stored(index..index + 1);
             pair
         }
@@ -310,7 +316,11 @@ impl<K, V> Node<K, V> {
     }
 
     /// Adds a key and all of `right`, which is empty then.
-    pub(super) fn join(self, key: K, value: V, right: Node<K, V>) {
+    pub(super) fn join<'h>(self, key: K, value: V, right: Node<K, V>)
+    where
+        K: Persist<'h>,
+        V: Persist<'h>,
+    {
         let (len, more) = (self.len(), right.len());
         assert!(len + 1 + more <= KEYS);
         let first = if self.level() > 0 { right.child(0) } else { 0 };
@@ -323,7 +333,11 @@ impl<K, V> Node<K, V> {
     }
 
     /// Inserts a key in front of all others, and in an inner node the child in front of it.
-    pub(super) fn push_front(self, key: K, value: V, child: u64) {
+    pub(super) fn push_front<'h>(self, key: K, value: V, child: u64)
+    where
+        K: Persist<'h>,
+        V: Persist<'h>,
+    {
         let first = if self.level() > 0 { self.child(0) } else { 0 };
         self.insert(0, key, value, first);
         if self.level() > 0 {

@@ -7,12 +7,12 @@
 use super::fields::{Field, fields};
 use super::into_persist::IntoPersist;
 use super::layout::Layout;
-use super::persist::{Bounds, Persist};
+use super::persist::{Bounds, Persist, clear_gaps};
 use super::place::HeapRef;
 use super::points_to::PointsTo;
 use crate::error::Result;
 use std::fmt;
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, offset_of};
 
 /// A value or none: std's `Option`, but for its layout. Any container that has it takes an `Option`; convert with `from` and [`take`](POption::take).
 #[repr(C)]
@@ -68,10 +68,16 @@ impl<T> POption<T> {
         some.then(|| unsafe { self.value.assume_init_read() })
     }
 
+    /// Puts a value in where there is none; the bytes between stay as they are.
+    fn fill(&mut self, value: T) {
+        self.value.write(value);
+        self.some = 1;
+    }
+
     /// Puts a value in and returns the one there was.
     pub fn replace(&mut self, value: T) -> Option<T> {
         let old = self.take();
-        *self = POption::some(value);
+        self.fill(value);
         old
     }
 
@@ -85,7 +91,7 @@ impl<T> POption<T> {
     /// The value; inserts the result of `make` if there is none.
     pub fn get_or_insert_with(&mut self, make: impl FnOnce() -> T) -> &mut T {
         if self.is_none() {
-            *self = POption::some(make());
+            self.fill(make());
         }
         // SAFETY: there is one now.
         unsafe { self.value.assume_init_mut() }
@@ -145,6 +151,22 @@ impl<P: PointsTo> PointsTo for POption<P> {
 unsafe impl<'h, T: Persist<'h>> Persist<'h> for POption<T> {
     const ANY: bool = false;
     const SHARED: bool = T::SHARED;
+    /// Without a value, all of its place is.
+    const PADDED: bool = size_of::<T>() > 0;
+
+    #[inline]
+    unsafe fn clear_padding(at: *mut Self) {
+        // SAFETY: the caller's value: its tag says whether there is one in it.
+        unsafe {
+            let (value, some) = (offset_of!(POption<T>, value), (*at).is_some());
+            let tag = (offset_of!(POption<T>, some), 1);
+            let field = (value, if some { size_of::<T>() } else { 0 });
+            clear_gaps(at.cast(), size_of::<Self>(), [tag, field]);
+            if some && T::PADDED {
+                T::clear_padding((&raw mut (*at).value).cast());
+            }
+        }
+    }
 
     #[inline]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {

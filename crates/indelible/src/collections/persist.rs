@@ -52,6 +52,11 @@ use std::sync::atomic;
 /// `'h` is the borrow of the heap. The derive computes the fingerprint that a root is checked with: names, types,
 /// offsets and sizes of all fields, names and integers of all variants, through nested types.
 ///
+/// Bytes between the fields of a value are no part of it, and a move copies any bytes of the
+/// process there. Collections zero them when they store a value; a store through a reference that
+/// they hand out (`map[&key] = value`), or through a pointer, cannot be seen, and stores them as
+/// they are: name such bytes as fields where that matters.
+///
 /// Types that cannot live in an object do not compile:
 ///
 /// ```compile_fail,E0277
@@ -138,6 +143,19 @@ pub unsafe trait Persist<'h>: Sized + 'h {
     #[doc(hidden)]
     const SHARED: bool = false;
 
+    /// Whether a value has bytes that belong to none of its fields, which a move fills with any
+    /// bytes of the process.
+    #[doc(hidden)]
+    const PADDED: bool = false;
+
+    /// Zeros those bytes of a value in an object.
+    ///
+    /// # Safety
+    /// `at` is a value that is the caller's alone.
+    #[doc(hidden)]
+    #[inline]
+    unsafe fn clear_padding(_at: *mut Self) {}
+
     /// Whether the bytes are a value.
     ///
     /// # Safety
@@ -152,6 +170,55 @@ pub unsafe trait Persist<'h>: Sized + 'h {
     /// The name as errors show it.
     #[doc(hidden)]
     fn type_name(out: &mut String);
+}
+
+/// Stores a value in an object, without the bytes of the process that lie between its fields.
+///
+/// # Safety
+/// `at` is aligned, and room for a value that is the caller's alone.
+#[inline]
+pub(super) unsafe fn put<'h, T: Persist<'h>>(at: *mut T, value: T) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        at.write(value);
+        clear_padding(at, 1);
+    }
+}
+
+/// Zeros what belongs to no field of `count` values in an object.
+///
+/// # Safety
+/// They are values, and the caller's alone.
+#[inline]
+pub(super) unsafe fn clear_padding<'h, T: Persist<'h>>(at: *mut T, count: usize) {
+    if T::PADDED {
+        // SAFETY: the caller's promise.
+        (0..count).for_each(|index| unsafe { T::clear_padding(at.add(index)) });
+    }
+}
+
+/// Zeros the bytes of a value of `len` bytes that lie in none of its fields: (offset, length), in
+/// the order of their offsets.
+///
+/// # Safety
+/// `at` is a value that is the caller's alone, and the fields lie in it.
+#[inline(always)]
+pub unsafe fn clear_gaps<const N: usize>(at: *mut u8, len: usize, fields: [(usize, usize); N]) {
+    let mut end = 0;
+    for (offset, size) in fields {
+        // One without bytes may be anywhere.
+        if size > 0 {
+            if offset > end {
+                // SAFETY: in the value.
+                unsafe { at.add(end).write_bytes(0, offset - end) };
+            }
+            end = offset + size;
+        }
+    }
+    if len > end {
+        // SAFETY: in the value.
+        unsafe { at.add(end).write_bytes(0, len - end) };
+    }
 }
 
 macro_rules! primitive {
@@ -247,6 +314,13 @@ fn target<T>() -> String {
 unsafe impl<'h, T: Persist<'h>, const N: usize> Persist<'h> for [T; N] {
     const ANY: bool = T::ANY;
     const SHARED: bool = T::SHARED;
+    const PADDED: bool = N > 0 && T::PADDED;
+
+    #[inline]
+    unsafe fn clear_padding(at: *mut Self) {
+        // SAFETY: N elements, each the caller's.
+        unsafe { clear_padding(at.cast::<T>(), N) };
+    }
 
     #[inline]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
@@ -270,6 +344,13 @@ unsafe impl<'h, T: Persist<'h>, const N: usize> Persist<'h> for [T; N] {
 unsafe impl<'h, T: Persist<'h>> Persist<'h> for Wrapping<T> {
     const ANY: bool = T::ANY;
     const SHARED: bool = T::SHARED;
+    const PADDED: bool = T::PADDED;
+
+    #[inline]
+    unsafe fn clear_padding(at: *mut Self) {
+        // SAFETY: the same bytes.
+        unsafe { T::clear_padding(at.cast()) };
+    }
 
     #[inline]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {

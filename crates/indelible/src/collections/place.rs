@@ -13,7 +13,7 @@
 
 #![allow(unsafe_code)]
 
-use super::persist::{Bounds, Persist};
+use super::persist::{Bounds, Persist, clear_padding};
 use crate::error::{Cause, Error, Result};
 use crate::heap::{self, Access, Heap, HeapError};
 use std::marker::PhantomData;
@@ -283,7 +283,8 @@ pub(super) unsafe fn lend<'a, 'h: 'a, T: Persist<'h>>(at: *mut T) -> &'a mut T {
     }
 }
 
-/// Has a value in an object changed: it is checked before, and marked as stored to after, also if `change` panics. The reference ends
+/// Has a value in an object changed: it is checked before, and its padding zeroed and marked as
+/// stored to after, also if `change` panics. The reference ends
 /// with the call, so that no later cut has to look at the value because of it, as it has to after [`lend`].
 ///
 /// # Safety
@@ -293,7 +294,11 @@ pub(super) unsafe fn change<'h, T: Persist<'h>, R>(at: *mut T, change: impl FnOn
     // SAFETY: the caller's promise.
     unsafe {
         verify(at);
-        finally(|| change(&mut *at), || stored(at, 1))
+        let settle = || {
+            clear_padding(at, 1);
+            stored(at, 1);
+        };
+        finally(|| change(&mut *at), settle)
     }
 }
 

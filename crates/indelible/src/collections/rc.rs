@@ -10,7 +10,7 @@
 
 use super::into_persist::IntoPersist;
 use super::layout::Layout;
-use super::persist::{Bounds, Persist};
+use super::persist::{Bounds, Persist, put};
 use super::place::{HeapRef, damaged, discard, expect, finally, free, lend, stored, verify};
 use crate::error::Result;
 use crate::heap::Heap;
@@ -103,7 +103,8 @@ impl<'h, T: Persist<'h>> PRc<'h, T> {
         let at = heap.bytes(size_of::<Shared<T>>(), align_of::<Shared<T>>())?.cast::<Shared<T>>();
         // SAFETY: a new block, large enough.
         unsafe {
-            at.write(Shared { owners: 1, value });
+            (&raw mut (*at.as_ptr()).owners).write(1);
+            put(&raw mut (*at.as_ptr()).value, value);
             stored(at.as_ptr(), 1);
         }
         Ok(PRc { at, owns: PhantomData })

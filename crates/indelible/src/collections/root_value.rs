@@ -9,7 +9,7 @@
 
 #![allow(unsafe_code)]
 
-use super::persist::Persist;
+use super::persist::{Persist, put};
 use super::place::{HeapRef, discard, finally, free, lend, stored, verify};
 use super::rc::disown;
 use super::roots::Describing;
@@ -127,7 +127,7 @@ impl Heap {
         let at = self.block_of_root::<T>(heap, name)?;
         // SAFETY: a new block, large enough; then the invariants.
         unsafe {
-            at.write(value);
+            put(at, value);
             Ok(lend(at))
         }
     }
@@ -143,7 +143,7 @@ impl Heap {
         let unfinished = Unfinished;
         // SAFETY: a value (1), which no root refers to any more, moves into a new block, which is large enough; its own is freed.
         let new = unsafe {
-            at.write(wrap(old.at.read()));
+            put(at, wrap(old.at.read()));
             free(old.at.addr() as u64);
             lend(at)
         };

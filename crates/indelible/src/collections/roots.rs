@@ -7,7 +7,7 @@
 
 use super::into_persist::IntoPersist;
 use super::layout::Layout;
-use super::persist::{Bounds, Persist};
+use super::persist::{Bounds, Persist, put};
 use super::place::{HeapRef, discard, finally, free, lend, pointer, verify};
 use super::type_hash::type_hash;
 use crate::error::{Cause, Error, ErrorKind, Result};
@@ -312,7 +312,7 @@ impl Heap {
         }
         // SAFETY: a new block, large enough; then the invariant.
         unsafe {
-            at.write(value);
+            put(at, value);
             Ok(lend(at))
         }
     }

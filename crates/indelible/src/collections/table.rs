@@ -15,7 +15,7 @@
 use super::fields::{Field, fields};
 use super::group::{EMPTY, GROUP, Group, Probe, REMOVED, tag};
 use super::key::{KeyHash, Lookup, StableHash};
-use super::persist::{Bounds, Persist};
+use super::persist::{Bounds, Persist, put};
 use super::place::{
     HeapRef, bounds_at, discard, each, finally, free, name_stored, pointer, range, stored, verify,
     verify_within,
@@ -286,7 +286,8 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
             self.left -= u64::from(control.read() == EMPTY).min(self.left);
             control.write(tag(hash));
             let slot = self.first().add(index);
-            slot.write(Slot { key, value });
+            put(&raw mut (*slot).key, key);
+            put(&raw mut (*slot).value, value);
             self.len += 1;
             if any_explicit() {
                 name_stored(&[range(control, 1), range(slot, 1)]);

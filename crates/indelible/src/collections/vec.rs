@@ -11,7 +11,7 @@
 use super::fields::{Field, fields};
 use super::into_persist::IntoPersist;
 use super::layout::Layout;
-use super::persist::{Bounds, Persist};
+use super::persist::{Bounds, Persist, clear_padding, put};
 use super::place::{
     HeapRef, bounds_at, damaged, expect, finally, free, lend, lent, pointer, shared, stored, verify,
 };
@@ -332,7 +332,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
             if index < len {
                 ptr::copy(at, at.add(1), len - index);
             }
-            at.write(value);
+            put(at, value);
             stored(at, len - index + 1);
         }
         self.len += 1;
@@ -352,6 +352,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         unsafe {
             let end = self.start().add(self.len());
             end.copy_from_nonoverlapping(values.as_ptr(), values.len());
+            clear_padding(end, values.len());
             stored(end, values.len());
         }
         self.len += values.len() as u64;

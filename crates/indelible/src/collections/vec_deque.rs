@@ -10,7 +10,7 @@
 use super::fields::{Field, fields};
 use super::into_persist::IntoPersist;
 use super::layout::Layout;
-use super::persist::{Bounds, Persist};
+use super::persist::{Bounds, Persist, put};
 use super::place::{HeapRef, expect, lend, stored, verify};
 use super::points_to::PointsTo;
 use super::vec::PVec;
@@ -256,7 +256,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         // SAFETY: a slot without a value, by the caller's promise.
         unsafe {
             let at = self.at(index);
-            at.write(value);
+            put(at, value);
             stored(at, 1);
         }
     }

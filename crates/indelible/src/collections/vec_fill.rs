@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use super::into_persist::IntoPersist;
-use super::persist::Persist;
+use super::persist::{Persist, put};
 use super::place::{HeapRef, expect, stored};
 use super::vec::PVec;
 use crate::error::Result;
@@ -40,7 +40,7 @@ impl<'a, 'h, T: Persist<'h>> Filling<'a, 'h, T> {
         let value = value.into_persist(self.heap)?;
         self.heap.expect_own(&value);
         // SAFETY: in the block, by the caller's promise.
-        unsafe { self.start.add(self.len).write(value) };
+        unsafe { put(self.start.add(self.len), value) };
         self.len += 1;
         Ok(())
     }

@@ -77,6 +77,26 @@ def layout(shape: Any, dtype: Any, order: str) -> Layout:
     return found
 
 
+def fill(target: np.ndarray[Any, Any], source: Any) -> None:
+    """Stores `source` in elements that are zeros, if they are padded: field by field.
+
+    The bytes between the fields of `source` are any of this process.
+    """
+    array = np.asarray(source)
+    if array.dtype == target.dtype and is_padded(target.dtype):
+        for name in target.dtype.names or ():
+            fill(target[name], array[name])
+    else:
+        target[...] = source
+
+
+def is_padded(dtype: np.dtype[Any]) -> bool:
+    if dtype.subdtype is not None:
+        return is_padded(dtype.subdtype[0])
+    fields = [dtype[name] for name in dtype.names or ()]
+    return bool(fields) and (sum(field.itemsize for field in fields) != dtype.itemsize or any(map(is_padded, fields)))
+
+
 def unpack(header: bytes, what: str) -> tuple[Layout, int]:
     """The layout a header describes, and where the elements begin; Damaged or Version if it is none.
 

@@ -22,7 +22,7 @@ from ._indelible import (
     _tx_sync,
     _tx_write,
 )
-from ._layout import MAX_HEADER, Layout
+from ._layout import MAX_HEADER, Layout, fill
 
 _R = TypeVar("_R")
 
@@ -199,7 +199,7 @@ class TxElements:
         places = self._at(index)
         # Without what was there before in its padding.
         stored = np.zeros(places.shape, places.dtype)
-        stored[...] = value
+        fill(stored, value)
         memory, at = stored.tobytes(), 0
         for address, len in _runs(places):
             _tx_write(address, memory[at : at + len])

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from ._errors import Damaged
-from ._layout import MAX_HEADER, layout, unpack
+from ._layout import MAX_HEADER, fill, is_padded, layout, unpack
 
 _DEPTH = 64
 _COUNT = struct.Struct("<Q")
@@ -173,7 +173,11 @@ def _put_array(out: bytearray, value: np.ndarray[Any, Any]) -> None:
         refuse_masked()
     array = np.asarray(value)
     found = layout(array.shape, array.dtype, "C")
-    _sized(out, b"a", found.pack(64) + array.astype(found.dtype, copy=False).tobytes())
+    stored = array.astype(found.dtype, copy=False)
+    if is_padded(found.dtype):
+        stored = np.zeros(array.shape, found.dtype)
+        fill(stored, array)
+    _sized(out, b"a", found.pack(64) + stored.tobytes())
 
 
 def refuse_masked() -> NoReturn:

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _indelible, _tree
 from ._errors import Damaged
-from ._layout import MAX_HEADER, Order, layout, unpack
+from ._layout import MAX_HEADER, Order, fill, is_padded, layout, unpack
 
 _ALIGN = 64
 
@@ -58,7 +58,10 @@ def _store(owner: _indelible.Dict, value: np.ndarray[Any, Any]) -> _indelible.Bl
     block = owner._room(len(header) + found.nbytes)
     memory = np.frombuffer(memoryview(block), np.uint8)
     memory[: len(header)] = np.frombuffer(header, np.uint8)
-    np.ndarray(found.shape, found.dtype, memory, len(header), order=order)[...] = source
+    elements = np.ndarray(found.shape, found.dtype, memory, len(header), order=order)
+    if is_padded(found.dtype):
+        memory[len(header) :] = 0
+    fill(elements, source)
     return block
 
 
