@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use crate::terminal::{self, Label};
-use crate::text::quoted;
+use crate::text::{json, quoted};
 use indelible::{Error, ErrorKind};
 use indelible_backup::BackupError;
 use indelible_store::error::StoreError;
@@ -105,7 +105,7 @@ impl Failure {
     pub fn report(&self) {
         let Failure::Said(report) = self else { return };
         if terminal::is_json() {
-            if let Ok(line) = serde_json::to_string(report) {
+            if let Ok(line) = json(report) {
                 let _ = writeln!(io::stderr(), "{line}");
             }
             return;

@@ -2,9 +2,11 @@
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::terminal::note;
 use clap::Args;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The key of an object that exists.
@@ -83,5 +85,19 @@ fn from_file(path: &Path) -> Result<Vec<u8>> {
     if key.last() == Some(&b'\n') {
         key.pop();
     }
+    warn_if_open(path);
     Ok(key)
+}
+
+/// Says if every user of the machine can read the file of a secret: its mode lets others read it,
+/// and those of the folders above let them get there.
+pub fn warn_if_open(path: &Path) {
+    let has = |path: &Path, bit| path.metadata().is_ok_and(|found| found.permissions().mode() & bit != 0);
+    let is_open = path.is_file()
+        && has(path, 0o004)
+        && path.canonicalize().is_ok_and(|path| path.ancestors().skip(1).all(|folder| has(folder, 0o001)));
+    if is_open {
+        let path = path.display();
+        note(&format!("every user of this machine can read the key in {path}: `chmod 600 {path}`"));
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::failure::Result;
 use crate::terminal::is_quiet;
+use crate::text::{indented_json, json};
 use serde::Serialize;
 use std::io::{self, BufWriter, StdoutLock, Write};
 
@@ -50,16 +51,14 @@ impl Out {
 
     /// One value as indented JSON.
     pub fn json(&mut self, value: &impl Serialize) -> Result {
-        serde_json::to_writer_pretty(&mut self.0, value)?;
-        self.line("")
+        self.line(&indented_json(value)?)
     }
 
     /// A JSON array, one element a line, written as they come.
     pub fn array<T: Serialize>(&mut self, values: impl IntoIterator<Item = T>) -> Result {
         let mut before = "[\n";
         for value in values {
-            self.0.write_all(before.as_bytes())?;
-            serde_json::to_writer(&mut self.0, &value)?;
+            write!(self.0, "{before}{}", json(&value)?)?;
             before = ",\n";
         }
         self.line(if before == "[\n" { "[]" } else { "\n]" })

@@ -4,6 +4,7 @@ use crate::alike;
 use crate::anchor::{AnchorArgs, PATIENCE};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::keys::warn_if_open;
 use crate::passphrase;
 use crate::signing::SignArgs;
 use clap::Args;
@@ -183,7 +184,16 @@ impl NewSealArgs {
     pub fn required(&self) -> Result<SealKey> {
         let key = self.key.required()?;
         Ok(match self.expires {
-            Some(span) => key.until(SystemTime::now() + span),
+            Some(span) => {
+                let late = || {
+                    Failure::new(
+                        Exit::Usage,
+                        "no clock reaches that time",
+                        "leave --expires out for a key that lasts",
+                    )
+                };
+                key.until(SystemTime::now().checked_add(span).ok_or_else(late)?)
+            }
             None => key,
         })
     }
@@ -243,11 +253,13 @@ impl Source {
 
 /// The key in a key file.
 pub fn key_file(path: &Path) -> Result<SealKey> {
+    warn_if_open(path);
     SealKey::from_file(path).map_err(|error| Failure::key_file("seal key", path, error))
 }
 
 /// The passphrase in a file.
 pub fn passphrase_file(path: &Path) -> Result<SealKey> {
+    warn_if_open(path);
     SealKey::passphrase_from_file(path).map_err(|error| Failure::key_file("seal key", path, error))
 }
 

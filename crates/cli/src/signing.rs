@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::keys::warn_if_open;
 use clap::Args;
 use indelible::{SealKey, SignKey, VerifyKey};
 use std::path::{Path, PathBuf};
@@ -67,5 +68,6 @@ fn verify_key(path: &Path) -> Result<VerifyKey> {
 
 /// The sign key in a file.
 pub fn sign_key(path: &Path) -> Result<SignKey> {
+    warn_if_open(path);
     SignKey::from_file(path).map_err(|error| Failure::key_file("sign key", path, error))
 }

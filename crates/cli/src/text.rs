@@ -1,6 +1,8 @@
-//! Text for people: nothing in it can command a terminal.
+//! Text, and JSON: nothing in it can command a terminal.
 
 use indelible_store::error::date_time;
+use serde::Serialize;
+use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Characters that move the cursor, hide text or reorder it are shown as escapes.
@@ -12,9 +14,57 @@ pub fn printable(text: &str) -> String {
     out
 }
 
-/// Line and paragraph separators, zero-width characters, and those that change the direction of text.
+/// Line and paragraph separators, annotations, and what Unicode calls default ignorable: zero-width
+/// characters, those that change the direction of text, selectors of variants, tags.
+const INVISIBLE: [(char, char); 18] = [
+    ('\u{ad}', '\u{ad}'),
+    ('\u{34f}', '\u{34f}'),
+    ('\u{61c}', '\u{61c}'),
+    ('\u{115f}', '\u{1160}'),
+    ('\u{17b4}', '\u{17b5}'),
+    ('\u{180b}', '\u{180f}'),
+    ('\u{200b}', '\u{200f}'),
+    ('\u{2028}', '\u{202e}'),
+    ('\u{2060}', '\u{206f}'),
+    ('\u{3164}', '\u{3164}'),
+    ('\u{fe00}', '\u{fe0f}'),
+    ('\u{feff}', '\u{feff}'),
+    ('\u{ffa0}', '\u{ffa0}'),
+    ('\u{fff0}', '\u{fffb}'),
+    ('\u{1bca0}', '\u{1bca3}'),
+    ('\u{1d173}', '\u{1d17a}'),
+    ('\u{e0000}', '\u{e00ff}'),
+    ('\u{e0100}', '\u{e0fff}'),
+];
+
 fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    INVISIBLE.iter().any(|(first, last)| (*first..=*last).contains(&c))
+}
+
+/// A value as JSON in one line.
+pub fn json<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<String> {
+    serde_json::to_string(value).map(|text| escaped_json(&text))
+}
+
+/// A value as indented JSON.
+pub fn indented_json<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(value).map(|text| escaped_json(&text))
+}
+
+/// The same JSON without the characters that [`printable`] escapes: all of them are in strings, but
+/// for line breaks, and those in strings are escaped already.
+fn escaped_json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c != '\n' && (c.is_control() || is_invisible(c)) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// The text in quotes, as a shell or JSON would show it.
@@ -67,5 +117,8 @@ mod tests {
         assert_eq!(printable("x\u{202e}y"), "x\\u{202e}y");
         assert_eq!(printable("grün/日本"), "grün/日本");
         assert_eq!(quoted("a\"\n"), "\"a\\\"\\u{a}\"");
+        assert_eq!(printable("a\u{e0041}b\u{ad}"), "a\\u{e0041}b\\u{ad}");
+        assert_eq!(json("\u{1b}\u{9b}\n\u{e0041}\u{202e}").unwrap(), r#""\u001b\u009b\n\udb40\udc41\u202e""#);
+        assert_eq!(indented_json(&["grün"]).unwrap(), "[\n  \"grün\"\n]");
     }
 }

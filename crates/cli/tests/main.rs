@@ -8,6 +8,7 @@ mod clones;
 mod common;
 mod daily;
 mod damage;
+mod edges;
 mod grow;
 mod guard;
 mod heaps;

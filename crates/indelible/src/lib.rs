@@ -117,6 +117,8 @@ pub use shared::{
 pub use space::FarPlace;
 pub use space::{At, Dangling, FarMap, FarVec, Home, Reachable, Resolver, Space, Way};
 #[doc(hidden)]
+pub use sys::mask::survive_size_limit;
+#[doc(hidden)]
 pub use sys::supervise::{Ended, Supervisor};
 pub use transaction::{
     Pending, Repairs, Scrubbed, Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, explain_faults,

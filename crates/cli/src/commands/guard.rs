@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::out::{Out, show};
 use crate::terminal::{detail, note};
-use crate::text::printable;
+use crate::text::{self, printable};
 use clap::{Args, Subcommand};
 use indelible_guard::detector::{FileDetector, LineDetector, NutDetector, SignalDetector};
 use indelible_guard::{
@@ -208,8 +208,7 @@ fn be_guard(context: &Context, args: &Run) -> Result {
     let (json, budget) = (context.json, args.budget());
     let said = move |note: &Note| {
         let mut out = Out::new();
-        let text =
-            if json { serde_json::to_string(note).unwrap_or_default() } else { printable(&note.to_string()) };
+        let text = if json { text::json(note).unwrap_or_default() } else { printable(&note.to_string()) };
         // A guard whose output nobody takes goes on.
         let _ = out.line(&text).and_then(|()| out.finish());
     };

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::failure::Result;
 use crate::keys::KeyArgs;
 use crate::out::Out;
-use crate::text::printable;
+use crate::text::{self, printable};
 use crate::values::pool;
 use clap::Args;
 use indelible::LogRecord;
@@ -96,5 +96,5 @@ fn line(json: bool, record: &LogRecord) -> Result<String> {
         text,
         hex: text.is_none().then(hex),
     };
-    Ok(serde_json::to_string(&line)?)
+    Ok(text::json(&line)?)
 }

@@ -6,6 +6,7 @@ use crate::failure::Result;
 use crate::glob::Glob;
 use crate::out::Out;
 use crate::process::Holder;
+use crate::text::printable;
 use crate::values::pool;
 use clap::Args;
 use indelible::{Pool, Stat};
@@ -148,7 +149,8 @@ fn family(out: &mut Out, name: &str, kind: &str, help: &str) -> Result {
     out.line(&format!("# HELP {name} {help}"))
 }
 
-/// A value of a label.
+/// A value of a label. The format has no escapes for characters that command a terminal: they are
+/// shown as elsewhere.
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    printable(text).replace('\\', "\\\\").replace('"', "\\\"")
 }

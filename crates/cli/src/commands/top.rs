@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::out::Out;
 use crate::process::Holder;
-use crate::text::printable;
+use crate::text::{self, printable};
 use crate::values::pool;
 use clap::Args;
 use indelible::{Pool, Stat};
@@ -152,7 +152,7 @@ fn logged_since(stat: &Stat, then: Option<&Stat>, psyncs: u64) -> f64 {
 fn show(json: bool, rows: &[Row], args: &Top) -> Result {
     let mut out = Out::new();
     if json {
-        out.line(&serde_json::to_string(rows)?)?;
+        out.line(&text::json(rows)?)?;
         return out.finish();
     }
     if !args.once && std::io::stdout().is_terminal() {

@@ -4,7 +4,9 @@
 
 use serde_json::Value;
 use std::ffi::OsStr;
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
@@ -82,6 +84,8 @@ impl Rig {
     /// An empty folder.
     pub fn empty() -> Rig {
         let dir = tempfile::tempdir().expect("a folder");
+        // Key files in it are secrets.
+        std::fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).expect("set");
         let pool = dir.path().join("t.pmo");
         Rig { dir, pool }
     }

@@ -64,7 +64,10 @@ impl Media {
             let this = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
             rustix::fs::linkat(CWD, this, CWD, path, AtFlags::SYMLINK_FOLLOW)
                 .map_err(|e| failed("create", path, e))?;
-            sync_parent(path)?;
+            sync_parent(path).inspect_err(|_| {
+                // A pool whose format failed is not there.
+                let _ = rustix::fs::unlink(path);
+            })?;
         }
         Ok(())
     }

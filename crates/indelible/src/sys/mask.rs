@@ -1,4 +1,4 @@
-//! Holding up a thread's signals.
+//! Holding up a thread's signals, and one that an error tells as well.
 
 #![allow(unsafe_code)]
 
@@ -30,5 +30,20 @@ impl Drop for Blocked {
     fn drop(&mut self) {
         // SAFETY: restores the mask that the kernel gave.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+    }
+}
+
+/// Lets a write beyond the limit of file sizes fail with `EFBIG`, instead of ending the process by
+/// SIGXFSZ. Programs that this process starts have the default again.
+#[doc(hidden)]
+pub fn survive_size_limit() {
+    extern "C" fn ignore(_: libc::c_int) {}
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: a zeroed `sigaction` is a valid one; the handler does nothing, and the call cannot
+    // fail with these arguments.
+    unsafe {
+        (*action.as_mut_ptr()).sa_sigaction = ignore as *const () as usize;
+        (*action.as_mut_ptr()).sa_flags = libc::SA_RESTART;
+        libc::sigaction(libc::SIGXFSZ, action.as_ptr(), std::ptr::null_mut());
     }
 }
