@@ -55,6 +55,12 @@ impl Recoveries {
         departed
     }
 
+    /// Those that have no end yet, by number.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u64, &Departed)> {
+        let waiting = self.waiting.iter().map(|(number, departed)| (*number, departed));
+        waiting.chain(self.running.iter().map(|(number, departed)| (*number, departed)))
+    }
+
     /// The place of the recovery that is next: of the users that have the fewest, the one that waits longest.
     fn turn(&self) -> Option<usize> {
         let running = |user| self.running.values().filter(|other| other.uid == user).count();

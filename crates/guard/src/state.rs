@@ -31,7 +31,7 @@ pub(crate) struct State {
     clients: BTreeMap<u64, Client>,
     next: u64,
     recoveries: Recoveries,
-    /// The clients of a round whose recovery has begun, by its number.
+    /// The parts of a round that are recoveries, by their numbers.
     in_round: BTreeMap<u64, u64>,
     recovered: u64,
     lost: u64,
@@ -124,6 +124,7 @@ impl State {
             Condition::Failing => ("failing", None),
             Condition::Blind(why) => ("blind", Some(why)),
         };
+        // Rule G10 of docs/protocol.md.
         match word {
             "failing" => detector.failing = true,
             "fine" => detector.failing = false,
@@ -181,6 +182,7 @@ impl State {
                 }
             }
             Request::Published { token, bytes } => {
+                // Rule G5 of docs/protocol.md.
                 if let Some(round) = round.filter(|round| round.token == token) {
                     round.end(id, Outcome::Published, bytes, None);
                 }
@@ -229,6 +231,7 @@ impl State {
         client.until = None;
         let (pid, pool) = (departed.pid, departed.pool.to_string_lossy().into_owned());
         (self.note)(&Note::Registered { pid, pool });
+        // Rule G2 of docs/protocol.md.
         if failing {
             self.send(id, &protocol::publish(self.token));
         }
@@ -300,6 +303,7 @@ impl State {
 
     /// Tells writers how much may be not durable, if that has changed by much, or `all` of them.
     fn tell_budgets(&mut self, all: bool) {
+        // Rule G3 of docs/protocol.md.
         if self.is_failing() || self.round.is_some() {
             return;
         }
@@ -330,6 +334,12 @@ impl State {
         // A failure ends a rehearsal; the people who wait for that see the round that it became.
         round.askers = self.round.take().map_or_else(Vec::new, |before| before.askers);
         self.in_round.clear();
+        // Rule G8 of docs/protocol.md: the pool lacks what is being recovered.
+        for (number, departed) in self.recoveries.all() {
+            self.next += 1;
+            round.ask(self.next, departed);
+            self.in_round.insert(number, self.next);
+        }
         let mut asked = Vec::new();
         for (id, client) in &self.clients {
             if let Some(writer) = &client.writer {
@@ -360,6 +370,7 @@ impl State {
     /// A client is gone, or sent away. One that was a writer may have died.
     pub(crate) fn departed(&mut self, id: u64) {
         let Some(client) = self.clients.remove(&id) else { return };
+        // Rule G7 of docs/protocol.md.
         if let Some(writer) = client.writer {
             let of_round = self.round.as_ref().is_some_and(|round| round.open().contains(&id));
             self.recover(writer.departed, of_round.then_some(id));
@@ -424,6 +435,7 @@ impl State {
         round.late = true;
         for id in round.open() {
             match self.clients.get(&id).and_then(|client| client.writer.as_ref()) {
+                // Rule G6 of docs/protocol.md.
                 _ if round.rehearsal => {
                     round.end(id, Outcome::Silent, 0, Some("it did not answer in time".into()))
                 }

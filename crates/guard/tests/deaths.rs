@@ -1,10 +1,11 @@
 //! Writers die, and so does the guard.
 
-use crate::support::{AMPLE, Rig, attach, step, until};
+use crate::support::{AMPLE, Rig, attach, recover, step, until};
 use indelible::Pool;
-use indelible_guard::Note;
 use indelible_guard::detector::FileDetector;
+use indelible_guard::{Note, Outcome};
 use indelible_testing::Seeded;
+use std::sync::{Arc, Mutex, mpsc};
 
 /// Nobody attaches anything, and yet it is durable: a power cut after the death takes nothing.
 #[test]
@@ -84,4 +85,29 @@ fn without_a_guard_a_death_loses_nothing() {
     assert!(Pool::open(&rig.pool).unwrap().pending("b").unwrap().unwrap().transactions > 0);
     assert!(Pool::open(&rig.pool).unwrap().recover().unwrap() > 0);
     assert!(rig.durable() >= said);
+}
+
+/// A process died before the power fails, and its memory is being recovered: until that is done, not everything is durable.
+#[test]
+fn a_round_waits_for_recoveries_that_began_before_it() {
+    let mut rig = Rig::without_guard();
+    let (go_on, gate) = mpsc::channel();
+    let gate = Mutex::new(gate);
+    let held = Arc::new(move |departed: &_| {
+        gate.lock().unwrap().recv().unwrap();
+        recover(departed)
+    });
+    rig.guard_with(AMPLE, vec![Box::new(FileDetector::new(&rig.power))], held);
+    let mut writer = rig.writer("idle");
+    while writer.said().unwrap() < 20 {}
+    rig.registered(1);
+    writer.kill();
+    rig.registered(0);
+    std::fs::write(&rig.power, "failing").unwrap();
+    until("the power fails", || rig.status().failing);
+    assert_eq!((rig.status().last, rig.status().recovered), (None, 0), "the pool lacks what it committed");
+    go_on.send(()).unwrap();
+    let round = rig.fail();
+    assert!(round.durable && round.writers[0].outcome == Outcome::Recovered, "{round:?}");
+    assert_eq!(rig.durable(), 20);
 }

@@ -2,7 +2,9 @@
 
 use indelible::{Class, CreateOptions, EpochBounds, Error, Pool, TxCell, TxObject, transaction};
 use indelible_guard::detector::FileDetector;
-use indelible_guard::{Budget, Config, Departed, Detector, Guard, Note, RoundReport, Status, Stop, status};
+use indelible_guard::{
+    Budget, Config, Departed, Detector, Guard, Note, Recover, RoundReport, Status, Stop, status,
+};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -49,10 +51,14 @@ impl Rig {
 
     /// Starts a guard.
     pub fn guard(&mut self, budget: Budget, detectors: Vec<Box<dyn Detector>>) {
+        self.guard_with(budget, detectors, Arc::new(recover));
+    }
+
+    /// One that recovers by `recover`.
+    pub fn guard_with(&mut self, budget: Budget, detectors: Vec<Box<dyn Detector>>, recover: Recover) {
         let notes = self.notes.clone();
         let note = Box::new(move |note: &Note| notes.lock().unwrap().push(note.clone()));
-        let config =
-            Config { socket: self.socket.clone(), budget, detectors, recover: Arc::new(recover), note };
+        let config = Config { socket: self.socket.clone(), budget, detectors, recover, note };
         let guard = Guard::start(config).unwrap();
         let stop = guard.stop();
         self.guard = Some((stop, std::thread::spawn(move || guard.run().unwrap())));
@@ -132,7 +138,7 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 /// Recovers in this process, as the tool does in one of its own.
-fn recover(departed: &Departed) -> Result<(), String> {
+pub fn recover(departed: &Departed) -> Result<(), String> {
     let pool = Pool::open(&departed.pool).map_err(|error| error.to_string())?;
     pool.set_wait(Duration::from_secs(5));
     pool.recover_memory(departed.number).map(drop).map_err(|error| error.to_string())
