@@ -2,7 +2,7 @@
 
 use crate::support::{Ground, World};
 use indelible::{Class, CreateOptions, EpochBounds, Pending, Pool, Tracking, TxCell, TxObject, transaction};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -299,6 +299,26 @@ fn figures_of_pending_commits_are_those_of_each_object() {
     assert_eq!((pending("a").unwrap().bytes, pending("b").unwrap().bytes), (0, 64));
     drop((a, b));
     assert_eq!((pending("a"), pending("b")), (None, None));
+}
+
+/// No epoch can be published any more, and commits stay in memory: the connection ends as with a death, so that the guard recovers them.
+#[test]
+fn s1_07_no_process_says_farewell_with_commits_that_the_pool_lacks() {
+    let world = world();
+    let fake = Fake::listen(&world);
+    let (pool, a) = pool(&world);
+    let mut guard = fake.accept();
+    guard.hear("writer 1 ");
+    set(&a, 0, 7);
+    std::fs::File::options().write(true).open(world.path()).unwrap().set_len(0).unwrap();
+    a.tx_sync().unwrap_err();
+    a.detach().unwrap_err();
+    let mut rest = String::new();
+    guard.lines.read_to_string(&mut rest).unwrap();
+    assert!(!rest.contains("bye"), "{rest}");
+    let left = crate::support::memory_of(&pool);
+    assert!(!left.is_empty(), "the commits are nowhere");
+    left.iter().for_each(|path| std::fs::remove_file(path).unwrap());
 }
 
 /// The mutants are those of a test's thread, and of threads that the library starts for it.

@@ -15,7 +15,7 @@ use indelible_store::format::LINE;
 use indelible_store::store::{Commits, Store};
 use std::borrow::Borrow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 /// Lines that a log has room for at first.
@@ -39,6 +39,8 @@ pub(super) struct Demand {
     failed: AtomicBool,
     /// Some object was detached with commits that the pool lacks.
     left: AtomicBool,
+    /// Whether commits stayed in memory when the last object was detached.
+    pub(super) ended: Arc<OnceLock<bool>>,
     /// Epochs told to the store. Locked while one is published.
     pub(super) turn: Mutex<u64>,
 }
@@ -53,6 +55,7 @@ impl Demand {
             measured: Mutex::default(),
             failed: AtomicBool::new(false),
             left: AtomicBool::new(false),
+            ended: Arc::default(),
             turn: Mutex::new(0),
         }
     }
@@ -76,7 +79,9 @@ impl Demand {
     pub(super) fn end(&self) {
         let is_told =
             || self.store.upgrade().is_none_or(|store| store.may_be_in(self.group.number()).unwrap_or(true));
-        self.group.end(self.left.load(Ordering::Acquire) && is_told());
+        let left = self.left.load(Ordering::Acquire) && is_told();
+        self.group.end(left);
+        let _ = self.ended.set(left);
     }
 
     #[inline]
@@ -179,6 +184,7 @@ impl Demand {
             at_once = self.reserve(commits, unmarked, budget)?;
             mark(views, lines());
         }
+        // Rule D3 of docs/protocol.md.
         if !Mutant::LogUnvalidated.is_on() {
             log.validate(sequence, count);
         }
@@ -203,6 +209,7 @@ impl Demand {
         if before == 0 {
             figures.since().store(memory::now(), Ordering::Relaxed);
         }
+        // Rule G3 of docs/protocol.md.
         let at_once = (before + lines > budget || budget == 0) && !Mutant::BudgetIgnored.is_on();
         if at_once {
             figures.at_once().fetch_add(1, Ordering::Relaxed);

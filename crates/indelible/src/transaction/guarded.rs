@@ -10,7 +10,9 @@
 //! | `publish TOKEN` | guard | make all commits durable, and from now on each before it returns, until the next `budget` |
 //! | `published TOKEN BYTES NANOSECONDS` | process | that is done |
 //! | `failed TOKEN WHY` | process | that could not be done |
-//! | `bye` | process | everything is detached |
+//! | `bye` | process | everything is detached, and the pool has all commits |
+//!
+//! If commits stay in memory, the connection ends without `bye`, as with a death, and the guard recovers them.
 //!
 //! A guard can have commits become durable earlier, and never later: without it, or if it dies, there is no budget, and epochs go on as they do.
 
@@ -25,7 +27,7 @@ use indelible_store::{Mutant, Selected};
 use std::fmt::Write;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 /// A space, as this module knows it: its state on demand, and how it publishes.
@@ -46,8 +48,9 @@ pub(super) fn watch<S: Send + Sync + 'static>(
         return Ok(());
     }
     let (hello, guards) = (hello(place, demand.group.number()), pool.guards().clone());
+    let ended = demand.ended.clone();
     let (space, mutant) = (Arc::downgrade(space), Selected::here());
-    start("indelible-guard", move || mutant.run(|| look_for(&space, &access, &guards, &hello)))
+    start("indelible-guard", move || mutant.run(|| look_for((&space, &ended), &access, &guards, &hello)))
 }
 
 fn hello(place: &Place, number: u64) -> String {
@@ -56,13 +59,19 @@ fn hello(place: &Place, number: u64) -> String {
 }
 
 /// Registers whenever there is a guard.
-fn look_for<S>(space: &Weak<S>, access: &Access<S>, guards: &Guards, hello: &str) {
+fn look_for<S>(
+    (space, ended): (&Weak<S>, &OnceLock<bool>),
+    access: &Access<S>,
+    guards: &Guards,
+    hello: &str,
+) {
     while space.strong_count() > 0 {
         let found = guards.sockets().into_iter().find_map(|socket| Link::connect(&socket, LOOK).ok());
         if let Some(link) = found {
             // The next look tells whether there is a guard, for all ends alike.
-            let _ = serve(space, access, link, hello);
+            let _ = serve((space, ended), access, link, hello);
             if let Some(space) = space.upgrade() {
+                // Rule G1 of docs/protocol.md.
                 (access.demand)(&space).iter().for_each(|demand| demand.set_budget(None));
             }
         }
@@ -71,12 +80,24 @@ fn look_for<S>(space: &Weak<S>, access: &Access<S>, guards: &Guards, hello: &str
 }
 
 /// Does what the guard says, as long as there are both.
-fn serve<S>(space: &Weak<S>, access: &Access<S>, mut link: Link, hello: &str) -> io::Result<()> {
+fn serve<S>(
+    (space, ended): (&Weak<S>, &OnceLock<bool>),
+    access: &Access<S>,
+    mut link: Link,
+    hello: &str,
+) -> io::Result<()> {
     link.send(hello)?;
     let mut told = (0, 0);
     loop {
         let line = link.line()?;
-        let Some(space) = space.upgrade() else { return link.send("bye\n") };
+        let Some(space) = space.upgrade() else {
+            // Rule G9 of docs/protocol.md.
+            match ended.get() {
+                None => continue,
+                Some(true) => return Ok(()),
+                Some(false) => return link.send("bye\n"),
+            }
+        };
         let Some(demand) = (access.demand)(&space) else { return Ok(()) };
         if let Some(line) = line {
             follow(demand, || (access.publish)(&space), &link, &line)?;
@@ -114,7 +135,7 @@ fn publish(
     link: &Link,
     token: &str,
 ) -> io::Result<()> {
-    // Commits that begin after the epoch's gate find this, and wait for an epoch of their own.
+    // Rule G4 of docs/protocol.md: commits that begin after the epoch's gate find this, and wait for an epoch of their own.
     demand.set_budget(Some(0));
     let (begin, bytes) = (Instant::now(), demand.pending() * LINE);
     let done = || format!("published {token} {bytes} {}\n", begin.elapsed().as_nanos());
