@@ -91,7 +91,7 @@ enum Task {
         #[arg(long, value_name = "TARGET")]
         only: Option<String>,
     },
-    /// Miri, loom, AddressSanitizer, ThreadSanitizer (need nightly Rust and a network once)
+    /// Miri, loom, every state of the models of the protocol, AddressSanitizer, ThreadSanitizer (need nightly Rust and a network once)
     Tools {
         /// Which of them; all if none is named
         #[arg(value_parser = tools::ALL)]

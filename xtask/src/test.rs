@@ -2,7 +2,7 @@
 
 use crate::command::{Result, cargo, step, step_with};
 use crate::plan::{self, Outcome, Step};
-use crate::{change, evidence, packages, power_cut, protection_keys, python, suite, unprivileged};
+use crate::{change, evidence, packages, power_cut, protection_keys, python, suite, tools, unprivileged};
 use std::process::Command;
 
 /// The steps of the README's command: from a clean clone within ten minutes on two cores.
@@ -17,6 +17,7 @@ const REST: &[Step] = &[
     Step::new("lints", 60, || {
         done(step("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
     }),
+    Step::new("models of the protocol", 60, || done(tools::small_models())),
     Step::new("aarch64", 20, aarch64).needs("rustup, to install the target's standard library"),
     Step::new("documentation", 20, || {
         let warnings = [("RUSTDOCFLAGS", "-D warnings")];

@@ -1,4 +1,4 @@
-//! `cargo xtask tools`: Miri, loom and the sanitizers, on what each can run. SAFETY.md says what they cannot.
+//! `cargo xtask tools`: Miri, loom, the models of the protocol and the sanitizers, on what each can run. SAFETY.md says what they cannot.
 
 use crate::command::{Result, cargo};
 use crate::nightly;
@@ -43,7 +43,16 @@ const THREAD: [&[&str]; 2] = [
 ];
 
 /// The tools there are.
-pub(crate) const ALL: [&str; 4] = ["miri", "loom", "address", "thread"];
+pub(crate) const ALL: [&str; 5] = ["miri", "loom", "protocol", "address", "thread"];
+/// The models of the protocol: small scopes, every state of them, and each rule broken.
+const MODELS: [&str; 6] = ["test", "-p", "indelible-protocol", "--features", "stateright", "--"];
+
+/// The models of the protocol in small scopes, which CI explores.
+pub(crate) fn small_models() -> Result {
+    let mut command = cargo(&MODELS);
+    command.args(["--nocapture", "--test-threads=1"]);
+    run_tests(command, &mut BTreeMap::new())
+}
 
 /// Runs the tools that are named, of [`ALL`]; every one if none is.
 pub(crate) fn run(names: &[String]) -> Result {
@@ -73,6 +82,11 @@ fn tests(tool: &str, counts: &mut BTreeMap<String, u64>) -> Result {
             INTERPRETED.map(interpreted).into()
         }
         "loom" => vec![cargo(&["test", "--release", "-p", "indelible-models", "--", "--nocapture"])],
+        "protocol" => {
+            let mut command = cargo(&[&["test", "--release"][..], &MODELS[1..]].concat());
+            command.args(["--include-ignored", "--nocapture", "--test-threads=1"]);
+            vec![command]
+        }
         sanitizer => {
             nightly::components(&["rust-src"])?;
             let tests = if sanitizer == "address" { &[ADDRESS][..] } else { &THREAD };
@@ -103,6 +117,7 @@ fn run_tests(command: Command, counts: &mut BTreeMap<String, u64>) -> Result {
                 add("tests failed", failed.parse().unwrap_or(0));
                 add("tests ignored", ignored.parse().unwrap_or(0));
             }
+            [states, "states", "in", ..] => add("states", states.parse().unwrap_or(0)),
             [orders, "orders", "in", ..] => add("orders", orders.parse().unwrap_or(0)),
             _ => {}
         }

@@ -34,6 +34,7 @@ use crate::mutant::Mutant;
 /// recovered.
 pub fn publish(medium: &dyn Medium, seed: u64, log: &mut LaneLog, batches: &mut [Batch]) -> Result<()> {
     expect_readings(medium)?;
+    // Rule L2 of docs/protocol.md: the caller acknowledges once this returns.
     let mut after = *log;
     let mut joined = Vec::new();
     let single = batches.len() == 1;

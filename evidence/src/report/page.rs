@@ -37,6 +37,7 @@ const LAYERS: [(&str, &str); 18] = [
     ("fuzz", "coverage-guided fuzzing of every decoder and of whole pools"),
     ("miri", "the store half, interpreted, with every undefined behaviour an error"),
     ("loom", "what threads share, in every order"),
+    ("protocol", "the rules of three protocols, in every state of small scopes, and each rule broken"),
     ("address", "the mapped half's tests under AddressSanitizer"),
     ("thread", "the store half's tests of several threads under ThreadSanitizer"),
 ];

@@ -1,8 +1,9 @@
-//! Rules that can be enforced, enforced: layers, circles, unsafe code, commits, sizes of files, words, documentation of packages.
+//! Rules that can be enforced, enforced: layers, circles, unsafe code, commits, sizes of files, words, documentation of packages, rules of the protocol.
 
 mod circles;
 mod code;
 mod layers;
+mod protocol;
 mod published;
 mod sources;
 mod tests;

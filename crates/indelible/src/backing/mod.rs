@@ -320,6 +320,7 @@ fn make_locked(
     rustix::fs::fchmod(&file, mode).map_err(failed("make", &path))?;
     reserve(&file, (PAGE + len) as u64).map_err(failed("reserve", &path))?;
     file.write_all_at(&header::encode(identity, len, origin), 0).map_err(failed("write", &path))?;
+    // Rule D1 of docs/protocol.md.
     if !file::lock(&file, &path, lock)? {
         return Err(BackingError::InUse { path, holder: file::holder(&file) });
     }

@@ -16,6 +16,7 @@ impl Origin {
     /// Whether memory that states `self` is that of the file of `pool`, wherever that was moved. A copy of the file is
     /// another one. Without a file only the pool's ID tells pools apart.
     pub(crate) fn is_file_of(&self, pool: &Origin) -> bool {
+        // Rule D13 of docs/protocol.md.
         Mutant::OriginIgnored.is_on() || self.file.zip(pool.file).is_none_or(|(stated, own)| stated == own)
     }
 

@@ -99,6 +99,7 @@ fn open(path: &Path) -> Result<Option<File>, BackingError> {
 /// Removes a file that no process has, if `judge`, which is asked while it is locked, says so.
 pub(super) fn remove(path: &Path, judge: impl Fn(Stated<'_>) -> bool) -> Result<Option<Kept>, BackingError> {
     let Some(file) = open(path)? else { return Ok(None) };
+    // Rule D12 of docs/protocol.md.
     if !file::lock(&file, path, LockMode::Exclusive)? {
         return Ok(Some(Kept::InUse));
     }

@@ -40,6 +40,7 @@ pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<
     let Some(head) = Area::find(place, &place.part(number, 0), HEAD)? else {
         return if store.objects_in(number)?.is_empty() { Ok(()) } else { Err(lost("its head")) };
     };
+    // Rule D8 of docs/protocol.md.
     // Nobody else recovers it from now on.
     let mut members = Vec::new();
     for object in store.objects_in(number)? {
@@ -57,9 +58,11 @@ pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<
         },
         place,
     )?;
+    // Rule D3 of docs/protocol.md.
     if !Mutant::LogForgotten.is_on() {
         redo(&members, &logs, number)?;
     }
+    // Rule D10 of docs/protocol.md.
     publish(store, &members, number)?;
     for member in members {
         member.area.remove()?;
@@ -205,6 +208,7 @@ fn lay(area: &Area, line: &Logged) {
 
 /// Brings to the pool what it lacks, as one step, and says so in the entries.
 fn publish(store: &Arc<Store>, members: &[Member], number: u64) -> Result<(), MemoryError> {
+    // Rule D9 of docs/protocol.md.
     let (commits, mut lines) = (Commits::default(), Vec::new());
     for member in members {
         let writer = store.attach_left_writer(&member.object.entry.id, number)?;

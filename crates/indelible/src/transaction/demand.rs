@@ -72,6 +72,7 @@ impl Demand {
 
     /// Commits of some object stay in memory.
     pub(super) fn leave(&self) {
+        // Rule D6 of docs/protocol.md: it stays, as their entries say.
         self.left.store(true, Ordering::Release);
     }
 

@@ -115,6 +115,7 @@ fn memory_for(
 ) -> Result<Area, Cause> {
     let len = found.content_len() as usize;
     let room = (found.reserved.get() as usize).min(ROOM.max(len.saturating_mul(4)));
+    // Rule D2 of docs/protocol.md.
     match demand.group.memory_of(found.id, (len, room)) {
         Ok(area) => Ok(area),
         // This process has the object, which its lock says better.

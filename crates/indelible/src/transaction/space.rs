@@ -274,6 +274,7 @@ impl Space {
     fn publish_up_to(&self, sequence: u64) -> Result<(), Cause> {
         let Some(demand) = self.demand() else { return Ok(self.commits().flush()?) };
         let mut turn = demand.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        // Rule D5 of docs/protocol.md.
         if demand.is_durable(sequence) {
             return Ok(());
         }
@@ -293,6 +294,7 @@ impl Space {
             }
             *turn += 1;
             let told = self.commits().tell(*turn, lines).and_then(|()| self.commits().wait(*turn));
+            // Rule D7 of docs/protocol.md.
             told.inspect_err(|_| demand.fail())?;
             demand.measure(count, begin.elapsed());
         }
@@ -308,6 +310,7 @@ impl Space {
 
     /// Takes all lines that were changed since the last epoch, as they are while no transaction runs.
     fn epoch(&self, demand: &Demand) -> Result<Epoch, Cause> {
+        // Rule D4 of docs/protocol.md.
         let mut thread = self.stm.thread();
         let ungated = Mutant::EpochUngated.is_on();
         let _alone = if ungated { None } else { Some(thread.alone()?) };

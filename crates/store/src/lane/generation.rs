@@ -74,6 +74,7 @@ impl Witnesses {
     /// The lane's generation; `at_least` is what its directory slot says. `None`: nothing tells.
     #[must_use]
     pub fn generation(&self, at_least: u64) -> Option<u64> {
+        // Rule L6 of docs/protocol.md.
         let first = self.first.filter(|first| *first >= at_least);
         let stated = self.copies.into_iter().flatten().max().map(|stated| stated.max(at_least));
         first.max(stated)
@@ -115,6 +116,7 @@ impl LaneLog {
     pub fn take_over(&self, medium: &dyn Medium, seed: u64) -> Result<LaneLog> {
         let copies = Witnesses::read(medium, seed, self.offset, self.len)?.copies;
         let next = |by: u64| LaneLog::at_start(self.offset, self.len, self.generation + by);
+        // Rule L7 of docs/protocol.md.
         let unsure = match copies {
             _ if Mutant::GenerationUnstated.is_on() => return Ok(next(1)),
             [Some(0), Some(0)] => return Ok(next(1)),

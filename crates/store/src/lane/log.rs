@@ -86,6 +86,7 @@ impl LaneLog {
     /// the second header copy of the present generation durable, so that tearing the first here
     /// leaves a header that verifies.
     pub fn next_generation(&mut self, medium: &dyn Medium, seed: u64) -> Result<()> {
+        // Rules L4 and L5 of docs/protocol.md.
         let generation = self.generation + u64::from(!Mutant::SameGeneration.is_on());
         let header = Header::new(seed, self.offset, generation);
         medium.write_durable(self.offset + HEADERS[0], header.as_bytes())?;
@@ -113,6 +114,7 @@ impl LaneLog {
     /// Makes batches durable that are only known to be visible: the process that wrote them may have died, or
     /// failed, before it was. Without batches that is the generation, else the batches from `from` on.
     pub fn confirm(&self, medium: &dyn Medium, seed: u64, from: u64) -> Result<()> {
+        // Rule L8 of docs/protocol.md.
         if Mutant::VisibleIsDurable.is_on() {
             return Ok(());
         }

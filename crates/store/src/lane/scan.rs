@@ -176,6 +176,7 @@ fn visit_all(
         let at = log.position();
         let room = end - at;
         let Ok(header) = Header::read_from_bytes(reader.peek(at, LINE as usize)?) else { break };
+        // Rule L4 of docs/protocol.md.
         let generation = if Mutant::AnyGeneration.is_on() { header.generation.get() } else { log.generation };
         let sequence = if Mutant::AnySequence.is_on() { header.sequence.get() } else { log.sequence };
         if !header.verify(seed, generation, sequence, room) {

@@ -87,6 +87,7 @@ impl Epoch {
         self.latch.failures.load(Ordering::Acquire) != self.number
     }
 
+    // Rule L11 of docs/protocol.md.
     fn check(&self) -> Result<(), Fatal> {
         if self.is_over() { Err(Fatal(MediumError::Faulted)) } else { Ok(()) }
     }

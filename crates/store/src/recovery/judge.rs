@@ -59,6 +59,7 @@ pub struct Waiting {
 impl Waiting {
     /// Whether a section of this binding is to be redone.
     pub(super) fn takes(&self, directory: &Directory, binding: u64) -> bool {
+        // Rule L10 of docs/protocol.md.
         binding >= directory.since.get()
             && (self.located.entry.binding.get() == binding || Mutant::BindingIgnored.is_on())
     }

@@ -39,6 +39,7 @@ impl Redo<'_> {
     /// # Errors
     /// `Damaged`: the lane is not what it was when it was judged. Otherwise the medium's.
     pub(super) fn make_durable(&self) -> Result<u64> {
+        // Rule L9 of docs/protocol.md.
         let (bytes, runs) = self.write()?;
         for object in self.objects.values() {
             put_progress(self.medium, self.seed, &object.located, &object.standing)?;

@@ -32,6 +32,7 @@ pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) 
         expect_sound(medium, seed, &end, Search::Whole)?;
     }
     // The publisher of a batch had made the one before it durable.
+    // Rule L12 of docs/protocol.md.
     end.confirm(medium, seed, last)?;
     // Redo reads after that: pages of a write that failed, though seen before, may be gone by then.
     let (mut done, mut newest_root) = (*log, None);

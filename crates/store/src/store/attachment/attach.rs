@@ -329,6 +329,7 @@ impl Store {
 
     /// Finishes the attach once the binding is published.
     pub(super) fn attached(&self, pending: Unbound) -> Result<Writer> {
+        // Rule L12 of docs/protocol.md: the binding is durable.
         let Unbound { object_lock, mut writer } = pending;
         writer.object_lock = Some(object_lock);
         writer.lane.bound.fetch_add(1, Ordering::Relaxed);

@@ -135,6 +135,7 @@ fn settle(writers: &mut [&mut Writer], changing: &Changing) -> Result<()> {
     if unsettled.is_empty() {
         return Ok(());
     }
+    // Rule L10 of docs/protocol.md.
     unsettled.iter().try_for_each(|writer| writer.apply_within(changing))?;
     let medium = lane.medium();
     let result = unsettled

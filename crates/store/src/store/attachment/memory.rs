@@ -139,6 +139,7 @@ impl Store {
     /// # Errors
     /// `MemoryLeft`.
     pub(super) fn expect_no_memory(&self, object: &Located) -> Result<()> {
+        // Rules D11 and D14 of docs/protocol.md.
         match object.entry.memory_in(&self.identity.boot) {
             Some(memory) if !Mutant::MemoryForgotten.is_on() => Err(StoreError::MemoryLeft { memory }),
             _ => Ok(()),

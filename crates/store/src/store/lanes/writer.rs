@@ -189,6 +189,7 @@ impl WriterLane {
             borrowed = source.zip(lines);
         }
         let published = begin.map(|begin| (begin.elapsed(), Instant::now()));
+        // Rule L3 of docs/protocol.md.
         let applied = match borrowed {
             Some((source, lines)) => commit::apply_borrowed(&self.medium, batch, lines, source),
             None => self.apply(batch, advances),
@@ -383,6 +384,7 @@ impl WriterLane {
                     put_progress_at(device, self.seed, advance.slot, advance.id, &advance.standing)?;
                 }
             }
+            // Rule L5 of docs/protocol.md.
             if !Mutant::EarlyCheckpoint.is_on() {
                 device.barrier()?;
             }

@@ -1,0 +1,1 @@
+//! The models are tests: `tests/main.rs`.
