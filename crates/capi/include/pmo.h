@@ -446,8 +446,8 @@ int pmo_tx_begin_with(const void *object, size_t size);
 void *pmo_attach_with_on_demand(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
 /** Returns when all transactions of this thread are durable that it committed on objects on demand of this object's pool, and all that these read; object is any address in one that is
- * attached. Threads that wait at the same time share one durable write. Of transactional objects they are when they have committed, so that this does nothing. After an error the next attach
- * recovers them. */
+ * attached. Threads that wait at the same time share one durable write. Of transactional objects they are when they have committed, so that this waits for nothing, and fails if one could not be
+ * made durable. After an error the next attach recovers them. */
 int pmo_tx_sync(const void *object);
 
 /** Commits on demand of this process that a power cut would take: transactions, at most, and the bytes that they changed, in lines of 64. */

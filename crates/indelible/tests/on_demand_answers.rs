@@ -4,11 +4,14 @@ use indelible::{
     Class, CreateOptions, EpochBounds, Error, ErrorKind, Pending, Pool, PoolOptions, TxCell, TxObject,
     transaction,
 };
+use indelible_store::medium::{Device, Fatal};
 use indelible_store::store::{Identity, Store};
 use indelible_testing::pool::{contents, process, recover_all};
-use indelible_testing::{Choice, SimConfig, SimMedium};
+use indelible_testing::{Choice, Fault, Hook, Hooked, OpKind, SimConfig, SimMedium};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,18 +25,39 @@ fn how(size: u64) -> CreateOptions {
 /// A pool in which no commit becomes durable by itself.
 fn medium_and_pool() -> (SimMedium, Pool) {
     let sim = SimMedium::new(16 << 20, SimConfig { disk: true, ..SimConfig::default() });
-    let pool = PoolOptions::new().on_device(Arc::new(sim.handle()), true).unwrap();
-    pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: 1 << 40 });
+    let pool = on(Arc::new(sim.handle()));
     (sim, pool)
 }
 
+fn on(device: Arc<dyn Device>) -> Pool {
+    let pool = PoolOptions::new().wait(PATIENCE).on_device(device, true).unwrap();
+    pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: 1 << 40 });
+    pool
+}
+
+/// The longest wait of a test that fails.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 fn both() -> (SimMedium, Pool, Object, Object) {
     let (sim, pool) = medium_and_pool();
-    let [a, b] = ["a", "b"].map(|name| {
+    let [a, b] = two_of(&pool);
+    (sim, pool, a, b)
+}
+
+fn two_of(pool: &Pool) -> [Object; 2] {
+    ["a", "b"].map(|name| {
         pool.create_with(name, &how(4096)).unwrap();
         pool.attach_transactional(name).unwrap()
-    });
-    (sim, pool, a, b)
+    })
+}
+
+/// Stores 7 to the first cells of two objects.
+fn set_both(a: &Object, b: &Object) {
+    transaction(&[a, b], |tx| {
+        tx.write(&a[0], 7)?;
+        tx.write(&b[0], 7)
+    })
+    .unwrap();
 }
 
 fn get(object: &Object, cell: usize) -> u64 {
@@ -160,19 +184,198 @@ fn s1_06_tx_sync_at_the_end_of_a_thread_waits_for_its_commits() {
     }
 }
 
+/// An object leaves while another one that it shares a commit with goes on: a power cut takes the commit from both, or from none.
+#[test]
+fn s1_09_an_object_dropped_in_a_transaction_is_published_with_those_it_shares_commits_with() {
+    let (sim, pool, a, b) = both();
+    set_both(&a, &b);
+    let mut a = Some(a);
+    b.transaction(|tx| {
+        drop(a.take());
+        tx.write(&b[1], 1)
+    })
+    .unwrap();
+    assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(0, 0); 2]);
+    assert_eq!(b.pending(), Pending { transactions: 2, bytes: 128 });
+    b.tx_sync().unwrap();
+    assert_eq!(b.pending(), Pending::default());
+    assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 0), (7, 1)]);
+    // The epoch has detached it.
+    assert!(pool.stat("a").unwrap().holder.is_none());
+    let a = pool.attach_transactional("a").unwrap();
+    assert_eq!(get(&a, 0), 7);
+}
+
+#[test]
+fn s1_09_an_object_dropped_in_a_transaction_is_attached_again_before_any_epoch() {
+    let (sim, pool, a, b) = both();
+    set_both(&a, &b);
+    let mut a = Some(a);
+    b.transaction(|_| {
+        drop(a.take());
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+    let a: Object = pool.attach_transactional("a").unwrap();
+    assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 0); 2]);
+    set_both(&a, &b);
+    set(&a, 1, 2);
+    a.detach().unwrap();
+    assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 2), (7, 0)]);
+}
+
+/// All of them leave within a transaction on another pool: nothing is published, and the next attach finds all of it.
+#[test]
+fn s1_09_objects_that_all_leave_in_a_transaction_are_recovered_together() {
+    let (sim, pool, a, b) = both();
+    let (_other, _pool, c, _d) = both();
+    set_both(&a, &b);
+    let mut all = Some((a, b));
+    c.transaction(|_| {
+        drop(all.take());
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+    assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(0, 0); 2]);
+    let a: Object = pool.attach_transactional("a").unwrap();
+    assert_eq!(get(&a, 0), 7);
+    assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 0); 2]);
+}
+
+/// A pool without room for the epoch of an object whose pages a snapshot shares; there is room once these objects are destroyed.
+fn fill(pool: &Pool) -> Vec<String> {
+    let (mut size, mut names) = (8_u64 << 20, Vec::new());
+    while size >= 4096 {
+        let name = format!("fill{}", names.len());
+        match pool.create(&name, size) {
+            Ok(()) => names.push(name),
+            Err(_) => size /= 2,
+        }
+    }
+    names
+}
+
+#[test]
+fn s1_09_an_object_detached_without_room_is_published_with_those_it_shares_commits_with() {
+    let (sim, pool) = medium_and_pool();
+    pool.create_with("a", &how(2 << 20)).unwrap();
+    ["b", "c"].iter().for_each(|name| pool.create_with(name, &how(4096)).unwrap());
+    let a = pool.attach_transactional::<[TxCell<u64>; (2 << 20) / 8]>("a").unwrap();
+    let b: Object = pool.attach_transactional("b").unwrap();
+    for page in 1..500 {
+        a.transaction(|tx| tx.write(&a[page * 512], 7)).unwrap();
+    }
+    transaction(&[&a, &b], |tx| {
+        tx.write(&a[0], 7)?;
+        tx.write(&b[0], 7)
+    })
+    .unwrap();
+    pool.snapshot("a", "then", b"").unwrap();
+    // From now on the room for an epoch is measured with that.
+    let _c: Object = pool.attach_transactional("c").unwrap();
+    let filled = fill(&pool);
+    let no_room =
+        [b.tx_sync().unwrap_err().kind(), a.detach().unwrap_err().kind(), b.tx_sync().unwrap_err().kind()];
+    assert_eq!(no_room, [ErrorKind::NoRoom; 3]);
+    assert!(b.pending().bytes > 0);
+    assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(0, 0); 2]);
+    // It is not gone: transactions on the others go on.
+    set(&b, 1, 1);
+    filled.iter().for_each(|name| pool.destroy(name).unwrap());
+    b.tx_sync().unwrap();
+    assert_eq!(b.pending(), Pending::default());
+    assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 0), (7, 1)]);
+    let a: Object = pool.attach_transactional("a").unwrap();
+    assert_eq!(get(&a, 0), 7);
+}
+
+/// Has an armed medium wait in its next durable write.
+struct Held {
+    armed: AtomicBool,
+    reached: Sender<()>,
+    go_on: Mutex<Receiver<()>>,
+    too_late: AtomicBool,
+}
+
+impl Hook for Held {
+    fn write_durable(&self, under: &dyn Device, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
+        if self.armed.swap(false, Ordering::Relaxed) {
+            self.reached.send(()).unwrap();
+            let waited = self.go_on.lock().unwrap().recv_timeout(PATIENCE);
+            self.too_late.store(waited.is_err(), Ordering::Relaxed);
+        }
+        under.write_durable(offset, bytes)
+    }
+}
+
+/// An epoch waits for transactions, so that a thread in one must not wait for an epoch, whose turn it is.
+#[test]
+fn s1_09_a_drop_in_a_transaction_does_not_wait_for_an_epoch() {
+    let sim = SimMedium::new(16 << 20, SimConfig { disk: true, ..SimConfig::default() });
+    let ((reached, has_reached), (go, go_on)) = (channel(), channel());
+    let (armed, too_late) = (AtomicBool::new(false), AtomicBool::new(false));
+    let held = Held { armed, reached, go_on: Mutex::new(go_on), too_late };
+    let device = Hooked::new(Arc::new(sim.handle()), held);
+    let pool = on(device.clone());
+    let [a, b] = two_of(&pool);
+    set_both(&a, &b);
+    device.armed.store(true, Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        let epoch = scope.spawn(|| b.psync());
+        has_reached.recv().unwrap();
+        set(&a, 1, 8);
+        let mut a = Some(a);
+        b.transaction(|tx| {
+            drop(a.take());
+            tx.write(&b[1], 8)
+        })
+        .unwrap();
+        go.send(()).unwrap();
+        epoch.join().unwrap().unwrap();
+    });
+    assert!(!device.too_late.load(Ordering::Relaxed), "the drop waited for the epoch");
+    // That epoch has what was committed before it, and does not end the object that left after that.
+    assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 0); 2]);
+    b.tx_sync().unwrap();
+    assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 8); 2]);
+}
+
+/// A commit on transactional objects is durable when it returns; after one that could not be, `tx_sync` does not say so.
+#[test]
+fn s1_06_tx_sync_of_transactional_objects_reports_a_commit_that_failed() {
+    let (sim, pool) = medium_and_pool();
+    pool.create_with("a", &CreateOptions::new(4096).class(Class::Transactional)).unwrap();
+    let a: Object = pool.attach_transactional("a").unwrap();
+    set(&a, 0, 1);
+    a.tx_sync().unwrap();
+    sim.fail_at(OpKind::WriteDurable, 0, Fault::Io);
+    a.transaction(|tx| tx.write(&a[0], 2)).unwrap_err();
+    sim.clear_faults();
+    assert_eq!(a.tx_sync().unwrap_err().kind(), ErrorKind::Poisoned);
+}
+
 #[cfg(feature = "__mutants")]
 mod mutants {
     use indelible_store::{Mutant, with_mutant};
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     type Test = fn();
-    const WATCHES: &[(Mutant, &[Test])] = &[(
-        Mutant::UnknownTakenForNone,
-        &[
-            super::s1_06_tx_sync_in_an_action_on_commit_waits_for_the_commit,
-            super::s1_06_tx_sync_in_an_action_on_abort_waits_for_earlier_commits,
-        ],
-    )];
+    const WATCHES: &[(Mutant, &[Test])] = &[
+        (
+            Mutant::UnknownTakenForNone,
+            &[
+                super::s1_06_tx_sync_in_an_action_on_commit_waits_for_the_commit,
+                super::s1_06_tx_sync_in_an_action_on_abort_waits_for_earlier_commits,
+            ],
+        ),
+        (
+            Mutant::LeftUnpublished,
+            &[
+                super::s1_09_an_object_dropped_in_a_transaction_is_published_with_those_it_shares_commits_with,
+                super::s1_09_an_object_detached_without_room_is_published_with_those_it_shares_commits_with,
+            ],
+        ),
+    ];
 
     #[test]
     fn every_broken_rule_is_noticed() {

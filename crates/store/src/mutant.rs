@@ -296,6 +296,8 @@ mutants! {
         UnknownTakenForNone,
         /// A transaction on objects of both classes is acknowledged as one on demand.
         StrongerClassIgnored,
+        /// An object that is detached before its commits are published leaves those that it shares them with.
+        LeftUnpublished,
         /// A detach says that the pool has all commits when it could not publish them.
         MemoryGivenUp,
         /// An attach does not ask for commits that a dead process left in memory.

@@ -4,6 +4,7 @@
 
 use super::checked::Pairs;
 use super::exposed::Exposed;
+use super::leaving::Leaver;
 use super::marks::Marks;
 use super::outside::Outside;
 use super::space::{Space, Users};
@@ -319,22 +320,16 @@ impl Attached {
             std::mem::forget(self.space.clone());
             return Err(forked);
         }
+        let view = match memory.view {
+            Kind::Kept(area) => return self.space.let_go(Leaver { object: self.slot, area }),
+            view @ (Kind::Own(_) | Kind::Seen(_)) => view,
+        };
         let published = self.space.publish();
-        // An epoch that is being taken reads the memory of all objects.
-        let turn =
-            self.space.demand().map(|demand| demand.turn.lock().unwrap_or_else(PoisonError::into_inner));
         let (writer, flushed) = self.space.commits().leave(self.slot);
         self.space.remove(self.slot);
-        drop(turn);
-        let published = published.and(flushed.map_err(Cause::from));
-        match memory.view {
-            view @ (Kind::Own(_) | Kind::Seen(_)) => {
-                drop(view);
-                let detached = writer.map_or(Ok(()), Writer::detach);
-                published.and(detached.map_err(Cause::from))
-            }
-            Kind::Kept(area) => self.end_kept(area, writer, published),
-        }
+        drop(view);
+        let detached = writer.map_or(Ok(()), Writer::detach);
+        published.and(flushed.map_err(Cause::from)).and(detached.map_err(Cause::from))
     }
 }
 

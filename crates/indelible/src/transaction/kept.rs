@@ -12,11 +12,10 @@ use crate::error::Cause;
 use crate::mapping::Mapping;
 use crate::memory::{Area, MemoryError};
 use crate::pool::{Class, Inner};
-use indelible_store::Mutant;
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::Entry;
 use indelible_store::store::Writer;
-use indelible_store::table::Key;
+use indelible_store::table::{Key, Located};
 use std::sync::Arc;
 
 /// Addresses that its memory is to have at most to grow into, unless the object is larger than a quarter of it.
@@ -30,10 +29,14 @@ impl Attached {
         needed: usize,
         users: Users,
     ) -> Result<Attached, Cause> {
-        let found = pool.store.find(name)?.entry;
+        let Located { offset, entry: found, .. } = pool.store.find(name)?;
         let space = Space::of(pool, Class::OnDemand)?;
         space.check()?;
         space.claim(users)?;
+        if space.is_leaving(offset) {
+            // This process has it until its commits are published.
+            space.publish()?;
+        }
         let Some(demand) = space.demand() else { return Err(StoreError::Poisoned.into()) };
         let bind = || pool.store.attach_on_demand_writer(name, key, demand.group.number());
         let area = memory_for(demand, &found, bind)?;
@@ -67,29 +70,6 @@ impl Attached {
         let (base, marks) = (area.words().base(), Some(Arc::new(marks)));
         let memory = Memory { view: Kind::Kept(area), closed, _named: named(&entry, name), shown: None };
         Ok(Attached::taken_in(pool, space, memory, (base, object, marks), &entry))
-    }
-
-    /// Detaches it. If the pool lacks commits, memory stays, and the entry says so: the next attach recovers them.
-    pub(super) fn end_kept(
-        &self,
-        area: Area,
-        writer: Option<Writer>,
-        published: Result<(), Cause>,
-    ) -> Result<(), Cause> {
-        let whole = published.is_ok() || Mutant::MemoryGivenUp.is_on();
-        let detached = writer.map_or(Ok(()), |mut writer| {
-            if whole {
-                writer.forget_memory();
-            }
-            writer.detach()
-        });
-        let ended = published.and(detached.map_err(Cause::from));
-        if ended.is_ok() {
-            area.remove().map_err(MemoryError::from)?;
-        } else if let Some(demand) = self.space.demand() {
-            demand.leave();
-        }
-        ended
     }
 }
 

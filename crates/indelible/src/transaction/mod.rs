@@ -16,7 +16,8 @@
 //! 3. References to what lies in the view of a `TxObject` are of one type, its `T`, and to atomics there are none. Those into the view of a `TxHeap` are to cells alone, which have whole words:
 //!    whatever a block is used for next, they are values, and no byte is accessed but by transactions.
 //! 4. A view grows where it is, while no transaction runs, or by the one that is alone: places in it stay.
-//! 5. A thread that reads the memory of views for an epoch has the lock `turn` of the objects on demand, under which views are removed.
+//! 5. A thread that reads the memory of views for an epoch has the lock `turn` of the objects on demand, under which views are removed. A thread in a transaction never takes it: an epoch that
+//!    has it waits for transactions.
 //! 6. The cells of an object with check words are named by the object's own address, where pages are closed to everybody; [`checked`] leads transactions to the words. References to
 //!    them are to cells alone, so that no code loads anything there.
 
@@ -33,6 +34,7 @@ mod guarded;
 mod heap;
 mod home;
 mod kept;
+mod leaving;
 mod marks;
 mod member;
 mod object;

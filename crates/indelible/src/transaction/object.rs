@@ -217,10 +217,13 @@ impl<T: Plain> TxObject<T> {
     }
 
     /// Returns when all transactions of this thread are durable that it committed on objects of this class in the pool, and all that these read. On demand they may not be
-    /// when they return; threads that wait at the same time share one durable write. Transactional ones are, so that this does nothing.
+    /// when they return; threads that wait at the same time share one durable write. Transactional ones are, so that this waits for nothing.
+    ///
+    /// Objects on demand that were detached before their transactions were durable become so with these.
     ///
     /// # Errors
-    /// As for [`psync`](TxObject::psync). The transactions are in memory all the same; after an error the next attach recovers them.
+    /// As for [`psync`](TxObject::psync). The transactions are in memory all the same; after an error the next attach recovers them. On transactional objects `Poisoned`: one of them could not be
+    /// made durable.
     pub fn tx_sync(&self) -> Result<()> {
         sync(&self.attached)
     }
@@ -247,7 +250,8 @@ impl<T: Plain> TxObject<T> {
     /// Detaches.
     ///
     /// # Errors
-    /// All transactions that returned are safe in any case; after an error the next attach recovers them.
+    /// All transactions that returned are safe in any case. On demand, after `NoRoom`, or in a transaction, this process keeps the object until it can publish them with those of the other
+    /// objects; after any other error the next attach recovers them.
     pub fn detach(mut self) -> Result<()> {
         let result = self.attached.end();
         result.map_err(|cause| self.attached.error("detach", cause))

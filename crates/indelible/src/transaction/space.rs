@@ -6,16 +6,17 @@
 use super::checked::{Repairs, Words, word};
 use super::demand::Demand;
 use super::durable::{Durable, Syncing, view_of};
+use super::leaving::{Leaver, Leaving};
 use super::own::Own;
 use super::view::View;
 use crate::error::{Cause, TransactionError};
 use crate::memory::{Group, MemoryError};
-use crate::pool::{Class, Inner};
+use crate::pool::{Class, Inner, inside_transaction};
 use indelible_stm::{BeginError, Line, Stm, Transaction, WriteSet};
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
 use indelible_store::format::LINE;
-use indelible_store::store::{ChangedLine, Commits};
+use indelible_store::store::{ChangedLine, Commits, Writer};
 use std::any::Any;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
@@ -27,6 +28,7 @@ pub(super) struct Space {
     users: OnceLock<Users>,
     pub(super) stm: Arc<Stm<Words, Durable>>,
     class: Class,
+    leaving: Leaving,
 }
 
 /// Those who run transactions.
@@ -44,8 +46,8 @@ impl Space {
         let mut places = pool.transactions();
         if let Some(there) = places.get(&class).and_then(Weak::upgrade)
             && let Ok(space) = there.downcast::<Space>()
-            // One that failed, and has nothing any more, is only there because its thread looks at it.
-            && (space.check().is_ok() || !space.views().is_empty())
+            // One that failed, and has nothing attached any more, is only there because its thread looks at it.
+            && (space.check().is_ok() || space.views().len() > space.leaving.objects().len())
         {
             return Ok(space);
         }
@@ -55,7 +57,8 @@ impl Space {
             let group = group.map_err(MemoryError::from)?;
             sink.demand = Some(Demand::new(&pool.store, group, pool.epochs().clone()));
         }
-        let space = Arc::new(Space { users: OnceLock::new(), stm: Stm::new(Words::default(), sink), class });
+        let stm = Stm::new(Words::default(), sink);
+        let space = Arc::new(Space { users: OnceLock::new(), stm, class, leaving: Leaving::default() });
         let weak = Arc::downgrade(&space);
         let sync = move |number| match weak.upgrade() {
             Some(space) => space.sync(number),
@@ -64,7 +67,8 @@ impl Space {
         let _ = space.stm.sink().sync.set(Syncing(Box::new(sync)));
         if class == Class::OnDemand {
             let publish = |space: &Space| {
-                if space.demand().is_some_and(|demand| demand.pending() > 0) {
+                let is_leaving = || !space.leaving.objects().is_empty();
+                if space.demand().is_some_and(|demand| demand.pending() > 0 || is_leaving()) {
                     // Threads that wait for it are told why; transactions are refused from then on.
                     let _ = space.publish();
                 }
@@ -134,6 +138,39 @@ impl Space {
         if let Some(pairs) = pairs {
             self.stm.memory().remove(pairs.own);
         }
+    }
+
+    /// Whether an object was detached, and stays until its commits are published.
+    pub(super) fn is_leaving(&self, object: u64) -> bool {
+        self.leaving.objects().contains(&object)
+    }
+
+    /// Publishes the commits of an object on demand, and detaches it. If that cannot be done now, the object stays among those with which it shares commits until an epoch publishes them
+    /// together: see [`leaving`](super::leaving).
+    ///
+    /// # Errors
+    /// Its commits are in memory: those of [`publish`](Self::publish), `InTransaction`; those of the table.
+    pub(super) fn let_go(&self, leaver: Leaver) -> Result<(), Cause> {
+        let Some(demand) = self.demand() else { return Err(StoreError::Poisoned.into()) };
+        let inside = inside_transaction();
+        let published = if inside { Err(TransactionError::Inside.into()) } else { self.publish() };
+        let stays = inside || published.is_err() && !demand.has_failed();
+        if stays && !Mutant::LeftUnpublished.is_on() {
+            self.leaving.add(leaver);
+            return published;
+        }
+        // An epoch that is being taken reads the memory of all objects.
+        let turn = demand.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let (writer, flushed) = self.take_out(leaver.object);
+        drop(turn);
+        leaver.end(demand, writer, published.and(flushed))
+    }
+
+    /// Takes an object out of the commits and the views.
+    fn take_out(&self, object: u64) -> (Option<Writer>, Result<(), Cause>) {
+        let (writer, flushed) = self.commits().leave(object);
+        self.remove(object);
+        (writer, flushed.map_err(Cause::from))
     }
 
     /// Frees what attaches and detaches have left, once in a while.
@@ -283,7 +320,7 @@ impl Space {
             return Err(StoreError::Poisoned.into());
         }
         let begin = Instant::now();
-        let Epoch { last, lines, since } = self.epoch(demand)?;
+        let Epoch { last, lines, since, leaving } = self.epoch(demand)?;
         let count = lines.len() as u64;
         if count > 0 {
             if count > self.commits().fitting()
@@ -299,13 +336,20 @@ impl Space {
             demand.measure(count, begin.elapsed());
         }
         demand.made_durable(last);
+        self.leaving.end(&leaving, |leaver| {
+            let (writer, flushed) = self.take_out(leaver.object);
+            // If its entry cannot be changed, memory stays for the next attach, though the pool has all of it.
+            let _ = leaver.end(demand, writer, flushed);
+        });
         Ok(())
     }
 
     /// Returns when all commits up to this number are durable.
     pub(super) fn sync(&self, sequence: u64) -> Result<(), Cause> {
-        let durable = || self.demand().is_none_or(|demand| demand.is_durable(sequence));
-        if durable() || Mutant::SyncNotAwaited.is_on() { Ok(()) } else { self.publish_up_to(sequence) }
+        // A commit that is durable when it returns is so unless that failed.
+        let Some(demand) = self.demand() else { return Ok(self.commits().check()?) };
+        let durable = demand.is_durable(sequence) || Mutant::SyncNotAwaited.is_on();
+        if durable { Ok(()) } else { self.publish_up_to(sequence) }
     }
 
     /// Takes all lines that were changed since the last epoch, as they are while no transaction runs.
@@ -314,7 +358,8 @@ impl Space {
         let mut thread = self.stm.thread();
         let ungated = Mutant::EpochUngated.is_on();
         let _alone = if ungated { None } else { Some(thread.alone()?) };
-        let (last, mut lines) = (self.last(), Vec::with_capacity(demand.pending() as usize));
+        let (last, leaving) = (self.last(), self.leaving.objects());
+        let mut lines = Vec::with_capacity(demand.pending() as usize);
         for view in self.views() {
             let Some(marks) = view.marks() else { continue };
             marks.take(|line| {
@@ -327,7 +372,7 @@ impl Space {
                 lines.push(ChangedLine { object, offset, bytes });
             });
         }
-        Ok(Epoch { last, lines, since: demand.take_pending() })
+        Ok(Epoch { last, lines, since: demand.take_pending(), leaving })
     }
 
     /// Nothing was published: the lines are the next epoch's.
@@ -348,11 +393,18 @@ struct Epoch {
     lines: Vec<ChangedLine>,
     /// When the first of them was marked.
     since: u64,
+    /// Objects that were detached before: these are all their lines.
+    leaving: Vec<u64>,
 }
 
 impl Drop for Space {
     fn drop(&mut self) {
         if let Some(demand) = self.demand() {
+            self.leaving.end(&self.leaving.objects(), |leaver| {
+                let (writer, _) = self.take_out(leaver.object);
+                // It is the next attach that recovers them, with those of the others.
+                let _ = leaver.end(demand, writer, Err(StoreError::Poisoned.into()));
+            });
             demand.end();
         }
     }
