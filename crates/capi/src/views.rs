@@ -62,6 +62,12 @@ thread_local! {
     static INSIDE: RefCell<Vec<Inside>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Looks at them. In the last destructors of a thread there are none, and no place for any.
+fn own<R>(look: impl FnOnce(&mut Vec<Inside>) -> R) -> Result<R> {
+    let gone = |_| Failure::argument("the thread is at its end");
+    INSIDE.try_with(|all| look(&mut all.borrow_mut())).map_err(gone)
+}
+
 static VIEWS: Mutex<Views> = Mutex::new(Views { attached: BTreeMap::new(), started: None });
 
 fn views<R>(f: impl FnOnce(&mut Views) -> Result<R>) -> Result<R> {
@@ -211,14 +217,13 @@ pub unsafe extern "C" fn pmo_view_enter(
                 Err(Failure::argument("its contexts are the process's (pmo_view_attach_switched)"))
             }
         })?;
-        INSIDE.with_borrow_mut(|all| all.push(inside));
-        Ok(())
+        own(|all| all.push(inside))
     })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn pmo_view_leave() -> c_int {
-    status(|| match INSIDE.with_borrow_mut(Vec::pop) {
+    status(|| match own(Vec::pop)? {
         Some(inside) => {
             drop(inside);
             Ok(())
@@ -230,7 +235,7 @@ pub extern "C" fn pmo_view_leave() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn pmo_view_leave_all() -> c_int {
     status(|| {
-        INSIDE.with_borrow_mut(|all| while all.pop().is_some() {});
+        let _ = own(|all| while all.pop().is_some() {});
         Ok(indelible::leave_contexts()?)
     })
 }

@@ -196,6 +196,41 @@ fn s1_06_a_block_without_room_in_the_epoch_is_not_told() {
     assert_eq!(found(&pool), [vec![1, 3, 0, 0], vec![1, 3, 0, 0]]);
 }
 
+/// Has a closure run at the end of this thread, after the destructors of what the library keeps for it.
+fn at_the_end(what: Box<dyn FnOnce()>) {
+    extern "C" fn run(what: *mut libc::c_void) {
+        // SAFETY: from `Box::into_raw` below, once.
+        let what = unsafe { Box::from_raw(what.cast::<Box<dyn FnOnce()>>()) };
+        what();
+    }
+    let mut key = 0;
+    // SAFETY: a key of this test's own, whose value this thread's destructor takes.
+    unsafe {
+        assert_eq!(libc::pthread_key_create(&raw mut key, Some(run)), 0);
+        assert_eq!(libc::pthread_setspecific(key, Box::into_raw(Box::new(what)).cast()), 0);
+    }
+}
+
+#[test]
+fn s1_06_a_block_commits_in_the_last_destructors_of_a_thread() {
+    let world = formatted();
+    let pool = world.open();
+    let pair = Pair::attach(&pool);
+    let done = Arc::new(AtomicBool::new(false));
+    let of_thread = done.clone();
+    let thread = std::thread::spawn(move || {
+        at_the_end(Box::new(move || {
+            let committed = std::panic::catch_unwind(|| pair.commit(1, 8));
+            of_thread.store(committed.is_ok(), Ordering::Relaxed);
+        }));
+        pair.commit(0, 7);
+    });
+    thread.join().unwrap();
+    assert!(done.load(Ordering::Relaxed));
+    pair.detach();
+    assert_eq!(found(&pool), [vec![7, 8, 0, 0], vec![7, 8, 0, 0]]);
+}
+
 /// The memory of a library whose blocks call this one.
 struct Beside;
 

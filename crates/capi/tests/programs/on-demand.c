@@ -83,6 +83,53 @@ static void durable_when_asked(pmo_pool *pool)
     CHECK(durable(pool, "b", 2) == 0 && pmo_psync(a) == 0 && durable(pool, "b", 2) == 3);
 }
 
+static pmo_pool *the_pool;
+
+/* In an action on commit, or where a thread ends: what the thread committed is durable once pmo_tx_sync returns, here to cell 6 of a. */
+static void durable_here(void *value)
+{
+    CHECK(pmo_tx_sync(a) == 0);
+    are_pending(0, 0);
+    CHECK(durable(the_pool, "a", 6) == (uintptr_t)value);
+}
+
+static void durable_in_an_action(void)
+{
+    int result;
+    PMO_TX (tx, result, a) {
+        PMO_TX_STORE(tx, &a->cells[6], 1);
+        CHECK(pmo_tx_on_commit(tx->running, durable_here, (void *)1) == 0);
+    }
+    CHECK(result == PMO_TX_COMMITTED);
+    are_pending(0, 0);
+}
+
+/* The library's own state of the thread is gone by then: a transaction cannot begin, and says so. */
+static void at_the_end(void *value)
+{
+    void *const one[] = {a};
+    durable_here(value);
+    CHECK(!pmo_tx_begin(one, 1));
+    CHECK(pmo_tx_sync(a) == 0);
+}
+
+static pthread_key_t key;
+
+static void *ends(void *value)
+{
+    CHECK(pthread_setspecific(key, value) == 0);
+    set(a, 6, (uintptr_t)value);
+    return NULL;
+}
+
+static void durable_at_the_end_of_a_thread(void)
+{
+    pthread_t thread;
+    CHECK(pthread_key_create(&key, at_the_end) == 0);
+    CHECK(pthread_create(&thread, NULL, ends, (void *)2) == 0 && pthread_join(thread, NULL) == 0);
+    CHECK(pthread_key_delete(key) == 0);
+}
+
 /* A transaction on objects of both kinds is durable when it commits, with all commits before it. */
 static void with_a_transactional_object(pmo_pool *pool)
 {
@@ -204,6 +251,9 @@ int main(int argc, char **argv)
     }
     large(pool);
     durable_when_asked(pool);
+    the_pool = pool;
+    durable_in_an_action();
+    durable_at_the_end_of_a_thread();
     with_a_transactional_object(pool);
     pthread_t threads[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)

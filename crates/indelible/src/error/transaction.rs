@@ -20,6 +20,8 @@ pub(crate) enum TransactionError {
     PsyncObject,
     #[error("no transaction runs on this thread")]
     None,
+    #[error("the thread ends, and has no place for a transaction any more")]
+    ThreadEnds,
     #[error("it lies in no heap of the transaction")]
     NoHeap,
     #[error("{0:#x} leads to no heap of the transaction")]
@@ -69,7 +71,8 @@ impl TransactionError {
             | TransactionError::NoObject
             | TransactionError::NoHeap
             | TransactionError::NoBlock(_)
-            | TransactionError::None => ErrorKind::NotAttached,
+            | TransactionError::None
+            | TransactionError::ThreadEnds => ErrorKind::NotAttached,
         }
     }
 
@@ -114,6 +117,9 @@ impl TransactionError {
             TransactionError::NoObject => "name the objects that it uses",
             TransactionError::OtherUsers => {
                 "detach them first: a process uses the transactional objects of a pool in one of the two ways"
+            }
+            TransactionError::ThreadEnds => {
+                "run it before the thread's function returns, or on another thread"
             }
             TransactionError::None => "begin one, and use it on the thread that began it until it has ended",
         }

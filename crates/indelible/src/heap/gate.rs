@@ -43,9 +43,10 @@ impl Gate {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Adds `by` to the number of times this thread is inside, and returns it.
+    /// Adds `by` to the number of times this thread is inside, and returns what it was. In the last destructors of a thread it is not counted: there it waits for a cut also where it is
+    /// inside, which a cut bears for a bounded time.
     fn mine(&self, by: isize) -> usize {
-        INSIDE.with(|all| {
+        let counted = INSIDE.try_with(|all| {
             let mut all = all.borrow_mut();
             let name = self.name();
             let at = match all.iter().position(|(gate, _)| *gate == name) {
@@ -61,7 +62,8 @@ impl Gate {
                 all.swap_remove(at);
             }
             before
-        })
+        });
+        counted.unwrap_or(0)
     }
 
     pub(super) fn enter(&self) {

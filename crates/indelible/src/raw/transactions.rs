@@ -129,24 +129,33 @@ pub(super) fn begin(objects: &[*const u8]) -> Result<()> {
     if let Some(object) = objects.iter().find(|object| !object.attached().is_for(Users::Functions)) {
         return Err(object.attached().error("begin a transaction on", TransactionError::OtherUsers));
     }
-    if RUNNING.with_borrow(Option::is_some) {
-        return Err(Error::new("begin a transaction", TransactionError::Inside));
+    let refused = match of_thread(|running| running.is_some()) {
+        None => Some(TransactionError::ThreadEnds),
+        Some(runs) => runs.then_some(TransactionError::Inside),
+    };
+    if let Some(refused) = refused {
+        return Err(Error::new("begin a transaction", refused));
     }
     let open = OpenTx::begin(objects)?;
-    RUNNING.set(Some(open));
+    of_thread(|running| *running = Some(open));
     Ok(())
+}
+
+/// Looks at the thread's transaction. `None`: the thread ends, in destructors that are called once it has no place for one, as those of pthread keys are.
+fn of_thread<R>(look: impl FnOnce(&mut Option<OpenTx>) -> R) -> Option<R> {
+    RUNNING.try_with(|running| look(&mut running.borrow_mut())).ok()
 }
 
 /// Whether this thread has a transaction that [`begin_transaction`](super::begin_transaction) began, which runs or is to be run again.
 #[must_use]
 pub fn is_open() -> bool {
-    RUNNING.with_borrow(Option::is_some)
+    of_thread(|running| running.is_some()) == Some(true)
 }
 
 /// Whether it has met another one, so that it is to be run [`again`], whatever came of it.
 #[must_use]
 pub fn is_conflicted() -> bool {
-    RUNNING.with_borrow(|open| open.as_ref().is_some_and(OpenTx::is_conflicted))
+    of_thread(|running| running.as_ref().is_some_and(OpenTx::is_conflicted)) == Some(true)
 }
 
 /// Takes back what the thread's transaction did, and begins it again.
@@ -241,21 +250,21 @@ pub fn alone() -> Result<()> {
 /// Those of [`transaction`](crate::transaction()): it is over.
 pub fn commit() -> Result<bool> {
     // Actions may begin another one.
-    let Some(mut open) = RUNNING.take() else { return Err(none()) };
+    let Some(mut open) = of_thread(Option::take).flatten() else { return Err(none()) };
     let committed = open.commit()?;
     if !committed {
-        RUNNING.set(Some(open));
+        of_thread(|running| *running = Some(open));
     }
     Ok(committed)
 }
 
 /// Undoes the thread's transaction, if there is one.
 pub fn abort() {
-    drop(RUNNING.take());
+    drop(of_thread(Option::take));
 }
 
 fn running<T>(act: impl FnOnce(&mut OpenTx) -> Result<T>) -> Result<T> {
-    RUNNING.with_borrow_mut(|open| open.as_mut().map_or_else(|| Err(none()), act))
+    of_thread(|running| running.as_mut().map(act)).flatten().unwrap_or_else(|| Err(none()))
 }
 
 #[cold]

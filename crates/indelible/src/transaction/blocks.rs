@@ -10,6 +10,7 @@ use crate::pool::Class;
 use indelible_store::error::StoreError;
 use indelible_store::store::ChangedLine;
 use std::cell::Cell;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 /// A line of an object, and its bytes as they are after the commit.
@@ -58,8 +59,9 @@ pub(crate) fn tell(lines: &[BlockLine<'_>]) -> Result<()> {
 }
 
 thread_local! {
-    /// The commit on demand that this thread has told, and whose lines are not in memory yet.
-    static TOLD: Cell<Option<(Member, u64)>> = const { Cell::new(None) };
+    /// The commit on demand that this thread has told, and whose lines are not in memory yet. Without a destructor: blocks run in the last destructors of a thread, too, and each takes
+    /// out what it has put here.
+    static TOLD: Cell<Option<ManuallyDrop<(Member, u64)>>> = const { Cell::new(None) };
 }
 
 /// Tells of a commit on demand in the memory of this number, whose lines, whole, are given by the places that blocks find them at. [`stored`] is to follow. `find`: an object of that memory.
@@ -80,7 +82,7 @@ pub(crate) fn tell_on_demand<L: Iterator<Item = (usize, [u64; 8])>>(
     match sink.log_block(own, || lines().map(whole)) {
         Ok(number) => {
             let awaited = own.is_strict();
-            TOLD.set(Some((member, number)));
+            TOLD.set(Some(ManuallyDrop::new((member, number))));
             Ok(Telling::Told(awaited))
         }
         Err(cause) => {
@@ -95,7 +97,7 @@ pub(crate) fn tell_on_demand<L: Iterator<Item = (usize, [u64; 8])>>(
 
 /// The lines of the commit that this thread told are in memory.
 pub(crate) fn stored() {
-    let Some((mut member, number)) = TOLD.take() else { return };
+    let Some((mut member, number)) = TOLD.take().map(ManuallyDrop::into_inner) else { return };
     if let Some(thread) = &mut member.thread {
         thread.own().end_log();
         thread.own().note(number);
