@@ -10,7 +10,7 @@ use crate::error::{BackupError, Result};
 use crate::folder::publish;
 use crate::format::PAGE;
 use crate::partial::Partial;
-use indelible::{ErrorKind, Pool, PoolOptions};
+use indelible::{Alone, ErrorKind, Pool, PoolOptions};
 use indelible_store::error::StoreError;
 use indelible_store::format::entry::{FLAG_BASE, FLAG_FOREIGN, FLAG_POSITION_INDEPENDENT, FLAG_VOLATILE};
 use indelible_store::store::{Attributes, Revived, Unpublished};
@@ -292,12 +292,13 @@ fn beside(
     kept: &Kept,
     fill: impl FnOnce(&Pool) -> Result<Restored>,
 ) -> Result<Restored> {
-    if path.exists() {
-        if !force {
-            return Err(BackupError::Exists(path.to_owned()));
-        }
-        expect_unused(path, options)?;
-    }
+    // Held until the new pool has the name: a process that opened the old one in between would lose what it psyncs.
+    let replaces = path.exists();
+    let _alone = match replaces {
+        false => None,
+        true if force => expect_unused(path, options)?,
+        true => return Err(BackupError::Exists(path.to_owned())),
+    };
     let made = Partial::of(path)?;
     let partial = made.path();
     let mut options = options.clone().force(true);
@@ -307,16 +308,12 @@ fn beside(
     let new = options.format(partial, len.unwrap_or(kept.pool_len))?;
     let restored = fill(&new)?;
     drop(new);
-    if let Some(before) = fs::metadata(path).ok().filter(|_| force) {
+    if let Some(before) = fs::metadata(path).ok().filter(|_| replaces) {
         keep_owner(&before, partial)?;
     }
     let durable = fs::File::open(partial).and_then(|file| file.sync_all());
     durable.map_err(BackupError::file("make durable", partial))?;
-    if force && path.exists() {
-        // Somebody may have begun to use it.
-        expect_unused(path, &options)?;
-    }
-    publish(partial, path, force)?;
+    publish(partial, path, replaces)?;
     Ok(restored)
 }
 
@@ -332,24 +329,14 @@ fn keep_owner(before: &fs::Metadata, path: &Path) -> Result<()> {
     mode.map_err(BackupError::file("give the mode of the replaced pool to", path))
 }
 
-/// Refuses a pool that processes use. One that cannot be opened is nobody's.
-fn expect_unused(path: &Path, options: &PoolOptions) -> Result<()> {
+/// Keeps all processes away from a pool that is to be replaced, or refuses it. A file that is no pool is kept from them, too, unless it is empty, which no process has as a pool.
+fn expect_unused(path: &Path, options: &PoolOptions) -> Result<Option<Alone>> {
     let used = |by: String| BackupError::InUse { path: path.to_owned(), by };
     if !path.is_file() {
         return Err(used("it is no file, and cannot be replaced by one".into()));
     }
-    let pool = match options.open(path) {
-        Ok(pool) => pool,
-        Err(error) if matches!(error.kind(), ErrorKind::Held | ErrorKind::Busy) => return Err(error.into()),
-        Err(_) => return Ok(()),
-    };
-    if pool.store().lanes().is_ok_and(|lanes| lanes.iter().any(|lane| lane.held)) {
-        return Err(used("a process writes to it".into()));
+    match indelible::claimed(path, options) {
+        Err(error) if error.kind() == ErrorKind::NotAPool => Ok(None),
+        alone => Ok(Some(alone?)),
     }
-    for stat in pool.list().flatten() {
-        if let Some(holder) = stat.holder {
-            return Err(used(format!("object {:?} is held by {holder:?}", stat.name)));
-        }
-    }
-    Ok(())
 }

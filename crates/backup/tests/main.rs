@@ -7,6 +7,7 @@ mod interrupted;
 mod leftovers;
 mod on_demand;
 mod rebase;
+mod replaced;
 mod round_trip;
 mod sealed;
 mod support;

@@ -93,7 +93,7 @@ pub use indelible_store::seal::{Cost, SlotInfo};
 pub use indelible_store::seal::{Engine, choose as choose_engine};
 pub use log::{Log, LogReader, LogRecord};
 #[doc(hidden)]
-pub use maintenance::{Alone, alone, superblocks};
+pub use maintenance::{Alone, alone, claimed, superblocks};
 pub use maintenance::{
     Finding, Leftovers, Part, RepairAction, RepairOptions, Report, Severity, SuperblockSlot, Upgraded, check,
     remove_leftovers, repair, upgrade,

@@ -215,11 +215,23 @@ impl Alone {
     }
 }
 
-/// Keeps all other processes away from the pool at `path`, which has all commits then: those that processes which died left in memory are brought there. For tools; not part of the stable
-/// interface.
+/// Keeps all other processes away from the file or device at `path`, whatever is in it. For tools; not part of the stable interface.
 ///
 /// # Errors
-/// `NoPool`, `ReadOnly`; `Held` or `Busy`: a program has the pool open, even if it has nothing attached; as for [`Pool::recover`].
+/// `Held` or `Busy`: a program has the pool open, even if it has nothing attached; the path cannot be opened for writing.
+#[doc(hidden)]
+pub fn claimed(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Alone> {
+    let path = path.as_ref();
+    run("replace", path, options, Access::ReadWrite, |media| {
+        media.claim_alone(path, options.allow_remote)?;
+        Ok(Alone(media.clone()))
+    })
+}
+
+/// As [`claimed`], of a pool, which has all commits then: those that processes which died left in memory are brought there.
+///
+/// # Errors
+/// As for [`claimed`]; `NoPool`; as for [`Pool::recover`].
 #[doc(hidden)]
 pub fn alone(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Alone> {
     let path = path.as_ref();

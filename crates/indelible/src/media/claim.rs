@@ -63,14 +63,17 @@ impl Media {
             return Ok(());
         }
         let medium = |source| MediaError::Medium { path: path.into(), source };
-        if ofd::try_lock(file.as_fd(), FILE, LockMode::Exclusive).map_err(medium)? {
-            return Ok(());
+        let in_use = |by| Err(MediaError::InUse { path: path.into(), by });
+        if !ofd::try_lock(file.as_fd(), FILE, LockMode::Exclusive).map_err(medium)? {
+            let who = ofd::holder(file.as_fd(), FILE).map_or("a program".into(), |pid| named(pid.pid));
+            return in_use(format!("{who}, which has the pool open: this needs it alone"));
         }
-        let who = ofd::holder(file.as_fd(), FILE).map_or("a program".into(), |pid| named(pid.pid));
-        Err(MediaError::InUse {
-            path: path.into(),
-            by: format!("{who}, which has the pool open: a pool gets another identity while nobody uses it"),
-        })
+        // Those who replace a file have it locked like this.
+        let found = rustix::fs::stat(path).map_err(|e| failed("inspect", path, e))?;
+        if (found.st_dev, found.st_ino) != (stat.st_dev, stat.st_ino) {
+            return in_use("a program that has put another file in its place".into());
+        }
+        Ok(())
     }
 
     fn try_claim(&mut self, path: &Path, allow_remote: bool) -> Result<(), MediaError> {
@@ -204,9 +207,12 @@ fn under(
 /// Says by a lock that this one is there, unless one of the other kind is.
 fn present(path: &Path, fd: BorrowedFd<'_>, own: u64, other: u64) -> Result<(), MediaError> {
     let medium = |source| MediaError::Medium { path: path.into(), source };
-    // Exclusive locks are nobody's: one there is an accident, and says as much as a shared one.
-    let locked = ofd::try_lock(fd, own, LockMode::Shared).map_err(medium)?;
-    if locked && ofd::probe(fd, other).map_err(medium)?.is_none() {
+    if !ofd::try_lock(fd, own, LockMode::Shared).map_err(medium)? {
+        let who = ofd::holder(fd, own).map_or("a program".into(), |pid| named(pid.pid));
+        let by = format!("{who}, which copies, upgrades or replaces the pool, and has it alone");
+        return Err(MediaError::InUse { path: path.into(), by });
+    }
+    if ofd::probe(fd, other).map_err(medium)?.is_none() {
         return Ok(());
     }
     ofd::unlock(fd, own);
