@@ -7,6 +7,7 @@ mod blocks_on_demand;
 mod collections_crash;
 mod core_dumps;
 mod devices;
+mod exposed;
 mod failures;
 mod following;
 mod heap_crash;

@@ -85,7 +85,7 @@ struct Unfinished;
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        std::process::abort();
+        crate::sys::signal::die("a root of a heap refers to a block that has no value yet");
     }
 }
 

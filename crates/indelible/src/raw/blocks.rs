@@ -156,7 +156,7 @@ pub fn expose() {
 /// Ends that: the words that were changed are stored to `words`, or, without, forgotten. Of a thread that has no such pages nothing.
 ///
 /// # Errors
-/// `Io`: pages cannot be closed again.
+/// `Conflict`: the block has met another one.
 pub fn close<W: BlockWords>(words: Option<&mut W>) -> Result<()> {
     let failed = |cause| Error::new("commit a block on", cause);
     match words {

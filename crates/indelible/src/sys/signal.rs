@@ -81,6 +81,14 @@ pub(crate) fn say(bytes: &[u8]) {
     let _ = unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
 }
 
+/// Ends the process, and says why. A handler of the program for SIGABRT does not run: it could jump out, and the program go on with memory that must not be seen. Async-signal-safe.
+pub(crate) fn die(why: &str) -> ! {
+    [b"indelible: ", why.as_bytes(), b"\n"].into_iter().for_each(say);
+    // SAFETY: the default action of a signal; async-signal-safe.
+    unsafe { libc::signal(libc::SIGABRT, libc::SIG_DFL) };
+    std::process::abort()
+}
+
 fn install_handler() -> io::Result<()> {
     static INSTALLED: Mutex<bool> = Mutex::new(false);
     let mut installed = INSTALLED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

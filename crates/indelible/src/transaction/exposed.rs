@@ -7,7 +7,7 @@
 //! moves the end of a mapping, and adds none. Pages are closed by mapping them anew: the kernel merges mappings that were touched with no others, so that `mprotect` would leave one for each page.
 //!
 //! Invariants:
-//! 1. [`expose`] runs in a signal handler: it loads, repairs and stores words, and calls nothing but `gettid`, `mprotect` and `abort`.
+//! 1. [`expose`] runs in a signal handler: it loads, repairs and stores words, and calls nothing but `gettid`, `mprotect` and, where pages stay open that must not, [`signal::die`].
 //! 2. A slot has an object while `len` is not 0: it is stored last, and cleared first. Slots change while no block of their objects runs, or by the block that is alone. `marks` is that of
 //!    the [`Exposed`] of the slot, or null.
 //! 3. Pages that are marked are exposed, until they are closed, and only the thread [`TO`] marks pages.
@@ -17,7 +17,6 @@
 
 use super::marks::Marks;
 use crate::error::{Cause, TransactionError};
-use crate::mapping::MappingError;
 use crate::sys::mmap::{self, Place, Protection};
 use crate::sys::signal::{self, Verdict};
 use crate::sys::{PAGE, process};
@@ -115,7 +114,7 @@ pub(crate) fn begin() {
 /// Closes all pages that are exposed to this thread. `store` gets each word that changed, by its place at the object's own address; the first error is returned.
 ///
 /// # Errors
-/// Pages cannot be closed: what else would touch them is no error then.
+/// That of `store`.
 pub(crate) fn close(mut store: impl FnMut(usize, u64) -> Result<(), Cause>) -> Result<(), Cause> {
     if TO.compare_exchange(process::thread_id(), 0, AcqRel, Relaxed).is_err() {
         return Ok(());
@@ -130,12 +129,12 @@ pub(crate) fn close(mut store: impl FnMut(usize, u64) -> Result<(), Cause>) -> R
             let page = page * PAGE..len.min((page + 1) * PAGE);
             failed = failed.take().or(changed(slot, page.clone(), &mut store).err());
             if own + page.start != run.end {
-                failed = failed.take().or(shut(run.clone()).err());
+                shut(run.clone());
                 run.start = own + page.start;
             }
             run.end = own + page.end;
         });
-        failed = failed.or(shut(run).err());
+        shut(run);
     }
     failed.map_or(Ok(()), Err)
 }
@@ -197,11 +196,11 @@ unsafe fn word(at: usize) -> u64 {
     unsafe { AtomicU64::from_ptr(with_exposed_provenance_mut(at)).load(Relaxed) }
 }
 
-/// Closes pages that follow each other, whose bytes nobody needs.
-fn shut(pages: Range<usize>) -> Result<(), Cause> {
+/// Closes pages that follow each other, whose bytes no transaction has.
+fn shut(pages: Range<usize>) {
     let (addr, len) = (pages.start, pages.len());
     if len == 0 {
-        return Ok(());
+        return;
     }
     // As the closed pages of a [`Mapping`](crate::mapping::Mapping) are.
     // SAFETY: pages at the object's own address (2), to which nobody has references.
@@ -209,7 +208,17 @@ fn shut(pages: Range<usize>) -> Result<(), Cause> {
         mmap::private(addr, len, Protection::None, None, Place::Over)
             .and_then(|()| mmap::dont_fork(addr, len))
     };
-    Ok(closed.map_err(|source| MappingError::Io { addr, len, source })?)
+    if closed.is_err() {
+        protect_or_die(addr, len);
+    }
+}
+
+/// Closes pages without another mapping. Those that stay open would show a program that goes on what no transaction has committed, so it does not go on.
+fn protect_or_die(addr: usize, len: usize) {
+    // SAFETY: pages at an object's own address (2), to which nobody has references.
+    if unsafe { mmap::protect(addr, len, Protection::None) }.is_err() {
+        signal::die("pages of an object that a block has exposed cannot be closed");
+    }
 }
 
 /// Has the page at an address be exposed, if it is one of an object, and this the thread that may touch it.
@@ -230,22 +239,20 @@ fn expose(addr: usize) -> Verdict {
         pages.for_each(|page| marks.set(page));
         return Verdict::Resolved;
     }
-    // Pages that are not copied whole must not stay open: a program that goes on after the signal would load other values there.
-    // SAFETY: the same pages, which nobody has touched.
-    if unsafe { mmap::protect(own + pages.start * PAGE, pages.len() * PAGE, Protection::None) }.is_err() {
-        std::process::abort();
-    }
+    // Pages that are not copied whole.
+    protect_or_die(own + pages.start * PAGE, pages.len() * PAGE);
     Verdict::Foreign
 }
 
 /// Opens a page of an object that has `count` pages at `own`; at the limit of mappings, the pages up to the nearest open one with it. Returns the pages that it opened.
 fn open(own: usize, page: usize, count: usize, marks: &Marks) -> Option<Range<usize>> {
-    let protect = |pages: &Range<usize>, protection| {
-        // SAFETY: closed pages at the object's own address (2), to which nobody has references.
-        unsafe { mmap::protect(own + pages.start * PAGE, pages.len() * PAGE, protection).is_ok() }
+    let addr = |pages: &Range<usize>| own + pages.start * PAGE;
+    // SAFETY: closed pages at the object's own address (2), to which nobody has references.
+    let open = |pages: &Range<usize>| unsafe {
+        mmap::protect(addr(pages), pages.len() * PAGE, Protection::ReadWrite).is_ok()
     };
     let alone = page..page + 1;
-    if protect(&alone, Protection::ReadWrite) {
+    if open(&alone) {
         return Some(alone);
     }
     let below = (0..page).rev().find(|&other| marks.has(other)).map(|other| other + 1..page + 1);
@@ -253,14 +260,11 @@ fn open(own: usize, page: usize, count: usize, marks: &Marks) -> Option<Range<us
     let mut gaps = [below, above];
     gaps.sort_unstable_by_key(|gap| gap.as_ref().map_or(0, Range::len));
     for gap in gaps.into_iter().flatten() {
-        if protect(&gap, Protection::ReadWrite) {
+        if open(&gap) {
             return Some(gap);
         }
-        // If the program gave these pages unlike flags (madvise), the kernel may have opened some of them. Their zeros must not stay open: a program that goes on after the signal would load
-        // these.
-        if !protect(&gap, Protection::None) {
-            std::process::abort();
-        }
+        // If the program gave these pages unlike flags (madvise), the kernel may have opened some of them, which are zeros.
+        protect_or_die(addr(&gap), gap.len() * PAGE);
     }
     None
 }
