@@ -104,8 +104,9 @@ pub use object::{Beside, Bystanders, Object, PsyncStats, ReadObject, Shared, psy
 pub use plain::Plain;
 pub use pool::{
     Anchor, BadKeep, BrokenPage, ByContent, Class, Collected, CommandAnchor, Counter, CreateOptions,
-    Difference, EpochBounds, FileAnchor, Keep, LaneUse, List, Logged, MediumKind, PendingCommits, Pool,
-    PoolInfo, PoolOptions, SealKey, SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey, guard_sockets,
+    Difference, EpochBounds, FileAnchor, Import, Keep, LaneUse, List, Logged, MediumKind, PendingCommits,
+    Pool, PoolInfo, PoolOptions, SealKey, SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey,
+    guard_sockets,
 };
 pub use relative::Relative;
 pub use security::{Rule, RuleKind, Rules, SecurityContext};

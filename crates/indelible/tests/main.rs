@@ -46,6 +46,7 @@ mod heap_hostile;
 mod heap_model;
 mod heap_moves;
 mod heap_threads;
+mod import;
 mod kept;
 mod key_sources;
 mod large;

@@ -23,6 +23,8 @@ pub mod medium;
 mod mutant;
 pub mod recovery;
 pub mod seal;
+#[doc(hidden)]
+pub mod slices;
 pub mod space;
 pub mod store;
 mod sync;

@@ -47,7 +47,7 @@ fn check_layers(folder: &str, prefix: &str, layers: &[&[&str]], everywhere: &[&s
 }
 
 const STORE: &[&[&str]] = &[
-    &["format", "sync"],
+    &["format", "sync", "slices"],
     &["seal", "company"],
     &["medium"],
     &["space"],

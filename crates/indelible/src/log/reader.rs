@@ -1,7 +1,7 @@
 //! One who reads a log, beside whoever appends to it.
 
 use super::format::{HEADER, Header, Record};
-use crate::error::{Error, LogError, Result};
+use crate::error::{Error, ErrorKind, LogError, Result};
 use crate::object::ReadObject;
 use crate::pool::Pool;
 
@@ -9,6 +9,7 @@ use crate::pool::Pool;
 pub struct LogReader {
     object: ReadObject,
     header: Header,
+    locked: bool,
     /// Offset and number of the next record.
     at: usize,
     number: u64,
@@ -27,15 +28,32 @@ pub struct LogRecord {
 }
 
 impl Pool {
-    /// Attaches the log `name` for reading, from its first record on, whoever appends to it.
+    /// Attaches the log `name` for reading, from its first record on, beside a process that appends. In a
+    /// pool without a free piece as large as the log, or one that was opened for reading, the log
+    /// is locked
+    /// instead: no process can append to it as long as the reader is there
+    /// ([`LogReader::is_locked`]).
     ///
     /// # Errors
     /// `RootType`: the object holds something else. `Damaged`; those of [`attach_snapshot_anywhere`](Pool::attach_snapshot_anywhere).
     pub fn read_log(&self, name: &str, key: &[u8]) -> Result<LogReader> {
         // It has no pointers, and this process may append to it.
-        let object = self.attach_snapshot_anywhere(name, key)?;
+        let beside = self.attach_snapshot_anywhere(name, key);
+        let (object, locked) = match beside {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NoRoom | ErrorKind::NoSpace | ErrorKind::ReadOnly) =>
+            {
+                match self.attach_read_with_key(name, key) {
+                    // A writer is there: that it cannot be read beside is what the caller has to
+                    // know.
+                    Err(held) if held.kind() == ErrorKind::Held => return Err(error),
+                    locked => (locked?, true),
+                }
+            }
+            beside => (beside?, false),
+        };
         let header = header(&object)?;
-        Ok(LogReader { object, header, at: HEADER, number: 0 })
+        Ok(LogReader { object, header, locked, at: HEADER, number: 0 })
     }
 }
 
@@ -82,6 +100,12 @@ impl LogReader {
         }
         self.header = newer;
         Ok(true)
+    }
+
+    /// Whether no process can append to the log as long as this reader is there.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        self.locked
     }
 
     /// Records, as of the psync that it shows.

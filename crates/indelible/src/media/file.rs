@@ -235,6 +235,12 @@ impl Medium for FileMedium {
         }
     }
 
+    fn begin_writeback(&self, offset: u64, len: u64) {
+        if let Ok(fd) = self.writable(offset, len) {
+            writeback::begin(fd, offset, len);
+        }
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities::DISK
     }

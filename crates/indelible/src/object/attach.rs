@@ -71,7 +71,7 @@ impl Pool {
         }
         let result = inner.alive().and_then(|()| {
             let how = options.as_store();
-            let writer = inner.store.create_writer(name, &how)?;
+            let writer = self.with_room(|| Ok(inner.store.create_writer(name, &how)?))?;
             let attached = Core::new(inner.clone(), writer, typed)
                 .and_then(|core| Object::new(inner.clone(), name, core));
             if attached.is_err() {

@@ -45,7 +45,7 @@ impl Pool {
     pub fn create_from(&self, name: &str, copy: &str, key: &[u8], options: &CreateOptions) -> Result<()> {
         let inner = &self.inner;
         let made = || Ok(inner.store.create_from(name, Key(key), copy, &options.as_store())?);
-        let result = inner.alive().and_then(|()| inner.patiently(made));
+        let result = inner.alive().and_then(|()| self.with_room(|| inner.patiently(made)));
         self.about("copy", name, result.map(drop))
     }
 
@@ -92,11 +92,25 @@ impl Pool {
         let inner = &self.inner;
         let of: Vec<_> = of.iter().map(|(object, name)| SnapshotOf { object, key: Key(key), name }).collect();
         let made = || Ok(inner.store.snapshot(&of)?);
-        let result = inner.alive().and_then(|()| inner.patiently(made));
+        let result = inner.alive().and_then(|()| self.with_room(|| inner.patiently(made)));
         // Of several, the error is about the first that is not there, or else about all.
         let named =
             of.iter().find(|of| result.is_err() && inner.store.find(of.object).is_err()).or(of.first());
         self.about("snapshot", named.map_or("", |of| of.object), result.map(drop))
+    }
+
+    /// Makes an attempt that needs room; if there is none, once more when
+    /// [`collect`](Pool::collect) has made some: snapshots that are gone leave pages that only a
+    /// merge
+    /// gives back.
+    pub(crate) fn with_room<T>(&self, mut attempt: impl FnMut() -> Result<T, Cause>) -> Result<T, Cause> {
+        match attempt() {
+            Err(full @ Cause::Store(StoreError::NoRoom { .. })) => match self.collect(&mut |_, _| {}) {
+                Ok(done) if done.copied > 0 || done.removed > 0 => attempt(),
+                _ => Err(full),
+            },
+            done => done,
+        }
     }
 
     /// Lets `name` hold what its snapshot `snapshot` holds: its bytes, and its size. The snapshot stays. It takes no time, whatever the size, and

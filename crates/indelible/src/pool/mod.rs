@@ -9,6 +9,7 @@ mod copies;
 mod create_options;
 mod dirty;
 mod guard;
+mod import;
 mod info;
 mod length;
 mod lifetimes;
@@ -35,6 +36,7 @@ pub use copies::{Collected, Difference};
 pub use create_options::CreateOptions;
 pub(crate) use guard::Guards;
 pub use guard::guard_sockets;
+pub use import::Import;
 pub(crate) use info::living_writer;
 pub use info::{LaneUse, Logged, PoolInfo, Stat, State};
 pub use lifetimes::Tie;
@@ -178,9 +180,11 @@ impl Pool {
         let inner = &self.inner;
         let result = inner.alive().and_then(|()| {
             let (how, seals) = (options.as_store(), options.seal_keys());
-            Ok(match seals.is_empty() {
-                true => inner.store.create(name, &how)?,
-                false => inner.store.create_sealed(name, &how, &seals)?,
+            self.with_room(|| {
+                Ok(match seals.is_empty() {
+                    true => inner.store.create(name, &how)?,
+                    false => inner.store.create_sealed(name, &how, &seals)?,
+                })
             })
         });
         self.about("create", name, result.map(drop))

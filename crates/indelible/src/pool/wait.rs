@@ -7,8 +7,9 @@ use crate::media::MediaError;
 use crate::memory::MemoryError;
 use crate::sys::ofd;
 use indelible_store::error::StoreError;
+use indelible_store::slices;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long this process waits for objects of a pool; at first not at all.
 #[derive(Debug, Default)]
@@ -50,11 +51,11 @@ pub(crate) fn patiently<T>(
     wait: Duration,
     mut attempt: impl FnMut() -> Result<T, Cause>,
 ) -> Result<T, Cause> {
-    let begin = Instant::now();
+    let begin = slices::begin();
     let mut pause = Duration::from_micros(100);
     loop {
         let left = wait.saturating_sub(begin.elapsed());
-        if left.is_zero() {
+        if left.is_zero() || slices::is_over() {
             return attempt();
         }
         match ofd::unnamed(&mut attempt) {

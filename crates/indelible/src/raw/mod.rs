@@ -20,6 +20,8 @@ pub mod shared;
 mod stray;
 pub mod transactions;
 
+pub use indelible_store::slices::in_slices;
+
 pub use crate::heap::stray::{Audit, Outside, StrayPointer};
 pub use begin::begin_transaction;
 pub use describe::{Attached, attached};

@@ -1,10 +1,18 @@
-//! Asking the kernel whether writing a file back has failed, without I/O.
+//! Having the kernel begin to write a file back, and asking whether that has failed.
 
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::io::Errno;
+
+/// Has the kernel write the dirty pages of a range back, without waiting. A failure is one of the next
+/// barrier.
+pub(crate) fn begin(fd: BorrowedFd<'_>, offset: u64, len: u64) {
+    let (Ok(offset), Ok(len)) = (offset.try_into(), len.try_into()) else { return };
+    // SAFETY: numbers only; the descriptor is borrowed for the length of the call.
+    unsafe { libc::sync_file_range(fd.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) };
+}
 
 /// The failure of a write-back that this open file description has not been told of; it is told once.
 ///

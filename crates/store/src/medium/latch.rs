@@ -182,6 +182,9 @@ impl Medium for Epoch {
         let _one = (!self.latch.asks_system()).then(|| lock(&self.latch.durable));
         self.change(|device| device.zero(offset, len))
     }
+    fn begin_writeback(&self, offset: u64, len: u64) {
+        self.latch.device.begin_writeback(offset, len);
+    }
     fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
         self.claim(|device| device.reserve(offset, len))
     }

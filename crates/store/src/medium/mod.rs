@@ -145,6 +145,9 @@ pub trait Medium: Send + Sync {
     /// Prepares for many short reads of the range, which is never discarded: they need no system call from now on, if the medium can do that.
     fn keep_near(&self, _offset: u64, _len: u64) {}
 
+    /// Begins to bring written bytes of a range to the device, if that saves the next barrier time.
+    fn begin_writeback(&self, _offset: u64, _len: u64) {}
+
     /// Makes the bytes durable that a read of the range returns, whoever wrote them: also if a
     /// barrier of their writer failed. Nobody writes to the range meanwhile. Errors are those of
     /// [`write_durable`](Medium::write_durable).

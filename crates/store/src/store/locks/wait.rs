@@ -4,6 +4,7 @@
 
 use crate::error::{Holder, Result, StoreError};
 use crate::medium::{Device, LockKey, LockMode};
+use crate::slices;
 use crate::sync::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -40,7 +41,7 @@ pub(in crate::store) struct Deadline {
 impl Deadline {
     pub(in crate::store) fn after(wait: Duration) -> Deadline {
         let (pause, longest_pause) = (Duration::from_micros(20), Duration::from_millis(5));
-        Deadline { begin: Instant::now(), wait, pause, longest_pause }
+        Deadline { begin: slices::begin(), wait, pause, longest_pause }
     }
 
     /// As [`after`](Deadline::after), for something that lasts no longer than a psync.
@@ -58,12 +59,13 @@ impl Deadline {
         self.wait.as_secs_f64()
     }
 
-    /// Lets a moment pass by `sleep`, each longer than the one before. `false`: the time is over.
+    /// Lets a moment pass by `sleep`, each longer than the one before. `false`: the time is over,
+    /// or the caller's slice of it.
     pub(in crate::store) fn pause(&mut self, sleep: impl FnOnce(Duration)) -> bool {
         let left = self.left();
         sleep(self.pause.min(left));
         self.pause = (self.pause * 2).min(self.longest_pause);
-        !left.is_zero()
+        !left.is_zero() && !slices::is_over()
     }
 }
 

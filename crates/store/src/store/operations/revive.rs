@@ -267,6 +267,12 @@ impl Revived {
         Ok(medium.write(at, bytes)?)
     }
 
+    /// Begins to bring written bytes to the device, so that `publish` waits for less.
+    pub fn begin_writeback(&self, offset: u64, len: u64) {
+        let at = self.object.entry.primary_offset() + offset;
+        self.store.latch.enter().begin_writeback(at, len);
+    }
+
     /// All was written: durable, and an object as any other, on return.
     ///
     /// # Errors
