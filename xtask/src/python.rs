@@ -49,6 +49,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
                 "python/indelible",
                 "bench/dicts.py",
                 "bench/cuts.py",
+                "bench/checkpoints.py",
                 "../../examples/python/simulation.py",
             ],
         )?;

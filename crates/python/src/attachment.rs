@@ -16,12 +16,13 @@ use crate::bystanders::{Running, Stopped};
 use crate::error::{closed, exception, forked, in_use, read_only};
 use crate::guard::guarded;
 use crate::held::Held;
+use crate::kept::Kept;
 use crate::process;
-use crate::unsynced;
+use crate::unsynced::{self, Opened};
 use indelible::{Error, Object};
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 
 /// See the module.
 pub(crate) struct Attachment {
@@ -35,10 +36,13 @@ pub(crate) struct Attachment {
     address: AtomicUsize,
     /// That made it: `process::generation`.
     process: u32,
+    opened: Opened,
+    /// Of the pools through which it was opened.
+    kept: Mutex<Vec<Weak<Kept>>>,
 }
 
 impl Attachment {
-    pub(crate) fn new(name: &str, held: Held) -> Self {
+    pub(crate) fn new(py: Python<'_>, name: &str, held: Held) -> Self {
         Attachment {
             address: AtomicUsize::new(held.base().addr()),
             held: Mutex::new(Some(held)),
@@ -47,7 +51,20 @@ impl Attachment {
             restless: AtomicBool::new(false),
             name: name.to_owned(),
             process: process::generation(),
+            opened: Opened::here(py),
+            kept: Mutex::default(),
         }
+    }
+
+    /// Notes a pool whose block has to psync it; returns whether that is new.
+    pub(crate) fn opened_by(&self, pool: &Arc<Kept>) -> bool {
+        let mut all = self.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let new = Arc::downgrade(pool);
+        let is_new = !all.iter().any(|kept| kept.ptr_eq(&new));
+        if is_new {
+            all.push(new);
+        }
+        is_new
     }
 
     /// First byte of the object in memory.
@@ -218,7 +235,7 @@ impl Attachment {
 
     /// Says that stores are lost.
     fn warn(&self, py: Python<'_>) -> PyResult<()> {
-        unsynced::warn(py, &self.what())
+        unsynced::warn(py, &self.what(), &self.opened)
     }
 
     /// Goes to what the newest psync left, unless a view can still reach the memory; returns whether there was one. See
@@ -307,12 +324,25 @@ impl Attachment {
     }
 }
 
-/// Nobody refers to it any more: the object is detached. An exception that is under way stays so.
+/// The last reference is gone: the object is detached, unless a pool's block keeps its changes.
+/// An exception that is under way stays so.
 impl Drop for Attachment {
     fn drop(&mut self) {
-        let lost = self.is_ours() && self.lock().take().is_some_and(|mut held| held.is_unsynced());
-        if lost {
-            unsynced::warn_at_drop(&self.what());
+        if !self.is_ours() {
+            return;
         }
+        let Some(mut held) = self.lock().take() else { return };
+        if !held.is_unsynced() {
+            return;
+        }
+        let kept = std::mem::take(self.kept.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()));
+        for pool in kept.iter().filter_map(Weak::upgrade) {
+            match pool.keep(&self.name, held) {
+                None => return,
+                Some(back) => held = back,
+            }
+        }
+        drop(held);
+        unsynced::warn_at_drop(&self.what(), &self.opened);
     }
 }

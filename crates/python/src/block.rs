@@ -65,6 +65,12 @@ impl Block {
 
 #[pymethods]
 impl Block {
+    /// The dict it is a value of, if it is one.
+    #[getter]
+    fn _owner(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.owner.get(py).map(|owner| owner.clone_ref(py))
+    }
+
     fn __len__(&self) -> usize {
         self.bytes.len()
     }

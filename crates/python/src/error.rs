@@ -27,13 +27,31 @@ fn in_python(remedy: &str) -> String {
     WORDS.iter().fold(remedy.to_owned(), |remedy, (rust, python)| remedy.replace(rust, python))
 }
 
+/// The variables that keep an object attached, as the end of an error.
+fn holders(py: Python<'_>, name: &str) -> String {
+    let of = || py.import("indelible._holders")?.getattr("of")?.call1((name,))?.extract();
+    of().unwrap_or_default()
+}
+
+/// Advice if the addresses that are taken are those of an object which this process has attached.
+fn copied(py: Python<'_>, message: &str) -> Option<String> {
+    let at = || py.import("indelible._holders")?.getattr("at")?.call1((message,))?.extract();
+    at().unwrap_or_default()
+}
+
 /// The exception for an error of the library: the class of its kind, with its text and fields.
 pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     let path = error.pool_path().map(|path| path.to_string_lossy().into_owned());
     let (kind, code) = (format!("{:?}", error.kind()), error.kind() as i32);
     let by_this =
         matches!(error.kind(), ErrorKind::Held) && error.to_string().contains("held by this process");
-    let text = if by_this { HELD_HERE.to_owned() } else { in_python(error.remedy()) };
+    let text = match (by_this, error.object_name()) {
+        (true, name) => HELD_HERE.to_owned() + &holders(py, name.unwrap_or_default()),
+        (false, _) if error.kind() == ErrorKind::AddressTaken => {
+            copied(py, &error.to_string()).unwrap_or_else(|| in_python(error.remedy()))
+        }
+        (false, _) => in_python(error.remedy()),
+    };
     let text = match error.to_string().strip_suffix(&format!("({})", error.remedy())) {
         Some(before) => format!("{before}({text})"),
         None => error.to_string(),
@@ -71,8 +89,10 @@ pub(crate) fn read_only(py: Python<'_>, operation: &str, what: &str) -> PyErr {
 
 /// The memory cannot be given up while views can still reach it.
 pub(crate) fn in_use(operation: &str, what: &str, views: usize) -> PyErr {
+    // It stands in quotes.
+    let held = Python::attach(|py| holders(py, what.split('"').nth(1).unwrap_or_default()));
     let message = format!(
-        "cannot {operation} {what}: arrays or memoryviews of it are still in use: {views} (delete them first)"
+        "cannot {operation} {what}: arrays or memoryviews of it are still in use: {views} (delete them first{held})"
     );
     pyo3::exceptions::PyBufferError::new_err(message)
 }

@@ -136,6 +136,11 @@ impl<T: Send> Handle<T> {
         patience::wait(py, timeout, |left| self.with(py, operation, |open| f(open, left)))
     }
 
+    /// Takes the open thing out of a handle whose last reference is gone.
+    pub(crate) fn take(&self) -> Option<T> {
+        if self.is_ours() && self.usable() { self.lock().take() } else { None }
+    }
+
     pub(crate) fn views(&self) -> usize {
         self.views.load(Ordering::Acquire)
     }

@@ -16,12 +16,15 @@ mod error;
 mod guard;
 mod handle;
 mod held;
+mod import;
+mod kept;
 mod keys;
 mod log;
 mod object;
 mod options;
 mod patience;
 mod pool;
+mod pool_calls;
 mod process;
 mod psync;
 mod rights;
@@ -47,11 +50,15 @@ mod _indelible {
     #[pymodule_export]
     use super::dict::{Dict, DictIterator};
     #[pymodule_export]
+    use super::import::Import;
+    #[pymodule_export]
     use super::log::{_open_log, Log, LogReader};
     #[pymodule_export]
     use super::object::Object;
     #[pymodule_export]
     use super::pool::Pool;
+    #[pymodule_export]
+    use super::pool_calls::{_adopt, _psync_kept};
     #[pymodule_export]
     use super::psync::psync_all;
     #[pymodule_export]
@@ -60,7 +67,8 @@ mod _indelible {
     use super::sealed::{_change_signer, _reencrypt, _resize, _set_anchor};
     #[pymodule_export]
     use super::shared::{
-        _attach_shared, _queue_bytes, Consumer, Event, Life, Producer, Queue, Shared, Word, wait_any,
+        _attach_shared, _queue_bytes, Consumer, Event, Life, Producer, Queue, Shared, StreamBytes, Word,
+        wait_any,
     };
     #[pymodule_export]
     use super::space::Space;
@@ -68,8 +76,9 @@ mod _indelible {
     use super::tool::{mkpmo, pmo};
     #[pymodule_export]
     use super::transactions::{
-        _create_transactional, _run_transaction, _scrub, _set_durability, _set_epochs, _set_readable_outside,
-        _tx_pending, _tx_psync, _tx_read, _tx_sync, _tx_write, Transaction, TxAttachment,
+        _create_transactional, _in_transaction, _run_transaction, _scrub, _set_durability, _set_epochs,
+        _set_readable_outside, _tx_pending, _tx_psync, _tx_read, _tx_sync, _tx_write, Transaction,
+        TxAttachment,
     };
     #[pymodule_export]
     use super::views::{_read_context, _read_view, _rights, AttachedView, SecurityContext, View};

@@ -19,8 +19,10 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    pub(crate) fn new(pool: Py<Pool>, name: &str, held: Held) -> Self {
-        Object { attachment: Arc::new(Attachment::new(name, held)), pool }
+    pub(crate) fn new(py: Python<'_>, pool: Py<Pool>, name: &str, held: Held) -> Self {
+        let attachment = Arc::new(Attachment::new(py, name, held));
+        pool.get().kept.add(&attachment);
+        Object { attachment, pool }
     }
 }
 
@@ -146,7 +148,8 @@ impl Object {
     fn _newer(&self, py: Python<'_>) -> PyResult<Option<Object>> {
         self.attachment.check_process(py, "refresh")?;
         let newer = self.attachment.with(py, "refresh", |held| held.newer())?;
-        let made = |object| Object::new(self.pool.clone_ref(py), &self.attachment.name, Held::Reader(object));
+        let made =
+            |object| Object::new(py, self.pool.clone_ref(py), &self.attachment.name, Held::Reader(object));
         Ok(newer.map(made))
     }
 

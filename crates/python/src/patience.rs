@@ -1,5 +1,6 @@
 //! Waits of Python code: for as long as the caller says, without the GIL, in pieces between which signals are answered.
 
+use crate::error::exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
@@ -28,5 +29,21 @@ pub(crate) fn wait<R>(
         }
         // Nothing was taken that an exception could lose.
         py.check_signals()?;
+    }
+}
+
+/// Makes a call of the library without the GIL, which may wait for locks of others: after each
+/// slice of such a wait signals are answered, and the call is made again.
+pub(crate) fn in_slices<T: Send>(
+    py: Python<'_>,
+    mut call: impl FnMut() -> indelible::Result<T> + Send,
+) -> PyResult<T> {
+    let begin = Instant::now();
+    loop {
+        let (done, cut) = py.detach(|| indelible::raw::in_slices(begin, LOOK, &mut call));
+        match done {
+            Err(_) if cut => py.check_signals()?,
+            done => return done.map_err(|error| exception(py, &error)),
+        }
     }
 }

@@ -1,21 +1,23 @@
 //! A pool, and what its table says.
 
-use crate::error::{closed, exception, forked};
+use crate::error::{closed, forked};
 use crate::held::Held;
+use crate::kept::Kept;
 use crate::keys::Keys;
 use crate::object::Object;
 use crate::options::{choice, options};
+use crate::patience;
 use crate::process;
 use crate::seal_key::{SealKey, Slot, slot};
 use crate::stat::{fields, numbers};
+use crate::unsynced::{self, Opened};
 use indelible::{BadKeep, CreateOptions, ErrorKind, Keep, Stat};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-/// Bytes of a page, in which differences are told.
 const PAGE: u64 = 4096;
 
 /// Ranges of bytes, and the sizes of what was compared.
@@ -27,6 +29,8 @@ pub(crate) struct Pool {
     pool: Mutex<Option<indelible::Pool>>,
     path: PathBuf,
     process: u32,
+    /// For the end of its `with` block.
+    pub(crate) kept: Arc<Kept>,
 }
 
 impl Pool {
@@ -41,25 +45,14 @@ impl Pool {
         pool.ok_or_else(|| closed(py, operation, &what))
     }
 
-    /// Does something with the pool, without the GIL.
-    pub(crate) fn with<T: Send>(
-        &self,
-        py: Python<'_>,
-        operation: &str,
-        f: impl FnOnce(&indelible::Pool) -> indelible::Result<T> + Send,
-    ) -> PyResult<T> {
-        let pool = self.get(py, operation)?;
-        py.detach(|| f(&pool)).map_err(|error| exception(py, &error))
-    }
-
     /// An object that `f` attaches.
     fn attached(
         slf: &Bound<'_, Self>,
         name: &str,
-        f: impl FnOnce(&indelible::Pool) -> indelible::Result<Held> + Send,
+        f: impl FnMut(&indelible::Pool) -> indelible::Result<Held> + Send,
     ) -> PyResult<Object> {
         let held = slf.get().with(slf.py(), "attach", f)?;
-        Ok(Object::new(slf.clone().unbind(), name, held))
+        Ok(Object::new(slf.py(), slf.clone().unbind(), name, held))
     }
 }
 
@@ -79,15 +72,15 @@ impl Pool {
         wait: Option<f64>,
     ) -> PyResult<Self> {
         let options = options(read_only, medium, tracking, allow_remote, wait)?;
-        let pool = py.detach(|| match size {
+        let pool = patience::in_slices(py, || match size {
             Some(size) => options.open_or_format(&path, size),
             None => options.open(&path),
-        });
-        let pool = pool.map_err(|error| exception(py, &error))?;
+        })?;
         Ok(Pool {
             path: pool.path().to_owned(),
             pool: Mutex::new(Some(pool)),
             process: process::generation(),
+            kept: Arc::default(),
         })
     }
 
@@ -323,6 +316,11 @@ impl Pool {
     ) -> PyResult<Object> {
         let writable = choice("mode", &[("r", false), ("r+", true)], mode)?;
         let keys = Keys::new(key, seal);
+        if writable
+            && let Some(held) = slf.get().kept(slf.py(), name, |held| matches!(held, Held::Writer(_)))?
+        {
+            return Ok(Object::new(slf.py(), slf.clone().unbind(), name, held));
+        }
         Pool::attached(slf, name, |pool| match writable {
             true => keys.attach(pool, name).map(|object| Held::Writer(Box::new(object))),
             false => keys.attach_locked(pool, name).map(Held::Reader),
@@ -388,8 +386,7 @@ impl Pool {
     /// Which pages of two objects or snapshots differ, from byte to byte, and the sizes of both.
     fn _diff(&self, py: Python<'_>, older: &str, newer: &str, key: Option<&[u8]>) -> PyResult<Compared> {
         let found = self.with(py, "compare", |pool| pool.diff(older, newer, key.unwrap_or_default()))?;
-        let bytes = |page: u64| page * PAGE;
-        let pages = found.pages.into_iter().map(|run| (bytes(run.start), bytes(run.end))).collect();
+        let pages = found.pages.into_iter().map(|run| (run.start * PAGE, run.end * PAGE)).collect();
         Ok((pages, found.older_size, found.newer_size))
     }
 
@@ -409,16 +406,28 @@ impl Pool {
     }
 
     /// Ends the use of the pool by this handle. Attached objects stay so.
-    fn close(&self) {
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.pool.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        let lost = py.detach(|| self.kept.lose());
+        lost.iter().try_for_each(|what| unsynced::warn(py, what, &Opened::default()))
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf.kept.begin();
         slf
     }
 
-    fn __exit__(&self, _exception: Bound<'_, PyAny>, _value: Bound<'_, PyAny>, _traceback: Bound<'_, PyAny>) {
-        self.close();
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exception: Bound<'_, PyAny>,
+        _value: Bound<'_, PyAny>,
+        _traceback: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        if !exception.is_none() {
+            drop(py.detach(|| self.kept.lose()));
+        }
+        self.close(py)
     }
 
     /// Whether there is an object of that name.

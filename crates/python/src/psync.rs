@@ -10,6 +10,15 @@ use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The attachment of an object or dict of Python.
+pub(crate) fn attachment_of<'a>(of: &'a Bound<'_, PyAny>) -> Option<&'a Arc<Attachment>> {
+    match (of.cast::<Object>(), of.cast::<Dict>()) {
+        (Ok(object), _) => Some(&object.get().attachment),
+        (_, Ok(dict)) => Some(&dict.get().attachment),
+        _ => None,
+    }
+}
+
 /// Makes the stores to all of `objects` durable as one step.
 #[pyfunction]
 #[pyo3(signature = (objects, *, cut = false))]
@@ -17,10 +26,8 @@ pub(crate) fn psync_all(py: Python<'_>, objects: Vec<Bound<'_, PyAny>>, cut: boo
     // By address: each once, and in an order that keeps two threads from waiting for each other.
     let mut found: BTreeMap<usize, Arc<Attachment>> = BTreeMap::new();
     for object in &objects {
-        let attachment = match (object.cast::<Object>(), object.cast::<Dict>()) {
-            (Ok(object), _) => &object.get().attachment,
-            (_, Ok(dict)) => &dict.get().attachment,
-            _ => return Err(PyTypeError::new_err(format!("not an attached object: {}", object.repr()?))),
+        let Some(attachment) = attachment_of(object) else {
+            return Err(PyTypeError::new_err(format!("not an attached object: {}", object.repr()?)));
         };
         attachment.check_process(py, "psync")?;
         found.insert(Arc::as_ptr(attachment).addr(), attachment.clone());

@@ -297,6 +297,12 @@ fn until_committed(
     }
 }
 
+/// Whether this thread is in a transaction.
+#[pyfunction]
+pub(crate) fn _in_transaction() -> bool {
+    running::is_open()
+}
+
 #[pyfunction]
 pub(crate) fn _tx_read<'py>(py: Python<'py>, address: usize, len: usize) -> PyResult<Bound<'py, PyBytes>> {
     PyBytes::new_with(py, len, |into| {

@@ -1,25 +1,55 @@
-//! Changes that wait for a psync: whoever loses them is warned.
+//! Changes that wait for a psync: a program that loses them is warned, with the line at which it
+//! opened the object.
 
+use crate::kept::{Dropped, Kept};
 use crate::process;
 use pyo3::exceptions::PyResourceWarning;
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use std::ffi::CString;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    MODULE
+        .get_or_try_init(py, || Ok(py.import("indelible._unsynced")?.unbind()))
+        .map(|module| module.bind(py))
+}
+
+/// The line of the program that opened something: file and number.
+#[derive(Clone, Default)]
+pub(crate) struct Opened(Option<(String, u32)>);
+
+impl Opened {
+    /// The line that runs now.
+    pub(crate) fn here(py: Python<'_>) -> Opened {
+        let line = || module(py)?.getattr(intern!(py, "line"))?.call0()?.extract();
+        Opened(line().unwrap_or_default())
+    }
+}
+
 /// Says that the changes of something are lost.
-pub(crate) fn warn(py: Python<'_>, what: &str) -> PyResult<()> {
-    let text = format!(
-        "{what} is detached with changes that were not psynced: they are lost (psync it, or use it in a with block)"
-    );
-    let text = CString::new(text.replace('\0', "\\0"))?;
-    PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &text, 1)
+pub(crate) fn warn(py: Python<'_>, what: &str, opened: &Opened) -> PyResult<()> {
+    let warn = module(py)?.getattr(intern!(py, "warn"))?;
+    match warn.call1((what, opened.0.clone())) {
+        // At the end of the interpreter its modules are gone.
+        Err(error) if !error.is_instance_of::<pyo3::exceptions::PyWarning>(py) => {
+            let text = CString::new(
+                format!("changes of {what} were not psynced: they are lost").replace('\0', "\\0"),
+            )?;
+            PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &text, 1)
+        }
+        done => done.map(drop),
+    }
 }
 
 /// The same where nobody can be raised an exception. One that is under way stays so. Without an interpreter there is nobody to be warned.
-pub(crate) fn warn_at_drop(what: &str) {
+pub(crate) fn warn_at_drop(what: &str, opened: &Opened) {
     Python::try_attach(|py| {
         let pending = PyErr::take(py);
-        if let Err(error) = warn(py, what) {
+        if let Err(error) = warn(py, what, opened) {
             error.write_unraisable(py, None);
         }
         pending.into_iter().for_each(|error| error.restore(py));
@@ -31,11 +61,20 @@ pub(crate) struct Unsynced {
     some: AtomicBool,
     what: String,
     process: u32,
+    opened: Opened,
+    kept: Arc<Kept>,
 }
 
 impl Unsynced {
-    pub(crate) fn new(what: &str) -> Self {
-        Unsynced { some: AtomicBool::new(false), what: what.to_owned(), process: process::generation() }
+    /// Of something that is opened now, by the pool whose block may have to keep its changes.
+    pub(crate) fn new(py: Python<'_>, what: &str, kept: &Arc<Kept>) -> Self {
+        Unsynced {
+            some: AtomicBool::new(false),
+            what: what.to_owned(),
+            process: process::generation(),
+            opened: Opened::here(py),
+            kept: kept.clone(),
+        }
     }
 
     pub(crate) fn set(&self, some: bool) {
@@ -44,14 +83,26 @@ impl Unsynced {
 
     /// They are lost now, if there are any.
     pub(crate) fn lost(&self, py: Python<'_>) -> PyResult<()> {
-        if self.some.swap(false, Ordering::Relaxed) { warn(py, &self.what) } else { Ok(()) }
+        if self.some.swap(false, Ordering::Relaxed) { warn(py, &self.what, &self.opened) } else { Ok(()) }
+    }
+
+    /// The last reference is gone: with changes, the pool's block keeps the result of `open`.
+    pub(crate) fn dropped<T: Dropped + 'static>(&mut self, open: impl FnOnce() -> Option<T>) {
+        if !*self.some.get_mut() || self.process != process::generation() {
+            return;
+        }
+        if let Some(open) = open()
+            && self.kept.keep_other(&self.what, open).is_ok()
+        {
+            *self.some.get_mut() = false;
+        }
     }
 }
 
 impl Drop for Unsynced {
     fn drop(&mut self) {
         if *self.some.get_mut() && self.process == process::generation() {
-            warn_at_drop(&self.what);
+            warn_at_drop(&self.what, &self.opened);
         }
     }
 }

@@ -76,6 +76,7 @@ class State:
         self.run = self.pool.dict("run")
         self.number = itertools.count()
         self.saved = self.pool.checkpoints("saved", last=2)
+        self.pool.create("bytes", 8192)
 
     def add(self, tx: indelible.Tx) -> None:
         tx[self.bank][0] += 1
@@ -122,6 +123,13 @@ def reopen(s: State) -> None:
     s.bank = s.pool.transactional("bank")
 
 
+def block(s: State) -> None:
+    with indelible.open(s.pool.path) as pool:
+        pool.array("weights")[1] += 1
+        pool.dict("run")["block"] = 1
+        pool.log("block").append(b"x")
+
+
 CALLS: dict[str, Callable[[State], object]] = {
     "transaction": lambda s: s.bank.transaction(s.add),
     "transaction, function": lambda s: indelible.transaction([s.bank], s.add),
@@ -145,6 +153,11 @@ CALLS: dict[str, Callable[[State], object]] = {
     "log": lambda s: s.pool.log(f"l{next(s.number)}").close(),
     "save": lambda s: s.saved.save(f"s{next(s.number)}", {"w": np.zeros(4), "o": {"n": 1}}, score=1.0),
     "load": lambda s: s.saved.load(),
+    "refresh": lambda s: s.pool.checkpoints("saved").refresh(),
+    "attach": lambda s: s.pool.attach("bytes").psync(),
+    "view": lambda s: s.pool.view("view", 2).psync(),
+    "context": lambda s: s.pool.context("context", 2).psync(),
+    "block": block,
 }
 
 

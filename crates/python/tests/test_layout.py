@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from indelible import _layout, _tree
+from indelible import _layout, _pytree, _tree
 
 FORMAT = (Path(__file__).parent.parent / "FORMAT.md").read_text()
 
@@ -208,6 +208,7 @@ def rows(title: str) -> list[list[str]]:
     ("title", "struct_format"),
     [
         ("Header of an array", _layout._FIXED.format),
+        ("Header of a checkpoint", _pytree._HEADER.format.replace("20x", "")),
     ],
 )
 def test_format_md_has_the_offsets_of_the_code(title: str, struct_format: str) -> None:
@@ -228,9 +229,14 @@ def test_format_md_has_the_constants_of_the_code() -> None:
         "longest description": str(_layout._MAX_TYPE),
         "dict version": "2",
         "longest key": "65535",
-        "deepest tree": str(_tree._DEPTH),
+        "deepest tree": str(_tree.DEPTH),
+        "checkpoint magic": _pytree.MAGIC.decode(),
+        "checkpoint version": str(_pytree.VERSION),
     }
-    assert {row[0].encode() for row in rows("Trees")} == set(_tree._READ)
+    trees = {row[0].encode() for row in rows("Trees")}
+    assert trees == set(_tree.Reader.table)
+    more = {row[0].encode() for row in rows("Tags of a checkpoint")}
+    assert more == set(_pytree._Reader.table) - trees
 
 
 def test_format_md_has_the_layout_of_a_dict(pool: indelible.Pool) -> None:

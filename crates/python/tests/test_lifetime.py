@@ -392,7 +392,7 @@ def lost(work: Callable[[], object]) -> list[str]:
         work()
         gc.collect()
     for each in caught:
-        assert each.category is ResourceWarning and "were not psynced" in str(each.message)
+        assert each.category is indelible.UnsyncedWarning and "were not psynced" in str(each.message)
         assert each.filename == __file__
     return [str(each.message).split('"')[1] for each in caught]
 

@@ -7,12 +7,13 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 import indelible
 import numpy as np
 import pytest
-from conftest import Open
+from conftest import MIB, Open
 from test_shared import LONG, Alarm, alarm, child, said
 
 __all__ = ["alarm"]
@@ -98,8 +99,7 @@ def test_a_log_is_had_as_what_it_is(pool: indelible.Pool) -> None:
     with pytest.raises(ValueError, match="mode is 'r' or 'r\\+', not 'w'"):
         pool.log("w", "w")  # type: ignore[call-overload]
     log = pool.log("guarded", key=b"k")
-    with pytest.raises(indelible.Held):
-        pool.log("guarded", key=b"k")
+    assert pool.log("guarded", key=b"k") is log
     for wrong in ("text", 5, None):
         with pytest.raises(TypeError):
             log.append(wrong)  # type: ignore[arg-type]
@@ -133,7 +133,7 @@ def test_records_that_vanish_are_warned_of(pool: indelible.Pool) -> None:
         log = pool.log("events")
         log.append(b"lost")
         del log
-        assert len(told) == 2 and told[1].category is ResourceWarning
+        assert len(told) == 2 and told[1].category is indelible.UnsyncedWarning
     assert records(pool, "events") == [b"kept"]
 
 
@@ -234,3 +234,33 @@ sys.stdin.read()
     with pool.log("events") as log:
         assert len(log) == 1 and log.append(b"after") == 1
     assert records(pool, "events") == [b"durable", b"after"]
+
+
+def test_a_log_without_room_beside_it_is_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "p.pmo"
+    pool = indelible.open(path, 16 * MIB)
+    with pool.log("l") as log:
+        with pytest.raises(indelible.NoRoom):
+            while True:
+                log.append(bytes(100_000))
+        count = len(log)
+        log.psync()
+        # Beside its writer there is no room for a reader, and the error says so.
+        with pytest.raises(indelible.NoRoom):
+            pool.log("l", "r")
+    assert pool.info()["largest_free"] < pool.stat("l").size
+    with pool.log("l", "r") as reader:
+        assert [len(record.data) for record in reader] == [100_000] * count
+        assert any("no process can append" in record.getMessage() for record in caplog.records)
+    with pool.log("l"):
+        pass
+
+
+def test_a_log_is_read_in_a_pool_that_is_opened_for_reading(tmp_path: Path) -> None:
+    path = tmp_path / "p.pmo"
+    pool = indelible.open(path, 16 * MIB)
+    with pool.log("l") as log:
+        log.append(b"x")
+    pool.close()
+    with indelible.open(path, read_only=True) as archive, archive.log("l", "r") as reader:
+        assert [record.data for record in reader] == [b"x"] and not reader.refresh()

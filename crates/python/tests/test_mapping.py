@@ -373,7 +373,8 @@ def test_what_was_not_psynced_is_warned_of(pool: indelible.Pool) -> None:
         del values
         gc.collect()
     assert [str(each.message).partition(" is detached")[2] for each in caught] == [
-        " with changes that were not psynced: they are lost (psync it, or use it in a with block)"
+        " with changes that were not psynced: they are lost; this line has opened it (psync it, or use it or its"
+        " pool in a with block)"
     ]
     assert dict(pool.dict("run")) == {"b": 1, "c": 2}
 

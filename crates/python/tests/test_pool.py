@@ -338,26 +338,12 @@ def test_a_recovery_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
 def test_the_best_and_the_last_checkpoints_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "p.pmo"
 
-    class Tensor:
-        """As torch's."""
-
-        def __init__(self, array: Any) -> None:
-            self.array = array
-
-        def detach(self) -> Tensor:
-            return self
-
-        cpu = detach
-
-        def numpy(self) -> Any:
-            return self.array
-
     with indelible.open(path, 64 * MIB) as pool:
         saved = pool.checkpoints("run", last=2, best=1)
         for step, score in enumerate([5.0, 1.0, 4.0, 3.0, 2.0]):
             state = {
-                "layer.weight": Tensor(np.full((10, 10), step, "f4")),
-                "optimizer": {"lr": 0.1, "moments": [Tensor(np.ones(3)), None]},
+                "layer.weight": np.full((10, 10), step, "f4"),
+                "optimizer": {"lr": 0.1, "moments": [np.ones(3), None]},
                 "step": step,
             }
             saved.save(f"step {step}", state, score=score)

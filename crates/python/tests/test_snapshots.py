@@ -247,3 +247,41 @@ def test_a_full_pool_makes_no_snapshot_and_loses_nothing(tmp_path: Path) -> None
     w.psync()
     del w
     assert pool.array("w").sum() == MIB + 1000
+
+
+def test_rolling_snapshots_do_not_fill_the_pool(pool: indelible.Pool) -> None:
+    w = pool.array("w", 300_000)
+    w.psync()
+    for number in range(60):
+        w[:] = number
+        w.psync()
+        pool.snapshot("w", f"w@{number}")
+        if number:
+            pool.remove(f"w@{number - 1}")
+    assert (pool.array("w@59", mode="r") == 59).all()
+    # Other objects that need room get it, too.
+    for number in range(60):
+        w[:] = -number
+        w.psync()
+        pool.snapshot("w", "w@now")
+        pool.remove("w@now")
+        pool.array("other", 300_000).psync()
+        pool.remove("other")
+
+
+def test_a_copy_beside_its_original_says_how(pool: indelible.Pool) -> None:
+    w, d = pool.array("w", 10), pool.dict("d")
+    w[:], d["a"] = 1, 1
+    indelible.psync(w, d)
+    pool.create_from("w", "trial")
+    pool.create_from("d", "d2")
+    for open, name in [(pool.array, "trial"), (pool.dict, "d2")]:
+        with pytest.raises(indelible.Error, match=r"object '[wd]', which this process has attached.*rebase=True") as raised:
+            open(name)
+        assert raised.value.kind == "AddressTaken"
+    pool.remove("trial")
+    pool.copy_to("w", pool, "trial", rebase=True)
+    pool.copy_to("d", pool, "d3", rebase=True)
+    trial = pool.array("trial")
+    trial[:] = 2
+    assert w.sum() == 10 and trial.sum() == 20 and pool.dict("d3")["a"] == 1

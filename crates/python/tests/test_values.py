@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import datetime as dt
+import enum
 import json
 import pickle
+from collections import Counter, defaultdict
 from pathlib import Path, PurePosixPath
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -117,6 +119,69 @@ def test_a_subclass_of_a_time_is_refused_and_changes_nothing(pool: indelible.Poo
             with pytest.raises(TypeError, match="subclass"):
                 values.update(kept=2, when=each)
     assert dict(pool.dict("run", "r")) == {"kept": 1}
+
+
+class Text(str):
+    """More than its letters."""
+
+
+class Number(int):
+    pass
+
+
+class Real(float):
+    pass
+
+
+class Data(bytes):
+    pass
+
+
+class Color(enum.IntEnum):
+    RED = 1
+
+
+class Kind(enum.StrEnum):
+    A = "a"
+
+
+class Labelled(np.ndarray[Any, Any]):
+    pass
+
+
+class Table(dict[str, Any]):
+    pass
+
+
+@pytest.mark.parametrize(
+    "value",
+    [Text("a"), Number(1), Number(1 << 80), Real(1.5), Data(b"a"), Color.RED, Kind.A, Table(a=1), Counter("a"), defaultdict(int), indelible.Far(3), np.arange(3).view(Labelled), np.rec.array([1])],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_a_subclass_of_a_value_is_refused_and_changes_nothing(pool: indelible.Pool, value: Any) -> None:
+    with pool.dict("run") as values:
+        values["kept"] = 1
+        for each in (value, [value], {"in": (value,)}):
+            for change in (lambda: values.__setitem__("new", each), lambda: values.update(kept=2, new=each), lambda: values.setdefault("new", each)):
+                with pytest.raises(TypeError, match="subclass"):
+                    change()
+        # Scalars of numpy are numbers and text: as those of Python.
+        values["numpy"] = [np.float64(1.5), np.int8(3), np.str_("x"), np.bool_(True)]
+        values["float"] = np.float64(2.5)
+    assert dict(pool.dict("run", "r")) == {"kept": 1, "numpy": [1.5, 3, "x", True], "float": 2.5}
+
+
+@pytest.mark.parametrize("key", [Text("a"), Kind.A], ids=lambda key: type(key).__name__)
+def test_a_key_of_a_subclass_is_refused_when_it_is_set(pool: indelible.Pool, key: Any) -> None:
+    values = pool.dict("run")
+    for change in (lambda: values.__setitem__(key, 1), lambda: values.update({key: 1}), lambda: values.setdefault(key, 1)):
+        with pytest.raises(TypeError, match="subclass"):
+            change()
+    values["a"] = 1
+    # As in any dict it is found by what it equals.
+    assert values[key] == 1 and key in values and values.get(key) == 1 and values.pop(key) == 1
+    values[np.str_("a")] = 2
+    assert list(values) == ["a"]
 
 
 def test_types_of_ml_dtypes_come_back(pool: indelible.Pool) -> None:

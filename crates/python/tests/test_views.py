@@ -71,8 +71,7 @@ def test_a_slot_takes_what_it_can_have(pool: indelible.Pool) -> None:
         with pytest.raises(indelible.NotFound):
             read("none")
     view = pool.view("work")
-    with pytest.raises(indelible.Held):
-        pool.view("work")
+    assert pool.view("work") is view
     with pytest.raises(indelible.NotFound):
         view.set(3, "none")
     for slot in (4, 1 << 40):

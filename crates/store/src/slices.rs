@@ -41,3 +41,22 @@ pub fn is_over() -> bool {
     SLICE.set(Some(Slice { cut: true, ..slice }));
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_with_its_slice_and_its_time_goes_on() {
+        assert!(!is_over(), "outside of slices");
+        let first = Instant::now().checked_sub(Duration::from_secs(7)).unwrap();
+        let (done, cut) = in_slices(first, Duration::from_secs(60), || (is_over(), begin()));
+        assert_eq!((done, cut), ((false, first), false));
+        let (over, cut) = in_slices(first, Duration::ZERO, || {
+            let inner = in_slices(Instant::now(), Duration::from_secs(60), is_over);
+            assert_eq!(inner, (false, false));
+            is_over()
+        });
+        assert!(over && cut && !is_over());
+    }
+}

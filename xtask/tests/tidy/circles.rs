@@ -36,6 +36,11 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
     ),
     (
         "crates/python/src",
+        &["attachment", "kept", "unsynced"],
+        "a pool's block knows what was opened, and each of that hands its changes to the block when it is dropped",
+    ),
+    (
+        "crates/python/src",
         &["object", "pool"],
         "classes of Python, each with all its methods in one block: a pool attaches objects, an object has its pool",
     ),

@@ -55,25 +55,33 @@ pub(crate) fn patiently<T>(
     let mut pause = Duration::from_micros(100);
     loop {
         let left = wait.saturating_sub(begin.elapsed());
-        if left.is_zero() || slices::is_over() {
+        if left.is_zero() {
             return attempt();
         }
         match ofd::unnamed(&mut attempt) {
-            Err(
-                Cause::Store(StoreError::Held { .. })
-                | Cause::Media(MediaError::InUse { .. })
-                // The process that has it recovers it, or is dying.
-                | Cause::Memory(
-                    MemoryError::Store(StoreError::Held { .. })
-                    | MemoryError::Backing(BackingError::InUse { .. }),
-                ),
-            ) => {
+            Err(error) if is_others(&error) => {
+                if slices::is_over() {
+                    return Err(error);
+                }
                 std::thread::sleep(pause.min(left));
                 pause = (pause * 2).min(Duration::from_millis(20));
             }
             done => return done,
         }
     }
+}
+
+/// Whether another process has the object or device; one that has its memory recovers it, or is dying.
+fn is_others(error: &Cause) -> bool {
+    matches!(
+        error,
+        Cause::Store(StoreError::Held { .. })
+            | Cause::Media(MediaError::InUse { .. })
+            | Cause::Memory(
+                MemoryError::Store(StoreError::Held { .. })
+                    | MemoryError::Backing(BackingError::InUse { .. }),
+            )
+    )
 }
 
 #[cfg(test)]

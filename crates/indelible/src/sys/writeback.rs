@@ -9,7 +9,7 @@ use rustix::io::Errno;
 /// Has the kernel write the dirty pages of a range back, without waiting. A failure is one of the next
 /// barrier.
 pub(crate) fn begin(fd: BorrowedFd<'_>, offset: u64, len: u64) {
-    let (Ok(offset), Ok(len)) = (offset.try_into(), len.try_into()) else { return };
+    let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return };
     // SAFETY: numbers only; the descriptor is borrowed for the length of the call.
     unsafe { libc::sync_file_range(fd.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) };
 }

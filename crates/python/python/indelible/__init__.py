@@ -80,6 +80,7 @@ from ._resume import Left, Resumed, resume
 from ._stream import StreamReader, StreamWriter
 from ._table import Collected, Difference, KeySlot, Scrubbed, Stat, Tie
 from ._transactions import Pending, Tx, TxArray, TxElements, transaction
+from ._unsynced import UnsyncedWarning, show
 from ._views import AttachedView, Rule, Rules, SecurityContext, SlotState, View, ViewSlot
 
 __all__ = [
@@ -158,6 +159,7 @@ __all__ = [
     "Tx",
     "TxArray",
     "TxElements",
+    "UnsyncedWarning",
     "Version",
     "View",
     "ViewSlot",
@@ -179,3 +181,6 @@ for _name in __all__:
     if isinstance(_found := globals()[_name], type) and _found.__module__.startswith("indelible."):
         _found.__module__ = "indelible"
 del _name, _found
+
+show()
+del show

@@ -1,37 +1,69 @@
-"""States of a training loop, by name, in a dict."""
+"""States of a training loop, by name: an object for each, and a dict that says which there are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import math
+import operator
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import _indelible, _pytree, _registry
 from ._dict import Dict
+from ._errors import Damaged, NotFound, ReadOnly, Version
 
-_LIST = "checkpoints"
+_INDEX = "index"
+# The former layout had all states in the dict, and this key for their names.
+_FORMER = "checkpoints"
+
+
+class _Entry(NamedTuple):
+    name: str
+    score: float | None
+    number: int
+
+
+class _Index(NamedTuple):
+    """The checkpoints, oldest first; the number of the next one; numbers of objects to delete."""
+
+    kept: list[_Entry]
+    next: int
+    gone: list[int]
 
 
 class Checkpoints:
-    """Named states, of which some are kept: the `last` saved ones, and the `best` ones, those of the least `score`. Made by
-    `Pool.checkpoints`.
+    """Named states, of which some are kept: the `last` saved ones, and the `best` ones, those of
+    the least `score`. Made by `Pool.checkpoints`.
 
         saved = pool.checkpoints("run", last=3, best=1)
-        saved.save("step 1000", model.state_dict(), score=loss)
-        model.load_state_dict(saved.load("step 1000"))
+        saved.save("step 1000", {"model": model.state_dict(), "optimizer": opt_state}, score=loss)
+        model.load_state_dict(saved.load("step 1000")["model"])
 
-    `save` is one psync: after a crash a checkpoint is there as a whole, or the ones before are. States are mappings like
-    torch's: from names to arrays, tensors on the CPU, numbers, text, and mappings and lists of these.
+    A state is any tree of dicts, lists, tuples, named tuples and dataclasses; of arrays of numpy,
+    torch and jax; of data frames of pandas, polars and pyarrow; and of the values that a `Dict`
+    has. It comes back with the same types and values, arrays on the CPU, or `save` refuses it.
+
+    `save` is one step: after a crash or an interrupt a checkpoint is there as a whole, or not at
+    all, and those before it are. Threads may save at once.
     """
 
     def __init__(self, kept: Dict, *, last: int = 3, best: int = 1) -> None:
+        last, best = operator.index(last), operator.index(best)
         if last < 1 or best < 0:
             raise ValueError("at least one checkpoint is kept: last >= 1, best >= 0")
         self._dict, self._last, self._best = kept, last, best
+        self._lock = _registry.saving(kept.pool, kept.name)
+        # A reader beside the process that saves holds the states of its index.
+        self._objects: dict[int, _indelible.Object] = {}
+        if kept.readonly:
+            self._follow()
+        else:
+            self._list()
 
     def __iter__(self) -> Iterator[str]:
         """Names, the oldest first."""
-        return (name for name, _ in self._list())
+        return iter([entry.name for entry in self._list()])
 
     def __len__(self) -> int:
         return len(self._list())
@@ -41,7 +73,7 @@ class Checkpoints:
 
     def scores(self) -> dict[str, float | None]:
         """The score of each checkpoint."""
-        return dict(self._list())
+        return {entry.name: entry.score for entry in self._list()}
 
     @property
     def latest(self) -> str | None:
@@ -51,68 +83,135 @@ class Checkpoints:
     @property
     def best(self) -> str | None:
         """Name of the checkpoint with the least score."""
-        scored = [(score, name) for name, score in self._list() if score is not None]
-        return min(scored, default=(None, None))[1]
+        return next((entry.name for entry in _ranked(self._list())), None)
 
-    def save(self, name: str, state: Mapping[str, Any], *, score: float | None = None) -> None:
-        """Saves a state under a name, durably, in the place of one of that name, and drops those that are not kept."""
-        entries = [each for each in self._list() if each[0] != name]
-        entries.append((name, None if score is None else float(score)))
-        keep = {each for each, _ in entries[-self._last :]}
-        scored = sorted((value, each) for each, value in entries if value is not None)
-        keep.update(each for _, each in scored[: self._best])
-        prefix = f"{name}/"
-        flat = dict(_flatten(prefix, state))
-        gone = [each for each, _ in entries if each not in keep]
-        self._dict.update({**flat, _LIST: [each for each in entries if each[0] in keep]})
-        for key in list(self._dict):
-            old = key.startswith(prefix) and key not in flat
-            if old or any(key.startswith(f"{each}/") for each in gone):
-                del self._dict[key]
-        self._dict.psync()
+    def save(self, name: str, state: Any, *, score: float | None = None) -> None:
+        """Saves a state under a name, durably, in the place of one of that name, and drops those
+        that are not kept. A score that is no number (NaN) is worse than any other.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a checkpoint is a str, not {type(name).__name__}")
+        name, score = str.__str__(name), None if score is None else float(score)
+        packed = _pytree.Packed(name, score, state)
+        with self._lock:
+            if self._dict.readonly:
+                raise ReadOnly(
+                    f"cannot save checkpoint {name!r}: the checkpoints in {self._dict.name!r} are"
+                    " opened for reading",
+                    operation="save",
+                )
+            index = self._index()
+            self._delete(index.gone)
+            made = _Entry(name, score, index.next)
+            # A save that was interrupted has left it.
+            self._delete([made.number])
+            with _indelible.Import(self._dict.pool, self._object(made.number), packed.size) as new:
+                for piece in packed.pieces():
+                    new.append(piece)
+                new.publish()
+            entries = [*(entry for entry in index.kept if entry.name != name), made]
+            stay = {*entries[-self._last :], *_ranked(entries)[: self._best]}
+            gone = [entry.number for entry in index.kept if entry not in stay]
+            kept = [tuple(entry) for entry in entries if entry in stay]
+            self._dict[_INDEX] = {"kept": kept, "next": made.number + 1, "gone": gone}
+            self._dict.psync()
+            self._delete(gone)
 
     def refresh(self) -> bool:
-        """Goes to the states that are there now, if they are read beside the process that saves them; returns whether something changed."""
-        return self._dict.refresh()
+        """Goes to the states that are there now, if they are read beside the process that saves
+        them; returns whether something changed.
+        """
+        with self._lock:
+            newer = self._dict.refresh()
+            if self._dict.readonly:
+                self._follow()
+            return newer
 
-    def load(self, name: str | None = None) -> dict[str, Any]:
-        """The state that was saved under a name, or last: arrays are copies. KeyError if there is none."""
-        found = self.latest if name is None else name
-        if found is None or found not in self:
-            raise KeyError(f"there is no checkpoint {found!r}" if found else "there are no checkpoints")
-        prefix = f"{found}/"
-        return {
-            key[len(prefix) :]: _thaw(value) for key, value in self._dict.items() if key.startswith(prefix)
-        }
+    def load(self, name: str | None = None) -> Any:
+        """The state that was saved under a name, or last: arrays are copies. KeyError if there is
+        none.
+        """
+        with self._lock:
+            entries = self._list()
+            found = [entry for entry in entries if name is None or entry.name == name]
+            if not found:
+                one = f"there is no checkpoint {name!r}"
+                raise KeyError("there are no checkpoints" if name is None else one)
+            entry = found[-1]
+            obj = self._objects.get(entry.number) or self._attach(entry.number)
+        what = f"checkpoint {entry.name!r} in object {obj.name!r}"
+        try:
+            saved, _, state = _pytree.load(np.frombuffer(memoryview(obj), np.uint8), what)
+        finally:
+            if not self._dict.readonly:
+                # With the last view of it: a traceback may have some.
+                obj.__exit__(GeneratorExit, None, None)
+        if saved != entry.name:
+            raise Damaged(f"{what} says that it is {saved!r}")
+        return state
 
-    def _list(self) -> list[tuple[str, float | None]]:
-        return [(str(name), score) for name, score in self._dict.get(_LIST, ())]
+    def __repr__(self) -> str:
+        about = "closed" if self._dict.closed else f"{len(self)} kept"
+        return f"<indelible.Checkpoints {self._dict.name!r}, {about}>"
+
+    def _list(self) -> list[_Entry]:
+        return self._index().kept
+
+    def _index(self) -> _Index:
+        found = self._dict.get(_INDEX)
+        if found is None and _FORMER in self._dict:
+            name = self._dict.name
+            raise Version(
+                f"the checkpoints in object {name!r} have the layout of an earlier release:"
+                f" pool.dict({name!r}) has their values, under the name of the checkpoint, a slash"
+                " and the key (load them from there, or with that release, and save them under"
+                " another name)",
+                operation="open",
+                object=name,
+            )
+        if found is None:
+            return _Index([], 0, [])
+        try:
+            kept = [
+                _Entry(str(name), None if score is None else float(score), int(number))
+                for name, score, number in found["kept"]
+            ]
+            return _Index(kept, int(found["next"]), [int(number) for number in found["gone"]])
+        except (LookupError, TypeError, ValueError) as error:
+            raise Damaged(
+                f"the dict in object {self._dict.name!r} holds no list of checkpoints: {error}"
+            ) from None
+
+    def _object(self, number: int) -> str:
+        return f"{self._dict.name}~{number}"
+
+    def _delete(self, numbers: list[int]) -> None:
+        """Deletes the objects that exist."""
+        for number in numbers:
+            try:
+                self._dict.pool.delete(self._object(number))
+            except NotFound:
+                pass
+
+    def _attach(self, number: int) -> _indelible.Object:
+        return self._dict.pool._attach_anywhere(self._object(number), None, None)
+
+    def _follow(self) -> None:
+        """Attaches the objects that the index names, so that they stay."""
+        while True:
+            try:
+                self._objects = {
+                    entry.number: self._objects.get(entry.number) or self._attach(entry.number)
+                    for entry in self._list()
+                }
+                return
+            except NotFound:
+                # It was dropped since the index was read.
+                if not self._dict.refresh():
+                    raise
 
 
-def _flatten(prefix: str, state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in state.items():
-        if not isinstance(key, str):
-            raise TypeError(f"names in a state are str, not {type(key).__name__}")
-        yield prefix + key, _plain(value)
-
-
-def _plain(value: Any) -> Any:
-    """Tensors as arrays, at any depth."""
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_plain(item) for item in value)
-    if hasattr(value, "detach") and hasattr(value, "numpy"):
-        return value.detach().cpu().numpy()
-    return value
-
-
-def _thaw(value: Any) -> Any:
-    """A value that may be changed."""
-    if isinstance(value, np.ndarray):
-        return np.array(value)
-    if isinstance(value, dict):
-        return {key: _thaw(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_thaw(item) for item in value]
-    return tuple(_thaw(item) for item in value) if isinstance(value, tuple) else value
+def _ranked(entries: list[_Entry]) -> list[_Entry]:
+    """Those with a score, the best first."""
+    scored = [entry for entry in entries if entry.score is not None and not math.isnan(entry.score)]
+    return sorted(scored, key=lambda entry: entry.score or 0.0)

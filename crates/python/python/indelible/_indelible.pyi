@@ -19,6 +19,7 @@ from ._native_sharing import (
     Producer,
     Queue,
     Shared,
+    StreamBytes,
     Word,
     _attach_shared,
     _open_log,
@@ -34,6 +35,7 @@ __all__ = [
     "Dict",
     "DictIterator",
     "Event",
+    "Import",
     "Life",
     "Log",
     "LogReader",
@@ -45,13 +47,17 @@ __all__ = [
     "SecurityContext",
     "Shared",
     "Space",
+    "StreamBytes",
     "View",
     "Word",
     "__version__",
+    "_adopt",
     "_attach_shared",
     "_audit",
     "_change_signer",
+    "_in_transaction",
     "_open_log",
+    "_psync_kept",
     "_queue_bytes",
     "_read_context",
     "_read_view",
@@ -282,8 +288,24 @@ class Object(Buffer):
 
 @final
 class Block(Buffer):
+    @property
+    def _owner(self) -> Dict | None: ...
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
+class Import:
+    def __new__(cls, pool: Pool, name: str, size: int) -> Self: ...
+    def append(self, bytes: Buffer) -> None: ...
+    def publish(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        _exception: type[BaseException] | None,
+        _value: BaseException | None,
+        _traceback: TracebackType | None,
+        /,
+    ) -> None: ...
 
 @final
 class DictIterator(Iterator[Any]):
@@ -375,6 +397,9 @@ class Transaction:
     def _runs(self) -> None: ...
 
 def _run_transaction(addresses: list[int], tx: Transaction, body: Callable[[Any], Any]) -> Any: ...
+def _adopt(pool: Pool, object: Object | Dict) -> None: ...
+def _psync_kept(pool: Pool) -> list[str]: ...
+def _in_transaction() -> bool: ...
 def _audit(object: Object | Dict) -> list[tuple[int, int, str, str, str | None]]: ...
 def psync_all(objects: Iterable[Object | Dict], *, cut: bool = False) -> None: ...
 def verify_key(path: str | os.PathLike[str]) -> str: ...

@@ -25,18 +25,6 @@ class LogReader(_indelible.LogReader):
     It ends where that psync ends. `refresh` goes to the newest one, and iteration goes on from where it was; `follow` does so by itself.
     """
 
-    def read(self) -> LogRecord | None:
-        """The next record; None: there is none, as of the psync that it shows."""
-        record = self._read()
-        if record is None:
-            return None
-        number, message, data = record
-        return LogRecord(number, data, message)
-
-    def __iter__(self) -> Iterator[LogRecord]:
-        while (record := self.read()) is not None:
-            yield record
-
     def follow(self, every: float = 0.1) -> Iterator[LogRecord]:
         """All records from the next one on, those that are yet to come, too: looks for a newer psync again and again, after `every` seconds each. It never ends by itself."""
         if every < 0:

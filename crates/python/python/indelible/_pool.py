@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import builtins
 import logging
 import operator
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar
 
-from . import _array, _registry
+from . import _array, _holders, _registry
 from ._array import Array
 from ._checkpoints import Checkpoints
 from ._dict import Dict
-from ._errors import Error, Exists, Gone, Held, Mismatch, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
-from ._indelible import Object, SealKey, Shared, psync_all
-from ._layout import MAGIC, Layout, Order, layout
-from ._table import Collected, Difference, Stat, Tie
+from ._errors import Error, Exists, Gone, Held, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
+from ._indelible import Object, SealKey, Shared, _adopt, _psync_kept
+from ._layout import MAGIC, Order
+from ._table import Stat
 from ._transactional import TransactionalPool
 from ._transactions import TxArray
 
@@ -53,7 +52,7 @@ class Pool(TransactionalPool):
             if isinstance(shared, Dict):
                 return shared
             if shared is not None:
-                return self.array(name)
+                return self.array(name) if _begin(shared) == MAGIC else shared
             stat = self.stat(name)
             if stat.durability in ("transactional", "on-demand"):
                 return self.transactional(name)
@@ -61,9 +60,11 @@ class Pool(TransactionalPool):
                 return self.shared(name)
             mode: Literal["r", "r+"] = "r" if stat.snapshot or stat.read_only else "r+"
             # A snapshot beside its object, which may have the addresses.
-            obj = self._attach_anywhere(name, None, None) if stat.snapshot else self.attach(name, mode)
-            with memoryview(obj) as memory:
-                begin = bytes(memory[:8])
+            if stat.snapshot:
+                obj = self._attach_anywhere(name, None, None)
+            else:
+                obj = super().attach(name, mode)
+            begin = _begin(obj)
             if begin == HEAP:
                 obj.close()
                 try:
@@ -71,7 +72,8 @@ class Pool(TransactionalPool):
                 except (NotAHeap, RootType):
                     return self.attach(name, mode)
             if begin != MAGIC:
-                return obj
+                purpose: _registry.Purpose = "store" if mode == "r+" else "lock"
+                return obj if stat.snapshot else self._entered(name, purpose, obj)
             obj.close()
             return self.array(name, mode=mode)
 
@@ -90,14 +92,39 @@ class Pool(TransactionalPool):
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Psyncs the arrays and dicts that were taken from this pool and are still there, as one step, and closes. On an
-        exception nothing is psynced.
+        """Psyncs all that was opened by this handle, and closes it: arrays, dicts and bytes as one
+        step, those without a variable included; then logs, views and contexts, and arrays of
+        transactions. The logger `indelible` is told which had changes. On an exception nothing is
+        psynced.
         """
         if exception is None and not self.closed:
-            writers = _registry.writers(self)
-            if writers:
-                psync_all(writers)
+            changed = _psync_kept(self)
+            for other in list(self._others()):
+                if not other.closed:
+                    other.psync()
+            if changed:
+                names = ", ".join(sorted(changed))
+                _log.info("psynced at the end of the block of pool %s: %s", os.fspath(self.path), names)
         super().__exit__(exception, value, traceback)
+
+    def attach(
+        self,
+        name: str,
+        mode: Literal["r", "r+"] = "r+",
+        *,
+        key: bytes | None = None,
+        seal: SealKey | None = None,
+    ) -> Object:
+        """The bytes of an object, as a buffer: for reading ("r"), which keeps writers away, or for
+        writing ("r+"); a sealed one by one of its seal keys. As long as this process has it so,
+        another call returns the same.
+        """
+        with _registry.attaching():
+            purpose: _registry.Purpose = "store" if mode == "r+" else "lock"
+            shared = self._known(name, purpose)
+            if isinstance(shared, Object) and key is None and seal is None:
+                return shared
+            return self._entered(name, purpose, super().attach(name, mode, key=key, seal=seal))
 
     def array(
         self,
@@ -138,6 +165,7 @@ class Pool(TransactionalPool):
                 raise self._other(Exists, name, "a dict, not an array (use Pool.dict)")
             if isinstance(shared, Object) and mode == "r+":
                 return self._open_array(shared, shape, dtype, mode, order)
+            _registry.expect_no_transaction(self, name)
             if mode == "w+" or self._is_missing(name, volatile):
                 wanted = _array.wanted_layout(name, shape, dtype, order)
                 size, anew = _array.size_for(wanted), mode == "w+"
@@ -222,6 +250,7 @@ class Pool(TransactionalPool):
                 return self._reading(
                     name, lock, lambda: Dict(self, name, "r", key, seal), lambda: Dict(self, name, "lock", key, seal)
                 )
+            _registry.expect_no_transaction(self, name)
             if mode == "w+" or self._is_missing(name, volatile):
                 self._make(name, max(size, _LEAST), mode == "w+", key=key, reach=reach, volatile=volatile, seal=seal)
             found = Dict(self, name, "r+", key, seal)
@@ -232,16 +261,18 @@ class Pool(TransactionalPool):
         """What this process has of the object. Not what it has of one of that name that was deleted."""
         for purpose in purposes:
             found = _registry.find(self, name, purpose)
-            if found is None:
+            if not isinstance(found, Object | Dict):
                 continue
             try:
-                if self.stat(name).address == found.address:
-                    return found
+                if self.stat(name).address != found.address:
+                    continue
             except NotFound:
-                pass
+                continue
             except Gone:
                 # The pool's file is. Objects that are attached can be used still.
-                return found
+                pass
+            _adopt(self, found)
+            return found
         return None
 
     def _shared_dict(self, name: str, mode: Mode, lock: bool) -> Dict | None:
@@ -259,7 +290,7 @@ class Pool(TransactionalPool):
             has = "stores to" if purpose == "store" else "reads"
             raise Held(
                 f"cannot open the dict in object {name!r} with mode {mode!r}: this process {has} it already, at the same addresses"
-                " (use that dict, or close it first)",
+                f" (use that dict, or close it first{_holders.of(name)})",
                 operation="open",
                 pool=os.fspath(self.path),
                 object=name,
@@ -296,45 +327,6 @@ class Pool(TransactionalPool):
     def _entered(self, name: str, purpose: _registry.Purpose, found: _A) -> _A:
         _registry.enter(self, name, purpose, found)
         return found
-
-    @overload
-    def snapshot(self, name: str, snapshot: str, /, *, key: bytes | None = None) -> None: ...
-    @overload
-    def snapshot(self, names: Mapping[str, str], /, *, key: bytes | None = None) -> None: ...
-    def snapshot(
-        self, names: str | Mapping[str, str], snapshot: str | None = None, /, *, key: bytes | None = None
-    ) -> None:
-        """Keeps what an object holds, as its last psync left it, under another name; or what several hold, all as of one moment, if
-        it is given a mapping from their names to those of the snapshots: then all are made, or none.
-
-        It takes no time, whatever the size and whoever stores to the object. A snapshot is read as any object, with mode "r", and
-        `create_from` makes an object of it. The pool needs a free piece as large as the object, of which only what the object
-        changes from now on takes space.
-        """
-        if isinstance(names, str) == (snapshot is None):
-            raise TypeError("snapshot takes two names, or a mapping from names of objects to names of snapshots")
-        pairs = [(names, snapshot or "")] if isinstance(names, str) else list(names.items())
-        if pairs:
-            self._snapshot(pairs, key)
-
-    def diff(self, older: str, newer: str, *, key: bytes | None = None) -> Difference:
-        """Compares what the last psyncs of two objects left, or what snapshots hold, in any mix: which pages hold other bytes. Pages that the
-        two share are not read; others may have either attached.
-        """
-        ranges, older_size, newer_size = self._diff(older, newer, key)
-        return Difference(ranges, older_size, newer_size)
-
-    def ties(self, name: str) -> builtins.list[Tie]:
-        """The objects that an object is tied to, as far as they are still there."""
-        return [Tie(*tie) for tie in self._ties(name)]
-
-    def collect(self) -> Collected:
-        """Merges what objects rest on and nothing else needs, and removes deleted objects that nobody has any more, volatile ones of an
-        earlier boot, and what is left of snapshots and copies that are gone: then each
-        object takes no more space than one that was never copied. Others may use the pool meanwhile. Costs the pages that are copied.
-        """
-        removed, copied = self._collect()
-        return Collected(removed, copied)
 
     def checkpoints(
         self, name: str, *, last: int = 3, best: int = 1, mode: Literal["r", "r+"] = "r+"
@@ -414,6 +406,12 @@ class Pool(TransactionalPool):
             found, shape, dtype, order, self, obj.name, "ask for what it has, or begin anew with mode 'w+'"
         )
         return _array.over(obj, found, writable=mode != "r")
+
+
+def _begin(obj: Object) -> bytes:
+    """What tells kinds of objects apart."""
+    with memoryview(obj) as memory:
+        return bytes(memory[:8])
 
 
 def _check(mode: str, lock: bool) -> None:

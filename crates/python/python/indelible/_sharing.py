@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from typing import Literal, overload
+import weakref
+from typing import Any, Literal, TypeVar, overload
 
+from . import _registry
 from ._errors import Mismatch
 from ._indelible import Log, Queue, Shared, _attach_shared, _open_log, _queue_bytes
 from ._log import LogReader
 from ._sealed import SealedPool
 
 
+_log = logging.getLogger("indelible")
+_T = TypeVar("_T")
+
+
 class SharingPool(SealedPool):
     """The part of `Pool` that has shared objects, queues and logs."""
+
+    _read_only = False
+
+    def _in_block(self, opened: _T) -> _T:
+        """Has the end of the pool's `with` block psync something that is no object of bytes."""
+        self._others().add(opened)
+        return opened
+
+    def _others(self) -> weakref.WeakSet[Any]:
+        found: weakref.WeakSet[Any] = vars(self).setdefault("_opened", weakref.WeakSet())
+        return found
 
     def shared(self, name: str, size: int | None = None, *, key: bytes | None = None) -> Shared:
         """The shared object `name`: memory that any number of processes of one user have at once, at the same address. Nothing in it becomes durable.
@@ -59,10 +77,21 @@ class SharingPool(SealedPool):
     def log(self, name: str, mode: Literal["r+", "r"] = "r+", *, key: bytes | None = None) -> Log | LogReader:
         """The log in the object `name`: records of any bytes, one behind the other, as `pmo log` shows them.
 
-        With mode "r+" it is for appending, by one process at a time, and made if there is none; with mode "r" for reading, from the first record on, whoever appends to it.
+        With mode "r+" it is for appending, by one process at a time, and made if there is none: as
+        long as it is open, another call returns the same log. With mode "r" it is for reading, from
+        the first record on, beside a process that appends; in a pool that has no free piece as
+        large as the log, or was opened for reading, the reader keeps those away that append.
         """
         if mode == "r":
-            return LogReader(self, name, key)
+            reader = LogReader(self, name, key)
+            if reader._locked and not self._read_only:
+                _log.warning(
+                    "log %r of pool %s is locked for reading, and no process can append to it meanwhile: the"
+                    " pool has no room to read beside a writer", name, os.fspath(self.path),
+                )  # fmt: skip
+            return reader
         if mode != "r+":
             raise ValueError(f"mode is 'r' or 'r+', not {mode!r}")
-        return _open_log(self, name, key)
+        made = lambda: _open_log(self, name, key)  # noqa: E731
+        opened = _registry.once(self, name, "log", made, key)
+        return self._in_block(opened)

@@ -6,7 +6,7 @@ import io
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ._indelible import Queue
+from ._indelible import Queue, StreamBytes
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -76,31 +76,22 @@ class StreamReader(io.RawIOBase):
 
     def __init__(self, queue: Queue, timeout: float | None = None) -> None:
         super().__init__()
-        self._consumer, self._timeout = queue.consumer(), timeout
-        self._part, self._ended = memoryview(b""), False
+        self._consumer = queue.consumer()
+        self._bytes = StreamBytes(self._consumer, timeout)
+        # No line of Python runs between a message that was taken and the caller: an interrupt there
+        # would lose it.
+        self.readinto = self._bytes.readinto  # type: ignore[method-assign]
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, into: Buffer, /) -> int:
         """Fills in bytes that are there, or come first; returns how many: 0 at the end of the stream."""
-        if self.closed:
-            raise ValueError("I/O operation on closed file")
-        room = memoryview(into).cast("B")
-        if not room or self._ended:
-            return 0
-        if not self._part:
-            part = self._consumer.receive(self._timeout)
-            if part is None:
-                raise TimeoutError("nothing was written to the stream")
-            self._part, self._ended = memoryview(part), not part
-        count = min(len(room), len(self._part))
-        room[:count] = self._part[:count]
-        self._part = self._part[count:]
-        return count
+        return self._bytes.readinto(into)
 
     def close(self) -> None:
         """Ends the reader's part. Bytes that it has not read stay in the queue, but for those of a part that was begun."""
         if not self.closed:
             super().close()
+            self._bytes.close()
             self._consumer.close()

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import operator
+import os
 from typing import Any, Literal
 
-from . import _array
+from . import _array, _holders, _registry
+from ._errors import Held
 from ._indelible import _create_transactional, _scrub, _set_durability, _set_epochs, _set_readable_outside
 from ._layout import Layout, Order
 from ._table import Scrubbed
-from ._viewing import ViewingPool
+from ._snapshots import SnapshotPool
 from ._transactions import TxArray, write_header
 
 
-class TransactionalPool(ViewingPool):
+class TransactionalPool(SnapshotPool):
     """The part of `Pool` that makes arrays for transactions."""
 
     def transactional(
@@ -29,7 +31,8 @@ class TransactionalPool(ViewingPool):
         key: bytes | None = None,
     ) -> TxArray:
         """The array in the object `name`, which transactions alone read and change (`indelible.transaction`); without an object of that name one is made, all zero, as by
-        `array`. A transaction is durable when it returns.
+        `array`. As long as it is open, another call returns the same. A transaction is durable when
+        it returns.
 
         "on-demand", it outlives the process when it returns, whatever that dies of, at no cost of a durable write, and is durable later: when `TxArray.tx_sync` or `TxArray.psync` returns, when
         the array is closed, and now and then (`set_epochs`). A power cut takes the last ones, and never a part of one. Arrays of both kinds are used together if those that are not
@@ -40,16 +43,35 @@ class TransactionalPool(ViewingPool):
         """
         if durability not in ("transactional", "on-demand"):
             raise ValueError(f"durability is 'transactional' or 'on-demand', not {durability!r}")
-        if name not in self:
-            wanted = _array.wanted_layout(name, shape, dtype, order)
-            self._make_transactional(name, wanted, durability, ecc, key)
-        found = TxArray(self, name, self._stat(name)["size"], key, with_on_demand)
-        try:
-            _array.expect_layout(found._layout, shape, dtype, order, self, name, "ask for what it has")
-        except BaseException:
-            found.close()
-            raise
-        return found
+
+        def expect(found: TxArray) -> None:
+            _array.expect_layout(
+                found._layout, shape, dtype, order, self, name, "ask for what it has"
+            )
+
+        def attach() -> TxArray:
+            if name not in self:
+                wanted = _array.wanted_layout(name, shape, dtype, order)
+                self._make_transactional(name, wanted, durability, ecc, key)
+            made = TxArray(self, name, self._stat(name)["size"], key, with_on_demand)
+            try:
+                expect(made)
+            except BaseException:
+                made.close()
+                raise
+            return made
+
+        found = _registry.once(self, name, "transactional", attach, key)
+        expect(found)
+        if with_on_demand and not found._with_on_demand:
+            raise Held(
+                f"cannot open object {name!r} with_on_demand: this process has it open without (close it"
+                f" first{_holders.of(name)})",
+                operation="open",
+                pool=os.fspath(self.path),
+                object=name,
+            )
+        return self._in_block(found)
 
     def _make_transactional(
         self, name: str, wanted: Layout, durability: str, ecc: bool, key: bytes | None

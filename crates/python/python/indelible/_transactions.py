@@ -45,10 +45,12 @@ class TxArray:
     It is no numpy array, as its memory cannot be touched otherwise. In a function that `transaction` runs, `tx[array]` has its elements.
     """
 
-    __slots__ = ("__weakref__", "_attachment", "_layout", "_name", "_places", "_pool")
+    __slots__ = (
+        "__weakref__", "_attachment", "_layout", "_name", "_places", "_pool", "_with_on_demand",
+    )  # fmt: skip
 
     def __init__(self, pool: Pool, name: str, size: int, key: bytes | None, with_on_demand: bool) -> None:
-        self._pool, self._name = pool, name
+        self._pool, self._name, self._with_on_demand = pool, name, with_on_demand
         self._attachment = TxAttachment(pool, name, key, with_on_demand)
         address = self._open("open")
         try:

@@ -8,22 +8,27 @@ from __future__ import annotations
 import datetime as dt
 import os
 import struct
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
+from ._array import Array
 from ._errors import Damaged
 from ._layout import MAX_HEADER, fill, is_padded, layout, unpack
 
-_DEPTH = 64
+DEPTH = 64
 _COUNT = struct.Struct("<Q")
 _FLOAT = struct.Struct("<d")
 _COMPLEX = struct.Struct("<dd")
 _DELTA = struct.Struct("<qqq")
 _TIMES = (dt.datetime, dt.date, dt.time, dt.timedelta)
+# Exactly these are kept; of their bases, subclasses are refused.
+_BASES = (int, float, complex, str, bytes, bytearray, dict)
+_EXACT = {bool, OrderedDict, *_BASES}
 _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 
 
@@ -69,16 +74,19 @@ class FrozenDict(dict[Any, Any]):
     copy = __copy__
 
 
+_EXACT.update((FrozenList, FrozenDict))
+
+
 def encode(value: Any) -> bytes:
     """The bytes of a value; TypeError for one that cannot be kept."""
     out = bytearray()
-    _put(out, value, _DEPTH)
+    _put(out, value, DEPTH)
     return bytes(out)
 
 
 def refuse(value: Any) -> NoReturn:
     raise TypeError(
-        f"a dict cannot hold {type(value).__name__}: it holds None, bool, int, float, complex, str, bytes, dates and"
+        f"a value of type {type(value).__name__} cannot be kept: kept are None, bool, int, float, complex, str, bytes, dates and"
         " times, paths, numpy arrays and generators, and lists, tuples and dicts of these"
     )
 
@@ -91,44 +99,71 @@ def scalar(value: np.generic) -> Any:
     return found
 
 
-def _sized(out: bytearray, tag: bytes, data: bytes | bytearray | memoryview) -> None:
+def put_exact(out: bytearray, value: Any) -> None:
+    """A value that comes back with its own type."""
+    for base in (Mapping, list, tuple):
+        if isinstance(value, base) and type(value) not in (FrozenList, FrozenDict):
+            refuse_subclass(value, "dict" if base is Mapping else base.__name__)
+    _put(out, value, DEPTH)
+
+
+def expect_exact(value: Any) -> None:
+    """TypeError of a value of a subclass: it would come back as one of the base, without its rest."""
+    kind = type(value)
+    if kind in _EXACT or isinstance(value, np.generic):
+        return
+    for base in _BASES:
+        if isinstance(value, base):
+            refuse_subclass(value, base.__name__)
+
+
+def refuse_subclass(value: Any, base: str) -> NoReturn:
+    kind = type(value)
+    raise TypeError(
+        f"{kind.__module__}.{kind.__qualname__} cannot be kept: it is a subclass and would come back as"
+        f" {base} (store {base}(x), or its parts)"
+    )
+
+
+def sized(out: bytearray, tag: bytes, data: bytes | bytearray | memoryview) -> None:
     out += tag + _COUNT.pack(len(data))
     out += data
 
 
 def _put(out: bytearray, value: Any, depth: int) -> None:
     if depth == 0:
-        raise ValueError(f"a value nested more than {_DEPTH} deep, or in itself, cannot be kept")
+        raise ValueError(f"a value nested more than {DEPTH} deep, or in itself, cannot be kept")
     if isinstance(value, np.generic):
         value = scalar(value)
+    expect_exact(value)
     match value:
         case None:
             out += b"N"
         case bool():
             out += b"T" if value else b"F"
         case int():
-            _sized(out, b"i", value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
+            sized(out, b"i", value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
         case float():
             out += b"d" + _FLOAT.pack(value)
         case complex():
             out += b"c" + _COMPLEX.pack(value.real, value.imag)
         case str():
-            _sized(out, b"s", value.encode())
+            sized(out, b"s", value.encode())
         case bytes() | bytearray() | memoryview():
-            _sized(out, b"b", bytes(value))
+            sized(out, b"b", bytes(value))
         case dt.date() | dt.time() | dt.timedelta() if type(value) not in _TIMES:
             raise TypeError(
-                f"a dict cannot hold {type(value).__module__}.{type(value).__qualname__}: a subclass of a time has more than the"
+                f"{type(value).__module__}.{type(value).__qualname__} cannot be kept: a subclass of a time has more than the"
                 " time, such as nanoseconds or NaT (store its parts: a number, a text, an array of datetime64)"
             )
         case dt.datetime() | dt.time():
             _put_time(out, value, depth)
         case dt.date():
-            _sized(out, b"D", value.isoformat().encode())
+            sized(out, b"D", value.isoformat().encode())
         case dt.timedelta():
             out += b"e" + _DELTA.pack(value.days, value.seconds, value.microseconds)
         case PurePosixPath():
-            _sized(out, b"p" if isinstance(value, Path) else b"P", os.fsencode(value))
+            sized(out, b"p" if isinstance(value, Path) else b"P", os.fsencode(value))
         case np.ndarray():
             _put_array(out, value)
         case np.random.Generator():
@@ -165,23 +200,26 @@ def _put_time(out: bytearray, value: dt.datetime | dt.time, depth: int) -> None:
         name = ""
     out += b"z" + (b"\1" if value.fold else b"\0")
     _put(out, name, depth - 1)
-    _sized(out, b"Z" if isinstance(value, dt.datetime) else b"y", value.isoformat().encode())
+    sized(out, b"Z" if isinstance(value, dt.datetime) else b"y", value.isoformat().encode())
 
 
 def _put_array(out: bytearray, value: np.ndarray[Any, Any]) -> None:
-    if isinstance(value, np.ma.MaskedArray):
-        refuse_masked()
+    expect_plain_array(value)
     array = np.asarray(value)
     found = layout(array.shape, array.dtype, "C")
     stored = array.astype(found.dtype, copy=False)
     if is_padded(found.dtype):
         stored = np.zeros(array.shape, found.dtype)
         fill(stored, array)
-    _sized(out, b"a", found.pack(64) + stored.tobytes())
+    sized(out, b"a", found.pack(64) + stored.tobytes())
 
 
-def refuse_masked() -> NoReturn:
-    raise TypeError("a masked array cannot be kept as one: store its .data and its .mask under two keys")
+def expect_plain_array(value: np.ndarray[Any, Any]) -> None:
+    """TypeError of an array that has more than its elements."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError("a masked array cannot be kept as one: store its .data and its .mask under two keys")
+    if type(value) not in (np.ndarray, np.memmap, Array):
+        refuse_subclass(value, "numpy.asarray")
 
 
 def _put_generator(out: bytearray, value: Any, tag: bytes, depth: int) -> None:
@@ -194,9 +232,9 @@ def _put_generator(out: bytearray, value: Any, tag: bytes, depth: int) -> None:
 
 def decode(data: bytes, what: str) -> Any:
     """The value of bytes that `encode` made."""
-    reader = _Reader(data, what)
+    reader = Reader(data, what)
     try:
-        value = reader.value(_DEPTH)
+        value = reader.value(DEPTH)
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, MemoryError, struct.error) as error:
         if isinstance(error, ZoneInfoNotFoundError):
             raise
@@ -206,7 +244,9 @@ def decode(data: bytes, what: str) -> Any:
     return value
 
 
-class _Reader:
+class Reader:
+    table: ClassVar[dict[bytes, Callable[[Any, int], Any]]] = {}
+
     def __init__(self, data: bytes, what: str) -> None:
         self.data, self.what, self.at = data, what, 0
 
@@ -231,7 +271,7 @@ class _Reader:
         if depth == 0:
             raise ValueError("it is nested too deep")
         tag = self.take(1)
-        read = _READ.get(tag)
+        read = self.table.get(tag)
         if read is None:
             raise ValueError(f"there is no tag {tag!r}")
         return read(self, depth - 1)
@@ -266,7 +306,7 @@ class _Reader:
         return made
 
 
-_READ: dict[bytes, Callable[[_Reader, int], Any]] = {
+Reader.table = {
     b"N": lambda _reader, _depth: None,
     b"T": lambda _reader, _depth: True,
     b"F": lambda _reader, _depth: False,
@@ -275,15 +315,15 @@ _READ: dict[bytes, Callable[[_Reader, int], Any]] = {
     b"c": lambda reader, _depth: complex(*_COMPLEX.unpack(reader.take(16))),
     b"s": lambda reader, _depth: reader.sized().decode(),
     b"b": lambda reader, _depth: reader.sized(),
-    b"z": _Reader.time,
+    b"z": Reader.time,
     b"D": lambda reader, _depth: dt.date.fromisoformat(reader.sized().decode()),
     b"e": lambda reader, _depth: dt.timedelta(*_DELTA.unpack(reader.take(24))),
     b"p": lambda reader, _depth: Path(os.fsdecode(reader.sized())),
     b"P": lambda reader, _depth: PurePosixPath(os.fsdecode(reader.sized())),
-    b"a": _Reader.array,
+    b"a": Reader.array,
     b"g": lambda reader, depth: np.random.Generator(reader.generator(depth)),
-    b"G": _Reader.generator,
+    b"G": Reader.generator,
     b"l": lambda reader, depth: FrozenList(reader.items(depth)),
     b"t": lambda reader, depth: tuple(reader.items(depth)),
-    b"m": _Reader.mapping,
+    b"m": Reader.mapping,
 }

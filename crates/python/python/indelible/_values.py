@@ -23,21 +23,19 @@ def prepare(owner: _indelible.Dict, key: str, value: Any) -> Any:
     """
     if isinstance(value, np.generic):
         value = _tree.scalar(value)
+    _tree.expect_exact(value)
     match value:
-        case np.ma.MaskedArray():
-            _tree.refuse_masked()
         case np.ndarray():
+            _tree.expect_plain_array(value)
             return owner if _is_same(owner.get(key), value) else _store(owner, value)
         case bytearray() | memoryview() | bytes():
             return bytes(value)
         case bool():
             return value
-        case float():
-            return float(value)
-        case str():
-            return str.__str__(value)
+        case float() | str():
+            return value
         case int() if -(1 << 63) <= value < 1 << 63:
-            return int(value)
+            return value
         case _:
             return (_tree.encode(value),)
 

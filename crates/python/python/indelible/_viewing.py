@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable
 
+from . import _registry
 from ._indelible import _read_context, _read_view, _rights
 from ._sharing import SharingPool
 from ._views import AttachedView, Rights, Rules, SecurityContext, View, ViewSlot, rules, view_slots
@@ -15,7 +16,8 @@ class ViewingPool(SharingPool):
 
     def view(self, name: str, slots: int | None = None) -> View:
         """Opens the view `name` to change it. Without an object of that name one with so many slots is made, all empty; NotFound if `slots` is not given."""
-        return View(self, name, slots)
+        opened = _registry.once(self, name, "view", lambda: View(self, name, slots))
+        return self._in_block(opened)
 
     def view_slots(self, name: str) -> builtins.list[ViewSlot]:
         """The slots of a view that are set, as its last psync left them, whoever has it open."""
@@ -28,11 +30,12 @@ class ViewingPool(SharingPool):
         """
         if isinstance(contexts, str):
             raise TypeError("contexts are several names, not a str")
-        return AttachedView(self, name, list(contexts))
+        return self._in_block(AttachedView(self, name, list(contexts)))
 
     def context(self, name: str, entries: int | None = None) -> SecurityContext:
         """Opens the security context `name` to change it. Without an object of that name one with room for so many entries is made, which gives nothing; NotFound if `entries` is not given."""
-        return SecurityContext(self, name, entries)
+        made = lambda: SecurityContext(self, name, entries)  # noqa: E731
+        return self._in_block(_registry.once(self, name, "context", made))
 
     def context_rules(self, name: str) -> Rules:
         """All that a security context says, as its last psync left it, whoever has it open."""

@@ -78,6 +78,13 @@ impl Dict {
         key: &Bound<'py, PyAny>,
         value: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Given<'py>>> {
+        // A text of numpy has nothing that one of Python has not.
+        if key.cast_exact::<PyString>().is_err() && key.get_type().module()? != "numpy" {
+            let kind = key.get_type().fully_qualified_name()?;
+            return Err(PyTypeError::new_err(format!(
+                "a key of type {kind} cannot be kept: it is a subclass and would come back as str (use str(key))"
+            )));
+        }
         if let Some(given) = plain(value) {
             return Ok(Some(given));
         }

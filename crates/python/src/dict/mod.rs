@@ -66,7 +66,14 @@ impl Dict {
     ) -> PyResult<Self> {
         let py = pool.py();
         let (access, keys) = (choice("mode", &Access::WORDS, mode)?, Keys::new(key, seal));
+        let mut kept = match access {
+            Access::Write => pool.get().kept(py, name, |held| matches!(held, Held::Heap(_)))?,
+            Access::Beside | Access::Locked => None,
+        };
         let (held, version) = pool.get().with(py, "attach", |pool| {
+            if let Some(held) = kept.take() {
+                return Ok((held, Some(VERSION)));
+            }
             let mut held = attach(pool, name, access, keys)?;
             let version = version(&held)?;
             if let (Held::Heap(heap), Some(VERSION)) = (&mut held, version) {
@@ -91,8 +98,10 @@ impl Dict {
             };
             return Err(own(py, kind, "attach", &text, name));
         }
+        let attachment = Arc::new(Attachment::new(py, name, held));
+        pool.get().kept.add(&attachment);
         Ok(Dict {
-            attachment: Arc::new(Attachment::new(name, held)),
+            attachment,
             counts: Arc::default(),
             pool: pool.clone().unbind(),
             readonly: access != Access::Write,

@@ -2,8 +2,10 @@
 
 use crate::handle::Handle;
 use crate::pool::Pool;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyTuple};
 
 /// A log, as a psync left it, from its first record on, whoever appends to it. Made by `Pool.log` with mode "r". `indelible.LogReader` iterates over it.
 #[pyclass(frozen, subclass, weakref, module = "indelible._indelible")]
@@ -13,8 +15,16 @@ pub(crate) struct LogReader {
     name: String,
 }
 
-/// Number, queue and number of the message there, bytes.
-type Record<'py> = (u64, Option<(u64, u64)>, Bound<'py, PyBytes>);
+/// The record of Python. No code of Python's runs meanwhile, after which a signal could lose the
+/// record.
+fn record<'py>(py: Python<'py>, of: &indelible::LogRecord) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = CLASS.get_or_try_init(py, || {
+        Ok::<_, PyErr>(py.import("indelible._log")?.getattr("LogRecord")?.unbind())
+    })?;
+    let fields = (of.number, PyBytes::new(py, &of.bytes), of.message).into_pyobject(py)?;
+    py.get_type::<PyTuple>().call_method1(intern!(py, "__new__"), (class.bind(py), fields))
+}
 
 #[pymethods]
 impl LogReader {
@@ -41,9 +51,25 @@ impl LogReader {
         self.pool.clone_ref(py)
     }
 
-    fn _read<'py>(&self, py: Python<'py>) -> PyResult<Option<Record<'py>>> {
-        let record = self.handle.with(py, "read", indelible::LogReader::read)?;
-        Ok(record.map(|record| (record.number, record.message, PyBytes::new(py, &record.bytes))))
+    /// The next record; None: there is none, as of the psync that it shows.
+    fn read<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = self.handle.with(py, "read", indelible::LogReader::read)?;
+        found.map(|found| record(py, &found)).transpose()
+    }
+
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.read(py)
+    }
+
+    /// Whether it keeps writers away: the pool had no room to read beside one, or was opened for
+    /// reading.
+    #[getter]
+    fn _locked(&self, py: Python<'_>) -> PyResult<bool> {
+        self.handle.with(py, "inspect", |reader| Ok(reader.is_locked()))
     }
 
     /// Goes to the newest psync; returns whether there was one. The next record stays the next one.

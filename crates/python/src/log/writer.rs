@@ -1,6 +1,7 @@
 //! The one who appends to a log.
 
 use crate::handle::Handle;
+use crate::kept::Dropped;
 use crate::patience::timeout;
 use crate::pool::Pool;
 use crate::shared::{Consumer, message};
@@ -34,7 +35,7 @@ pub(crate) fn _open_log(pool: &Bound<'_, Pool>, name: &str, key: Option<&[u8]>) 
     let log = pool.get().with(pool.py(), "attach", |pool| pool.open_log(name, key.unwrap_or_default()))?;
     let what = format!("log {name:?}");
     Ok(Log {
-        unsynced: Unsynced::new(&what),
+        unsynced: Unsynced::new(pool.py(), &what, &pool.get().kept),
         handle: Handle::new(what, Open { log, collected: Vec::new() }),
         pool: pool.clone().unbind(),
         name: name.to_owned(),
@@ -161,5 +162,18 @@ impl Log {
             Ok(records) => format!("<indelible.Log {:?}, {records} records>", self.name),
             Err(_) => format!("<indelible.Log {:?}, closed>", self.name),
         }
+    }
+}
+
+impl Dropped for Open {
+    fn psync(&mut self) -> indelible::Result<()> {
+        self.log.psync()
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let handle = &self.handle;
+        self.unsynced.dropped(|| handle.take());
     }
 }

@@ -6,6 +6,7 @@ mod life;
 mod object;
 mod producer;
 mod queue;
+mod stream;
 mod word;
 
 pub(crate) use consumer::Consumer;
@@ -14,6 +15,7 @@ pub(crate) use life::Life;
 pub(crate) use object::{_attach_shared, Shared};
 pub(crate) use producer::Producer;
 pub(crate) use queue::{_queue_bytes, Queue};
+pub(crate) use stream::StreamBytes;
 pub(crate) use word::{Word, wait_any};
 
 use pyo3::prelude::*;

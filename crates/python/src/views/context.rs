@@ -2,6 +2,7 @@
 
 use super::open_or_make;
 use crate::handle::Handle;
+use crate::kept::Dropped;
 use crate::pool::Pool;
 use crate::rights::{asked, named, word};
 use crate::unsynced::Unsynced;
@@ -74,7 +75,7 @@ impl SecurityContext {
         })?;
         let what = format!("security context {name:?}");
         Ok(SecurityContext {
-            unsynced: Unsynced::new(&what),
+            unsynced: Unsynced::new(pool.py(), &what, &pool.get().kept),
             room: context.room(),
             handle: Handle::new(what, context),
             pool: pool.clone().unbind(),
@@ -174,5 +175,18 @@ impl SecurityContext {
             false => self.unsynced.set(false),
         }
         self.close(py)
+    }
+}
+
+impl Dropped for indelible::SecurityContext {
+    fn psync(&mut self) -> indelible::Result<()> {
+        indelible::SecurityContext::psync(self)
+    }
+}
+
+impl Drop for SecurityContext {
+    fn drop(&mut self) {
+        let handle = &self.handle;
+        self.unsynced.dropped(|| handle.take());
     }
 }

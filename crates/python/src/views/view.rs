@@ -2,6 +2,7 @@
 
 use super::open_or_make;
 use crate::handle::Handle;
+use crate::kept::Dropped;
 use crate::pool::Pool;
 use crate::rights::{named, rights, word};
 use crate::unsynced::Unsynced;
@@ -42,7 +43,7 @@ impl View {
         })?;
         let what = format!("view {name:?}");
         Ok(View {
-            unsynced: Unsynced::new(&what),
+            unsynced: Unsynced::new(pool.py(), &what, &pool.get().kept),
             slots: view.slots(),
             handle: Handle::new(what, view),
             pool: pool.clone().unbind(),
@@ -136,5 +137,18 @@ impl View {
             false => self.unsynced.set(false),
         }
         self.close(py)
+    }
+}
+
+impl Dropped for indelible::View {
+    fn psync(&mut self) -> indelible::Result<()> {
+        indelible::View::psync(self)
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        let handle = &self.handle;
+        self.unsynced.dropped(|| handle.take());
     }
 }

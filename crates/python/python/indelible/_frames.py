@@ -1,0 +1,137 @@
+"""Data frames of pandas and polars, and tables of pyarrow, as bytes, and back: exactly, or
+refused.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import sys
+from typing import Any, NamedTuple
+
+from ._errors import Error
+
+
+class Frame(NamedTuple):
+    """A frame: what has to be known to make it again, and the stream of Arrow."""
+
+    about: tuple[Any, ...]
+    data: memoryview
+
+
+def of(value: Any) -> Frame | None:
+    """The bytes of a frame; None of anything else. TypeError of one that would come back as
+    another.
+    """
+    pandas, polars, pyarrow = (sys.modules.get(name) for name in ("pandas", "polars", "pyarrow"))
+    if pandas is not None and isinstance(value, pandas.DataFrame):
+        return _of_pandas(pandas, value)
+    if polars is not None and isinstance(value, polars.DataFrame):
+        return _of_polars(polars, value)
+    if pyarrow is not None and isinstance(value, pyarrow.Table | pyarrow.RecordBatch):
+        kind = "table" if isinstance(value, pyarrow.Table) else "batch"
+        return Frame(("pyarrow", kind), _stream(pyarrow, value))
+    return None
+
+
+def load(about: Any, data: bytes, what: str) -> Any:
+    """The frame."""
+    library, *rest = about
+    if library == "polars":
+        return _library("polars", what).read_ipc_stream(io.BytesIO(data))
+    if library not in ("pandas", "pyarrow"):
+        raise ValueError(f"there are no frames of {library!r}")
+    pyarrow = _library("pyarrow", what)
+    importlib.import_module("pyarrow.ipc")
+    with pyarrow.ipc.open_stream(pyarrow.py_buffer(data)) as stream:
+        if library == "pyarrow" and rest[0] == "batch":
+            return stream.read_next_batch()
+        table = stream.read_all()
+    return table if library == "pyarrow" else _to_pandas(_library("pandas", what), table, *rest)
+
+
+def _of_polars(polars: Any, value: Any) -> Frame:
+    _expect_exact(value, polars.DataFrame)
+    into = io.BytesIO()
+    try:
+        value.write_ipc_stream(into)
+        back = polars.read_ipc_stream(io.BytesIO(into.getbuffer())).schema
+    except Exception as error:
+        raise TypeError(f"a frame of polars cannot be kept: {error}") from error
+    if back != value.schema:
+        raise TypeError(
+            f"a frame of polars cannot be kept: columns {value.schema} would come back as {back}"
+        )
+    return Frame(("polars",), into.getbuffer())
+
+
+def _of_pandas(pandas: Any, value: Any) -> Frame:
+    _expect_exact(value, pandas.DataFrame)
+    try:
+        pyarrow = importlib.import_module("pyarrow")
+    except ImportError as error:
+        raise TypeError(
+            "a frame of pandas cannot be kept without the package pyarrow (pip install pyarrow)"
+        ) from error
+    freq = getattr(value.index, "freqstr", None)
+    about = (freq, value.attrs, value.flags.allows_duplicate_labels)
+    plain = value.copy(deep=False)
+    plain.attrs = {}
+    try:
+        table = pyarrow.Table.from_pandas(plain)
+        frame = Frame(("pandas", *about), _stream(pyarrow, table))
+        _expect_same(pandas, value, load(frame.about, bytes(frame.data), "the frame"))
+    except Error:
+        raise
+    except Exception as error:
+        text = " ".join(str(error).split())
+        raise TypeError(
+            f"a frame of pandas cannot be kept exactly: {text} (keep its columns as arrays)"
+        ) from error
+    return frame
+
+
+def _to_pandas(pandas: Any, table: Any, freq: str | None, attrs: Any, duplicates: bool) -> Any:
+    made = table.to_pandas()
+    if freq is not None and hasattr(made.index, "freq"):
+        made.index = type(made.index)(made.index, freq=freq)
+    made.attrs = attrs
+    made.flags.allows_duplicate_labels = duplicates
+    return made
+
+
+def _expect_same(pandas: Any, one: Any, other: Any) -> None:
+    """Fails unless both have the same types, labels, and values of the same types."""
+    pandas.testing.assert_frame_equal(
+        one, other, check_index_type=True, check_column_type=True, check_exact=True, check_freq=True,
+    )  # fmt: skip
+    for number, dtype in enumerate(one.dtypes):
+        if dtype == object:
+            kinds = [[type(item) for item in frame.iloc[:, number]] for frame in (one, other)]
+            if kinds[0] != kinds[1]:
+                raise TypeError(f"column {one.columns[number]!r} has objects of other types then")
+
+
+def _expect_exact(value: Any, kind: type) -> None:
+    if type(value) is not kind:
+        raise TypeError(
+            f"a {type(value).__module__}.{type(value).__qualname__} cannot be kept: it is no plain frame"
+        )
+
+
+def _stream(pyarrow: Any, value: Any) -> memoryview:
+    importlib.import_module("pyarrow.ipc")
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, value.schema) as stream:
+        stream.write(value)
+    return memoryview(sink.getvalue()).cast("B")
+
+
+def _library(name: str, what: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f"{what} has a frame that needs the package {name}: install it (pip install {name})",
+            name=name,
+        ) from error

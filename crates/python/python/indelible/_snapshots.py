@@ -1,0 +1,53 @@
+"""A pool, as far as snapshots, differences, ties and upkeep are concerned."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping
+from typing import overload
+
+from ._table import Collected, Difference, Tie
+from ._viewing import ViewingPool
+
+
+class SnapshotPool(ViewingPool):
+    """The part of `Pool` that keeps objects and compares them."""
+
+    @overload
+    def snapshot(self, name: str, snapshot: str, /, *, key: bytes | None = None) -> None: ...
+    @overload
+    def snapshot(self, names: Mapping[str, str], /, *, key: bytes | None = None) -> None: ...
+    def snapshot(
+        self, names: str | Mapping[str, str], snapshot: str | None = None, /, *, key: bytes | None = None
+    ) -> None:
+        """Keeps what an object holds, as its last psync left it, under another name; or what several hold, all as of one moment, if
+        it is given a mapping from their names to those of the snapshots: then all are made, or none.
+
+        It takes no time, whatever the size and whoever stores to the object. A snapshot is read as any object, with mode "r", and
+        `create_from` makes an object of it. The pool needs a free piece as large as the object, of which only what the object
+        changes from now on takes space.
+        """
+        if isinstance(names, str) == (snapshot is None):
+            raise TypeError("snapshot takes two names, or a mapping from names of objects to names of snapshots")
+        pairs = [(names, snapshot or "")] if isinstance(names, str) else list(names.items())
+        if pairs:
+            self._snapshot(pairs, key)
+
+    def diff(self, older: str, newer: str, *, key: bytes | None = None) -> Difference:
+        """Compares what the last psyncs of two objects left, or what snapshots hold, in any mix: which pages hold other bytes. Pages that the
+        two share are not read; others may have either attached.
+        """
+        ranges, older_size, newer_size = self._diff(older, newer, key)
+        return Difference(ranges, older_size, newer_size)
+
+    def ties(self, name: str) -> builtins.list[Tie]:
+        """The objects that an object is tied to, as far as they are still there."""
+        return [Tie(*tie) for tie in self._ties(name)]
+
+    def collect(self) -> Collected:
+        """Merges what objects rest on and nothing else needs, and removes deleted objects that nobody has any more, volatile ones of an
+        earlier boot, and what is left of snapshots and copies that are gone: then each
+        object takes no more space than one that was never copied. Others may use the pool meanwhile. Costs the pages that are copied.
+        """
+        removed, copied = self._collect()
+        return Collected(removed, copied)

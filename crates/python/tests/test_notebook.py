@@ -1,0 +1,264 @@
+"""Cells that run again, outputs that keep objects, and Ctrl-C in waits."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import indelible
+import pytest
+from conftest import MIB, python
+
+
+def test_a_cell_that_runs_again_has_the_same_objects(pool: indelible.Pool) -> None:
+    pool.create("bytes", 8192)
+    cells: dict[str, Callable[[], Any]] = {
+        "log": lambda: pool.log("log"),
+        "bytes": lambda: pool.attach("bytes"),
+        "view": lambda: pool.view("view", 2),
+        "context": lambda: pool.context("context", 4),
+        "transactional": lambda: pool.transactional("bank", 3, "i8"),
+        "dict": lambda: pool.dict("dict"),
+    }
+    kept = {name: cell() for name, cell in cells.items()}
+    for name, cell in cells.items():
+        assert cell() is kept[name], name
+    # By another handle of the pool as well.
+    other = indelible.open(pool.path)
+    assert other.log("log") is kept["log"] and other.attach("bytes") is kept["bytes"]
+    for each in kept.values():
+        each.close()
+    for name, cell in cells.items():
+        again = cell()
+        assert again is not kept[name] and not again.closed, name
+        again.close()
+    # A key that is given has to be right.
+    guarded = pool.log("guarded", key=b"k")
+    assert pool.log("guarded", key=b"k") is guarded
+    with pytest.raises((indelible.Held, indelible.WrongKey)):
+        pool.log("guarded", key=b"other")
+    guarded.close()
+    # A name that is another object's by now.
+    log = pool.log("log")
+    pool.delete("log")
+    assert pool.log("log") is not log
+    with pytest.raises(indelible.Mismatch):
+        bank = pool.transactional("bank")
+        pool.transactional("bank", 4)
+    with pytest.raises(indelible.Held, match="with_on_demand"):
+        pool.transactional("bank", with_on_demand=True)
+    bank.close()
+    with pool.transactional("bank", with_on_demand=True):
+        pass
+
+
+NOTEBOOK = """
+import sys, indelible
+pool = indelible.open(sys.argv[1])
+_oh = Out = {}
+def cell(value):
+    globals()["_"] = Out[len(Out) + 1] = value
+cell(pool.array("w", 3)[1:])
+kept = [pool.dict("d")]
+def work():
+    inner = pool.array("x", 3)
+    raise KeyError("wrong")
+try:
+    work()
+except KeyError as error:
+    sys.last_value = sys.last_exc = error
+def refused(call, *holders):
+    try:
+        call()
+    except (indelible.Held, BufferError) as error:
+        for holder in holders:
+            assert holder in str(error), (holder, str(error))
+    else:
+        raise AssertionError("not refused")
+refused(lambda: pool.remove("w"), "Out[1]", "the last outputs")
+refused(lambda: pool.dict("d", "r"), "variable kept")
+last = "the traceback of the last KeyError (sys.last_value)"
+refused(lambda: pool.rename("x", "y"), "variable inner of work() in " + last)
+d = kept[0]
+d["a"] = __import__("numpy").ones(3)
+view = d["a"]
+refused(d.close, "variable view")
+"""
+
+
+def test_errors_name_outputs_and_tracebacks_that_hold_an_object(tmp_path: Path) -> None:
+    path = tmp_path / "p.pmo"
+    indelible.open(path, 64 * MIB).close()
+    subprocess.run(python(NOTEBOOK, path), check=True, timeout=120)
+
+
+def test_what_cannot_be_in_a_transaction_leaves_nothing(pool: indelible.Pool) -> None:
+    bank = pool.transactional("bank", 2, "i8")
+    before = list(pool)
+    calls: list[Callable[[], object]] = [
+        lambda: pool.array("new", 3),
+        lambda: pool.array("new", 3, mode="w+"),
+        lambda: pool.dict("new"),
+        lambda: pool.transactional("new", 3),
+        lambda: pool.log("new"),
+        lambda: pool.checkpoints("new"),
+        lambda: pool.view("new", 3),
+        lambda: pool.context("new", 3),
+    ]
+    for call in calls:
+
+        def body(tx: indelible.Tx) -> None:
+            tx[bank][0] += 1
+            call()
+
+        with pytest.raises(indelible.InTransaction):
+            bank.transaction(body)
+        assert list(pool) == before
+    assert bank.transaction(lambda tx: int(tx[bank][0])) == 0
+
+
+HOLDS = """
+import sys, indelible
+w = indelible.open(sys.argv[1]).array("w")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def interrupted(call: Callable[[], object]) -> float:
+    """Seconds from Ctrl-C to the end of a call that waits for much longer."""
+    sent: list[float] = []
+
+    def send() -> None:
+        # Once the main thread waits without the lock of the interpreter, or soon will.
+        time.sleep(0.2)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            call()
+            # It ended by itself: the signal comes here.
+            time.sleep(60)
+        return time.monotonic() - sent[0]
+    finally:
+        thread.join()
+
+
+def test_ctrl_c_ends_every_wait(tmp_path: Path) -> None:
+    path = tmp_path / "p.pmo"
+    pool = indelible.open(path, 64 * MIB, wait=60)
+    pool.array("w", 3).psync()
+    gc.collect()
+    queue = pool.queue("queue", slots=2, most=8)
+    producer, consumer = queue.producer(), queue.consumer()
+    shared = pool.shared("shared", 8192)
+    log = pool.log("log")
+    full = pool.queue("full", slots=2, most=8)
+    filled = full.producer()
+    while filled.send(b"x", 0) is not None:
+        pass
+    holder = subprocess.Popen(
+        python(HOLDS, path), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None and holder.stdin is not None
+    assert holder.stdout.readline() == "held\n"
+    waits: dict[str, Callable[[], object]] = {
+        "attach": lambda: pool.attach("w"),
+        "array": lambda: pool.array("w"),
+        "remove": lambda: pool.remove("w"),
+        "rename": lambda: pool.rename("w", "x"),
+        "receive": lambda: consumer.receive(60),
+        "look": lambda: consumer.look(60),
+        "send": lambda: filled.send(b"x", 60),
+        "collect": lambda: log.collect(consumer, timeout=60),
+        "stream": lambda: indelible.StreamReader(pool.queue("stream"), 60).read(1),
+        "word": lambda: shared.word(0).wait(0, 60),
+        "any": lambda: indelible.wait_any([(shared.word(0), 0)], 60),
+        "follow": lambda: next(pool.log("log", "r").follow(60)),
+    }
+    try:
+        for name, wait in waits.items():
+            # 0.1 s where the machine has nothing else to do.
+            assert interrupted(wait) < 5, name
+        before = time.monotonic()
+        with pytest.raises(indelible.Held, match=str(holder.pid)):
+            indelible.open(path, wait=0.3).array("w")
+        assert time.monotonic() - before >= 0.3
+    finally:
+        holder.stdin.close()
+        holder.wait()
+        holder.stdout.close()
+    assert (
+        pool.array("w").sum() == 0
+        and producer.send(b"y", 0) is not None
+        and consumer.receive(0) == b"y"
+    )
+
+
+def test_an_interrupt_loses_no_record_and_no_byte(pool: indelible.Pool) -> None:
+    """At every line of the package's own code, as `test_interrupts` does for other calls."""
+    from test_interrupts import interrupted as at_line
+
+    with pool.log("log") as log:
+        for number in range(200):
+            log.append(b"%d" % number)
+    queue = pool.queue("stream", slots=256, most=8)
+    with indelible.StreamWriter(queue, 0) as stream:
+        stream.write(bytes(range(200)))
+    records, pieces = pool.log("log", "r"), indelible.StreamReader(queue, 0)
+    found: list[bytes] = []
+    into = bytearray(3)
+
+    def take() -> None:
+        record = records.read()
+        assert record is not None
+        found.append(record.data)
+
+    def iterate() -> None:
+        for record in records:
+            found.append(record.data)
+            break
+
+    taken: list[int] = []
+
+    def readinto() -> None:
+        count = pieces.readinto(into)
+        taken.extend(into[:count])
+
+    for at in range(20):
+        for call in (take, iterate, readinto):
+            at_line(call, at)
+    assert found == [b"%d" % number for number in range(len(found))] and len(found) >= 20
+    assert taken == list(range(len(taken))) and len(taken) >= 20
+
+
+def test_errors_of_actions_do_not_hide_what_became_of_the_transaction(pool: indelible.Pool) -> None:
+    bank = pool.transactional("bank", 1, "i8")
+
+    def fails(tx: indelible.Tx) -> None:
+        tx[bank][0] += 1
+        tx.on_abort(lambda: {}["abort"])
+        raise ValueError("body")
+
+    # Not committed: no AfterCommit, and the body's error is not lost.
+    with pytest.raises(KeyError) as raised:
+        bank.transaction(fails)
+    assert not isinstance(raised.value, indelible.AfterCommit) and isinstance(
+        raised.value.__context__, ValueError
+    )
+    with pytest.raises(indelible.AfterCommit) as after:
+        bank.transaction(
+            lambda tx: (tx[bank].__setitem__(0, 5), tx.on_commit(lambda: {}["commit"]))
+        )
+    assert isinstance(after.value.exceptions[0], KeyError)
+    assert bank.transaction(lambda tx: int(tx[bank][0])) == 5
