@@ -23,7 +23,7 @@ pub(crate) use key_source::{CREDENTIALS, KeySourceError};
 pub use kind::ErrorKind;
 pub(crate) use log::LogError;
 pub(crate) use security::SecurityError;
-pub(crate) use shared::SharedError;
+pub(crate) use shared::{QueueMisfit, SharedError};
 pub(crate) use transaction::TransactionError;
 pub(crate) use view::ViewError;
 

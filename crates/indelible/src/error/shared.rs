@@ -25,9 +25,11 @@ pub(crate) enum SharedError {
     #[error("{words} words are waited for, and it takes from 1 to {most}")]
     Words { words: usize, most: usize },
     #[error("no queue can be at offset {offset}: {why}")]
-    NoQueue { offset: usize, why: &'static str },
-    #[error("the queue at offset {offset} is of other options: {why}")]
-    OtherQueue { offset: usize, why: String },
+    NoQueue { offset: usize, why: QueueMisfit },
+    #[error("offset {offset} has something that is no queue, or a queue of another release")]
+    NotAQueue { offset: usize },
+    #[error("the queue at offset {offset} is of other options: it is {found}, and not {expected}")]
+    OtherQueue { offset: usize, found: String, expected: String },
     #[error("the queue at offset {offset} is damaged: {why}")]
     Damaged { offset: usize, why: &'static str },
     #[error("somebody else is the {role} of the queue at offset {offset}")]
@@ -36,6 +38,32 @@ pub(crate) enum SharedError {
     TooLong { len: usize, most: usize },
     #[error("a message of {len} bytes is no value of {needed}")]
     OtherType { len: usize, needed: usize },
+}
+
+/// Why there can be no queue of some options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum QueueMisfit {
+    #[error("it is no multiple of 64")]
+    Offset,
+    #[error("{0} slots are no power of two from 2 to 268,435,456")]
+    Slots(usize),
+    #[error("messages of {0} bytes are none of 1 byte to 256 MiB")]
+    Bytes(usize),
+    #[error("it takes {needed} bytes, and the object has {left} from there on")]
+    Room { needed: usize, left: usize },
+}
+
+impl QueueMisfit {
+    fn remedy(self) -> &'static str {
+        match self {
+            QueueMisfit::Offset => "give a multiple of 64",
+            QueueMisfit::Slots(_) => "give a power of two as the number of slots",
+            QueueMisfit::Bytes(_) => "give the bytes of the longest message",
+            QueueMisfit::Room { .. } => {
+                "give fewer slots or shorter messages, or create a larger object, of the bytes that the options say"
+            }
+        }
+    }
 }
 
 impl SharedError {
@@ -49,7 +77,7 @@ impl SharedError {
             | SharedError::NoQueue { .. }
             | SharedError::TooLong { .. }
             | SharedError::OtherType { .. } => ErrorKind::BadSize,
-            SharedError::OtherQueue { .. } => ErrorKind::RootType,
+            SharedError::NotAQueue { .. } | SharedError::OtherQueue { .. } => ErrorKind::RootType,
             SharedError::Damaged { .. } => ErrorKind::Damaged,
             SharedError::Taken { .. } => ErrorKind::Held,
         }
@@ -77,7 +105,10 @@ impl SharedError {
             SharedError::Wait(_) | SharedError::Watch(_) => return None,
             SharedError::NoWord { .. } => "give a multiple of 4 below the object's size",
             SharedError::Words { .. } => "wait for fewer words at a time",
-            SharedError::NoQueue { .. } => "give a multiple of 64 behind which there is room for it",
+            SharedError::NoQueue { why, .. } => why.remedy(),
+            SharedError::NotAQueue { .. } => {
+                "give the offset of a queue, or of bytes that are zeros; a queue of another release goes with its object's memory"
+            }
             SharedError::OtherQueue { .. } => "open it with the options that it was made with",
             SharedError::Taken { .. } => "wait until that one has ended",
             SharedError::TooLong { .. } => "send it in parts, or make a queue of longer messages",

@@ -3,7 +3,7 @@
 //! In words of 8 bytes: a line that says what the queue is; a line each for tail, head, and the two bells; from [`STATES`] on a word for each slot; then the messages, each in lines
 //! of its own. Programs read the first line once, and compare it with the object; later scribbles there change nothing for them.
 
-use crate::error::{Error, Result, SharedError};
+use crate::error::{Error, QueueMisfit, Result, SharedError};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"pmoqueue");
 const VERSION: u64 = 1;
@@ -74,17 +74,43 @@ impl Layout {
         let bad = |why| Err(SharedError::NoQueue { offset, why });
         let &QueueOptions { kind, slots, most } = options;
         if !offset.is_multiple_of(64) {
-            return bad("it is no multiple of 64");
+            return bad(QueueMisfit::Offset);
         }
         if !slots.is_power_of_two() || !(2..=MOST_SLOTS).contains(&slots) {
-            return bad("the number of its messages is no power of two from 2 to 268,435,456");
+            return bad(QueueMisfit::Slots(slots));
         }
         if !(1..=MOST_BYTES).contains(&most) {
-            return bad("its messages have from 1 byte to 256 MiB");
+            return bad(QueueMisfit::Bytes(most));
         }
         let layout = Layout { offset, kind, slots, most, first: offset / 8 };
-        let end = offset.checked_add(layout.bytes());
-        if end.is_none_or(|end| end > size) { bad("the object ends before it does") } else { Ok(layout) }
+        match size.checked_sub(offset) {
+            Some(left) if layout.bytes() <= left => Ok(layout),
+            left => bad(QueueMisfit::Room { needed: layout.bytes(), left: left.unwrap_or(0) }),
+        }
+    }
+
+    /// Compares what the first four words of a place for a queue say with what such a queue says.
+    ///
+    /// # Errors
+    /// `NotAQueue`, `OtherQueue`.
+    pub(super) fn compare(offset: usize, options: &QueueOptions, found: [u64; 4]) -> Result<(), SharedError> {
+        let [magic, version, slots, most] = found;
+        let kind = match version ^ (VERSION << 8) {
+            _ if magic != MAGIC => return Err(SharedError::NotAQueue { offset }),
+            0 => QueueKind::OneProducer,
+            1 => QueueKind::ManyProducers,
+            _ => return Err(SharedError::NotAQueue { offset }),
+        };
+        let said = |kind: QueueKind, slots: u64, most: u64| {
+            let producers = match kind {
+                QueueKind::OneProducer => "one producer",
+                QueueKind::ManyProducers => "many producers",
+            };
+            format!("one of {slots} slots, messages of up to {most} bytes, and {producers}")
+        };
+        let (found, expected) =
+            (said(kind, slots, most), said(options.kind, options.slots as u64, options.most as u64));
+        if found == expected { Ok(()) } else { Err(SharedError::OtherQueue { offset, found, expected }) }
     }
 
     /// Bytes from its first to its last.

@@ -4,7 +4,7 @@ use super::layout::{Layout, QueueOptions, Role};
 use super::memory::Memory;
 use super::object::SharedObject;
 use super::slots::{Bell, Slots};
-use crate::error::{Cause, Result, SharedError};
+use crate::error::{Cause, QueueMisfit, Result, SharedError};
 use crate::sys::futex;
 use crate::sys::sync::{AtomicU32, Ordering};
 use std::hint::spin_loop;
@@ -53,12 +53,31 @@ impl SharedObject {
     /// get on.
     pub fn queue(&self, offset: usize, options: &QueueOptions) -> Result<Queue> {
         self.about("open a queue in", || {
-            let layout = Layout::new(offset, options, self.len())?;
+            let layout = Layout::new(offset, options, self.len()).or_else(|error| {
+                // A queue that is there says more than that a larger one has no room.
+                let no_room = matches!(error, SharedError::NoQueue { why: QueueMisfit::Room { .. }, .. });
+                if no_room && offset <= self.len().saturating_sub(64) {
+                    let found = said(&self.memory, offset)?;
+                    if found[0] != 0 {
+                        Layout::compare(offset, options, found)?;
+                    }
+                }
+                Err(Cause::from(error))
+            })?;
             let queue = Queue { memory: self.memory.clone(), layout };
             queue.make()?;
             Ok(queue)
         })
     }
+}
+
+/// The first four words of a place for a queue: what it says of itself.
+fn said(memory: &Memory, offset: usize) -> Result<[u64; 4], Cause> {
+    let words = &memory.words()[offset / 8..][..4];
+    // The first one, which is stored last, is loaded first.
+    let found = [0, 1, 2, 3].map(|word| words[word].load(Ordering::Acquire));
+    memory.check()?;
+    Ok(found)
 }
 
 impl Queue {
@@ -80,22 +99,12 @@ impl Queue {
 
     /// Whether it is there; `false`: its first line is all zeros.
     fn is_made(&self) -> Result<bool, Cause> {
-        let words = self.memory.words();
-        let says = self.layout.says();
-        let found = says.map(|(at, _)| words[at].load(Ordering::Acquire));
-        self.memory.check()?;
+        let found = said(&self.memory, self.layout.offset)?;
         // The first word is stored last.
-        if found[3] == 0 {
+        if found[0] == 0 {
             return Ok(false);
         }
-        for ((at, expected), found) in says.into_iter().zip(found) {
-            if found != expected {
-                let (offset, at) = (self.layout.offset, at % 8);
-                let why = format!("word {at} is {found:#x}, and not {expected:#x}");
-                return Err(SharedError::OtherQueue { offset, why }.into());
-            }
-        }
-        Ok(true)
+        Ok(Layout::compare(self.layout.offset, &self.options(), found).map(|()| true)?)
     }
 
     fn make_claimed(&self) -> Result<(), Cause> {

@@ -108,6 +108,6 @@ fn something_else_in_the_place_of_a_queue_is_refused() {
     object.words()[0].store(17, Relaxed);
     let error = object.queue(0, &QueueOptions::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::RootType);
-    assert!(error.to_string().contains("is of other options"), "{error}");
+    assert!(error.to_string().contains("something that is no queue"), "{error}");
     assert_eq!(kind(rig.attach().queue(0, &QueueOptions::default())), ErrorKind::RootType);
 }

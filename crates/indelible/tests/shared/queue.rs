@@ -89,9 +89,22 @@ fn queues_that_cannot_be_are_refused() {
     assert_eq!(good.bytes().unwrap(), 512 + 64 + 8 * 64);
     let queue = object.queue(0, &good).unwrap();
     assert_eq!(queue.options(), good);
-    for other in [options(many, 16, 64), options(many, 8, 65), options(QueueKind::OneProducer, 8, 64)] {
-        assert_eq!(kind(object.queue(0, &other)), ErrorKind::RootType);
+    for other in [
+        options(many, 16, 64),
+        options(many, 1 << 14, 64),
+        options(many, 8, 65),
+        options(QueueKind::OneProducer, 8, 64),
+    ] {
+        let error = object.queue(0, &other).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::RootType, "{error}");
+        let says = "it is one of 8 slots, messages of up to 64 bytes, and many producers";
+        assert!(error.to_string().contains(says), "{error}");
     }
+    let error = object.queue(8192, &options(many, 7, 64)).unwrap_err();
+    assert!(error.to_string().contains("7 slots are no power of two"), "{error}");
+    assert!(error.remedy().contains("power of two"), "{}", error.remedy());
+    let error = object.queue(8192, &options(many, 1 << 14, 64)).unwrap_err();
+    assert!(error.to_string().contains("takes 1180160 bytes"), "{error}");
     assert_eq!(object.queue(0, &good).unwrap().id(), queue.id());
     assert_ne!(object.queue(8192, &good).unwrap().id(), queue.id(), "another one");
     let mut producer = queue.producer().unwrap();
