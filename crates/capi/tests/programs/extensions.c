@@ -168,6 +168,8 @@ int main(int argc, char **argv)
 
     /* A link that leads nowhere is an error, and nothing is freed. */
     CHECK(pmo_attach(pool, "o", PMO_WRITE, NULL, 0) == heap);
+    CHECK(pmo_extended_free(pair, 1, PMO_TYPEOF(pair)) == -1 && pmo_errno() == PMO_ERR_ROOT_EXISTS && blocks(heap) == 3);
+    CHECK(pmo_root_remove(heap, "pair") == 0);
     uint64_t link = it->extensions.link;
     it->extensions.link = (uintptr_t)heap + (4 << 20);
     CHECK(pmo_extend(it, &it->extensions, all, 2) == NULL && pmo_errno() == PMO_ERR_DAMAGED);
@@ -176,7 +178,7 @@ int main(int argc, char **argv)
     ((struct pmo_extension_head *)(uintptr_t)link)->next = link;
     CHECK(pmo_extended_free(pair, 1, PMO_TYPEOF(pair)) == -1 && pmo_errno() == PMO_ERR_DAMAGED && blocks(heap) == 3);
     ((struct pmo_extension_head *)(uintptr_t)link)->next = (uintptr_t)stored - PMO_EXTENSION_FIELDS(8);
-    CHECK(pmo_root_remove(heap, "pair") == 0 && pmo_extended_free(pair, 1, PMO_TYPEOF(pair)) == 0 && blocks(heap) == 0);
+    CHECK(pmo_extended_free(pair, 1, PMO_TYPEOF(pair)) == 0 && blocks(heap) == 0);
     CHECK(pmo_detach(heap) == 0 && pmo_close(pool) == 0);
     puts("done");
     return 0;

@@ -256,7 +256,7 @@ pub unsafe fn copy_extended(to: *mut u8, from: *const u8, size: usize, at: &[usi
 /// Frees a block of `count` values of `size` bytes, whose links lie at the offsets `at`, with all their extensions.
 ///
 /// # Errors
-/// `NotAttached`, `NotABlock`, `DoubleFree`; `BadSize` if the block is smaller: nothing was changed. `Damaged`: some extensions
+/// `NotAttached`, `NotABlock`, `DoubleFree`, `RootExists` for the block of a root; `BadSize` if the block is smaller: nothing was changed. `Damaged`: some extensions
 /// were freed, and the block was not.
 ///
 /// # Safety
@@ -268,6 +268,8 @@ pub unsafe fn free_extended(block: *mut u8, count: usize, size: usize, at: &[usi
         let error = HeapError::Overflow { count, size };
         return Err(ByAddress::error(block.addr(), error));
     }
+    // SAFETY: the caller's promise.
+    unsafe { super::heap::expect_free(block) }?;
     // A cut has the value with its extensions, or nothing of them.
     let inside = ByAddress::enter(block.addr())?;
     for number in 0..count {
