@@ -25,6 +25,8 @@ mod mutant;
 mod recovery;
 #[path = "../../store/src/seal/mod.rs"]
 mod seal;
+#[path = "../../store/src/slices.rs"]
+mod slices;
 #[path = "../../store/src/space/mod.rs"]
 mod space;
 #[path = "../../store/src/store/mod.rs"]
