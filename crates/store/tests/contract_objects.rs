@@ -338,26 +338,3 @@ fn addresses_for_all_of_the_pool_are_kept_while_there_are_plenty() {
     let wanted = CreateOptions { reach: 512 << 10, ..of(4096) };
     assert_eq!(store.create("asked", &wanted).unwrap().entry.reserved.get(), 512 << 10);
 }
-
-/// A lane is a 32nd of what is free, not of the pool, so that there is room for those of all
-/// writers that there can be.
-#[test]
-fn the_lanes_of_many_small_writers_find_room() {
-    let medium = formatted(40 << 20, SimConfig::default());
-    let writers: Vec<_> = (1..=110)
-        .map(|pid| {
-            let store = Store::open(Arc::new(medium.handle()), process(pid)).unwrap();
-            let name = format!("{pid}");
-            store.create(&name, &of(10_000)).unwrap();
-            let mut writer =
-                store.attach_writer(&name, KEY).unwrap_or_else(|error| panic!("{name}: {error}"));
-            psync(&mut writer, &[(0, &[pid as u8; 100])]).unwrap();
-            (store, writer)
-        })
-        .collect();
-    let (store, _) = &writers[0];
-    assert!(store.info().unwrap().free > 0);
-    // The lane that the pool was made with is as long as in any pool of this length.
-    let longest = store.lanes().unwrap().into_iter().map(|lane| lane.len).max();
-    assert_eq!(longest, Some((40 << 20) / 32));
-}

@@ -127,14 +127,9 @@ impl LaneLog {
         Ok(medium.persist(from, self.position().saturating_sub(from))?)
     }
 
-    /// Length of the shortest lane.
-    pub const SHORTEST: u64 = 16 * PAGE;
-
-    /// Length of a lane that is made while so many bytes of the pool are free: large enough that
-    /// checkpoints are rare, and a 32nd at most, so that the lanes of all writers that there can be
-    /// leave room.
+    /// Length of a lane for a pool of this size: large enough that checkpoints are rare.
     #[must_use]
-    pub fn default_len(free: u64) -> u64 {
-        (free / 32).clamp(Self::SHORTEST, 8 << 20) / PAGE * PAGE
+    pub fn default_len(pool_len: u64) -> u64 {
+        (pool_len / 32).clamp(16 * PAGE, 8 << 20) / PAGE * PAGE
     }
 }

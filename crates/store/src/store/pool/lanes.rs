@@ -8,7 +8,7 @@ use crate::lane::LaneLog;
 use crate::medium::zero_fresh;
 use crate::mutant::Mutant;
 use crate::recovery::{Recovered, replay};
-use crate::space::{PAGES, TableTransaction};
+use crate::space::TableTransaction;
 use crate::store::lanes::WriterLane;
 use crate::store::locks::lock;
 use crate::store::pool::Store;
@@ -169,12 +169,7 @@ impl Store {
             }
         }
         let Some(index) = unused else { return Err(refused.unwrap_or(StoreError::NoLane { lanes: LANES })) };
-        // Of what is free: a pool that fills up with small objects has room for the lanes of all
-        // their writers.
-        let free = table.root.free_pages.get().saturating_mul(PAGE).min(table.pool_len());
-        let whole =
-            LaneLog::default_len(free).min(PAGES.largest(table)?.saturating_mul(PAGE)).max(LaneLog::SHORTEST);
-        self.make_lane(table, index, whole)
+        self.make_lane(table, index, LaneLog::default_len(table.pool_len()))
     }
 
     /// Whether recovery of the lane for somebody else's sake failed in this process, and nobody has recovered it since.
