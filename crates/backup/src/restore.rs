@@ -46,8 +46,8 @@ pub struct RestoreOptions {
 /// Restores all objects of a backup to a new pool. `backup` may be a folder, which stands for the newest backup in it.
 ///
 /// # Errors
-/// Nothing was replaced: `Damaged`, `BaseMissing`, `BaseSwapped`, `Exists`, `InUse`; those of formatting a pool and creating objects, and
-/// of giving them other addresses.
+/// Nothing was replaced: `Damaged`, `BaseMissing`, `BaseSwapped`, `Exists`; `InUse`, or `Pool` of the kind `Busy`: a process has
+/// the pool that is to be replaced; those of formatting a pool and creating objects, and of giving them other addresses.
 pub fn restore(
     backup: &Path,
     pool: &Path,

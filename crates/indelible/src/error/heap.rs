@@ -163,7 +163,7 @@ impl HeapError {
                 "make a root first (pmo_tx_root, pmo_tm_root): that makes a heap of a blank object; a value at the object's first byte belongs in a root, too"
             }
             HeapError::IsValue { .. } => {
-                "allocate in an object that has a heap (pmo::pool::transactional_heap, pmo_tx_root), and keep the value there, as a root"
+                "allocate in an object that was attached as a heap, and keep the value there, as a root"
             }
             HeapError::NotBlank => "use a new object, or fill its first page with zeros",
             HeapError::Version { .. } => "use the version of Indelible that wrote the heap, or a newer one",
