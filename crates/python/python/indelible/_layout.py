@@ -82,8 +82,8 @@ def fill(target: np.ndarray[Any, Any], source: Any) -> None:
 
     The bytes between the fields of `source` are any of this process.
     """
-    array = np.asarray(source)
-    if array.dtype == target.dtype and is_padded(target.dtype):
+    if is_padded(target.dtype):
+        array = np.asarray(source, dtype=target.dtype)
         for name in target.dtype.names or ():
             fill(target[name], array[name])
     else:
