@@ -1,4 +1,4 @@
-//! `cargo xtask tools`: Miri, loom, the models of the protocol and the sanitizers, on what each can run. SAFETY.md says what they cannot.
+//! `cargo xtask tools`: Miri, loom, the models of the protocol and the sanitizers, each on the code that it can run. SAFETY.md names the rest.
 
 use crate::command::{Result, cargo};
 use crate::nightly;

@@ -35,7 +35,7 @@ pub fn mkpmo(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 fn begin(global: &Global) -> Context {
-    // A file that may not grow is an error with its name, and what was begun is removed.
+    // A file that may not grow is an error with its name, and the unfinished file is removed.
     indelible::survive_size_limit();
     let Global { json, quiet, verbose, color, .. } = *global;
     terminal::set(Style { json, quiet, verbose, color });

@@ -272,7 +272,7 @@ pub fn attach(pool: &Pool, name: &str, key: &[u8], seal: &SealArgs) -> Result<Ob
     attached.map_err(|error| alike::explain(pool, name, error))
 }
 
-/// Attaches a sealed object for reading, or what its last psync left if a process writes it. `None`: no key is given.
+/// Attaches a sealed object for reading; if a process writes it, the state of its last psync. `None`: no key is given.
 pub fn attach_read(pool: &Pool, name: &str, key: &[u8], seal: &SealArgs) -> Result<Option<ReadObject>> {
     match seal.read()? {
         None => Ok(None),

@@ -39,7 +39,7 @@ fn fields(heap: &Lifetime, all: &[(&Type, TokenStream)]) -> Fields {
     }
 }
 
-/// Of a struct with these fields.
+/// `PADDED` and `clear_padding` of a struct with these fields.
 pub(crate) fn of_struct(heap: &Lifetime, all: &[(&Type, TokenStream)]) -> TokenStream {
     let Fields { bytes, padded, places, clear } = fields(heap, all);
     quote! {
@@ -57,7 +57,7 @@ pub(crate) fn of_struct(heap: &Lifetime, all: &[(&Type, TokenStream)]) -> TokenS
     }
 }
 
-/// Of an enum: of the variant that a value is.
+/// `PADDED` and `clear_padding` of an enum, which clears the variant of the value.
 pub(crate) fn of_enum(heap: &Lifetime, variants: &Variants<'_>) -> TokenStream {
     let integer = variants.integer;
     let (mut any, mut arms) = (Vec::new(), Vec::new());

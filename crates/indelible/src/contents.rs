@@ -1,6 +1,7 @@
-//! Objects whose first bytes say how long they are at least: heaps, logs, security contexts, and the arrays of
-//! Python. A resize keeps the bytes that the type needs.
+//! Objects whose first bytes say how long they are at least: heaps, logs, views, security contexts, and the
+//! arrays of Python. A resize keeps the bytes that the type needs.
 
+use crate::entries::{CONTEXT as CONTEXTS, Entries, VIEW as VIEWS};
 use crate::error::{Cause, HeapError, Result};
 use crate::heap::layout::MAGIC as HEAP;
 use crate::heap::words::{WordHeap, Words};
@@ -15,7 +16,8 @@ use indelible_store::table::{Key, Located};
 use std::collections::{BTreeMap, BTreeSet};
 
 const LOG: u64 = u64::from_le_bytes(*b"pmo-log\0");
-const CONTEXT: u64 = u64::from_le_bytes(*b"PMO-CTXT");
+const VIEW: u64 = u64::from_le_bytes(VIEWS.magic);
+const CONTEXT: u64 = u64::from_le_bytes(CONTEXTS.magic);
 const ARRAY: u64 = u64::from_le_bytes(*b"PMO-NDAR");
 /// Longest header of an array.
 const ARRAY_HEADER: usize = 4096;
@@ -33,10 +35,13 @@ impl Contents {
         if size < 64 {
             return Ok(None);
         }
-        let (what, least) = match word(0)? {
+        let first = word(0)?;
+        let mut entries = |of: Entries| Ok::<u64, Cause>(of.len((word(8)? >> 32) as usize) as u64);
+        let (what, least) = match first {
+            VIEW => ("view", entries(VIEWS)?),
+            CONTEXT => ("security context", entries(CONTEXTS)?),
             HEAP => ("heap", word(16)?.saturating_mul(PAGE)),
             LOG => ("log", word(16)?),
-            CONTEXT => ("security context", (word(8)? >> 32).saturating_mul(128) + 64),
             ARRAY => {
                 let words = (0..size.min(ARRAY_HEADER as u64) / 8).map(|at| word(at * 8));
                 let header: Vec<u8> =
@@ -98,7 +103,7 @@ impl<'t> Description<'t> {
     /// Bytes of a value of the type that follows.
     fn item(&mut self) -> Option<u64> {
         if self.eat("{") {
-            // Of the package ml_dtypes, which has types of one byte, and one of two.
+            // A type of the package ml_dtypes: one byte, but for bfloat16.
             self.text()?;
             self.eat(":").then_some(())?;
             let name = self.text()?;
@@ -190,8 +195,8 @@ fn scalar(text: &str) -> Option<u64> {
 
 impl Pool {
     /// Gives a detached object another size; its address stays. Shrinking cuts off its end for
-    /// good: a heap gives what is free there, and a heap, log, array or security context stays as it is if it
-    /// needs more than `size` bytes.
+    /// good: a heap gives what is free there, and a heap, log, array, view or security context stays as it is if
+    /// it needs more than `size` bytes.
     ///
     /// # Errors
     /// `NotFound`, `Held`, `WrongKey`, `BadSize`, `NoRoom`, `NoSpace`, `NoAddresses`: nothing changed.

@@ -17,6 +17,14 @@ pub(crate) struct Entries {
     pub(crate) noun: &'static str,
 }
 
+/// Views, and their slots.
+pub(crate) const VIEW: Entries =
+    Entries { magic: *b"PMO-VIEW", version: 1, size: 32, most: 65_536, noun: "slots" };
+
+/// Security contexts.
+pub(crate) const CONTEXT: Entries =
+    Entries { magic: *b"PMO-CTXT", version: 1, size: 128, most: 65_536, noun: "entries" };
+
 /// Why bytes are no such object.
 #[derive(Debug)]
 pub(crate) enum Misfit {

@@ -18,8 +18,10 @@ use indelible_store::store::Store;
 pub use indelible_store::store::{
     Finding, RepairAction, RepairOptions, Report, Severity, SuperblockSlot, Upgraded,
 };
+use indelible_store::table::Located;
 use std::fs::File;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,8 +41,10 @@ pub fn check(
         run("check", path, options, access, |media| {
             let mut report = Store::check(media.device().clone(), progress)?;
             // A pool that cannot be opened was judged.
-            let _ = note_living_writers(media.device(), &mut report);
-            let _ = judge_contents(media.device(), &mut report);
+            if let Ok(store) = Store::open(media.device().clone(), identity()) {
+                let _ = note_living_writers(&store, media.device(), &mut report);
+                let _ = judge_contents(&store, media.device(), &mut report);
+            }
             Ok(report)
         })
     };
@@ -54,33 +58,16 @@ pub fn check(
     }
 }
 
-/// Notes the first object whose last writer runs, but has no lock on this file: this may be a copy of a pool in use, whose parts are of
-/// different moments though nothing in it need be wrong.
-fn note_living_writers(device: &Arc<dyn Device>, report: &mut Report) -> Result<(), StoreError> {
-    let store = Store::open(device.clone(), identity())?;
+/// Calls `look` for each object, until it breaks off.
+fn each_object(
+    store: &Arc<Store>,
+    mut look: impl FnMut(&Located) -> Result<ControlFlow<()>, StoreError>,
+) -> Result<(), StoreError> {
     let mut from = Some((0, 0));
     while let Some(start) = from {
         let page = store.list(start, 100)?;
-        for object in page.objects.iter().filter(|object| object.is_bound()) {
-            let Some((writer, name)) =
-                living_writer(&object.entry).and_then(|writer| Some((writer, writer.name()?)))
-            else {
-                continue;
-            };
-            if device.probe(LockKey::Object(object.offset))?.is_none() {
-                let pid = writer.pid;
-                // Notes on what that writer left say nothing more.
-                report.findings.retain(|found| {
-                    (found.severity, found.part, found.offset) != (Severity::Note, Part::Entry, object.offset)
-                });
-                report.findings.push(Finding {
-                    severity: Severity::Note,
-                    part: Part::Entry,
-                    offset: object.offset,
-                    object: Some(object.entry.name()),
-                    what: format!("its last writer, process {pid} ({name}), still runs, and does not have this file: it may be a copy of a pool in use, with parts of different moments"),
-                    remedy: "such a copy is no backup: `pmo backup` makes one beside the users of a pool".into(),
-                });
+        for object in &page.objects {
+            if look(object)?.is_break() {
                 return Ok(());
             }
         }
@@ -89,35 +76,65 @@ fn note_living_writers(device: &Arc<dyn Device>, report: &mut Report) -> Result<
     Ok(())
 }
 
-/// Finds heaps, arrays, logs and security contexts that need more bytes than their object has. Those of objects
-/// that a process has, or left to be recovered, and of sealed ones, are not judged.
-fn judge_contents(device: &Arc<dyn Device>, report: &mut Report) -> Result<(), StoreError> {
-    let store = Store::open(device.clone(), identity())?;
-    let mut from = Some((0, 0));
-    while let Some(start) = from {
-        let page = store.list(start, 100)?;
-        for object in page.objects.iter().filter(|object| !object.is_bound() && !object.is_sealed()) {
-            let has_bytes = object.entry.class != CLASS_SHARED;
-            if !has_bytes || device.probe(LockKey::Object(object.offset))?.is_some() {
-                continue;
-            }
-            let size = object.entry.usable(object.entry.size.get());
-            if let Ok(Some(Contents { what, least })) = Contents::at_rest(&store, object)
-                && least > size
-            {
-                report.findings.push(Finding {
-                    severity: Severity::Error,
-                    part: Part::Entry,
-                    offset: object.offset,
-                    object: Some(object.entry.name()),
-                    what: format!("its {what} has {least} bytes, and the object {size}: the end was cut off"),
-                    remedy: "restore it from a backup".into(),
-                });
-            }
+/// Notes the first object whose last writer runs, but has no lock on this file: this may be a copy of a pool in use, whose parts are of
+/// different moments though nothing in it need be wrong.
+fn note_living_writers(
+    store: &Arc<Store>,
+    device: &Arc<dyn Device>,
+    report: &mut Report,
+) -> Result<(), StoreError> {
+    each_object(store, |object| {
+        let writer = object.is_bound().then(|| living_writer(&object.entry)).flatten();
+        let Some((writer, name)) = writer.and_then(|writer| Some((writer, writer.name()?))) else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        if device.probe(LockKey::Object(object.offset))?.is_some() {
+            return Ok(ControlFlow::Continue(()));
         }
-        from = page.next;
-    }
-    Ok(())
+        let pid = writer.pid;
+        // Notes on what that writer left say nothing more.
+        report.findings.retain(|found| {
+            (found.severity, found.part, found.offset) != (Severity::Note, Part::Entry, object.offset)
+        });
+        report.findings.push(Finding {
+            severity: Severity::Note,
+            part: Part::Entry,
+            offset: object.offset,
+            object: Some(object.entry.name()),
+            what: format!("its last writer, process {pid} ({name}), still runs, and does not have this file: it may be a copy of a pool in use, with parts of different moments"),
+            remedy: "such a copy is no backup: `pmo backup` makes one beside the users of a pool".into(),
+        });
+        Ok(ControlFlow::Break(()))
+    })
+}
+
+/// Finds heaps, arrays, logs, views and security contexts that need more bytes than their object has. Objects that a
+/// process has, or left to be recovered, and sealed ones, are not judged.
+fn judge_contents(
+    store: &Arc<Store>,
+    device: &Arc<dyn Device>,
+    report: &mut Report,
+) -> Result<(), StoreError> {
+    each_object(store, |object| {
+        let has_bytes = !object.is_bound() && !object.is_sealed() && object.entry.class != CLASS_SHARED;
+        if !has_bytes || device.probe(LockKey::Object(object.offset))?.is_some() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let size = object.entry.usable(object.entry.size.get());
+        if let Ok(Some(Contents { what, least })) = Contents::at_rest(store, object)
+            && least > size
+        {
+            report.findings.push(Finding {
+                severity: Severity::Error,
+                part: Part::Entry,
+                offset: object.offset,
+                object: Some(object.entry.name()),
+                what: format!("its {what} has {least} bytes, and the object {size}: the end was cut off"),
+                remedy: "restore it from a backup".into(),
+            });
+        }
+        Ok(ControlFlow::Continue(()))
+    })
 }
 
 /// Files of memory that processes left which died: see [`remove_leftovers`].

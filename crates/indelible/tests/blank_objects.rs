@@ -44,7 +44,7 @@ pub fn an_allocation_makes_no_heap() {
             });
             raw::detach(own).unwrap();
             holds(&pool, "o", 0);
-            // A root does, and what it makes is there for allocations in the same transaction.
+            // A root does, and allocations in the same transaction find that heap.
             assert_eq!(calls::attach_transactional(&pool, "o", b"").unwrap().as_ptr(), own);
             transaction(own, || {
                 calls::root(own, "r", (16, 16), &BYTES)?;

@@ -196,7 +196,7 @@ fn s1_06_a_block_without_room_in_the_epoch_is_not_told() {
     assert_eq!(found(&pool), [vec![1, 3, 0, 0], vec![1, 3, 0, 0]]);
 }
 
-/// Has a closure run at the end of this thread, after the destructors of what the library keeps for it.
+/// Runs a closure at the end of this thread, after the destructors of the library's thread-locals.
 fn at_the_end(what: Box<dyn FnOnce()>) {
     extern "C" fn run(what: *mut libc::c_void) {
         // SAFETY: from `Box::into_raw` below, once.

@@ -1,7 +1,7 @@
-//! Objects are resized by what they hold, and a check compares the two.
+//! A resize keeps the contents of an object, and a check compares sizes and contents.
 
 use indelible::collections::PVec;
-use indelible::{Class, CreateOptions, ErrorKind, Heap, Pool, PoolOptions, Severity};
+use indelible::{Class, CreateOptions, ErrorKind, Heap, Pool, PoolOptions, SecurityContext, Severity, View};
 use indelible_store::table::Key;
 
 const MIB: u64 = 1 << 20;
@@ -69,7 +69,7 @@ fn s0_07_a_heap_gives_what_is_free_at_its_end_and_no_more() {
     assert!(heap.root_mut::<PVec<u64>>("kept").unwrap().iter().copied().eq(0..1000));
     assert!(heap.root_mut::<PVec<u64>>("long").unwrap().iter().copied().eq(0..10));
 
-    // It grows again, and what it gets is zeros.
+    // It grows again, by zeros.
     heap.root_mut::<PVec<u64>>("long").unwrap().extend(10..1_000_000);
     heap.psync().unwrap();
     assert_eq!(heap.check(), []);
@@ -109,6 +109,21 @@ fn s0_07_a_transactional_heap_with_check_words_gives_up_its_end() {
     }
     heap.detach().unwrap();
     assert_eq!(pool.scrub("o", b"", &mut |_, _| {}).unwrap().lost, Vec::<u64>::new());
+}
+
+#[test]
+fn a_view_and_a_security_context_keep_their_entries() {
+    let (_folder, path) = folder();
+    let pool = Pool::format(&path, 64 * MIB).unwrap();
+    drop(View::create(&pool, "o", 1000).unwrap());
+    assert_eq!(needed(&pool, 4096), 64 + 32 * 1000);
+    pool.resize("o", 64 + 32 * 1000, b"").unwrap();
+    assert_eq!(View::open(&pool, "o").unwrap().slots(), 1000);
+    pool.destroy("o").unwrap();
+    drop(SecurityContext::create(&pool, "o", 1000).unwrap());
+    assert_eq!(needed(&pool, 4096), 64 + 128 * 1000);
+    pool.resize("o", 64 + 128 * 1000, b"").unwrap();
+    assert_eq!(SecurityContext::open(&pool, "o").unwrap().room(), 1000);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Objects that are written once.
 
-use super::support::everywhere;
+use super::support::{Ground, World, everywhere};
 use indelible::ErrorKind;
+use indelible_testing::{Fault, OpKind};
 
 /// Pieces of any length, at any place in a page.
 #[test]
@@ -34,6 +35,26 @@ fn an_import_has_its_bytes_in_order_and_zeros_behind() {
         let again = world.open();
         assert!(again.attach_snapshot("new").unwrap().as_slice()[..bytes.len()] == bytes);
     });
+}
+
+/// The bytes that follow a failed write would lie in the place of those that were not written.
+#[test]
+fn an_import_whose_write_failed_is_never_published() {
+    let world = World::new(Ground::Simulated, indelible::Tracking::Auto, false);
+    let pool = world.format();
+    let sim = world.sim().unwrap();
+    for fails in 0.. {
+        let mut new = pool.import("new", 4 << 20).unwrap();
+        sim.fail_at(OpKind::Write, fails, Fault::NoSpace);
+        // In pieces that are kept until there are enough, and without a look at the errors.
+        let failed = (0..40).map(|_| new.append(&[7; 99_000])).filter(Result::is_err).count();
+        if failed == 0 {
+            assert!(fails > 1, "only {fails} writes failed");
+            return;
+        }
+        assert_eq!(new.publish().unwrap_err().kind(), ErrorKind::Poisoned, "fault {fails}");
+        assert_eq!(pool.stat("new").unwrap_err().kind(), ErrorKind::NotFound, "fault {fails}");
+    }
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(crate) struct Attachment {
     /// That made it: `process::generation`.
     process: u32,
     opened: Opened,
-    /// Of the pools through which it was opened.
+    /// Blocks of the pools through which it was opened.
     kept: Mutex<Vec<Weak<Kept>>>,
 }
 

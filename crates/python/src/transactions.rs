@@ -166,7 +166,7 @@ impl Transaction {
         Transaction { over: AtomicBool::new(true), commit: Mutex::default(), abort: Mutex::default() }
     }
 
-    /// Runs the transaction again, beside no other of its pool, unless it does so already: code behind this call runs once. Of objects on demand: ClassMismatch.
+    /// Runs the transaction again, beside no other of its pool, unless it already runs alone: code behind this call runs once. ClassMismatch: its objects are on demand.
     fn alone(&self, py: Python<'_>) -> PyResult<()> {
         self._runs(py)?;
         running::alone().map_err(|error| exception(py, &error))

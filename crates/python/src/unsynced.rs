@@ -45,7 +45,7 @@ pub(crate) fn warn(py: Python<'_>, what: &str, opened: &Opened) -> PyResult<()> 
     }
 }
 
-/// The same where nobody can be raised an exception. One that is under way stays so. Without an interpreter there is nobody to be warned.
+/// As [`warn`], where no exception can be raised: one that is under way stays. Without an interpreter it does nothing.
 pub(crate) fn warn_at_drop(what: &str, opened: &Opened) {
     Python::try_attach(|py| {
         let pending = PyErr::take(py);
@@ -66,7 +66,7 @@ pub(crate) struct Unsynced {
 }
 
 impl Unsynced {
-    /// Of something that is opened now, by the pool whose block may have to keep its changes.
+    /// State of a thing that is opened now; the block of its pool may keep its changes.
     pub(crate) fn new(py: Python<'_>, what: &str, kept: &Arc<Kept>) -> Self {
         Unsynced {
             some: AtomicBool::new(false),

@@ -174,6 +174,34 @@ def test_killed_at_any_moment_a_checkpoint_is_whole(tmp_path: Path) -> None:
         gc.collect()
 
 
+FAILS = """
+import os, sys, indelible
+from indelible._dict import Dict
+saved = indelible.open(sys.argv[1]).checkpoints("c", last=1, best=0)
+saved.save("first", {"n": 1})
+def fails(self):
+    raise OSError("no room")
+Dict.psync = fails
+for name in ("second", "third"):
+    try:
+        saved.save(name, {"n": 2})
+    except OSError:
+        print("failed", flush=True)
+os._exit(0)
+"""
+
+
+def test_after_saves_whose_psync_failed_and_a_death_the_durable_one_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "p.pmo"
+    indelible.open(path, 64 * MIB).close()
+    run = subprocess.run(python(FAILS, path), stdout=subprocess.PIPE, text=True, timeout=100)
+    assert run.stdout.split() == ["failed"] * 2
+    saved = indelible.open(path).checkpoints("c", last=1, best=0)
+    assert list(saved) == ["first"] and saved.load() == {"n": 1}
+    saved.save("fourth", {"n": 4})
+    assert saved.load() == {"n": 4} and len(objects(saved._dict.pool)) == 1
+
+
 def test_states_come_back_as_they_were(pool: indelible.Pool) -> None:
     grid = np.arange(12.0).reshape(3, 4)
     state = {

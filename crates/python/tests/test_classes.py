@@ -175,7 +175,7 @@ def child(name: str, path: str) -> None:
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]) == 0
     use(made)
-    # The pool's handle goes first, then the object, or the other way round; then uses of what was closed.
+    # The pool's handle goes first, then the object, or the other way round; then uses of closed things.
     if name != "Pool":
         pool.close()
         allowed(lambda: use(made))

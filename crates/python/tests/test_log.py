@@ -245,7 +245,7 @@ def test_a_log_without_room_beside_it_is_read(tmp_path: Path, caplog: pytest.Log
                 log.append(bytes(100_000))
         count = len(log)
         log.psync()
-        # Beside its writer there is no room for a reader, and the error says so.
+        # Beside its writer there is no room for a reader, and the error names the reason.
         with pytest.raises(indelible.NoRoom):
             pool.log("l", "r")
     assert pool.info()["largest_free"] < pool.stat("l").size

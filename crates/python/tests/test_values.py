@@ -178,7 +178,7 @@ def test_a_key_of_a_subclass_is_refused_when_it_is_set(pool: indelible.Pool, key
         with pytest.raises(TypeError, match="subclass"):
             change()
     values["a"] = 1
-    # As in any dict it is found by what it equals.
+    # As in any dict an equal key finds it.
     assert values[key] == 1 and key in values and values.get(key) == 1 and values.pop(key) == 1
     values[np.str_("a")] = 2
     assert list(values) == ["a"]

@@ -208,7 +208,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
         // A thread that reads the new value sees afterwards that the stripe was owned.
         fence(Ordering::Release);
-        // SAFETY: the caller's promise (1); nobody else stores to it.
+        // SAFETY: the caller's promise (1); no other thread stores to it.
         unsafe { self.stm.memory.store(address, value, bits(mask)) };
     }
 

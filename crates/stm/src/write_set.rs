@@ -143,8 +143,8 @@ impl<'a> Line<'a> {
         self.0.mask
     }
 
-    /// The line's words; bytes that are not changed are zero. Of a line that is [changed in place](crate::Memory::in_place), the
-    /// bytes as they were before.
+    /// The line's words; bytes that are not changed are zero. A line that is [changed in place](crate::Memory::in_place)
+    /// has its former bytes here.
     #[must_use]
     pub fn words(&self) -> &'a [u64; 8] {
         &self.0.words

@@ -157,7 +157,7 @@ fn an_exchanged_key_opens_nothing_and_the_new_one_does() {
     assert_eq!(seal_error(page.exchange(&file(1), &file(3), None)), SealError::WrongKey { slots: 2 });
 }
 
-/// A slot may be forged by whoever can write the pool: one whose cost no machine can pay keeps no
+/// A writer of the pool can forge a slot: one whose cost no machine can pay keeps no
 /// other slot from being tried.
 #[test]
 fn a_forged_cost_keeps_no_valid_passphrase_out() {

@@ -263,7 +263,8 @@ impl Thread {
         }
     }
 
-    /// Takes back all since some marks, but for what lies in frames below `stack`, which are no more, and for actions: these are to be called.
+    /// Takes back all stores since some marks but those to frames below `stack`, which are no more; returns the actions
+    /// to be called.
     fn undo(&mut self, to: Marks, stack: usize) -> Called {
         // SAFETY: what compiled code logged is the thread's own, and what was stored in place nobody else had (1).
         unsafe { self.log.undo(to.log, stack) };

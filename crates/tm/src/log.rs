@@ -72,7 +72,7 @@ impl Log {
         }
     }
 
-    /// Undoes nothing any more of what lies in this range, which was freed.
+    /// Drops the undo records of this range, which was freed.
     pub(crate) fn forget(&mut self, range: &Range<usize>) {
         for (address, _) in self.entries.iter_mut().filter(|(address, _)| range.contains(address)) {
             *address = FREED;

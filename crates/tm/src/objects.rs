@@ -276,7 +276,7 @@ fn must(text: *const c_char) {
     if !text.is_null() {
         // SAFETY: a text of the library that has the objects (2), until the next call.
         let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
-        // A handler of the program could jump out, and the program go on with what is not durable.
+        // A handler of the program could jump out, and the program go on with commits that are not durable.
         // SAFETY: the default action of a signal.
         unsafe { libc::signal(libc::SIGABRT, libc::SIG_DFL) };
         fatal(&format!("a block changed a persistent object, and cannot be made durable: {text}"));

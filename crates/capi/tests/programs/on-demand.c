@@ -104,7 +104,7 @@ static void durable_in_an_action(void)
     are_pending(0, 0);
 }
 
-/* The library's own state of the thread is gone by then: a transaction cannot begin, and says so. */
+/* The library's own state of the thread is gone by then: a transaction cannot begin, and the call returns an error. */
 static void at_the_end(void *value)
 {
     void *const one[] = {a};

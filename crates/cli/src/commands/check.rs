@@ -47,7 +47,7 @@ pub struct Check {
     #[arg(value_parser = pool())]
     pool: PathBuf,
 
-    /// Verify every page of the sealed objects that the seal key opens, too, whoever has them attached; a seal key that is given says so as well
+    /// Verify every page of the sealed objects that the seal key opens, also of attached ones; giving a seal key has the same effect
     #[arg(long)]
     seals: bool,
 

@@ -169,7 +169,7 @@ fn check(pages: &SealedPages, anchor: Option<&Arc<dyn Anchor>>, recorded: bool) 
     Ok(AnchorRecord::judge(&pages.state(), recorded, record.as_ref())?)
 }
 
-/// As [`check`], for a reader, to whom an anchor without a record proves nothing. A snapshot is older by intention, and may be asked for without the anchor.
+/// As [`check`], for a reader: an anchor without a record proves nothing. A snapshot is older by intention, and may be asked for without the anchor.
 pub(super) fn check_reader(
     object: &Located,
     pages: &SealedPages,

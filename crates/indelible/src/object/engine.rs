@@ -123,8 +123,8 @@ impl Core {
         Anchored::leave(self.anchored.take(), writer)
     }
 
-    /// As [`detach`](Core::detach), but for what the pool has of the attachment, which the caller has to
-    /// end if it is returned: that of an object without an anchor.
+    /// As [`detach`](Core::detach), of the memory alone. The caller ends the attachment in the pool if a
+    /// writer is returned; an object with an anchor is detached as a whole.
     pub(crate) fn detach_memory(&mut self) -> Option<Writer> {
         if self.anchored.is_some() {
             let _ = self.detach();

@@ -88,8 +88,8 @@ impl Import {
     /// Appends bytes.
     ///
     /// # Errors
-    /// `BadSize`: they end behind the object. `NoSpace`, or the medium's: the import can only be
-    /// dropped.
+    /// `BadSize`: they end behind the object. `NoSpace`, or the medium's: nothing is left of the
+    /// import. `Poisoned`: that has happened before.
     pub fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
         if bytes.len() as u64 > self.size - self.len() {
             let size = self.len() + bytes.len() as u64;
@@ -119,16 +119,19 @@ impl Import {
     /// Makes all of it durable, and an object, on return.
     ///
     /// # Errors
-    /// `Exists`, `NoSpace`, or the medium's: there is no object.
+    /// `Exists`, `NoSpace`: there is no object. `Poisoned`: nor is there one, as an
+    /// [`append`](Import::append) failed. The medium's: it is there if the table has it.
     pub fn publish(mut self) -> Result<()> {
         self.rest.resize(self.rest.len().next_multiple_of(PAGE as usize), 0);
         self.flush()?;
-        let Some(revived) = self.revived.take() else { return Ok(()) };
-        let published = revived.publish().map(drop).map_err(Cause::from);
+        let published = match self.revived.take() {
+            Some(revived) => revived.publish().map(drop),
+            None => Err(StoreError::Poisoned),
+        };
         if published.is_err() {
             let _ = self.pool.inner.store.reap();
         }
-        self.pool.about("create", &self.name, published)
+        self.pool.about("create", &self.name, published.map_err(Cause::from))
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -139,23 +142,28 @@ impl Import {
         written
     }
 
-    /// Writes whole pages.
+    /// Writes whole pages. After a failure nothing is left of the import: later bytes would lie
+    /// where these belong.
     fn write(&mut self, pages: &[u8]) -> Result<()> {
-        if let (Some(revived), false) = (&self.revived, pages.is_empty()) {
-            let written = revived.write(self.at, pages).map_err(Cause::from);
-            self.pool.about("write", &self.name, written)?;
-            self.at += pages.len() as u64;
-            if self.at - self.begun >= WRITEBACK {
-                revived.begin_writeback(self.begun, self.at - self.begun);
-                self.begun = self.at;
-            }
+        let Some(revived) = &self.revived else {
+            return self.pool.about("write", &self.name, Err(StoreError::Poisoned.into()));
+        };
+        if pages.is_empty() {
+            return Ok(());
+        }
+        if let Err(error) = revived.write(self.at, pages) {
+            self.give_up();
+            return self.pool.about("write", &self.name, Err(error.into()));
+        }
+        self.at += pages.len() as u64;
+        if self.at - self.begun >= WRITEBACK {
+            revived.begin_writeback(self.begun, self.at - self.begun);
+            self.begun = self.at;
         }
         Ok(())
     }
-}
 
-impl Drop for Import {
-    fn drop(&mut self) {
+    fn give_up(&mut self) {
         let Some(revived) = self.revived.take() else { return };
         if self.pool.inner.alive().is_err() {
             // In a fork of the process, which goes on with it.
@@ -165,6 +173,12 @@ impl Drop for Import {
         drop(revived);
         // If it stays, the next import, snapshot or `pmo gc` removes it.
         let _ = self.pool.inner.store.reap();
+    }
+}
+
+impl Drop for Import {
+    fn drop(&mut self) {
+        self.give_up();
     }
 }
 

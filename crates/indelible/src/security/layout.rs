@@ -1,21 +1,15 @@
 //! The bytes of a security context (FORMAT.md, section 14): a header, and entries.
 
-use crate::entries::{Entries, HEADER, target};
+pub(super) use crate::entries::CONTEXT as ENTRIES;
+use crate::entries::{HEADER, target};
 use crate::error::SecurityError;
 use crate::far::Rights;
 use std::collections::BTreeSet;
 
-const ENTRY: usize = 128;
+const ENTRY: usize = ENTRIES.size;
 
 /// Place of the default rights in the header.
 const DEFAULT: usize = 16;
-
-/// Entries of a security context, at most.
-pub(super) const MOST_ENTRIES: usize = 65_536;
-
-/// The entries of a security context.
-pub(super) const ENTRIES: Entries =
-    Entries { magic: *b"PMO-CTXT", version: 1, size: ENTRY, most: MOST_ENTRIES, noun: "entries" };
 
 /// The kind of an entry of a security context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -16,7 +16,7 @@ use crate::far::Rights;
 use crate::object::{Object, read_whole};
 use crate::pool::Pool;
 use indelible_store::table::{id_name, parse_id};
-use layout::{ENTRIES, MOST_ENTRIES};
+use layout::ENTRIES;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A security context, opened to be changed: rights to objects, by their IDs.
@@ -91,8 +91,8 @@ impl SecurityContext {
     /// # Errors
     /// As for [`Pool::create`](crate::Pool::create). `BadSize`: more than 65,536 entries.
     pub fn create(pool: &Pool, name: &str, entries: usize) -> Result<SecurityContext> {
-        if entries > MOST_ENTRIES {
-            let cause = SecurityError::TooLarge { entries, most: MOST_ENTRIES };
+        if entries > ENTRIES.most {
+            let cause = SecurityError::TooLarge { entries, most: ENTRIES.most };
             return Err(Error::new("create the security context", cause).pool(pool.path()).object(name));
         }
         let mut object = pool.create_attached(name, ENTRIES.len(entries) as u64)?;

@@ -89,7 +89,7 @@ impl Layout {
         }
     }
 
-    /// Compares what the first four words of a place for a queue say with what such a queue says.
+    /// Compares the first four words at the place of a queue with those that its options ask for.
     ///
     /// # Errors
     /// `NotAQueue`, `OtherQueue`.

@@ -213,9 +213,10 @@ fn shut(pages: Range<usize>) {
     }
 }
 
-/// Closes pages without another mapping. Those that stay open would show a program that goes on what no transaction has committed, so it does not go on.
+/// Closes pages without another mapping, or ends the process: a program that went on would load values from open
+/// pages that no transaction has committed.
 fn protect_or_die(addr: usize, len: usize) {
-    // SAFETY: pages at an object's own address (2), to which nobody has references.
+    // SAFETY: pages at an object's own address (2), to which no code has references.
     if unsafe { mmap::protect(addr, len, Protection::None) }.is_err() {
         signal::die("pages of an object that a block has exposed cannot be closed");
     }
@@ -247,7 +248,7 @@ fn expose(addr: usize) -> Verdict {
 /// Opens a page of an object that has `count` pages at `own`; at the limit of mappings, the pages up to the nearest open one with it. Returns the pages that it opened.
 fn open(own: usize, page: usize, count: usize, marks: &Marks) -> Option<Range<usize>> {
     let addr = |pages: &Range<usize>| own + pages.start * PAGE;
-    // SAFETY: closed pages at the object's own address (2), to which nobody has references.
+    // SAFETY: closed pages at the object's own address (2), to which no code has references.
     let open = |pages: &Range<usize>| unsafe {
         mmap::protect(addr(pages), pages.len() * PAGE, Protection::ReadWrite).is_ok()
     };

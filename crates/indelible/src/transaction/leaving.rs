@@ -22,7 +22,7 @@ pub(super) struct Leaver {
 }
 
 impl Leaver {
-    /// Detaches the object. If the pool lacks commits, memory stays, and the entry says so: the next attach recovers them.
+    /// Detaches the object. If the pool lacks commits, memory and its mark in the entry stay: the next attach recovers them.
     pub(super) fn end(
         self,
         demand: &Demand,
@@ -63,7 +63,7 @@ impl Leaving {
         self.list().iter().map(|leaver| leaver.object).collect()
     }
 
-    /// Takes these objects out, and has each end before another thread can see that it is not here.
+    /// Takes these objects out, and calls `end` of each before another thread finds the list without it.
     pub(super) fn end(&self, objects: &[u64], end: impl FnMut(Leaver)) {
         let mut list = self.list();
         list.extract_if(.., |leaver| objects.contains(&leaver.object)).for_each(end);

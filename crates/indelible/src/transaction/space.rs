@@ -346,7 +346,7 @@ impl Space {
 
     /// Returns when all commits up to this number are durable.
     pub(super) fn sync(&self, sequence: u64) -> Result<(), Cause> {
-        // A commit that is durable when it returns is so unless that failed.
+        // Without epochs, each commit was durable on its return, unless one failed.
         let Some(demand) = self.demand() else { return Ok(self.commits().check()?) };
         let durable = demand.is_durable(sequence) || Mutant::SyncNotAwaited.is_on();
         if durable { Ok(()) } else { self.publish_up_to(sequence) }

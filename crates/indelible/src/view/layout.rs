@@ -1,20 +1,14 @@
 //! The bytes of a view (FORMAT.md, section 12): a header, and an entry for each slot.
 
-use crate::entries::{Entries, target};
+pub(super) use crate::entries::VIEW as SLOTS;
+use crate::entries::target;
 use crate::error::ViewError;
 use crate::far::Rights;
 
-const ENTRY: usize = 32;
+const ENTRY: usize = SLOTS.size;
 
 /// The object is attached with the view, not when it is first touched.
 const AT_ONCE: u8 = 1;
-
-/// Slots of a view, at most.
-pub(super) const MOST_SLOTS: usize = 65_536;
-
-/// The slots of a view.
-pub(super) const SLOTS: Entries =
-    Entries { magic: *b"PMO-VIEW", version: 1, size: ENTRY, most: MOST_SLOTS, noun: "slots" };
 
 /// A slot of a view that is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use crate::far::Rights;
 use crate::object::{Object, read_whole};
 use crate::pool::Pool;
 use indelible_store::table::id_name;
-use layout::{MOST_SLOTS, SLOTS};
+use layout::SLOTS;
 use placed::Placed;
 
 /// A view, opened to be changed: slots, each with the ID of an object of the same pool and the rights that are asked for.
@@ -66,8 +66,8 @@ impl View {
     /// # Errors
     /// As for [`Pool::create`](crate::Pool::create). `BadSize`: more than 65,536 slots.
     pub fn create(pool: &Pool, name: &str, slots: usize) -> Result<View> {
-        if slots > MOST_SLOTS {
-            let cause = ViewError::Slot { slot: slots - 1, slots: MOST_SLOTS };
+        if slots > SLOTS.most {
+            let cause = ViewError::Slot { slot: slots - 1, slots: SLOTS.most };
             return Err(Error::new("create the view", cause).pool(pool.path()).object(name));
         }
         let mut object = pool.create_attached(name, SLOTS.len(slots) as u64)?;

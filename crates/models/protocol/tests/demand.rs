@@ -1,5 +1,5 @@
 //! Rules D1 to D14: two processes have two objects on demand, `a` and `b`, of one pool. They attach, commit, publish epochs, leave,
-//! and die at any step; each of them recovers, and sweeps the folder of memory. Somebody copies the pool's file. The power is cut.
+//! and die at any step; each of them recovers, and sweeps the folder of memory. A user copies the pool's file. The power is cut.
 //!
 //! The content of an object is the number of the last commit that changed it. A change of the pool is atomic and durable, which
 //! the model of lanes shows.
@@ -23,7 +23,7 @@ pub(crate) enum Broken {
     Unlocked,
     /// Rule D2: an entry states memory that is not there yet.
     BoundFirst,
-    /// Rule D2: memory goes before the entry says so, as an object leaves.
+    /// Rule D2: as an object leaves, its memory goes before the mark in the entry.
     RemovedFirst,
     /// Rule D3: a log never becomes valid.
     LogUnvalidated,
@@ -37,9 +37,9 @@ pub(crate) enum Broken {
     EpochEach,
     /// Rule D5: a wait for durability does not wait.
     SyncNotAwaited,
-    /// Rule D6: an object leaves the space with what is not published, as the code once had it.
+    /// Rule D6: an object leaves the space with unpublished commits, as in an earlier version of the code.
     LeftUnpublished,
-    /// Rule D6: an object leaves, and its memory goes, with what is not published.
+    /// Rule D6: an object leaves with unpublished commits, and its memory goes.
     MemoryGivenUp,
     /// Rule D7: a space goes on after an epoch failed.
     FailedForgotten,
@@ -134,7 +134,7 @@ enum Doing {
     /// Attaching: the memory is there, if the entry is not first.
     Made(usize),
     Bound(usize),
-    /// Leaving: the entry says so, if the memory is not first.
+    /// Leaving: the mark in the entry goes, if the memory is not first.
     Forgotten(usize),
     Recovering {
         pool: usize,
@@ -180,7 +180,7 @@ struct Commit {
     group: u8,
     /// The objects that it changed; none of them once it is lost.
     changed: [bool; OBJECTS],
-    /// Somebody was told that it is durable.
+    /// A caller was told that it is durable.
     acknowledged: bool,
 }
 
@@ -597,7 +597,7 @@ const ALONE: Scope = Scope {
     failures: 1,
     sweeps: 0,
 };
-/// Beside one that recovers and sweeps, and a copy of the file.
+/// A second process recovers and sweeps, and the file is copied.
 const BESIDE: Scope = Scope { processes: 2, commits: 1, cuts: 0, copies: 1, failures: 0, sweeps: 1, ..ALONE };
 
 #[test]

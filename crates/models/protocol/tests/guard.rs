@@ -51,7 +51,7 @@ pub(crate) enum Broken {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
     pub(crate) writers: usize,
-    /// Of each writer.
+    /// One for each writer.
     pub(crate) commits: u8,
     pub(crate) deaths: u8,
     /// Failures of the power, and rehearsals.
@@ -246,7 +246,7 @@ impl State {
         self.end_round(broken);
     }
 
-    /// A writer, or memory, of the round has an end.
+    /// Ends a writer, or a memory, of the round.
     fn end(&mut self, who: (usize, u8), durable: bool, broken: Broken) {
         if let Some(round) = &mut self.round
             && round.open.contains(&who)

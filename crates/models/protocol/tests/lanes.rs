@@ -49,7 +49,7 @@ pub(crate) enum Broken {
     BindingIgnored,
     /// Rule L10: an object leaves its lane while its primary is not durable.
     UnsettledDetach,
-    /// Rule L11: a process goes on with what it wrote before a failed write.
+    /// Rule L11: a process goes on with its log after a failed write.
     FailureIgnored,
     /// Rule L12: a table that is visible is taken for durable.
     TableVisible,
@@ -202,7 +202,7 @@ const GONE: Process =
 pub(crate) struct State {
     words: [Piece<u8>; 2],
     lanes: Vec<Lane>,
-    /// From the last change on that all before are durable.
+    /// All changes since the last durable state, that one first.
     table: Vec<Change>,
     /// The process that has the table locked.
     locked: Option<usize>,

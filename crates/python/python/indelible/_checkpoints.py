@@ -101,7 +101,11 @@ class Checkpoints:
                     operation="save",
                 )
             index = self._index()
-            self._delete(index.gone)
+            if index.gone:
+                # An index that could not be psynced is in memory alone: the durable one may name
+                # these objects.
+                self._dict.psync()
+                self._delete(index.gone)
             made = _Entry(name, score, index.next)
             # A save that was interrupted has left it.
             self._delete([made.number])

@@ -14,7 +14,7 @@ use zeroize::{Zeroize, Zeroizing};
 const MOST_MEMORY: u32 = 1 << 20;
 /// Most passes and lanes that a passphrase may cost.
 const MOST_PASSES: u32 = 16;
-/// Memory in KiB that a slot may ask for, unless the key says more: whoever may write the pool can
+/// Memory in KiB that a slot may ask for, unless the key says more: a writer of the pool can
 /// forge a slot, which must not exhaust the machine.
 const FREE_MEMORY: u32 = 256 << 10;
 /// KiB of memory, times passes, that a slot may ask for, unless the key says more: five times the

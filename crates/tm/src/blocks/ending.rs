@@ -78,7 +78,7 @@ impl Thread {
                 self.transaction.running().and_then(|running| objects::shortage(running.writes()))
         {
             if !self.irrevocable {
-                // Nobody waits for its lines meanwhile.
+                // No thread waits for its lines meanwhile.
                 self.transaction.abort(false);
                 objects::make_room(short);
                 return None;
@@ -99,8 +99,8 @@ impl Thread {
         }
     }
 
-    /// The block has committed. Waits until no block runs that has not seen it, or what it has seen: memory that it took out of what is shared is the
-    /// thread's own then.
+    /// The block has committed. Waits until no block runs that began before: memory that this one unlinked from shared data is then
+    /// the thread's own.
     #[inline]
     pub(super) fn settle(&mut self, receipt: Option<Receipt>) {
         (self.transacts, self.logs, self.stack) = (false, false, 0);

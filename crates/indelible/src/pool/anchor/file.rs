@@ -19,7 +19,7 @@ const LONGEST: u64 = 4096;
 /// Names that are tried for a new file.
 const NAMES: usize = 8;
 
-/// An anchor in a file: on another disk, a share of another machine, a token. It must be out of reach of those who can put back the pool. A symlink is followed to the
+/// An anchor in a file: on another disk, a share of another machine, a token. A user who can put back the pool must not reach it. A symlink is followed to the
 /// file, which takes the new record; anything but a regular file is refused.
 #[derive(Clone, Debug)]
 pub struct FileAnchor {

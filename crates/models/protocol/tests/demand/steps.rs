@@ -187,7 +187,7 @@ impl State {
         }
     }
 
-    /// An object leaves whose commits the pool has: the entry says so, then its memory goes.
+    /// An object leaves whose commits the pool has: the mark in its entry goes, then its memory.
     pub(super) fn leave(&mut self, process: usize, object: usize, broken: Broken) {
         self.processes[process].views[object] = View::Out;
         self.processes[process].doing = Doing::Forgotten(object);

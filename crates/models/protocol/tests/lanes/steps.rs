@@ -92,7 +92,7 @@ impl State {
                 let Some((_, lane)) = self.processes[process].attached else { return };
                 let hold = self.processes[process].holds[lane as usize].as_mut().expect("a lane");
                 let slot = &mut self.lanes[lane as usize].slots[hold.sequence as usize];
-                // A failure that nobody minds leaves it lost.
+                // A failure that the caller ignores leaves it lost.
                 slot.write_back();
                 hold.sequence += 1;
                 self.acknowledged = self.acknowledged.max(value);
@@ -208,7 +208,7 @@ impl State {
         }
     }
 
-    /// The object's lane, or one that the process has or that is free. `None`: somebody has it.
+    /// The object's lane, or one that the process has or that is free. `None`: another process has it.
     pub(super) fn choose(&self, process: usize, broken: Broken) -> Option<u8> {
         let table = self.table();
         let has = |process: &Process, lane: usize| process.holds[lane].is_some();

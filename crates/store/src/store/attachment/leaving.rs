@@ -119,8 +119,8 @@ fn settle_for_good(writers: &mut [&mut Writer]) -> Result<Changing> {
 }
 
 /// Makes the primaries and progress lines of objects on one lane durable in place, so that the lane is
-/// not needed. They then leave it, or move, within the same change: nobody holds them still by a lane
-/// that they are no longer on.
+/// not needed. They then leave it, or move, within the same change: no process holds them still by a
+/// lane that they are no longer on.
 ///
 /// # Errors
 /// `Poisoned`: a psync may have failed, and its batch may be whole: under a new binding it would no
