@@ -16,6 +16,7 @@ mod report;
 mod retention;
 mod snapshots;
 mod stores;
+mod tamper;
 mod workloads;
 
 use clap::{Parser, Subcommand};
@@ -73,6 +74,9 @@ enum Layer {
     FlushesChild(flushes::Child),
     /// Flips every bit of small pools, and replays what fuzzing found
     Hostile(hostile::Hostile),
+    /// Exchanges and forges sealed objects without a key, with right checksums, and asks for them
+    /// by their keys
+    Tamper(tamper::Tamper),
     /// Cuts the power of a simulated medium everywhere in short and in random programs
     Crashes(crashes::Crashes),
     /// Breaks each rule of the protocol on purpose, and says which layer notices
@@ -105,6 +109,7 @@ fn main() -> ExitCode {
         #[cfg(target_arch = "x86_64")]
         Layer::FlushesChild(child) => child.run(),
         Layer::Hostile(hostile) => hostile.run(),
+        Layer::Tamper(tamper) => tamper.run(),
         Layer::Crashes(crashes) => crashes.run(),
         Layer::Mutants(mutants) => mutants.run(),
         Layer::Report(report) => report.run(),

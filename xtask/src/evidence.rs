@@ -31,6 +31,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "ecc", short: &["ecc"], long: &["ecc", "--long"] },
     Layer { name: "retention", short: &["retention"], long: &["retention", "--long"] },
     Layer { name: "faults", short: &["faults"], long: &["faults", "--long"] },
+    Layer { name: "tamper", short: &["tamper"], long: &["tamper", "--long"] },
     Layer { name: "hostile", short: &["hostile"], long: &["hostile", "--long"] },
 ];
 

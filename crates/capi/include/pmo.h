@@ -297,7 +297,7 @@ int pmo_destroy(pmo_pool *pool, const char *name, const void *key, size_t key_le
 /** Gives an object that nobody has attached another size; its address stays. */
 int pmo_resize(pmo_pool *pool, const char *name, uint64_t size, const void *key, size_t key_len);
 
-/** Gives an object that nobody has attached another name. */
+/** Gives an object that nobody has attached another name. A sealed one whose name is sealed with it is renamed by pmo_rename_sealed: PMO_ERR_SEALED. */
 int pmo_rename(pmo_pool *pool, const char *name, const char *new_name, const void *key, size_t key_len);
 
 /** Keeps reach bytes of addresses for an object to grow into, from its first one on, if those behind the ones that it has are free. It may be attached; a heap grows into them after its next attach.
@@ -732,6 +732,10 @@ pmo_seal_key *pmo_seal_key_signed_by(const pmo_seal_key *seal, const char *path)
  * is not signed by that is PMO_ERR_DAMAGED. */
 pmo_seal_key *pmo_seal_key_verified_by(const pmo_seal_key *seal, const char *digits);
 
+/** The same key, to be freed on its own, for an object that was sealed under this name, whatever its own name and ID are: a copy or a snapshot of that one, or one that was renamed without its key. Without it
+ * an object that was sealed under another name, or as another object, is refused (PMO_ERR_SEALED): two objects of the same keys may have been exchanged. */
+pmo_seal_key *pmo_seal_key_sealed_as(const pmo_seal_key *seal, const char *name);
+
 /** The key that verifies what the key file at path signs, as 64 digits and a zero: digits has room for 65 bytes. No secret. */
 int pmo_verify_key(const char *path, char *digits);
 
@@ -754,6 +758,12 @@ void *pmo_attach_snapshot_sealed(pmo_pool *pool, const char *name, const void *k
 
 /** As pmo_resize, of a sealed object. */
 int pmo_resize_sealed(pmo_pool *pool, const char *name, uint64_t size, const void *key, size_t key_len, const pmo_seal_key *seal);
+
+/** Gives a sealed object, which nobody has attached, another name, which is authenticated with it; seal has the sign key of one that is signed. A crash leaves one of the two names. */
+int pmo_rename_sealed(pmo_pool *pool, const char *name, const char *new_name, const void *key, size_t key_len, const pmo_seal_key *seal);
+
+/** Has the name and the ID of a sealed object, which nobody has attached, authenticated with it from now on: of one that an earlier release made, or a copy, for which seal says what it was sealed as. */
+int pmo_bind_name(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal);
 
 /** Seals all of a sealed object, which nobody has attached, anew, by a new key, which these keys open, each in its slot; all other slots go, so that nobody who had another
  * key reads what is psynced from then on. The first of them opens the object. It needs its space once more meanwhile; a crash leaves the former key or the new one, and all of the object. */

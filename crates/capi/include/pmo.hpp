@@ -659,6 +659,16 @@ public:
             handles.push_back(seal->handle());
         detail::check(pmo_reencrypt(handle_, name, key.data(), key.size(), handles.data(), handles.size()));
     }
+    // Another name, which is sealed with the object (pmo_rename_sealed).
+    void rename_sealed(const char *name, const char *new_name, const seal_key &seal, std::string_view key = {})
+    {
+        detail::check(pmo_rename_sealed(handle_, name, new_name, key.data(), key.size(), seal.handle()));
+    }
+    // Name and ID are sealed with the object from now on (pmo_bind_name).
+    void bind_name(const char *name, const seal_key &seal, std::string_view key = {})
+    {
+        detail::check(pmo_bind_name(handle_, name, key.data(), key.size(), seal.handle()));
+    }
     // The present state counts as the newest from now on (pmo_set_anchor).
     void set_anchor(const char *name, const seal_key &seal, std::string_view key = {})
     {

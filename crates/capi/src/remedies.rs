@@ -1,7 +1,7 @@
 //! Advice at the end of errors, which names functions of Rust, in the words of C.
 
 /// Words of advice, and the words in C. Those for errors that C cannot have are not among them.
-const WORDS: [(&str, &str); 18] = [
+const WORDS: [(&str, &str); 21] = [
     ("`View::create`", "pmo_view_create"),
     ("`SecurityContext::create`", "pmo_context_create"),
     ("`Space::add`", "pmo_space_add"),
@@ -12,6 +12,9 @@ const WORDS: [(&str, &str); 18] = [
     ("`PoolOptions::wait`", "pmo_wait"),
     ("`Pool::set_reach`, `pmo set --reach`", "pmo_set_reach"),
     ("`Pool::attach_sealed`", "pmo_attach_sealed"),
+    ("`SealKey::sealed_as` or --sealed-as", "pmo_seal_key_sealed_as"),
+    ("`Pool::bind_name`", "pmo_bind_name"),
+    ("`Pool::rename_sealed`", "pmo_rename_sealed"),
     ("`Heap::format`", "pmo_heap_format"),
     ("`HeapOptions::grow`, `PMO_HEAP_GROW`", "PMO_HEAP_GROW"),
     ("`Heap::roots`", "pmo_roots"),

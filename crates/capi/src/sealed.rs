@@ -1,4 +1,5 @@
-//! Sealed objects: read beside their writer, of another size, by another key, by another anchor, signed.
+//! Sealed objects: read beside their writer, of another size, by another key, by another anchor,
+//! under another name, signed.
 
 use crate::args::{array, bytes, text};
 use crate::guard::{Failure, guarded, status};
@@ -83,6 +84,54 @@ pub unsafe extern "C" fn pmo_set_anchor(
         let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
         Ok(pool(handle)?.set_anchor(name, key, &find(seal)?)?)
     })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_rename_sealed(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    new_name: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+    seal: *const pmo_seal_key,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        // SAFETY: the caller's promise.
+        let new = unsafe { text(new_name, "new name") }?;
+        Ok(pool(handle)?.rename_sealed(name, new, key, &find(seal)?)?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_bind_name(
+    handle: *mut pmo_pool,
+    name: *const c_char,
+    key: *const c_void,
+    key_len: usize,
+    seal: *const pmo_seal_key,
+) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let (name, key) = unsafe { (text(name, "name")?, bytes(key, key_len, "key")?) };
+        Ok(pool(handle)?.bind_name(name, key, &find(seal)?)?)
+    })
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pmo_seal_key_sealed_as(
+    seal: *const pmo_seal_key,
+    name: *const c_char,
+) -> *mut pmo_seal_key {
+    // SAFETY: the caller's promise.
+    made(|| Ok(find(seal)?.sealed_as(unsafe { text(name, "name") }?)))
 }
 
 /// # Safety

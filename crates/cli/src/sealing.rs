@@ -27,6 +27,11 @@ pub struct SealArgs {
 
     #[command(flatten)]
     anchor: AnchorArgs,
+
+    /// Name under which the object was sealed, if that is another than its own: of a copy, a
+    /// snapshot, or an object that came back under another name
+    #[arg(long, value_name = "NAME", help_heading = "Seal keys")]
+    sealed_as: Option<String>,
 }
 
 /// The seal key of an object.
@@ -143,19 +148,33 @@ impl SealArgs {
     pub fn read(&self) -> Result<Option<SealKey>> {
         match self.key.source() {
             Some(source) => self.with(source.read(false)?).map(Some),
-            None if self.sign.is_named() || self.anchor.given().is_some() => Err(none_given()),
+            None if self.sign.is_named() || self.anchor.given().is_some() || self.is_named() => {
+                Err(none_given())
+            }
             None => Ok(None),
         }
     }
 
     /// The key of an object that is to be made.
     pub fn for_new(&self) -> Result<SealKey> {
+        if self.is_named() {
+            return Err(Failure::usage("a new object is sealed under its own name: leave --sealed-as out"));
+        }
         self.with(self.key.source().ok_or_else(none_given)?.read(true)?)
     }
 
     /// The key with the one that signs or verifies, and the anchor.
     fn with(&self, key: SealKey) -> Result<SealKey> {
-        self.anchor.with(self.sign.with(key)?)
+        let key = self.anchor.with(self.sign.with(key)?)?;
+        Ok(match &self.sealed_as {
+            Some(name) => key.sealed_as(name),
+            None => key,
+        })
+    }
+
+    /// Whether an option says the name under which the object was sealed.
+    pub fn is_named(&self) -> bool {
+        self.sealed_as.is_some()
     }
 
     /// The anchor, if one is named.
@@ -165,12 +184,15 @@ impl SealArgs {
 
     /// Whether an option names a key or an anchor.
     pub fn is_asked(&self) -> bool {
-        self.key.option().is_some() || self.sign.is_asked() || self.anchor.is_asked()
+        self.key.option().is_some() || self.sign.is_asked() || self.anchor.is_asked() || self.is_named()
     }
 
     /// Whether an option or the environment names a key or an anchor.
     pub fn is_given(&self) -> bool {
-        self.key.source().is_some() || self.sign.is_named() || self.anchor.given().is_some()
+        self.key.source().is_some()
+            || self.sign.is_named()
+            || self.anchor.given().is_some()
+            || self.is_named()
     }
 
     /// The key, which the command needs.

@@ -19,6 +19,7 @@ mod objects;
 mod output;
 mod references;
 mod scrub;
+mod sealed_names;
 mod sealing;
 mod signing;
 mod snapshots;

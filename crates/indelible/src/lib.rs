@@ -100,13 +100,12 @@ pub use maintenance::{
 };
 #[doc(hidden)]
 pub use media::{CacheModel, MediumModel, Traffic};
-pub use object::{Beside, Bystanders, Object, PsyncStats, ReadObject, Shared, psync_all};
+pub use object::{Beside, BrokenPage, Bystanders, Object, PsyncStats, ReadObject, Shared, psync_all};
 pub use plain::Plain;
 pub use pool::{
-    Anchor, BadKeep, BrokenPage, ByContent, Class, Collected, CommandAnchor, Counter, CreateOptions,
-    Difference, EpochBounds, FileAnchor, Import, Keep, LaneUse, List, Logged, MediumKind, PendingCommits,
-    Pool, PoolInfo, PoolOptions, SealKey, SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey,
-    guard_sockets,
+    Anchor, BadKeep, ByContent, Class, Collected, CommandAnchor, Counter, CreateOptions, Difference,
+    EpochBounds, FileAnchor, Import, Keep, LaneUse, List, Logged, MediumKind, PendingCommits, Pool, PoolInfo,
+    PoolOptions, SealKey, SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey, guard_sockets,
 };
 pub use relative::Relative;
 pub use security::{Rule, RuleKind, Rules, SecurityContext};

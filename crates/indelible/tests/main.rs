@@ -66,6 +66,7 @@ mod root_blocks;
 mod sealed_changes;
 mod sealed_copies;
 mod sealed_faults;
+mod sealed_names;
 mod sealing;
 mod signing;
 mod statics;

@@ -1,6 +1,6 @@
 //! Copies, snapshots, readers beside writers and moves of sealed objects, on every medium with every tracking (S2.2, S3.1, S3.5).
 
-use super::support::{Ground, World, everywhere, seal_key as key};
+use super::support::{Ground, World, everywhere, seal_key};
 use indelible::{BrokenPage, CreateOptions, ErrorKind, Object, Pool, SealKey, psync_all};
 use indelible_store::format::seal::Shape;
 use indelible_testing::Seeded;
@@ -10,6 +10,11 @@ const PAGE: usize = 4096;
 /// Two levels of seals.
 const SIZE: usize = 70 * PAGE - 100;
 const PLANTED: &[u8] = b"planted plaintext of thirty-two.";
+
+/// The key of the objects, their copies and their snapshots.
+fn key() -> SealKey {
+    seal_key().of_any_name()
+}
 
 fn wrong() -> SealKey {
     SealKey::file(vec![1; 32]).unwrap()

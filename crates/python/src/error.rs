@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// Words of advice, which name functions of Rust or commands, and the words in Python. Those for errors that Python cannot have are not among them.
-const WORDS: [(&str, &str); 9] = [
+const WORDS: [(&str, &str); 12] = [
     ("create it with `pmo format` or Pool::format", "give `indelible.open` a size, and it makes one"),
     ("`pmo ls` lists", "`Pool.list` lists"),
     ("`pmo ls` shows who it is", "`Pool.stat` says who it is"),
@@ -17,6 +17,12 @@ const WORDS: [(&str, &str); 9] = [
     (
         "`Pool::attach_sealed` attaches it by a seal key",
         "`seal` is the keyword for the key of a sealed object",
+    ),
+    ("`SealKey::sealed_as` or --sealed-as", "`SealKey.sealed_as`"),
+    ("`Pool::bind_name` and `pmo key bind` seal", "`Pool.bind_name` seals"),
+    (
+        "`Pool::rename_sealed` renames it, and `pmo mv` with --seal-key-file say",
+        "`Pool.rename` has `seal` for it",
     ),
 ];
 

@@ -198,12 +198,6 @@ impl Pool {
         self.with(py, "grow", |pool| pool.grow(size))
     }
 
-    /// Gives an object that nobody has attached another name.
-    #[pyo3(signature = (name, new, *, key = None))]
-    fn rename(&self, py: Python<'_>, name: &str, new: &str, key: Option<&[u8]>) -> PyResult<()> {
-        self.with(py, "rename", |pool| pool.rename(name, new, key.unwrap_or_default()))
-    }
-
     /// Copies what the last psync of an object left, or what a snapshot holds, to a pool. With `rebase`, to other addresses, so that a process can
     /// have both: that needs an array, a dict, another heap whose roots are described, or an object that is position-independent.
     #[pyo3(signature = (name, other, copy, *, key = None, rebase = false))]

@@ -149,6 +149,15 @@ impl SealKey {
         SealKey::made(py, digits.parse().map(|key| self.key.clone().verified_by(key)), self.from)
     }
 
+    /// The same key, for an object that was sealed under `name`, whatever its own name and ID are:
+    /// a copy or a snapshot of that one, or one that was renamed without its key. Without it an
+    /// object
+    /// that was sealed under another name, or as another object, is refused: two objects of the
+    /// same keys may have been exchanged.
+    fn sealed_as(&self, name: &str) -> Self {
+        SealKey { key: self.key.clone().sealed_as(name), from: self.from }
+    }
+
     fn __repr__(&self) -> String {
         format!("<indelible.SealKey, {}>", self.from)
     }

@@ -21,6 +21,21 @@ pub(crate) fn _resize(
     })
 }
 
+/// See `Pool.rename`.
+#[pyfunction]
+pub(crate) fn _rename(
+    pool: &Bound<'_, Pool>,
+    name: &str,
+    new: &str,
+    key: Option<&[u8]>,
+    seal: Option<&Bound<'_, SealKey>>,
+) -> PyResult<()> {
+    let keys = Keys::new(key, seal);
+    pool.get().with(pool.py(), "rename", |pool| {
+        keys.with(|key| pool.rename(name, new, key), |key, seal| pool.rename_sealed(name, new, key, seal))
+    })
+}
+
 /// See `Pool.reencrypt`.
 #[pyfunction]
 pub(crate) fn _reencrypt(
@@ -32,6 +47,18 @@ pub(crate) fn _reencrypt(
     let seals: Vec<&indelible::SealKey> = seals.iter().map(|seal| &seal.get().key).collect();
     let key = key.unwrap_or_default();
     pool.get().with(pool.py(), "give another key to", |pool| pool.reencrypt(name, key, &seals, |_, _| {}))
+}
+
+/// See `Pool.bind_name`.
+#[pyfunction]
+pub(crate) fn _bind_name(
+    pool: &Bound<'_, Pool>,
+    name: &str,
+    seal: &Bound<'_, SealKey>,
+    key: Option<&[u8]>,
+) -> PyResult<()> {
+    let (key, seal) = (key.unwrap_or_default(), &seal.get().key);
+    pool.get().with(pool.py(), "bind the name of", |pool| pool.bind_name(name, key, seal))
 }
 
 /// See `Pool.set_anchor`.

@@ -173,6 +173,27 @@ def test_a_key_is_in_no_representation_error_traceback_or_pickle(open_pool: Open
         raise AssertionError("it was opened by a wrong key")
 
 
+def test_the_name_of_an_object_is_sealed_with_it(open_pool: Open, seal: SealKey) -> None:
+    pool = open_pool()
+    with pool.array("a", (10,), "u8", seal=seal) as array:
+        array[:] = 7
+    with pytest.raises(indelible.Sealed, match="its name is sealed with it"):
+        pool.rename("a", "b")
+    pool.rename("a", "b", seal=seal)
+    assert pool.array("b", mode="r", seal=seal)[0] == 7
+    pool.create_from("b", "copy")
+    with pytest.raises(indelible.Sealed, match="it was sealed under another name"):
+        pool.array("copy", mode="r", seal=seal)
+    assert pool.array("copy", mode="r", seal=seal.sealed_as("b"))[0] == 7
+    pool.bind_name("copy", seal=seal.sealed_as("b"))
+    assert pool.array("copy", mode="r", seal=seal)[0] == 7
+    with pool.array("a", (10,), "u8", seal=seal) as array:
+        array[:] = 1
+    # Begun anew: made under another name, and renamed.
+    with pool.array("a", (20,), "u8", mode="w+", seal=seal) as array:
+        assert array.shape == (20,)
+
+
 def test_a_changed_page_is_an_error_that_names_it(
     tmp_path: Path, seal: SealKey, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -158,6 +158,10 @@ mutants! {
         AbsentUnsealed,
         /// The signature of a sealed object is any line.
         SignatureUnchecked,
+        /// An object is used whatever name and ID its root authenticates.
+        IdentityUnchecked,
+        /// The table gives a sealed object another name before the root has it.
+        RenamedFirst,
         /// Pages of a signed object are used whether or not their hash is right.
         HashUnchecked,
         /// The signature of a sealed object is written behind the batch that changes the root.

@@ -38,6 +38,7 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
     type BatchHeader = batch::Header;
     type LaneHeader = lane::Header;
     type SealHeader = seal::Header;
+    type SealIdentity = seal::Identity;
     let mut all = Vec::new();
     let mut add = |name, (fields, size)| all.push((name, fields, size));
     add(
@@ -134,6 +135,7 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
         "seal::Header",
         layout!(SealHeader { magic, version, suite, granule, flags, id, size, content, rotations, reserved }),
     );
+    add("seal::Identity", layout!(SealIdentity { id, name, other }));
     add("seal::Seal", layout!(Seal { nonce, tag, version, hash }));
     add("seal::BlobSlot", layout!(BlobSlot { kind, owner, len, part, parts, checksum, bytes }));
     add(
@@ -241,6 +243,8 @@ fn constants() -> Vec<(&'static str, String)> {
         ("seal::KEY_PAGE", number(seal::KEY_PAGE)),
         ("seal::FLAG_ANCHORED", number(seal::FLAG_ANCHORED.into())),
         ("seal::FLAG_SIGNED", number(seal::FLAG_SIGNED.into())),
+        ("seal::FLAG_IDENTITY", number(seal::FLAG_IDENTITY.into())),
+        ("seal::IDENTITY", number(seal::IDENTITY as u64)),
         ("seal::ROOT", number(seal::ROOT as u64)),
         ("seal::SIGNATURE", number(seal::SIGNATURE as u64)),
         ("seal::SIGNATURE_LEN", number(seal::SIGNATURE_LEN as u64)),
@@ -384,6 +388,7 @@ fn the_numbers_of_version_2() {
         ),
         ("entry::Progress", vec![0, 16, 24, 32, 40, 48], 128),
         ("seal::Header", vec![0, 4, 6, 8, 12, 16, 32, 40, 48, 56], 64),
+        ("seal::Identity", vec![0, 16, 40], 64),
         ("seal::Seal", vec![0, 24, 40, 48], 64),
         ("seal::BlobSlot", vec![0, 2, 4, 8, 12, 16, 24], 256),
         ("seal::KeySlot", vec![0, 2, 4, 8, 12, 16, 24, 32, 64, 88, 120, 136, 192, 200], 256),

@@ -3,7 +3,7 @@
 use super::seal_keys::{file, seal_error};
 use indelible_store::error::SealError;
 use indelible_store::format::checksum;
-use indelible_store::format::seal::{KeySlot, SLOTS};
+use indelible_store::format::seal::{Identity, KeySlot, SLOTS};
 use indelible_store::seal::{Cost, KeyPage, PageBytes, SECRET, SealKey, SecretDevice};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,6 +52,10 @@ impl SecretDevice for Fake {
     }
 }
 
+fn of_a() -> Identity {
+    Identity::of([1; 16], "a")
+}
+
 fn of(device: &Arc<Fake>) -> SealKey {
     SealKey::device(device.clone())
 }
@@ -73,9 +77,12 @@ fn kinds(page: &KeyPage) -> Vec<(usize, String, bool)> {
 fn a_device_opens_the_slots_that_it_made() {
     for len in [40, 232, 233, 700] {
         let (ours, others) = (Fake::new(1, len), Fake::new(2, len));
-        let (mut page, key) =
-            KeyPage::new(SIZE, &[(&of(&others), "theirs"), (&of(&ours), "ours"), (&file(1), "file")])
-                .unwrap();
+        let (mut page, key) = KeyPage::new(
+            SIZE,
+            &of_a(),
+            &[(&of(&others), "theirs"), (&of(&ours), "ours"), (&file(1), "file")],
+        )
+        .unwrap();
         let parts = len.div_ceil(232);
         let found: Vec<_> = again(&page).slots().into_iter().map(|slot| (slot.slot, slot.label)).collect();
         let expected = [(0, "theirs"), (1 + parts, "ours"), (2 + 2 * parts, "file")];
@@ -102,7 +109,7 @@ fn a_device_opens_the_slots_that_it_made() {
 
 #[test]
 fn a_device_that_needs_more_slots_than_are_free_is_refused_and_changes_nothing() {
-    let (mut page, key) = KeyPage::new(SIZE, &[(&file(1), "")]).unwrap();
+    let (mut page, key) = KeyPage::new(SIZE, &of_a(), &[(&file(1), "")]).unwrap();
     for byte in 2..12 {
         page.add(&key, &file(byte), "").unwrap();
     }
@@ -118,7 +125,7 @@ fn a_device_that_needs_more_slots_than_are_free_is_refused_and_changes_nothing()
 #[test]
 fn every_bit_of_a_devices_slot_and_blob_is_covered() {
     let device = Fake::new(1, 300);
-    let (page, _) = KeyPage::new(SIZE, &[(&of(&device), "device"), (&file(2), "file")]).unwrap();
+    let (page, _) = KeyPage::new(SIZE, &of_a(), &[(&of(&device), "device"), (&file(2), "file")]).unwrap();
     assert_eq!(kinds(&page), [(0, "TPM".into(), false), (3, "key file".into(), false)]);
     for byte in 1024..1024 + 3 * 256 {
         for bit in 0..8 {
@@ -146,7 +153,8 @@ fn every_bit_of_a_devices_slot_and_blob_is_covered() {
 fn an_exchanged_key_opens_nothing_and_the_new_one_does() {
     let cheap = Cost { memory: 64, passes: 1, lanes: 1 };
     let phrase = |text: &str| SealKey::passphrase_at(text.into(), cheap).unwrap();
-    let (mut page, _) = KeyPage::new(SIZE, &[(&file(1), "first"), (&phrase("old"), "alice")]).unwrap();
+    let (mut page, _) =
+        KeyPage::new(SIZE, &of_a(), &[(&file(1), "first"), (&phrase("old"), "alice")]).unwrap();
     assert_eq!(page.exchange(&phrase("old"), &phrase("new"), None).unwrap(), 1);
     page.open(&phrase("new")).unwrap();
     page.open(&file(1)).unwrap();
@@ -163,7 +171,7 @@ fn an_exchanged_key_opens_nothing_and_the_new_one_does() {
 fn a_forged_cost_keeps_no_valid_passphrase_out() {
     let cheap = Cost { memory: 64, passes: 1, lanes: 1 };
     let right = SealKey::passphrase_at("right".into(), cheap).unwrap();
-    let (page, _) = KeyPage::new(SIZE, &[(&right, "forged"), (&right, "own")]).unwrap();
+    let (page, _) = KeyPage::new(SIZE, &of_a(), &[(&right, "forged"), (&right, "own")]).unwrap();
     let forged = |slots: &[usize], (memory, passes, lanes): (u32, u32, u32)| {
         let mut bytes = Box::new(*page.bytes());
         for slot in slots {
@@ -206,9 +214,9 @@ impl SecretDevice for Noisy {
 fn a_blob_that_opens_nothing_is_no_key() {
     for at in [0, 1, 32] {
         let noisy = SealKey::device(Arc::new(Noisy(Fake::new(1, 40), at)));
-        let refused = seal_error(KeyPage::new(SIZE, &[(&noisy, "")]).map(drop));
+        let refused = seal_error(KeyPage::new(SIZE, &of_a(), &[(&noisy, "")]).map(drop));
         assert!(matches!(refused, SealError::Device { .. }), "{at}: {refused}");
-        let (mut page, key) = KeyPage::new(SIZE, &[(&file(1), "")]).unwrap();
+        let (mut page, key) = KeyPage::new(SIZE, &of_a(), &[(&file(1), "")]).unwrap();
         assert!(page.add(&key, &noisy, "").is_err() && page.slots().len() == 1, "{at}");
     }
 }
@@ -217,7 +225,7 @@ fn a_blob_that_opens_nothing_is_no_key() {
 fn a_slot_that_costs_more_is_opened_by_a_passphrase_of_that_cost() {
     let dear = Cost { memory: 257 << 10, passes: 1, lanes: 1 };
     let key = |cost| SealKey::passphrase_at("right".into(), cost).unwrap();
-    let (page, _) = KeyPage::new(SIZE, &[(&key(dear), "")]).unwrap();
+    let (page, _) = KeyPage::new(SIZE, &of_a(), &[(&key(dear), "")]).unwrap();
     again(&page).open(&key(dear)).unwrap();
     let refused = seal_error(again(&page).open(&key(Cost::default())));
     assert!(matches!(refused, SealError::BadKey { .. }), "{refused}");

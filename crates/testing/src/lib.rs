@@ -37,6 +37,7 @@ mod codewords;
 mod crash;
 mod hooked;
 pub mod hostile;
+mod independent;
 pub mod oracle;
 pub mod page;
 mod poly1305;
@@ -46,6 +47,7 @@ pub mod scenario;
 pub mod sealed;
 mod seed;
 pub mod sim;
+pub mod tamper;
 mod tpm;
 
 pub use cargo::cargo;

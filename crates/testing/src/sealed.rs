@@ -1,6 +1,6 @@
 //! Sealed objects under test. All of them have one key, so that whoever finds one can look into it.
 
-use indelible_store::error::Result;
+use indelible_store::error::{Result, SealError, StoreError};
 use indelible_store::format::seal::Shape;
 use indelible_store::format::{PAGE, pages_for};
 use indelible_store::seal::{KeyPage, SealKey, SignKey};
@@ -11,8 +11,26 @@ use std::sync::Arc;
 /// The key of every sealed object.
 #[must_use]
 #[allow(clippy::missing_panics_doc)]
-pub fn key() -> SealKey {
+pub fn strict_key() -> SealKey {
     SealKey::file(vec![0x5a; 32]).expect("it is long enough")
+}
+
+/// The same, for copies and snapshots as well, under whatever name.
+#[must_use]
+pub fn key() -> SealKey {
+    strict_key().of_any_name()
+}
+
+/// Gives an object another name, sealed or not.
+pub fn rename(store: &Arc<Store>, name: &str, new: &str) -> Result<()> {
+    match store.rename(name, new, Key::default()) {
+        Err(StoreError::Seal(SealError::NameSealed)) => {
+            let mut writer = writer(store, name)?;
+            writer.rename(new)?;
+            writer.detach()
+        }
+        renamed => renamed,
+    }
 }
 
 /// Creates one.

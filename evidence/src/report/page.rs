@@ -14,7 +14,7 @@ const OTHERS: [&str; 4] = ["disks", "faults", "kills", "rig"];
 const RECORDED: [(&str, &str); 2] = [("disks", "disks"), ("rig", "power-cut")];
 
 /// The campaigns there are, and what they do.
-const LAYERS: [(&str, &str); 19] = [
+const LAYERS: [(&str, &str); 20] = [
     ("crashes", "power cuts of a simulated medium: every image of short programs, samples of long ones"),
     ("mutants", "deliberate protocol faults, and which detectors notice them (x; .: they do not)"),
     ("kills", "real processes that share a pool die of SIGKILL"),
@@ -32,6 +32,7 @@ const LAYERS: [(&str, &str); 19] = [
     ("faults", "each system call on a pool fails once, in each way"),
     ("ecc", "words and their check words are damaged: repaired, or refused where there are two explanations"),
     ("hostile", "pools that were damaged on purpose"),
+    ("tamper", "sealed objects are exchanged and forged without a key, and asked for by their keys"),
     ("power-cut", "emulated machines with persistent memory lose power"),
     ("power-guard", "the same while processes commit on demand, with a guard and without"),
     ("fuzz", "coverage-guided fuzzing of every decoder and of whole pools"),

@@ -84,6 +84,13 @@ fn everything_that_where_to_change_names_exists() {
 }
 
 #[test]
+fn everything_that_the_threat_table_names_exists() {
+    let page = std::fs::read_to_string(root().join("SECURITY.md")).expect("the page");
+    assert_eq!(missing(&page), [""; 0]);
+    assert!(page.matches(".rs::").count() > 20, "the page has lost its tests");
+}
+
+#[test]
 fn a_file_that_is_gone_would_be_noticed() {
     let page =
         "`README.md`, `docs/gone.md`, `cargo test`, `xtask/src/main.rs::nothing`, `xtask/src/main.rs::main`";

@@ -189,6 +189,24 @@ static void signatures(pmo_pool *pool)
     CHECK(pmo_destroy(pool, "signed", NULL, 0) == 0);
 }
 
+/* The name is sealed with the object. */
+static void names(pmo_pool *pool)
+{
+    pmo_seal_key *key = key_of(6), *as_a = pmo_seal_key_sealed_as(key, "a");
+    struct pmo_create_options options = {.size = 5000}, copy_options = {0};
+    CHECK(as_a && pmo_create_sealed(pool, "a", &options, key, "") == 0);
+    FAILS(!pmo_seal_key_sealed_as(key, NULL), PMO_ERR_ARGUMENT, "name is NULL");
+    FAILS(pmo_rename(pool, "a", "b", NULL, 0) == -1, PMO_ERR_SEALED, "its name is sealed with it");
+    FAILS(pmo_rename_sealed(pool, "a", "b", NULL, 0, key_of(7)) == -1, PMO_ERR_WRONG_KEY, "opens none");
+    CHECK(pmo_rename_sealed(pool, "a", "b", NULL, 0, key) == 0 && pmo_rename_sealed(pool, "b", "a", NULL, 0, key) == 0);
+    CHECK(pmo_create_from(pool, "a", "copy", NULL, 0, &copy_options) == 0);
+    FAILS(!pmo_attach_sealed(pool, "copy", PMO_READ, NULL, 0, key), PMO_ERR_SEALED, "it was sealed under another name");
+    char *copy = pmo_attach_sealed(pool, "copy", PMO_READ, NULL, 0, as_a);
+    CHECK(copy && pmo_detach(copy) == 0 && pmo_bind_name(pool, "copy", NULL, 0, as_a) == 0);
+    CHECK((copy = pmo_attach_sealed(pool, "copy", PMO_READ, NULL, 0, key)) != NULL && pmo_detach(copy) == 0);
+    CHECK(pmo_destroy(pool, "copy", NULL, 0) == 0 && pmo_destroy(pool, "a", NULL, 0) == 0 && pmo_seal_key_free(as_a) == 0);
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc >= 2);
@@ -202,6 +220,7 @@ int main(int argc, char **argv)
     CHECK((pool = pmo_open(path, 0)) != NULL);
     keys_and_sizes(pool);
     signatures(pool);
+    names(pool);
 
     pmo_seal_key *key = key_of(1);
     FAILS(!pmo_seal_key_anchored(key, NULL), PMO_ERR_ARGUMENT, "struct of an anchor");

@@ -71,6 +71,15 @@ int main(int, char **argv)
     CHECK(code([&] { pool.attach_sealed("guarded", key, "guard"); }) == PMO_ERR_WRONG_KEY);
     CHECK(pool.change_key("guarded", phrase, key, "third", "guard") == 1 && pool.key_slots("guarded", "guard")[0].label == "third");
 
+    // The name is sealed with the object.
+    pool.create_sealed("draft", 5000, key);
+    CHECK(code([&] { pool.rename("draft", "final"); }) == PMO_ERR_SEALED);
+    pool.rename_sealed("draft", "final", key);
+    pool.snapshot("final", "kept");
+    CHECK(code([&] { pool.attach_read_sealed("kept", key); }) == PMO_ERR_SEALED);
+    pool.attach_read_sealed("kept", key.sealed_as("final"));
+    pool.bind_name("final", key);
+
     // Other sizes, keys of its own, times, anchors.
     pool.create_sealed("ledger", 5000, key);
     pool.resize_sealed("ledger", 9000, key);

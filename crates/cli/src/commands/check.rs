@@ -37,8 +37,8 @@ JSON:
                 \"what\":\"…\",\"remedy\":\"…\"}]}
   severity is note, warning or error; clean means that there are notes at most. waiting counts psyncs of \
 writers that died, which the next attach completes. left_off counts findings beyond those listed. \
-With --seals there is \"seals\":[{\"object\":\"ledger\",\"opened\":true,\"pages\":25,\"broken\":[{\"page\":5,\"what\":\"of its contents\"}]}], \
-and clean means that no page is broken, too; opened is false if the seal key is another object's. \
+With --seals there is \"seals\":[{\"object\":\"ledger\",\"opened\":true,\"named\":true,\"pages\":25,\"broken\":[{\"page\":5,\"what\":\"of its contents\"}]}], \
+and clean means that no page is broken, too; opened is false if the seal key is another object's; named is false if it was sealed under another name, and null if an earlier release sealed it. \
 contents counts the objects whose ID is the hash of their content, changed names those that have another content now. \
 With --references there is \"references\":{\"left_out\":[],\"dangling\":[{\"object\":\"graph\",\"entry\":1, \
 \"target\":\"…32 hex digits…\",\"path\":\"first.next\",\"what\":\"…\"}]}, and clean means that none dangles, too.")]
@@ -72,6 +72,9 @@ struct Seals {
     object: String,
     /// Whether the seal key is one of its own.
     opened: bool,
+    /// Whether it was sealed under the name that it has; `None`: an earlier release made it, or it
+    /// was not opened.
+    named: Option<bool>,
     pages: u64,
     broken: Vec<Broken>,
 }
@@ -149,10 +152,20 @@ impl Report {
             out.line(&format!("{severity}: {part} at {offset}: {object}{}", printable(what)))?;
             out.line(&format!("  help: {}", printable(remedy)))?;
         }
-        for Seals { object, opened, broken, .. } in &self.seals {
+        for Seals { object, opened, named, broken, .. } in &self.seals {
             let object = crate::failure::object(object);
-            if !opened {
-                out.line(&format!("note: {object} is sealed by another key: it was not verified"))?;
+            let note = match (opened, named) {
+                (false, _) => "is sealed by another key: it was not verified",
+                (_, Some(false)) => {
+                    "was sealed under another name: it is a copy or a snapshot, or was renamed or exchanged without its key"
+                }
+                (_, None) if broken.is_empty() => {
+                    "was sealed by an earlier release, without its name: `pmo key bind` seals that, too"
+                }
+                _ => "",
+            };
+            if !note.is_empty() {
+                out.line(&format!("note: {object} {note}"))?;
             }
             for Broken { page, what } in broken {
                 out.line(&format!("error: {object}: page {page}, {what}, is not what was sealed"))?;
@@ -218,13 +231,26 @@ pub fn run(context: &Context, args: &Check) -> Result {
 
 /// Verifies the sealed objects.
 fn verify(context: &Context, args: &Check) -> Result<Vec<Seals>> {
-    let (seal, key) = (args.seal.required()?, args.key.read()?);
+    if args.seal.is_named() {
+        let message = "the names of all objects are looked at: --sealed-as says that of one";
+        return Err(Failure::new(Exit::Usage, message, "leave it out"));
+    }
+    let (seal, key) = (args.seal.required()?.of_any_name(), args.key.read()?);
     let pool = context.open_to_read(&args.pool)?;
+    // Of several objects the anchor is that of one.
+    let mut anchor_unused = args.seal.anchor().is_some();
     let mut all = Vec::new();
     // An object that cannot be listed is a finding already.
     for stat in pool.list().flatten().filter(|stat| stat.sealed) {
         let bar = progress::bytes("verifying", Some(stat.size));
-        let verified = pool.verify_sealed(&stat.name, &key, &seal, &mut |done, _| bar.set_position(done));
+        let mut tell = |done, _| bar.set_position(done);
+        let mut verified = pool.verify_sealed(&stat.name, &key, &seal, &mut tell);
+        match &verified {
+            Err(error) if error.kind() == ErrorKind::Sealed && args.seal.anchor().is_some() => {
+                verified = pool.verify_sealed(&stat.name, &key, &seal.clone().unanchored(), &mut tell);
+            }
+            verified => anchor_unused &= verified.is_err(),
+        }
         bar.finish_and_clear();
         let (opened, broken) = match verified {
             // One key of two may be the seal key.
@@ -234,11 +260,19 @@ fn verify(context: &Context, args: &Check) -> Result<Vec<Seals>> {
             verified => (true, verified.map_err(|error| alike::explain(&pool, &stat.name, error))?),
         };
         let broken = broken.into_iter().map(|BrokenPage { page, what }| Broken { page, what }).collect();
-        all.push(Seals { object: stat.name, opened, pages: stat.size.div_ceil(4096), broken });
+        let named = if opened { pool.is_sealed_as_named(&stat.name, &key, &seal) } else { Ok(None) };
+        // Pages that are broken say that it cannot be opened.
+        let named = named.unwrap_or_default();
+        all.push(Seals { object: stat.name, opened, named, pages: stat.size.div_ceil(4096), broken });
     }
     if all.iter().all(|seals| !seals.opened) {
         let help = "give a key of the objects that are sealed; an object that is not sealed may have taken the place of one";
         return Err(Failure::new(Exit::Denied, "the seal key opens no object of the pool", help));
+    }
+    if anchor_unused {
+        let help =
+            "give the anchor of one of the objects; the anchor of each is looked at by its own `pmo check`";
+        return Err(Failure::new(Exit::Denied, "the anchor is that of no object of the pool", help));
     }
     Ok(all)
 }

@@ -31,6 +31,7 @@ Examples:
   pmo key rotate data.pmo ledger --seal-passphrase-file phrase
   pmo key anchor data.pmo ledger --seal-passphrase-file phrase --anchor /mnt/token/ledger
   pmo key anchor data.pmo ledger --seal-passphrase-file phrase --anchor tpm:0x1800042:ledger.anchor
+  pmo key bind data.pmo ledger.copy --seal-key-file ledger.key --sealed-as ledger
   pmo key verifier --sign-key-file writer.key > writer.pub
 
 JSON of list:
@@ -52,6 +53,9 @@ enum What {
     Remove(Remove),
     Rotate(Rotate),
     Anchor(Anchor),
+    /// Have the name and the ID of the object sealed with it: of one of an earlier release, or of a
+    /// copy, with --sealed-as
+    Bind(Bind),
     Verifier(Verifier),
     Sign(Sign),
 }
@@ -100,6 +104,15 @@ struct Remove {
     seal: SealArgs,
 }
 
+#[derive(Debug, Args)]
+struct Bind {
+    #[command(flatten)]
+    ends: Ends,
+
+    #[command(flatten)]
+    seal: SealArgs,
+}
+
 /// A slot, for programs.
 #[derive(Serialize)]
 struct Slot {
@@ -128,6 +141,7 @@ pub fn run(context: &Context, args: &Key) -> Result {
         What::Remove(args) => remove(context, args),
         What::Rotate(args) => rotate::rotate(context, args),
         What::Anchor(args) => rotate::anchor(context, args),
+        What::Bind(args) => bind(context, args),
         What::Verifier(args) => signer::verifier(context, args),
         What::Sign(args) => signer::sign(context, args),
     }
@@ -187,5 +201,15 @@ fn remove(context: &Context, args: &Remove) -> Result {
     removed.map_err(|error| ends.explain(&pool, error))?;
     confirm(context.json, &serde_json::json!({ "slot": args.slot }), |_, out| {
         out.line(&format!("key slot {} of {} is empty now", args.slot, object(&ends.name)))
+    })
+}
+
+fn bind(context: &Context, args: &Bind) -> Result {
+    let (ends, seal) = (&args.ends, args.seal.required()?);
+    let key = ends.key.read()?;
+    let pool = context.open(&ends.pool)?;
+    pool.bind_name(&ends.name, &key, &seal).map_err(|error| ends.explain(&pool, error))?;
+    confirm(context.json, &serde_json::json!({ "name": ends.name }), |_, out| {
+        out.line(&format!("the name of {} is sealed with it now", object(&ends.name)))
     })
 }

@@ -3,10 +3,12 @@
 use crate::alike;
 use crate::commands::stat::ObjectReport;
 use crate::context::Context;
+use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
 use crate::out::show;
 use crate::progress;
+use crate::sealing::SealArgs;
 use crate::terminal::detail;
 use crate::values::pool;
 use clap::Args;
@@ -15,7 +17,9 @@ use std::path::{Path, PathBuf};
 
 /// Give an object another name, or move it to another pool; everything else about it stays
 ///
-/// The object must not be attached, and the name must be free: nothing is replaced.
+/// The object must not be attached, and the name must be free: nothing is replaced. The name of a
+/// sealed object is sealed with it: another one takes its seal key, and its sign
+/// key if it is signed.
 ///
 /// In another pool, on whatever medium, the object has the identity, the keys and the addresses that it had. Its snapshots and copies stay where they are. It is removed
 /// here once it is durable there: if the command is cut short before, the object is here and nothing is there; if it is cut short in
@@ -25,6 +29,7 @@ use std::path::{Path, PathBuf};
 Examples:
   pmo mv data.pmo counters counters.old
   pmo mv data.pmo counters --to /dev/shm/fast.pmo
+  pmo mv data.pmo ledger ledger.old --seal-key-file ledger.key
 
 JSON: the object, as `pmo stat` has it")]
 pub struct Mv {
@@ -48,17 +53,27 @@ pub struct Mv {
     rebase: bool,
 
     #[command(flatten)]
+    seal: SealArgs,
+
+    #[command(flatten)]
     key: KeyArgs,
 }
 
 pub fn run(context: &Context, args: &Mv) -> Result {
     let key = args.key.read()?;
+    if args.to.is_some() && args.seal.is_asked() {
+        let message = "an object is moved to another pool with its name, and sealed as it is";
+        return Err(Failure::new(Exit::Usage, message, "leave its seal key out"));
+    }
     let pool = context.open(&args.pool)?;
     let (pool, name) = match (&args.to, &args.new) {
         (Some(to), _) => (move_to(context, args, &pool, to, &key)?, &args.old),
         (None, new) => {
             let new = new.as_ref().unwrap_or(&args.old);
-            let renamed = pool.rename(&args.old, new, &key);
+            let renamed = match args.seal.read()? {
+                Some(seal) => pool.rename_sealed(&args.old, new, &key, &seal),
+                None => pool.rename(&args.old, new, &key),
+            };
             renamed.map_err(|error| alike::explain(&pool, &args.old, error))?;
             detail(|| format!("renamed {} to {}", object(&args.old), object(new)));
             (pool, new)

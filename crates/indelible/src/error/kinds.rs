@@ -214,6 +214,15 @@ pub(super) fn seal_remedy(cause: &Cause) -> Option<&'static str> {
         Some(StoreError::Seal(SealError::NotSigned | SealError::BadSignature)) => Some(
             "if the key that verifies is the right one, the pool, or this object in it, was changed by somebody else: go back to a backup or a snapshot that it verifies",
         ),
+        Some(StoreError::Seal(SealError::AnotherIdentity)) => Some(
+            "if it is meant, say the name under which it was sealed, by `SealKey::sealed_as` or --sealed-as; `Pool::bind_name` and `pmo key bind` seal it under its own",
+        ),
+        Some(StoreError::Seal(SealError::NoIdentity)) => {
+            Some("`Pool::bind_name` and `pmo key bind` seal it under its name")
+        }
+        Some(StoreError::Seal(SealError::NameSealed)) => {
+            Some("`Pool::rename_sealed` renames it, and `pmo mv` with --seal-key-file say")
+        }
         Some(StoreError::Seal(SealError::VerifyKeyNeeded)) => {
             Some("`SealKey::verified_by` has the key that verifies, --verify-key-file names it for `pmo`")
         }

@@ -191,6 +191,8 @@ fn core_of(
     typed: bool,
 ) -> Result<Core, Cause> {
     let anchored = Anchored::begin(&mut writer, unlocked.and_then(|opened| opened.anchor.as_ref()))?;
+    // Once the anchor knows that the object is written.
+    writer.finish_rename()?;
     let mut core = Core::new(pool.clone(), writer, typed)?;
     core.anchored = anchored;
     Ok(core)

@@ -14,6 +14,7 @@ mod prediction;
 mod prefault;
 mod reader;
 mod sealed;
+mod seals;
 mod shared;
 mod stats;
 mod together;
@@ -28,6 +29,7 @@ mod writer;
 
 pub use crate::dirty::{Beside, Bystanders};
 pub use reader::ReadObject;
+pub use seals::BrokenPage;
 pub use shared::Shared;
 pub use stats::PsyncStats;
 pub use writer::{Object, psync_all};

@@ -204,6 +204,32 @@ impl Pool {
         self.about("change the sign key of", name, changed)
     }
 
+    /// Gives a sealed object, which nobody has attached, another name, which its root
+    /// authenticates: an object of the same keys that takes its place is refused. `seal` has the
+    /// [key that signs](SealKey::signed_by) it, if it is signed. A crash leaves the object under
+    /// one of the two names.
+    ///
+    /// # Errors
+    /// As for [`attach_sealed`](Pool::attach_sealed) and [`rename`](Pool::rename). Nothing has
+    /// changed then, unless the error's text says that the change is durable.
+    pub fn rename_sealed(&self, name: &str, new: &str, key: &[u8], seal: &SealKey) -> Result<()> {
+        let renamed = self.change_keys(name, key, seal, |writer, _| Ok(writer.rename(new)?));
+        self.about("rename", name, renamed)
+    }
+
+    /// Has the root of a sealed object, which nobody has attached, authenticate the name and the ID
+    /// that it has: of one that an earlier release made, whose root says none, and of a copy, or
+    /// one that came back under another
+    /// name, for which `seal` says what it was [sealed as](SealKey::sealed_as). Nothing changes if
+    /// the root does so already.
+    ///
+    /// # Errors
+    /// As for [`attach_sealed`](Pool::attach_sealed); `ObjectReadOnly` of a snapshot.
+    pub fn bind_name(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<()> {
+        let bound = self.change_keys(name, key, seal, |writer, _| Ok(writer.bind_name()?));
+        self.about("bind the name of", name, bound)
+    }
+
     /// Takes the state that the object has in the pool for the newest, whatever its anchor, which `seal` [has](SealKey::anchored), was told. For a state that was put back on purpose,
     /// an anchor that was lost, or another anchor. If `seal` has no anchor, the object has none from then on.
     ///

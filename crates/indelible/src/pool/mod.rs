@@ -21,7 +21,6 @@ mod options;
 mod pending;
 mod registry;
 mod seal_key;
-mod seals;
 mod seen;
 mod thin;
 mod transacting;
@@ -46,7 +45,6 @@ pub(crate) use memory::{Bounds, memory_place};
 pub use options::{MediumKind, PoolOptions, Tracking};
 pub use pending::PendingCommits;
 pub use seal_key::{SealKey, SignKey, VerifyKey};
-pub use seals::BrokenPage;
 pub(crate) use seen::Seen;
 pub use thin::{BadKeep, Keep};
 

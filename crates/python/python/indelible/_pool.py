@@ -396,7 +396,7 @@ class Pool(TransactionalPool):
         except BaseException:
             self.remove(made, key=key)
             raise
-        self.rename(made, name, key=key)
+        self.rename(made, name, key=key, seal=seal)
 
     def _open_array(self, obj: Object, shape: Any, dtype: Any, mode: str, order: str | None) -> Array:
         found = _array.read_layout(obj)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 
 from . import _indelible
-from ._indelible import SealKey, _change_signer, _reencrypt, _resize, _set_anchor
+from ._indelible import SealKey, _bind_name, _change_signer, _reencrypt, _rename, _resize, _set_anchor
 from ._table import KeySlot
 
 
@@ -22,12 +22,22 @@ class SealedPool(_indelible.Pool):
         """Gives an object that nobody has attached another size; a sealed one by one of its seal keys."""
         _resize(self, name, size, key, seal)
 
+    def rename(self, name: str, new: str, *, key: bytes | None = None, seal: SealKey | None = None) -> None:
+        """Gives an object that nobody has attached another name. The name of a sealed one is sealed with it: that takes a seal key, which has the sign key of one that is signed."""
+        _rename(self, name, new, key, seal)
+
     def reencrypt(self, name: str, seals: Iterable[SealKey], *, key: bytes | None = None) -> None:
         """Seals all of a sealed object, which nobody has attached, anew, by a new key, which `seals` open, each in its slot; all other slots go, so that
         nobody who had another key reads what is psynced from then on. The first of them opens the object. It needs its space once more meanwhile; a
         crash leaves the former key or the new one, and all of the object.
         """
         _reencrypt(self, name, list(seals), key)
+
+    def bind_name(self, name: str, *, seal: SealKey, key: bytes | None = None) -> None:
+        """Has the name and the ID of a sealed object, which nobody has attached, authenticated with it from now on: of one that an earlier release made, or of a copy, for which
+        `seal` says what it was `sealed_as`.
+        """
+        _bind_name(self, name, seal, key)
 
     def set_anchor(self, name: str, *, seal: SealKey, key: bytes | None = None) -> None:
         """Takes the present state of a sealed object, which nobody has attached, for the newest, whatever the anchor of `seal` was told: for a state that was

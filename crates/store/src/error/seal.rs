@@ -93,6 +93,19 @@ pub enum SealError {
     /// It is signed, and is to be changed without the key for that.
     #[error("it is signed: to write it, give its sign key with the seal key; nothing happened")]
     SignKeyNeeded,
+    /// The root is of another object than the one that was asked for.
+    #[error(
+        "it was sealed under another name, or as another object: it is a copy, a snapshot, or was renamed or exchanged without its key; nothing of it is used"
+    )]
+    AnotherIdentity,
+    /// The root does not say of which object it is.
+    #[error("it was sealed by an earlier release, and does not say under which name; nothing of it is used")]
+    NoIdentity,
+    /// The name is sealed, and is to be changed without a key.
+    #[error(
+        "its name is sealed with it: to rename it, give its seal key, and its sign key if it is signed; nothing happened"
+    )]
+    NameSealed,
     /// Nobody signed an object that should be signed.
     #[error(
         "it is not signed, and the seal key is given with a key of a signature: it is another object, or somebody without the sign key made it; nothing of it is used"

@@ -39,10 +39,14 @@ pub const BLOB: usize = 232;
 pub const FLAG_ANCHORED: u32 = 1;
 /// Flag: the root is signed, and each seal has the hash of its page.
 pub const FLAG_SIGNED: u32 = 2;
+/// Flag: the root authenticates which object it is of, by ID and name.
+pub const FLAG_IDENTITY: u32 = 4;
 /// Offset of the root's signature in the key page.
 pub const SIGNATURE: usize = 128;
 /// Bytes of a signature: Ed25519 (RFC 8032).
 pub const SIGNATURE_LEN: usize = 64;
+/// Offset of the [`Identity`] in the key page.
+pub const IDENTITY: usize = 192;
 /// Most pages of contents that a sealed object has.
 pub const MOST: u64 = 1 << 34;
 
@@ -70,6 +74,19 @@ pub struct Header {
     pub rotations: U64,
     /// Zero.
     pub reserved: [u8; 8],
+}
+
+/// The object that was sealed, as its name leads to it. A line of the key page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Identity {
+    /// ID of the object.
+    pub id: [u8; 16],
+    /// The first 24 bytes of SHA-256 of `indelible name 1` and its name.
+    pub name: [u8; 24],
+    /// The same of the name that a rename gives it or takes from it: both lead to it. Else equal to
+    /// `name`.
+    pub other: [u8; 24],
 }
 
 /// The seal of a page, a line of its parent. All zeros: the page was never written, and is zeros.
@@ -142,7 +159,12 @@ pub struct BlobSlot {
 
 const _: () = assert!(size_of::<BlobSlot>() == size_of::<KeySlot>());
 const _: () = assert!(std::mem::offset_of!(BlobSlot, checksum) == std::mem::offset_of!(KeySlot, checksum));
-const _: () = assert!(size_of::<Header>() == 64 && size_of::<Seal>() == 64 && size_of::<KeySlot>() == 256);
+const _: () = assert!(
+    size_of::<Header>() == 64
+        && size_of::<Identity>() == 64
+        && size_of::<Seal>() == 64
+        && size_of::<KeySlot>() == 256
+);
 const _: () = assert!(SLOTS + SLOT_COUNT * size_of::<KeySlot>() == PAGE as usize);
 
 impl Seal {

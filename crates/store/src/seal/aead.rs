@@ -9,7 +9,6 @@ use crate::format::PAGE;
 use crate::format::seal::{FLAG_SIGNED, Header, Seal};
 use crate::mutant::Mutant;
 use sha2::{Digest, Sha256};
-use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
 /// Bytes that are authenticated with each page: what it is, whose, and where.
@@ -103,17 +102,17 @@ impl Sealer {
         cipher::decrypt(self.key.0.key(), &seal.nonce, &place, bytes, &seal.tag)
     }
 
-    /// The seal of a node. That of the root authenticates the header, too.
+    /// The seal of a node. That of the root authenticates the [head](super::key_page::head), too.
     pub(super) fn seal_node(
         &self,
         (level, index): (u32, u64),
         version: u64,
-        header: Option<&Header>,
+        head: Option<&[u8]>,
         bytes: &PageBytes,
         nonces: &mut Nonces,
     ) -> Result<Seal> {
         let nonce = nonces.next(index ^ u64::from(level) << 60)?;
-        let all = node(&self.id, (level, index), version, header, bytes);
+        let all = node(&self.id, (level, index), version, head, bytes);
         let tag = cipher::encrypt(self.key.0.key(), &nonce, &all, &mut []);
         Ok(made((nonce, tag), version, self.hash(&nonce, &all, &[])))
     }
@@ -123,10 +122,10 @@ impl Sealer {
         &self,
         at: (u32, u64),
         seal: &Seal,
-        header: Option<&Header>,
+        head: Option<&[u8]>,
         bytes: &PageBytes,
     ) -> bool {
-        let all = node(&self.id, at, seal.version.get(), header, bytes);
+        let all = node(&self.id, at, seal.version.get(), head, bytes);
         let is_it = cipher::decrypt(self.key.0.key(), &seal.nonce, &all, &mut [], &seal.tag);
         (is_it || Mutant::TagUnchecked.is_on()) && self.is_hash(seal, &all, &[])
     }
@@ -159,12 +158,13 @@ fn node(
     id: &[u8; 16],
     (level, index): (u32, u64),
     version: u64,
-    header: Option<&Header>,
+    head: Option<&[u8]>,
     bytes: &PageBytes,
 ) -> Vec<u8> {
-    let mut all = Vec::with_capacity(PLACE + size_of::<Header>() + PAGE as usize);
+    let head = head.unwrap_or_default();
+    let mut all = Vec::with_capacity(PLACE + head.len() + PAGE as usize);
     all.extend_from_slice(&place(id, Role::Node(level), index, version));
-    all.extend_from_slice(header.map_or(&[], |header| header.as_bytes()));
+    all.extend_from_slice(head);
     all.extend_from_slice(bytes);
     all
 }

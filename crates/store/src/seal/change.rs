@@ -2,10 +2,11 @@
 
 use super::PageBytes;
 use super::aead::Nonces;
+use super::key_page::head;
 use super::signature::{Signed, Signer};
 use super::tree::{ReadPage, Tree};
 use crate::error::Result;
-use crate::format::seal::{ARITY, Header, ROOT, SIGNATURE, Seal, Shape};
+use crate::format::seal::{ARITY, Header, IDENTITY, Identity, ROOT, SIGNATURE, Seal, Shape};
 use crate::format::{LINE, PAGE};
 use crate::mutant::Mutant;
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ pub struct Change {
     pub(super) nodes: BTreeMap<(u32, u64), (Box<PageBytes>, u64)>,
     /// The header from then on, and the places by it, if it changes.
     pub(super) header: Option<(Header, Shape)>,
+    /// The object that it is from then on, if that changes.
+    pub(super) identity: Option<Identity>,
     root: Option<Seal>,
     /// The one who signs it from then on, if that changes.
     pub(super) signer: Option<Signer>,
@@ -94,6 +97,7 @@ impl Change {
     pub fn finish(&mut self, tree: &mut Tree, read: ReadPage<'_>, put: PutLines<'_>) -> Result<()> {
         let sealer = tree.sealer.clone();
         let (header, shape) = self.header.unwrap_or((tree.header, tree.shape));
+        let head = head(&header, self.identity.as_ref().or(tree.identity.as_ref()));
         let (old_top, top) = (tree.shape.top(), shape.top());
         for level in 0..=top {
             let changed: Vec<u64> =
@@ -103,10 +107,10 @@ impl Change {
                 // The root's version goes on whichever node is the top.
                 let of_root = is_top || level >= old_top;
                 let old = if of_root { tree.root } else { tree.seal(level + 1, index, read)? };
-                let header = is_top.then_some(&header);
+                let head = is_top.then_some(&head[..]);
                 let Some((bytes, lines)) = self.nodes.get(&(level, index)) else { continue };
                 let version = old.version.get() + 1;
-                let seal = sealer.seal_node((level, index), version, header, bytes, &mut self.nonces)?;
+                let seal = sealer.seal_node((level, index), version, head, bytes, &mut self.nonces)?;
                 put_lines(shape.page(level, index), bytes, *lines, put);
                 if is_top {
                     self.root = Some(seal);
@@ -118,11 +122,14 @@ impl Change {
         if let Some((header, shape)) = self.header.as_ref().filter(|_| !Mutant::SizeApart.is_on()) {
             put(shape.key_page(), 0, header.as_bytes());
         }
+        if let Some(identity) = &self.identity {
+            put(shape.key_page(), IDENTITY as u64, identity.as_bytes());
+        }
         if let Some(root) = self.root.filter(|_| !Mutant::RootApart.is_on()) {
             put(tree.shape.key_page(), ROOT as u64, root.as_bytes());
         }
         if let (Some(root), Some(signer)) = (&self.root, self.signer.as_ref().or(tree.signer.as_ref())) {
-            let signature = self.signature.insert(signer.sign(&header, root)?);
+            let signature = self.signature.insert(signer.sign(&head, root)?);
             if !Mutant::SignatureApart.is_on() {
                 put(tree.shape.key_page(), SIGNATURE as u64, signature);
             }
@@ -136,6 +143,7 @@ impl Change {
             (tree.header, tree.shape) = (header, shape);
             tree.nodes.retain(|page, _| *page < shape.pages());
         }
+        tree.identity = self.identity.or(tree.identity);
         for ((level, index), (bytes, _)) in self.nodes {
             tree.nodes.insert(tree.shape.page(level, index), bytes);
         }

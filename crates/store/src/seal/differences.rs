@@ -94,9 +94,10 @@ impl Tree {
         Tree::begin(page, self.sealer.clone(), self.signer.as_ref(), read)
     }
 
-    /// Whether both have one header: one seal ID, key and size.
+    /// Whether both have one header, and so one seal ID, key and size, and one object ID.
     pub(crate) fn is_of_same_object(&self, other: &Tree) -> bool {
-        self.header == other.header
+        let id = |tree: &Tree| tree.identity.map(|identity| identity.id);
+        self.header == other.header && id(self) == id(other)
     }
 
     /// Pages whose seals are others than in `older`, a tree of the same object, ascending. Pages that nobody has read by `older` may be among them, whatever

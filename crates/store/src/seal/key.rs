@@ -1,6 +1,7 @@
 //! Keys: what users have, and what objects have.
 
 use super::device::{SECRET, SecretDevice};
+use super::identity::Meant;
 use super::secret::{LONGEST, SHORTEST, Secret, scrub_stack_deep};
 use super::signature::{SignKey, Signer, VerifyKey};
 use crate::entropy::random;
@@ -59,6 +60,8 @@ pub struct SealKey {
     pub(super) expires: u64,
     /// The one who is believed to have made the object, if it is signed.
     pub(super) signer: Option<Signer>,
+    /// The object that it is given for.
+    pub(super) meant: Meant,
 }
 
 /// The kinds of keys.
@@ -84,7 +87,7 @@ impl std::fmt::Debug for SealKey {
 
 impl SealKey {
     fn of(owned: Owned) -> SealKey {
-        SealKey { owned, expires: 0, signer: None }
+        SealKey { owned, expires: 0, signer: None, meant: Meant::default() }
     }
 
     /// The same; slots that are made with it are refused from then on, in seconds since 1970. A guard rail: the slot is as it was for those who have other software, or another clock.
@@ -112,6 +115,21 @@ impl SealKey {
         SealKey { signer: Some(key.into()), ..self }
     }
 
+    /// The same, for an object that was sealed under `name`, whatever its own name and ID: a copy
+    /// or a snapshot of that one, or one that was renamed without its key. An
+    /// object of an earlier release, whose root says no name, is refused.
+    #[must_use]
+    pub fn sealed_as(self, name: &str) -> SealKey {
+        SealKey { meant: Meant::sealed_as(name), ..self }
+    }
+
+    /// The same, for an object of any name and ID: two objects that were exchanged are not told
+    /// apart.
+    #[must_use]
+    pub fn of_any_name(self) -> SealKey {
+        SealKey { meant: Meant::Any, ..self }
+    }
+
     /// Whether it has a sign key.
     #[must_use]
     pub fn signs(&self) -> bool {
@@ -121,6 +139,11 @@ impl SealKey {
     /// The one who is believed to have made the object.
     pub(crate) fn signer(&self) -> Option<&Signer> {
         self.signer.as_ref()
+    }
+
+    /// The object that it is given for.
+    pub(crate) fn meant(&self) -> Meant {
+        self.meant
     }
 
     /// The contents of a key file: 32 random bytes or more.

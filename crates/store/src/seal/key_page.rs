@@ -11,8 +11,9 @@ use super::slots::{self, is_intact, sum};
 use crate::entropy::{now, random};
 use crate::error::{Result, SealError, StoreError};
 use crate::format::seal::{
-    FLAG_ANCHORED, FLAG_SIGNED, Header, KEY_PAGE, KeySlot, MAGIC, ROOT, SIGNATURE, SIGNATURE_LEN, SLOT_BLOB,
-    SLOT_COUNT, SLOT_EMPTY, SLOT_KEY_FILE, SLOT_PASSPHRASE, SLOT_TPM, SLOTS, SUITE, Seal, Shape, VERSION,
+    FLAG_ANCHORED, FLAG_IDENTITY, FLAG_SIGNED, Header, IDENTITY, Identity, KEY_PAGE, KeySlot, MAGIC, ROOT,
+    SIGNATURE, SIGNATURE_LEN, SLOT_BLOB, SLOT_COUNT, SLOT_EMPTY, SLOT_KEY_FILE, SLOT_PASSPHRASE, SLOT_TPM,
+    SLOTS, SUITE, Seal, Shape, VERSION,
 };
 use crate::format::{LINE, PAGE, pages_for};
 use std::sync::Arc;
@@ -78,12 +79,17 @@ impl SlotInfo {
 
 impl KeyPage {
     /// That of a new object of `size` bytes, all zeros, which `keys` open, with the object's key.
+    /// Its root authenticates `identity`.
     ///
     /// # Errors
     /// `BadKey`: no key at all, none that does not expire, or one that cannot be used. `NoSlot`: too many. No random numbers.
-    pub fn new(size: u64, keys: &[(&SealKey, &str)]) -> Result<(KeyPage, ObjectKey)> {
+    pub fn new(size: u64, identity: &Identity, keys: &[(&SealKey, &str)]) -> Result<(KeyPage, ObjectKey)> {
         if keys.is_empty() {
             return Err(SealError::BadKey { why: "a sealed object has at least one key" }.into());
+        }
+        if keys.iter().any(|(key, _)| key.meant().is_named()) {
+            let why = "a new object is sealed under its own name, and a key is given for one that was sealed under another";
+            return Err(SealError::BadKey { why }.into());
         }
         let signer = signer_of(keys)?;
         let (key, id) = (ObjectKey::new()?, random()?);
@@ -92,7 +98,7 @@ impl KeyPage {
             version: U16::new(VERSION),
             suite: U16::new(SUITE),
             granule: U32::new(PAGE as u32),
-            flags: U32::new(if signer.is_some() { FLAG_SIGNED } else { 0 }),
+            flags: U32::new(FLAG_IDENTITY | if signer.is_some() { FLAG_SIGNED } else { 0 }),
             id,
             size: U64::new(size),
             content: U64::new(pages_for(size)),
@@ -100,8 +106,9 @@ impl KeyPage {
         };
         let shape = Shape::of(pages_for(size)).ok_or(SealError::BadKey { why: TOO_LONG })?;
         let (top, blank, nonces) = ((shape.top(), 0), [0; PAGE as usize], &mut Nonces::default());
-        let root = Sealer::new(&key, &header).seal_node(top, 1, Some(&header), &blank, nonces)?;
-        let mut page = KeyPage::of(header, &root);
+        let head = head(&header, Some(identity));
+        let root = Sealer::new(&key, &header).seal_node(top, 1, Some(&head), &blank, nonces)?;
+        let mut page = KeyPage::of(header, Some(identity), &root);
         page.sign(signer)?;
         for (owner, label) in keys {
             page.add(&key, owner, label)?;
@@ -111,9 +118,12 @@ impl KeyPage {
     }
 
     /// One without slots.
-    pub(super) fn of(header: Header, root: &Seal) -> KeyPage {
+    pub(super) fn of(header: Header, identity: Option<&Identity>, root: &Seal) -> KeyPage {
         let mut bytes = Box::new([0; PAGE as usize]);
         bytes[..LINE as usize].copy_from_slice(header.as_bytes());
+        if let Some(identity) = identity {
+            bytes[IDENTITY..IDENTITY + LINE as usize].copy_from_slice(identity.as_bytes());
+        }
         bytes[ROOT..ROOT + LINE as usize].copy_from_slice(root.as_bytes());
         KeyPage { bytes, header }
     }
@@ -137,14 +147,16 @@ impl KeyPage {
         if header.granule.get() != PAGE as u32 {
             return unknown("unit of sealing", header.granule.get());
         }
-        if header.flags.get() & !(FLAG_ANCHORED | FLAG_SIGNED) != 0 {
+        if header.flags.get() & !(FLAG_ANCHORED | FLAG_SIGNED | FLAG_IDENTITY) != 0 {
             return unknown("set of flags", header.flags.get());
         }
-        let signed = header.flags.get() & FLAG_SIGNED != 0;
-        let unused = &bytes[if signed { SIGNATURE + SIGNATURE_LEN } else { ROOT + LINE as usize }..SLOTS];
+        let has = |flag| header.flags.get() & flag != 0;
+        let unsigned = SIGNATURE..if has(FLAG_SIGNED) { SIGNATURE } else { SIGNATURE + SIGNATURE_LEN };
+        let behind = if has(FLAG_IDENTITY) { IDENTITY + LINE as usize } else { IDENTITY };
+        let mut unused = bytes[unsigned].iter().chain(&bytes[behind..SLOTS]);
         let (size, content) = (header.size.get(), header.content.get());
         let fits = Shape::of(content).is_some_and(|shape| shape.pages() <= pages);
-        if !fits || size == 0 || pages_for(size) != content || unused.iter().any(|byte| *byte != 0) {
+        if !fits || size == 0 || pages_for(size) != content || unused.any(|byte| *byte != 0) {
             return Err(NO_KEY_PAGE.into());
         }
         Ok(KeyPage { bytes, header })
@@ -184,10 +196,18 @@ impl KeyPage {
         self.bytes[SIGNATURE..].first_chunk().copied().filter(|_| self.is_signed())
     }
 
+    /// The object that was sealed; `None`: it says nothing of that.
+    #[must_use]
+    pub fn identity(&self) -> Option<Identity> {
+        let is_there = self.header.flags.get() & FLAG_IDENTITY != 0;
+        Identity::read_from_prefix(&self.bytes[IDENTITY..]).ok().map(|(found, _)| found).filter(|_| is_there)
+    }
+
     /// Signs the root, if somebody signs the object.
     pub(super) fn sign(&mut self, signer: Option<&Signer>) -> Result<()> {
         if let Some(signer) = signer {
-            let signature = signer.sign(&self.header, &self.root())?;
+            let head = head(&self.header, self.identity().as_ref());
+            let signature = signer.sign(&head, &self.root())?;
             self.bytes[SIGNATURE..SIGNATURE + SIGNATURE_LEN].copy_from_slice(&signature);
         }
         Ok(())
@@ -370,6 +390,12 @@ impl KeyPage {
         }
         self.put(slot, &KeySlot::new_zeroed());
     }
+}
+
+/// The bytes that the root and the signature authenticate beside the tree: the header, and the
+/// identity if it says that there is one.
+pub(super) fn head(header: &Header, identity: Option<&Identity>) -> Vec<u8> {
+    [header.as_bytes(), identity.map_or(&[], |identity| identity.as_bytes())].concat()
 }
 
 /// The one who signs an object that these keys open: one sign key, whichever of them have it.

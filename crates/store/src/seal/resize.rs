@@ -9,7 +9,7 @@ use super::signature::Signer;
 use super::tree::ReadPage;
 use super::{Change, PageBytes, Tree};
 use crate::error::{Result, SealError};
-use crate::format::seal::{ARITY, FLAG_ANCHORED, Header, Shape};
+use crate::format::seal::{ARITY, FLAG_ANCHORED, FLAG_IDENTITY, Header, Identity, Shape};
 use crate::format::{LINE, PAGE, pages_for};
 use crate::mutant::Mutant;
 use zerocopy::little_endian::{U32, U64};
@@ -54,6 +54,16 @@ impl Change {
         }
         self.signer = Some(signer);
         self.head(tree, (tree.header, tree.shape), read)
+    }
+
+    /// Has the root authenticate which object it is of.
+    ///
+    /// # Errors
+    /// As for [`page`](Change::page).
+    pub fn identify(&mut self, tree: &mut Tree, identity: Identity, read: ReadPage<'_>) -> Result<()> {
+        self.identity = Some(identity);
+        let flags = U32::new(tree.header.flags.get() | FLAG_IDENTITY);
+        self.head(tree, (Header { flags, ..tree.header }, tree.shape), read)
     }
 
     /// Gives the object another header, which the root authenticates.

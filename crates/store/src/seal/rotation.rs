@@ -6,7 +6,7 @@
 use super::PageBytes;
 use super::aead::{Nonces, Sealer};
 use super::key::{ObjectKey, SealKey};
-use super::key_page::{KeyPage, NO_LASTING_KEY, SlotInfo};
+use super::key_page::{KeyPage, NO_LASTING_KEY, SlotInfo, head};
 use super::secret::PlainPage;
 use super::tree::{ReadPage, Tree};
 use crate::error::Result;
@@ -64,15 +64,16 @@ impl Tree {
             }
             progress(((leaf + 1) * ARITY).min(all), all);
         }
-        let root = rotation.finish(self, &header, read, put)?;
-        let mut page = KeyPage::of(header, &root);
+        let identity = self.identity;
+        let root = rotation.finish(self, &head(&header, identity.as_ref()), read, put)?;
+        let mut page = KeyPage::of(header, identity.as_ref(), &root);
         page.sign(self.signer.as_ref())?;
         for (slot, owner) in slots {
             page.add_first(&key, owners[owner], (&slot.label, slot.expires.unwrap_or(0)), 0)?;
         }
         put(self.shape.key_page(), page.bytes())?;
         let (sealer, signer) = (rotation.sealer.into(), self.signer.clone());
-        Ok(Tree { sealer, shape: self.shape, header, root, signer, nodes: BTreeMap::new() })
+        Ok(Tree { sealer, shape: self.shape, header, identity, root, signer, nodes: BTreeMap::new() })
     }
 }
 
@@ -116,13 +117,7 @@ impl Rotation {
     }
 
     /// Seals the nodes above the leaves; returns the root.
-    fn finish(
-        &mut self,
-        tree: &mut Tree,
-        header: &Header,
-        read: ReadPage<'_>,
-        put: PutPage<'_>,
-    ) -> Result<Seal> {
+    fn finish(&mut self, tree: &mut Tree, head: &[u8], read: ReadPage<'_>, put: PutPage<'_>) -> Result<Seal> {
         let top = tree.shape.top();
         for level in 1..top {
             let nodes: Vec<u64> =
@@ -134,7 +129,7 @@ impl Rotation {
         let bytes = self.nodes.remove(&(top, 0)).unwrap_or_else(|| Box::new([0; PAGE as usize]));
         put(tree.shape.page(top, 0), &bytes)?;
         let version = if Mutant::VersionRewound.is_on() { 1 } else { tree.version() + 1 };
-        self.sealer.seal_node((top, 0), version, Some(header), &bytes, &mut self.nonces)
+        self.sealer.seal_node((top, 0), version, Some(head), &bytes, &mut self.nonces)
     }
 }
 

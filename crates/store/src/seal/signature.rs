@@ -6,7 +6,7 @@
 use super::hex::{hex, unhex};
 use super::secret::{LONGEST, SHORTEST, Secret, scrub_stack_deep};
 use crate::error::{Result, SealError};
-use crate::format::seal::{Header, SIGNATURE_LEN, Seal};
+use crate::format::seal::{SIGNATURE_LEN, Seal};
 use crate::mutant::Mutant;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use sha2::{Digest, Sha256};
@@ -135,15 +135,15 @@ impl Signer {
     ///
     /// # Errors
     /// `SignKeyNeeded`.
-    pub(super) fn sign(&self, header: &Header, root: &Seal) -> Result<Signed> {
+    pub(super) fn sign(&self, head: &[u8], root: &Seal) -> Result<Signed> {
         let key = self.sign.as_ref().ok_or(SealError::SignKeyNeeded)?;
-        Ok(key.sign(&message(header, root)))
+        Ok(key.sign(&message(head, root)))
     }
 
     /// Refuses an object that is signed and whose signer is not known, or that is not signed by the one who is. `signed`: its signature, if it says that it has one.
     pub(super) fn judge(
         signer: Option<&Signer>,
-        (header, root): (&Header, &Seal),
+        (head, root): (&[u8], &Seal),
         signed: Option<&Signed>,
     ) -> Result<()> {
         match (signed, signer) {
@@ -151,7 +151,7 @@ impl Signer {
             (Some(_), None) => Err(SealError::VerifyKeyNeeded.into()),
             (None, Some(_)) => Err(SealError::NotSigned.into()),
             (Some(signed), Some(signer)) => {
-                let is_its = signer.verify.verifies(&message(header, root), signed);
+                let is_its = signer.verify.verifies(&message(head, root), signed);
                 if is_its || Mutant::SignatureUnchecked.is_on() {
                     Ok(())
                 } else {
@@ -162,9 +162,10 @@ impl Signer {
     }
 }
 
-/// The bytes that are signed: the header, and the root's seal, which has the hash of the top node.
-fn message(header: &Header, root: &Seal) -> Vec<u8> {
-    [ROOT, header.as_bytes(), root.as_bytes()].concat()
+/// The bytes that are signed: the [head](super::key_page::head), and the root's seal, which has the
+/// hash of the top node.
+fn message(head: &[u8], root: &Seal) -> Vec<u8> {
+    [ROOT, head, root.as_bytes()].concat()
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use super::PageBytes;
 use super::aead::Sealer;
 use super::anchor::{AnchorRecord, Count};
 use super::key::ObjectKey;
-use super::key_page::{KeyPage, NO_KEY_PAGE};
+use super::key_page::{KeyPage, NO_KEY_PAGE, head};
 use super::signature::Signer;
 use crate::error::{Result, SealError, StoreError};
-use crate::format::seal::{ARITY, FLAG_ANCHORED, Header, Seal, Shape};
+use crate::format::seal::{ARITY, FLAG_ANCHORED, Header, Identity, Seal, Shape};
 use crate::format::{LINE, PAGE};
 use crate::mutant::Mutant;
 use std::collections::BTreeMap;
@@ -46,6 +46,8 @@ pub struct Tree {
     pub(super) sealer: Arc<Sealer>,
     pub(super) shape: Shape,
     pub(super) header: Header,
+    /// The object that was sealed, if the root authenticates that.
+    pub(super) identity: Option<Identity>,
     pub(super) root: Seal,
     /// The one who signs it, if it is signed.
     pub(super) signer: Option<Signer>,
@@ -73,9 +75,10 @@ impl Tree {
         signer: Option<&Signer>,
         read: ReadPage<'_>,
     ) -> Result<Tree> {
-        let (shape, header, root) = (page.shape()?, *page.header(), page.root());
-        Signer::judge(signer, (&header, &root), page.signature().as_ref())?;
-        let mut tree = Tree { sealer, shape, header, root, signer: signer.cloned(), nodes: BTreeMap::new() };
+        let (shape, header, root, identity) = (page.shape()?, *page.header(), page.root(), page.identity());
+        let (signer, nodes) = (signer.cloned(), BTreeMap::new());
+        let mut tree = Tree { sealer, shape, header, identity, root, signer, nodes };
+        Signer::judge(tree.signer.as_ref(), (&tree.head(), &tree.root), page.signature().as_ref())?;
         if !page.is_signed() && tree.root.hash != [0; 16] {
             return Err(NO_KEY_PAGE.into());
         }
@@ -99,6 +102,17 @@ impl Tree {
     #[must_use]
     pub fn size(&self) -> u64 {
         self.header.size.get()
+    }
+
+    /// The object that was sealed, as the root authenticates it; `None`: it says nothing of that.
+    #[must_use]
+    pub fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
+    }
+
+    /// The bytes that the root authenticates beside the top node.
+    fn head(&self) -> Vec<u8> {
+        head(&self.header, self.identity.as_ref())
     }
 
     /// Whether all pages are absent, by the top node, which is verified.
@@ -200,9 +214,9 @@ impl Tree {
             let mut bytes = Box::new([0; PAGE as usize]);
             if is_top || !seal.is_absent() {
                 read(page, &mut bytes)?;
-                let header = is_top.then_some(&self.header);
+                let head = is_top.then(|| self.head());
                 let blank = Mutant::AbsentUnsealed.is_on() && bytes.iter().all(|byte| *byte == 0);
-                if !blank && !self.sealer.verifies((level, index), &seal, header, &bytes) {
+                if !blank && !self.sealer.verifies((level, index), &seal, head.as_deref(), &bytes) {
                     let what = if is_top {
                         "of its extent, the top of its tree of seals (or its key page)"
                     } else {

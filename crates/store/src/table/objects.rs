@@ -114,10 +114,10 @@ impl TableTransaction<'_> {
 
     /// The object with this ID.
     pub fn find_id(&self, id: &[u8; 16]) -> Result<Option<Located>> {
-        match self.get(TreeId::Ids, id_key(id))? {
-            Some(offset) => self.entry(offset).map(Some),
-            None => Ok(None),
-        }
+        let Some(offset) = self.get(TreeId::Ids, id_key(id))? else { return Ok(None) };
+        let found = self.entry(offset)?;
+        // The root of a sealed object is compared with the ID in its entry.
+        if found.entry.id == *id { Ok(Some(found)) } else { Err(StoreError::damaged(Part::Entry, offset)) }
     }
 
     /// Up to `limit` objects in the table's order, from `from` on.
@@ -152,6 +152,20 @@ impl TableTransaction<'_> {
             from = next_key(slot.key());
         }
         Ok(found)
+    }
+
+    /// Gives an object another name.
+    ///
+    /// # Errors
+    /// `Exists`; those of the table.
+    pub fn rename(&mut self, object: &mut Located, new: &str) -> Result<()> {
+        self.expect_free(new)?;
+        self.stock_up(true)?;
+        let old = self.name_hash(&object.entry.name());
+        self.remove(TreeId::Names, (old, object.offset))?;
+        object.entry.set_name(new);
+        self.insert(TreeId::Names, (self.name_hash(new), object.offset), object.offset)?;
+        self.put_entry(object)
     }
 
     /// Adds an object. Its extent may hold what an earlier one left: the caller zeroes it.

@@ -3,7 +3,7 @@
 use super::{CreateOptions, Located};
 use crate::error::{Result, StoreError};
 use crate::format::entry::FLAG_SEALED;
-use crate::format::seal::{Header, KEY_PAGE, Shape};
+use crate::format::seal::{FLAG_IDENTITY, Header, IDENTITY, Identity, KEY_PAGE, MAGIC, Shape};
 use crate::format::{PAGE, pages_for};
 use crate::space::TableTransaction;
 use zerocopy::{FromZeros, IntoBytes};
@@ -37,6 +37,22 @@ impl TableTransaction<'_> {
         let mut header = Header::new_zeroed();
         self.read_object(object, KEY_PAGE * PAGE, header.as_mut_bytes())?;
         Ok(Some(header.id))
+    }
+
+    /// The object that was sealed, as the key page of an object has it that nobody changes; `None`:
+    /// it says nothing of that. Nothing proves it.
+    ///
+    /// # Errors
+    /// As for [`layers`](Self::layers).
+    pub fn sealed_identity(&self, object: &Located) -> Result<Option<Identity>> {
+        if !object.is_sealed() {
+            return Ok(None);
+        }
+        let (mut header, mut identity) = (Header::new_zeroed(), Identity::new_zeroed());
+        self.read_object(object, KEY_PAGE * PAGE, header.as_mut_bytes())?;
+        self.read_object(object, KEY_PAGE * PAGE + IDENTITY as u64, identity.as_mut_bytes())?;
+        let has_it = header.magic.get() == MAGIC && header.flags.get() & FLAG_IDENTITY != 0;
+        Ok(has_it.then_some(identity))
     }
 }
 

@@ -9,7 +9,7 @@ use indelible_store::format::entry::{Entry, Progress};
 use indelible_store::format::lane::{BODY, Directory, HEADERS, Header as LaneHeader};
 use indelible_store::format::node::{CAPACITY, Node};
 use indelible_store::format::root::Root;
-use indelible_store::format::seal::{KeySlot, SLOT_COUNT, SLOTS};
+use indelible_store::format::seal::{Identity, KeySlot, SLOT_COUNT, SLOTS};
 use indelible_store::format::superblock::Superblock;
 use indelible_store::format::{LINE, PAGE, checksum};
 use indelible_store::lane::{LaneLog, Search, ending, scan};
@@ -121,7 +121,7 @@ pub fn key_page(input: &[u8]) {
 #[must_use]
 pub fn key_pages() -> Vec<Vec<u8>> {
     let keys = [7, 8].map(|byte| SealKey::file(vec![byte; 32]).expect("long enough"));
-    let made = KeyPage::new(5000, &[(&keys[0], "one"), (&keys[1], "two")]);
+    let made = KeyPage::new(5000, &Identity::of([1; 16], "a"), &[(&keys[0], "one"), (&keys[1], "two")]);
     made.map(|(page, _)| page.bytes().to_vec()).into_iter().collect()
 }
 

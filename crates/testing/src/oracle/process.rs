@@ -155,7 +155,7 @@ impl Process {
             }
             Step::Rollback { object, to } => store.rollback(NAMES[object], NAMES[to], key)?,
             Step::Merge { object } => drop(store.merge(NAMES[object])?),
-            Step::Rename { object, to } => store.rename(NAMES[object], NAMES[to], key)?,
+            Step::Rename { object, to } => sealed::rename(store, NAMES[object], NAMES[to])?,
             Step::Resize { object, size } if store.find(NAMES[object])?.is_sealed() => {
                 sealed::resize(store, NAMES[object], size.into())?;
             }

@@ -1,7 +1,7 @@
 //! Sealed objects that get another key.
 
-use super::sealing::Independent;
 use super::{CONFIG, KEY, LIMITS, Verdict, open};
+use crate::independent::Independent;
 use crate::pool::psync;
 use crate::scenario::{crash_everywhere, formatted};
 use crate::sealed::{self, page_at, shape};

@@ -2,18 +2,16 @@
 
 use super::{CONFIG, KEY, LIMITS, Verdict, crash_on, create, open};
 use crate::for_each_crash;
+use crate::independent::Independent;
 use crate::pool::{psync, psync_many};
 use crate::scenario::formatted;
 use crate::sealed::{self, page_at, shape};
 use crate::sim::{SimConfig, SimMedium};
-use chacha20poly1305::aead::{AeadInPlace, KeyInit};
-use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use indelible_store::error::{Result, SealError, StoreError};
 use indelible_store::format::PAGE;
-use indelible_store::format::seal::{KeySlot, Seal};
+use indelible_store::format::seal::Seal;
 use indelible_store::store::Store;
 use indelible_store::table::Located;
-use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
 use zerocopy::FromBytes;
@@ -296,49 +294,6 @@ pub(super) fn plaintext_is_nowhere_in_the_pool() -> Verdict {
     Ok(())
 }
 
-/// Reads the object by what FORMAT.md says alone.
-pub(super) struct Independent {
-    pub(super) cipher: XChaCha20Poly1305,
-    pub(super) key: [u8; 32],
-    pub(super) id: [u8; 16],
-}
-
-impl Independent {
-    /// Opens the first slot of the key page.
-    pub(super) fn open(key_page: &[u8]) -> std::result::Result<Independent, String> {
-        let slot = KeySlot::read_from_bytes(&key_page[1024..1280]).map_err(|error| error.to_string())?;
-        let derived = Sha256::new().chain_update(b"indelible key file 1").chain_update(slot.salt);
-        let derived = derived.chain_update([0x5a; 32]).finalize();
-        let mut id = [0; 16];
-        id.copy_from_slice(&key_page[16..32]);
-        let mut bound = key_page[1024..1280].to_vec();
-        bound[16..24].fill(0);
-        bound[64..136].fill(0);
-        let aad = [b"key slot", &id[..], &bound].concat();
-        let mut key = slot.wrapped;
-        XChaCha20Poly1305::new(&derived)
-            .decrypt_in_place_detached(XNonce::from_slice(&slot.nonce), &aad, &mut key, (&slot.tag).into())
-            .map_err(|_| "the slot does not open".to_owned())?;
-        Ok(Independent { cipher: XChaCha20Poly1305::new(&key.into()), key, id })
-    }
-
-    pub(super) fn verify(
-        &self,
-        kind: &[u8; 8],
-        at: (u64, u64),
-        seal: &[u8],
-        behind: &[u8],
-        bytes: &mut [u8],
-    ) -> Verdict {
-        let (level, index) = (at.0.to_le_bytes(), at.1.to_le_bytes());
-        let aad = [kind, &self.id[..], &level, &index, &seal[40..48], behind].concat();
-        let (nonce, tag) = (XNonce::from_slice(&seal[..24]), (&seal[24..40]).into());
-        self.cipher
-            .decrypt_in_place_detached(nonce, &aad, bytes, tag)
-            .map_err(|_| format!("{:?} {at:?} does not verify", String::from_utf8_lossy(kind)))
-    }
-}
-
 /// Pages of the contents are encrypted as FORMAT.md says.
 pub(super) fn pages_are_sealed_as_the_format_says() -> Verdict {
     let Made { object, newer, .. } = made().map_err(text)?;
@@ -363,7 +318,7 @@ pub(super) fn nodes_are_sealed_as_the_format_says() -> Verdict {
     let key_page = page(shape.key_page());
     let reader = Independent::open(key_page)?;
     let top = page(shape.page(1, 0));
-    let of_root = [&key_page[..64], top].concat();
+    let of_root = [&key_page[..64], &key_page[192..256], top].concat();
     reader.verify(b"node\0\0\0\0", (1, 0), &key_page[64..128], &of_root, &mut [])?;
     for index in [0, 1] {
         let seal = &top[64 * index as usize..][..64];

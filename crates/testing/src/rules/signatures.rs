@@ -1,8 +1,8 @@
 //! Signed objects: somebody who has a seal key, and may write to the pool, makes no state that a reader believes.
 
-use super::sealing::Independent;
 use super::{CONFIG, KEY, LIMITS, Verdict, crash_on, open};
 use crate::for_each_crash;
+use crate::independent::Independent;
 use crate::poly1305::OneTime;
 use crate::pool::psync;
 use crate::scenario::formatted;
@@ -122,7 +122,11 @@ impl Forger {
         let (above, header) = if is_top { (shape.key_page(), 64) } else { (shape.page(1, 0), 0) };
         let seal = self.page(above)[header..header + 64].to_vec();
         let mut associated = self.place(b"node\0\0\0\0", (level, 0), &seal[40..48]);
-        associated.extend_from_slice(&self.page(shape.key_page()).to_vec()[..header]);
+        let key_page = self.page(shape.key_page()).to_vec();
+        associated.extend_from_slice(&key_page[..header]);
+        if is_top {
+            associated.extend_from_slice(&key_page[192..256]);
+        }
         associated.extend_from_slice(self.page(shape.page(level as u32, 0)));
         (seal, associated)
     }

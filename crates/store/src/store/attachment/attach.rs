@@ -32,7 +32,7 @@ pub struct Reader {
     /// Its own extent and those of its bases; `None`: it has no base.
     pub(super) layers: Option<Layers>,
     /// Its place in the lane of an object that it follows.
-    tail: Option<Tail>,
+    pub(super) tail: Option<Tail>,
     /// The same, when it was attached.
     first_tail: Option<Tail>,
     /// Its pages, if it is sealed.

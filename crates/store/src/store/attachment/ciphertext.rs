@@ -70,3 +70,13 @@ impl Ciphertext {
         KeyPage::read(bytes, object.entry.pages.get())
     }
 }
+
+/// Bytes from `at` on, page by page: the page, the offset in it, the bytes.
+pub(super) fn by_page(mut at: u64, mut bytes: &[u8]) -> impl Iterator<Item = (u64, usize, &[u8])> {
+    std::iter::from_fn(move || {
+        let (page, offset) = (at / PAGE, (at % PAGE) as usize);
+        let (now, rest) = bytes.split_at(bytes.len().min(PAGE as usize - offset));
+        (bytes, at) = (rest, at + now.len() as u64);
+        (!now.is_empty()).then_some((page, offset, now))
+    })
+}

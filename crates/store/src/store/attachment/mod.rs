@@ -13,6 +13,7 @@ mod leaving;
 mod live;
 mod memory;
 mod moving;
+mod naming;
 mod primary;
 mod psync;
 mod rotation;

@@ -6,7 +6,7 @@
 use super::attach::Reader;
 use super::sealed_pages::{Heading, SealedPages, Sealing};
 use super::staged::Changes;
-use super::tail::Lines;
+use super::tail::{Lines, Tail};
 use super::unlocked::{Unlocked, expect_key};
 use super::writer::Writer;
 use crate::error::{Result, SealError, StoreError};
@@ -19,7 +19,7 @@ use crate::mutant::Mutant;
 use crate::seal::{Change, KeyPage, ObjectKey, SealKey, SignKey, SlotInfo};
 use crate::store::pool::Store;
 use crate::sync::Mutex;
-use crate::table::{Key, Layers, read_pages};
+use crate::table::{Key, Layers, Located, read_pages};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
@@ -124,7 +124,8 @@ impl Reader {
         expect_key(&self.object, Some(unlocked))?;
         let layers = self.take_layers().unwrap_or_else(|| Layers::alone(&self.object));
         let (device, layers) = (self.store.device.clone(), Arc::new(Mutex::new(layers)));
-        let opened = SealedPages::open(device, &self.object, layers, None, None, unlocked);
+        let asked = *self.asked();
+        let opened = SealedPages::open(device, (&self.object, &asked), layers, None, None, unlocked);
         if opened.is_err() && !self.is_current()? {
             // In a read-only store nothing keeps writers away: what was read may be of two psyncs.
             return Err(StoreError::TableInMotion { seconds: 0.0 });
@@ -132,6 +133,20 @@ impl Reader {
         let sealed = self.sealed.insert(opened?);
         self.object.entry.size = U64::new(sealed.size());
         Ok(())
+    }
+
+    /// The object that the caller asked for: what it reads may be a base of that.
+    #[must_use]
+    pub fn asked(&self) -> &Located {
+        self.tail.as_ref().map_or(&self.object, Tail::object)
+    }
+
+    /// Whether the sealed object, which was unsealed, was sealed under the name and the ID that it
+    /// has; `None`: its root says none.
+    #[must_use]
+    pub fn is_sealed_as_named(&self) -> Option<bool> {
+        let sealed = self.sealed.as_ref()?.identity()?;
+        Some(sealed.is_of(&self.asked().entry))
     }
 
     /// Its pages, if it is sealed and was unsealed.
@@ -163,7 +178,8 @@ impl Writer {
             let seen = live.revision();
             let (device, cache) = (self.store.device.clone(), self.page_cache.clone());
             let layers = self.layers.clone();
-            let opened = SealedPages::open(device, &self.object, layers, cache, Some(live.clone()), unlocked);
+            let of = (&self.object, &self.object);
+            let opened = SealedPages::open(device, of, layers, cache, Some(live.clone()), unlocked);
             if opened.is_err() && live.has_moved(seen)? {
                 continue;
             }

@@ -8,13 +8,13 @@
 //! 4. Any thread may read a page at any time, also one that answers the faults of the thread that seals: no lock is held while memory of the
 //!    program is touched, and `seals` is not held while a page is decrypted.
 
-use super::ciphertext::{Ciphertext, Images};
+use super::ciphertext::{Ciphertext, Images, by_page};
 use super::live::LivePages;
 use super::tail::Lines;
 use super::unlocked::Unlocked;
 use crate::error::{Result, SealError, StoreError};
 use crate::format::PAGE;
-use crate::format::seal::{KEY_PAGE, Seal};
+use crate::format::seal::{Identity, KEY_PAGE, Seal};
 use crate::lane::Batch;
 use crate::medium::Device;
 use crate::mutant::Mutant;
@@ -43,6 +43,8 @@ pub(super) enum Heading {
     Anchored(bool),
     /// Another key signs it.
     Signer(Signer),
+    /// Another name, or ID.
+    Identity(Identity),
 }
 
 /// The pages of an attached sealed object.
@@ -114,9 +116,11 @@ impl Drop for Moving {
 }
 
 impl SealedPages {
+    /// `object` has the pages, `asked` is the one that the caller asked for: the same, or one that
+    /// `object` is a state of.
     pub(super) fn open(
         device: Arc<dyn Device>,
-        object: &Located,
+        (object, asked): (&Located, &Located),
         layers: SharedLayers,
         page_cache: Option<Arc<Mutex<PageCache>>>,
         live: Option<LivePages>,
@@ -131,6 +135,7 @@ impl SealedPages {
         let tree = Tree::open(&key_page, unlocked.key(), unlocked.signer(), &mut |page, bytes| {
             pages.read(page, bytes)
         })?;
+        unlocked.meant().judge(tree.identity(), &asked.entry)?;
         let seals = Mutex::new(Seals { tree, under_way: BTreeMap::new(), moving: false });
         Ok(Arc::new(SealedPages { seals, pages, live }))
     }
@@ -195,6 +200,13 @@ impl SealedPages {
         lock(&self.seals).tree.judge_count(record, counter)
     }
 
+    /// The object that was sealed, as its root authenticates it; `None`: an earlier release made
+    /// it, whose roots say nothing of that.
+    #[must_use]
+    pub fn identity(&self) -> Option<Identity> {
+        lock(&self.seals).tree.identity().copied()
+    }
+
     /// Whether it says that it has an anchor.
     #[must_use]
     pub fn is_anchored(&self) -> bool {
@@ -229,6 +241,7 @@ impl SealedPages {
         let cleared = match heading {
             Heading::Size(size) => change.resize(tree, size, &mut read)?,
             Heading::Anchored(anchored) => change.anchor(tree, anchored, &mut read).map(|()| None)?,
+            Heading::Identity(identity) => change.identify(tree, identity, &mut read).map(|()| None)?,
             Heading::Signer(signer) => change.sign(tree, signer, &mut read).map(|()| None)?,
         };
         if let Some((page, bytes)) = cleared {
@@ -432,14 +445,4 @@ fn changes(
         lines.add(0, page * PAGE, &bytes[..]);
     }
     Ok(lines)
-}
-
-/// Bytes from `at` on, page by page: the page, the offset in it, the bytes.
-fn by_page(mut at: u64, mut bytes: &[u8]) -> impl Iterator<Item = (u64, usize, &[u8])> {
-    std::iter::from_fn(move || {
-        let (page, offset) = (at / PAGE, (at % PAGE) as usize);
-        let (now, rest) = bytes.split_at(bytes.len().min(PAGE as usize - offset));
-        (bytes, at) = (rest, at + now.len() as u64);
-        (!now.is_empty()).then_some((page, offset, now))
-    })
 }

@@ -231,6 +231,11 @@ impl Tail {
         Ok(Tail { object: *object, shown, log, seen: None })
     }
 
+    /// The object that is followed.
+    pub(super) fn object(&self) -> &Located {
+        &self.object
+    }
+
     pub(super) fn shown(&self) -> u64 {
         self.shown
     }

@@ -1,7 +1,7 @@
 //! The key that opens an attachment of a sealed object, and refusals of attachments without it.
 
 use crate::error::{Result, SealError};
-use crate::seal::{KeyPage, ObjectKey, SealKey, Signer};
+use crate::seal::{KeyPage, Meant, ObjectKey, SealKey, Signer};
 use crate::table::Located;
 
 /// The key of an object, which one of its key slots gave.
@@ -13,6 +13,8 @@ pub struct Unlocked {
     /// The one who is believed to have made the object, if it is signed.
     signer: Option<Signer>,
     is_signed: bool,
+    /// The object that the owner means.
+    meant: Meant,
 }
 
 impl Unlocked {
@@ -20,7 +22,8 @@ impl Unlocked {
     pub(super) fn new(owner: &SealKey, key_page: &KeyPage) -> Result<Unlocked> {
         let (key, header) = (key_page.open(owner)?, key_page.header());
         let (signer, is_signed) = (owner.signer().cloned(), key_page.is_signed());
-        Ok(Unlocked { key, id: header.id, rotations: header.rotations.get(), signer, is_signed })
+        let (id, rotations, meant) = (header.id, header.rotations.get(), owner.meant());
+        Ok(Unlocked { key, id, rotations, signer, is_signed, meant })
     }
 
     pub(super) fn signer(&self) -> Option<&Signer> {
@@ -31,6 +34,10 @@ impl Unlocked {
     pub(super) fn expect_sign_key(&self) -> Result<()> {
         let signs = self.signer.as_ref().is_some_and(Signer::signs);
         if self.is_signed && !signs { Err(SealError::SignKeyNeeded.into()) } else { Ok(()) }
+    }
+
+    pub(super) fn meant(&self) -> Meant {
+        self.meant
     }
 
     pub(super) fn key(&self) -> &ObjectKey {

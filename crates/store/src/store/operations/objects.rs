@@ -1,10 +1,9 @@
 //! Objects as a whole: create, rename, find, list.
 
 use crate::entropy::{now, random_id};
-use crate::error::{Result, StoreError};
+use crate::error::{Result, SealError, StoreError};
 use crate::format::PAGE;
 use crate::format::entry::{FLAG_FOREIGN, FLAG_HIDDEN, FLAG_POSITION_INDEPENDENT};
-use crate::format::root::TreeId;
 use crate::medium::LockMode;
 use crate::mutant::Mutant;
 use crate::space::TableTransaction;
@@ -71,9 +70,17 @@ impl Store {
         }
     }
 
-    /// Changes the name of an object nobody has attached.
+    /// Changes the name of an object nobody has attached. A sealed one that was sealed under its
+    /// name is renamed by its [writer](crate::store::Writer::rename).
+    ///
+    /// # Errors
+    /// `NotFound`, `Exists`, `BadName`, `Held`, `WrongKey`, `NameSealed`: nothing happened.
     pub fn rename(self: &Arc<Self>, name: &str, new: &str, key: Key<'_>) -> Result<()> {
         crate::table::check_name(new)?;
+        if self.find(name)?.is_sealed() {
+            // Recovers it, so that its key page is where it is looked for.
+            let _ = self.key_page(name, key);
+        }
         self.unless_held_still(|| self.rename_now(name, new, key))
     }
 
@@ -87,11 +94,10 @@ impl Store {
                 return Err(StoreError::Exists);
             }
             let _object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
-            table.stock_up(true)?;
-            table.remove(TreeId::Names, (table.name_hash(name), object.offset))?;
-            object.entry.set_name(new);
-            table.insert(TreeId::Names, (table.name_hash(new), object.offset), object.offset)?;
-            table.put_entry(&object)
+            if table.sealed_identity(&object)?.is_some_and(|sealed| sealed.is_of(&object.entry)) {
+                return Err(SealError::NameSealed.into());
+            }
+            table.rename(&mut object, new)
         })
     }
 

@@ -4,7 +4,7 @@ use super::revive::Revived;
 use crate::entropy::{now, random_id};
 use crate::error::{Result, StoreError};
 use crate::format::PAGE;
-use crate::format::seal::KEY_PAGE;
+use crate::format::seal::{Identity, KEY_PAGE};
 use crate::recovery::Standing;
 use crate::seal::{KeyPage, SealKey};
 use crate::store::pool::Store;
@@ -29,17 +29,23 @@ impl Store {
             let why = "a sealed object has from 1 byte to 64 TiB";
             return Err(StoreError::BadSize { size: how.size, why });
         }
-        // Takes long, and locks nothing.
-        let (page, _key) = KeyPage::new(how.size, keys)?;
         self.with_way_made(name, || {
-            let hidden = self.create_hidden_sealed(name, how)?;
+            let id = random_id()?;
+            // Takes long, and locks nothing.
+            let (page, _key) = KeyPage::new(how.size, &Identity::of(id, name), keys)?;
+            let hidden = self.create_hidden_sealed(name, id, how)?;
             hidden.write(KEY_PAGE * PAGE, page.bytes())?;
             hidden.publish()
         })
     }
 
-    fn create_hidden_sealed(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<Revived> {
-        let (id, now) = (random_id()?, now());
+    fn create_hidden_sealed(
+        self: &Arc<Self>,
+        name: &str,
+        id: [u8; 16],
+        how: &CreateOptions<'_>,
+    ) -> Result<Revived> {
+        let now = now();
         self.revive_made(|table| {
             let object = table.create_sealed(name, id, now, &self.with_window(how))?;
             self.prepare_extent(table, &object, 0)?;
