@@ -705,6 +705,12 @@ pmo_seal_key *pmo_seal_key_tpm(const char *path);
  * expire. This is a guard rail, which other software, or a wrong clock, gets around: pmo_remove_key and pmo_reencrypt are not. */
 pmo_seal_key *pmo_seal_key_until(const pmo_seal_key *seal, uint64_t seconds);
 
+/** The same passphrase, to be freed on its own, at another cost: slots that are made with it ask for so many bytes of
+ * memory and passes of Argon2id, 64 MiB and 3 unless given. A slot may be forged: one that asks for more than 256 MiB,
+ * or for five times the usual work, is opened only by a passphrase of that cost. PMO_ERR_SEALED: it is no passphrase,
+ * or the cost is out of bounds, 1 GiB and 16 passes. */
+pmo_seal_key *pmo_seal_key_costing(const pmo_seal_key *seal, uint64_t memory, uint32_t passes);
+
 /** An anchor: something outside of the pool that keeps the number of an object's newest state. One of three kinds: a file, which those do not reach who may put back the pool; a command of the
  * shell, which reads a line, `get`, or `put` and a record, and answers with the record, or nothing if there is none, or with `stored` once that is durable; or a file anywhere, together with the
  * index of a counter, 0x01800042 say, of the TPM 2.0 of this machine, or of the device or socket tpm. All that is not used is 0. timeout is what the command has, in milliseconds, a minute

@@ -4,7 +4,7 @@ use crate::args::{borrow, bytes, text};
 use crate::guard::{Failure, Result, guarded, status};
 use crate::handles::{pmo_pool, pool};
 use crate::objects::{CreateOptions, OF_NEW, attach};
-use indelible::{CommandAnchor, FileAnchor, SealKey, TpmAnchor};
+use indelible::{CommandAnchor, Cost, FileAnchor, SealKey, TpmAnchor};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::path::Path;
@@ -105,6 +105,19 @@ pub extern "C" fn pmo_seal_key_until(seal: *const pmo_seal_key, seconds: u64) ->
         let expires = UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
         let expires = expires.ok_or_else(|| Failure::argument("the time is too late for a clock"))?;
         Ok(find(seal)?.until(expires))
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn pmo_seal_key_costing(
+    seal: *const pmo_seal_key,
+    memory: u64,
+    passes: u32,
+) -> *mut pmo_seal_key {
+    made(|| {
+        let memory =
+            u32::try_from(memory >> 10).map_err(|_| Failure::argument("memory is more than 1 GiB"))?;
+        Ok(find(seal)?.costing(Cost { memory, passes, lanes: 1 })?)
     })
 }
 

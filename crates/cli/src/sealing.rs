@@ -8,7 +8,7 @@ use crate::keys::warn_if_open;
 use crate::passphrase;
 use crate::signing::SignArgs;
 use clap::Args;
-use indelible::{ErrorKind, Keep, Object, Pool, ReadObject, SealKey};
+use indelible::{Cost, ErrorKind, Keep, Object, Pool, ReadObject, SealKey};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -32,6 +32,12 @@ pub struct SealArgs {
     /// snapshot, or an object that came back under another name
     #[arg(long, value_name = "NAME", help_heading = "Seal keys")]
     sealed_as: Option<String>,
+
+    /// Memory and passes of Argon2id that the passphrase may cost, such as 512M,4: a slot that asks
+    /// for more than 256M, or for five times the usual work, may be forged, and is refused without
+    /// this
+    #[arg(long, value_name = "MEMORY,PASSES", value_parser = cost, help_heading = "Seal keys")]
+    seal_passphrase_cost: Option<Cost>,
 }
 
 /// The seal key of an object.
@@ -103,6 +109,26 @@ pub struct NewSealArgs {
     /// Refuse the key from then on: after 12h, 30d, 52w. A guard rail, which other software or a wrong clock gets around: `pmo key remove` and `pmo key rotate` take a key its use
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = "New seal key")]
     expires: Option<Duration>,
+
+    /// Memory and passes of Argon2id that the new passphrase costs, such as 128M,4 [default: 64M,3]
+    #[arg(long, value_name = "MEMORY,PASSES", value_parser = cost, help_heading = "New seal key")]
+    new_passphrase_cost: Option<Cost>,
+}
+
+/// A cost of a passphrase.
+fn cost(text: &str) -> std::result::Result<Cost, String> {
+    let bad = || "give memory and passes, such as 256M,4".to_owned();
+    let (memory, passes) = text.split_once(',').ok_or_else(bad)?;
+    let memory = u32::try_from(crate::bytes::parse(memory)? >> 10).map_err(|_| bad())?;
+    Ok(Cost { memory, passes: passes.parse().map_err(|_| bad())?, lanes: 1 })
+}
+
+/// The passphrase at the cost that is given for it.
+fn costing(key: SealKey, cost: Option<Cost>) -> Result<SealKey> {
+    Ok(match cost {
+        Some(cost) => key.costing(cost)?,
+        None => key,
+    })
 }
 
 /// A time span.
@@ -165,6 +191,7 @@ impl SealArgs {
 
     /// The key with the one that signs or verifies, and the anchor.
     fn with(&self, key: SealKey) -> Result<SealKey> {
+        let key = costing(key, self.seal_passphrase_cost)?;
         let key = self.anchor.with(self.sign.with(key)?)?;
         Ok(match &self.sealed_as {
             Some(name) => key.sealed_as(name),
@@ -204,7 +231,7 @@ impl SealArgs {
 impl NewSealArgs {
     /// The new key.
     pub fn required(&self) -> Result<SealKey> {
-        let key = self.key.required()?;
+        let key = costing(self.key.required()?, self.new_passphrase_cost)?;
         Ok(match self.expires {
             Some(span) => {
                 let late = || {

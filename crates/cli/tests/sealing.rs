@@ -101,6 +101,15 @@ fn s3_02_keys_are_listed_added_and_removed() {
     rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fails(6, "opens none");
     rig.pmo(["cat"], ["ledger", "--seal-passphrase-file", "phrase"]).fine();
     rig.pmo(["key", "add"], ["ledger", "--seal-passphrase-file", "phrase"]).fails(2, "no new key is given");
+    // A slot that asks for more than any slot may.
+    let by = ["ledger", "--seal-passphrase-file", "phrase"];
+    let dear = [&by[..], &["--new-passphrase-file", "dear", "--new-passphrase-cost", "257M,1"]].concat();
+    std::fs::write(rig.path("dear"), "battery staple\n").unwrap();
+    rig.pmo(["key", "add"], dear).fine();
+    let cat = ["ledger", "--seal-passphrase-file", "dear"];
+    rig.pmo(["cat"], cat).fails(6, "give that cost with the passphrase");
+    rig.pmo(["cat"], [&cat[..], &["--seal-passphrase-cost", "257M,1"]].concat()).fine();
+    rig.pmo(["cat"], [&cat[..], &["--seal-passphrase-cost", "257M"]].concat()).fails(2, "such as 256M,4");
     rig.pmo(["create"], ["plain", "8K"]).fine();
     rig.pmo(["key", "list"], ["plain"]).fails(6, "not sealed");
 }

@@ -52,8 +52,10 @@ fn without_its_key_nothing_of_an_object_is_read() {
         sealed(&pool, "a");
         pool.create("plain", 4096).unwrap();
         let cheap = Cost { memory: 64, passes: 1, lanes: 1 };
-        let wrong =
-            [SealKey::file(vec![1; 32]).unwrap(), SealKey::passphrase_at("guess".into(), cheap).unwrap()];
+        let wrong = [
+            SealKey::file(vec![1; 32]).unwrap(),
+            SealKey::passphrase("guess".into()).unwrap().costing(cheap).unwrap(),
+        ];
         for wrong in &wrong {
             for error in [
                 pool.attach_sealed("a", b"", wrong).err().unwrap(),
@@ -228,7 +230,7 @@ fn keys_come_and_go() {
     let world = World::new(Ground::File, indelible::Tracking::Auto, false);
     let pool = world.format();
     let cheap = Cost { memory: 64, passes: 1, lanes: 1 };
-    let other = SealKey::passphrase_at("correct horse".into(), cheap).unwrap();
+    let other = SealKey::passphrase("correct horse".into()).unwrap().costing(cheap).unwrap();
     let options = CreateOptions::new(5000).key(b"guard").sealed(&key(), "first");
     let mut a = pool.create_attached_with("a", &options).unwrap();
     a.range_mut(0..4).fill(9);

@@ -59,10 +59,18 @@ impl SealKey {
         SealKey::made(py, indelible::SealKey::file(contents.to_vec()), "bytes")
     }
 
-    /// A passphrase. Opening an object by it takes some tenths of a second.
+    /// A passphrase. Opening an object by it takes some tenths of a second. Slots that are made with it ask for `memory` bytes and `passes` of Argon2id. A slot may be forged: one that asks
+    /// for more than 256 MiB, or for five times the usual work, is opened only by a passphrase of that cost.
     #[staticmethod]
-    fn passphrase(py: Python<'_>, text: String) -> PyResult<Self> {
-        SealKey::made(py, indelible::SealKey::passphrase(text), "passphrase")
+    #[pyo3(signature = (text, *, memory = 64 << 20, passes = 3))]
+    fn passphrase(py: Python<'_>, text: String, memory: u64, passes: u32) -> PyResult<Self> {
+        let memory = u32::try_from(memory >> 10).unwrap_or(u32::MAX);
+        let cost = indelible::Cost { memory, passes, lanes: 1 };
+        SealKey::made(
+            py,
+            indelible::SealKey::passphrase(text).and_then(|key| key.costing(cost)),
+            "passphrase",
+        )
     }
 
     /// The standard output of a command, which /bin/sh runs without a standard input, and which is killed after `timeout` seconds.

@@ -115,6 +115,11 @@ def test_keys_are_listed_added_and_removed(open_pool: Open, seal: SealKey) -> No
     assert pool.key_slots("ledger", key=b"guard")[0].label == "alice"
     with pytest.raises(indelible.WrongKey):
         pool.attach("ledger", key=b"guard", seal=phrase)
+    dear = SealKey.passphrase("battery staple", memory=257 << 20, passes=1)
+    pool.add_key("ledger", dear, seal=seal, key=b"guard")
+    with pytest.raises(indelible.Sealed, match="give that cost with the passphrase"):
+        pool.attach("ledger", key=b"guard", seal=SealKey.passphrase("battery staple"))
+    pool.attach("ledger", key=b"guard", seal=dear).close()
 
 
 def test_keys_come_from_files_commands_and_credentials(
@@ -136,6 +141,8 @@ def test_keys_come_from_files_commands_and_credentials(
         SealKey.bytes(b"short")
     with pytest.raises(indelible.Sealed, match="empty"):
         SealKey.passphrase("")
+    with pytest.raises(indelible.Error, match="out of bounds"):
+        SealKey.passphrase("x", memory=2 << 30)
     with pytest.raises(indelible.Sealed, match="exit status: 3, and said: no card"):
         SealKey.command("echo no card >&2; exit 3")
     with pytest.raises(indelible.Sealed, match="no end after 0.01 s, and was killed"):

@@ -338,3 +338,22 @@ fn addresses_for_all_of_the_pool_are_kept_while_there_are_plenty() {
     let wanted = CreateOptions { reach: 512 << 10, ..of(4096) };
     assert_eq!(store.create("asked", &wanted).unwrap().entry.reserved.get(), 512 << 10);
 }
+
+/// The lanes of as many writers as a pool can have leave room for their objects.
+#[test]
+fn the_lanes_of_many_small_writers_find_room() {
+    let medium = formatted(40 << 20, SimConfig::default());
+    let writers: Vec<_> = (1..=127)
+        .map(|pid| {
+            let store = Store::open(Arc::new(medium.handle()), process(pid)).unwrap();
+            let name = format!("{pid}");
+            store.create(&name, &of(10_000)).unwrap();
+            let mut writer =
+                store.attach_writer(&name, KEY).unwrap_or_else(|error| panic!("{name}: {error}"));
+            psync(&mut writer, &[(0, &[pid as u8; 100])]).unwrap();
+            (store, writer)
+        })
+        .collect();
+    let (store, _) = &writers[0];
+    assert!(store.info().unwrap().free > 20 << 20);
+}

@@ -165,6 +165,38 @@ fn lane_enlarged() {
     );
 }
 
+/// A lane that a large batch made longer is short again once its writer has left.
+#[test]
+fn lane_shortened() {
+    let limits = Limits { exhaustive: 16, singles: 3, random: 4, points: 60, seed: 5 };
+    everywhere(
+        "lane shortened",
+        2 << 20,
+        &limits,
+        |store| {
+            create(store, "a", 300 << 10);
+            create(store, "b", 4096);
+        },
+        |run| {
+            let mut a = attach(&run.store, "a");
+            run.step(|_| psync(&mut a, &[(0, &vec![7; 200 << 10])]))?;
+            let long = space_of_lanes(&run.store);
+            run.quiet(|_| a.detach())?;
+
+            assert!(space_of_lanes(&run.store) < long);
+            let (mut a, mut b) = (attach(&run.store, "a"), attach(&run.store, "b"));
+            run.step(|_| psync_many(&mut [(&mut a, &[(9, &[1])]), (&mut b, &[(0, &[1])])]))?;
+            run.step(|_| psync(&mut a, &[(0, &[9; 300])]))?;
+            run.quiet(|_| b.detach())?;
+            run.quiet(|_| a.detach())
+        },
+    );
+}
+
+fn space_of_lanes(store: &Store) -> u64 {
+    store.lanes().unwrap().into_iter().map(|lane| lane.len).sum()
+}
+
 /// Never psynced ranges, written straight to the primary: nothing of them before their psync.
 #[test]
 fn direct_writes() {

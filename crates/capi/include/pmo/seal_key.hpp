@@ -31,6 +31,11 @@ public:
 
     // The same with an anchor of the object (struct pmo_anchor).
     seal_key anchored(const pmo_anchor &anchor) const { return seal_key(pmo_seal_key_anchored(handle_, &anchor)); }
+    // The same passphrase at another cost (pmo_seal_key_costing).
+    seal_key costing(std::uint64_t memory, std::uint32_t passes) const
+    {
+        return seal_key(pmo_seal_key_costing(handle_, memory, passes));
+    }
     // The same; slots that are made with it are refused from then on, in seconds since 1970.
     seal_key until(std::uint64_t seconds) const { return seal_key(pmo_seal_key_until(handle_, seconds)); }
 

@@ -123,6 +123,15 @@ static void keys_and_sizes(pmo_pool *pool)
     FAILS(!pmo_seal_key_until(NULL, 1), PMO_ERR_ARGUMENT, "seal key is NULL");
     FAILS(!pmo_seal_key_until(key, UINT64_MAX), PMO_ERR_ARGUMENT, "too late");
     CHECK(pmo_add_key(pool, "ledger", NULL, 0, key, good, "guest") == 2);
+    /* A passphrase whose slot costs more than any slot may, but for one of that cost. */
+    pmo_seal_key *phrase = pmo_seal_key_passphrase("correct horse"), *dear = pmo_seal_key_costing(phrase, 257 << 20, 1);
+    CHECK(phrase && dear && pmo_add_key(pool, "ledger", NULL, 0, key, dear, "dear") == 3);
+    FAILS(!pmo_attach_sealed(pool, "ledger", PMO_READ, NULL, 0, phrase), PMO_ERR_SEALED, "give that cost with the passphrase");
+    CHECK((ledger = pmo_attach_sealed(pool, "ledger", PMO_READ, NULL, 0, dear)) != NULL && pmo_detach(ledger) == 0);
+    CHECK(pmo_remove_key(pool, "ledger", NULL, 0, key, 3) == 0);
+    FAILS(!pmo_seal_key_costing(key, 64 << 20, 3), PMO_ERR_SEALED, "no passphrase");
+    FAILS(!pmo_seal_key_costing(phrase, 2ull << 30, 1), PMO_ERR_SEALED, "out of bounds");
+    pmo_seal_key_free(phrase), pmo_seal_key_free(dear);
     CHECK((ledger = pmo_attach_sealed(pool, "ledger", PMO_WRITE, NULL, 0, third)) != NULL);
     /* Beside the process that has it. */
     CHECK(pmo_key_slots(pool, "ledger", NULL, 0, expiry, expires) == 0);

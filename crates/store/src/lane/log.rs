@@ -127,9 +127,20 @@ impl LaneLog {
         Ok(medium.persist(from, self.position().saturating_sub(from))?)
     }
 
-    /// Length of a lane for a pool of this size: large enough that checkpoints are rare.
+    /// Length that lane `index` of a pool of this size is made with: large enough that checkpoints
+    /// are rare. Lanes 0 to 3 have a 32nd of the pool, the next four a quarter of that, the next
+    /// four a ninth, and so on: all 128 together leave most of the pool to objects.
     #[must_use]
-    pub fn default_len(pool_len: u64) -> u64 {
-        (pool_len / 32).clamp(16 * PAGE, 8 << 20) / PAGE * PAGE
+    pub fn default_len(pool_len: u64, index: u32) -> u64 {
+        let group = u64::from(index / 4 + 1);
+        (pool_len / 32 / (group * group)).clamp(16 * PAGE, 8 << 20) / PAGE * PAGE
+    }
+
+    /// Length of a lane that has room for a batch of so many bytes.
+    #[must_use]
+    pub fn len_for(bytes: u64) -> u64 {
+        let len = bytes.saturating_add(2 * PAGE);
+        let unit = len.min(1 << 20).next_power_of_two();
+        len.next_multiple_of(unit)
     }
 }

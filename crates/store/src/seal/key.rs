@@ -167,7 +167,11 @@ impl SealKey {
     /// # Errors
     /// `BadKey`: it is empty.
     pub fn passphrase(text: String) -> Result<SealKey> {
-        SealKey::passphrase_at(text, Cost::default())
+        let mut secret = Zeroizing::new(text.into_bytes());
+        if secret.is_empty() {
+            return Err(SealError::BadKey { why: "the passphrase is empty" }.into());
+        }
+        Ok(SealKey::of(Owned::Passphrase(Arc::new(Secret::take(&mut secret)), Cost::default())))
     }
 
     /// As [`passphrase`](SealKey::passphrase); slots that are made with it ask for so much work.
@@ -177,12 +181,20 @@ impl SealKey {
     /// # Errors
     /// `BadKey`: it is empty, or the cost is out of bounds.
     pub fn passphrase_at(text: String, cost: Cost) -> Result<SealKey> {
-        let mut secret = Zeroizing::new(text.into_bytes());
-        if secret.is_empty() {
-            return Err(SealError::BadKey { why: "the passphrase is empty" }.into());
-        }
+        SealKey::passphrase(text)?.costing(cost)
+    }
+
+    /// The same passphrase; slots that are made with it ask for so much work, and slots that ask for
+    /// as much are opened.
+    ///
+    /// # Errors
+    /// `BadKey`: it is no passphrase, or the cost is out of bounds.
+    pub fn costing(self, cost: Cost) -> Result<SealKey> {
         check(cost)?;
-        Ok(SealKey::of(Owned::Passphrase(Arc::new(Secret::take(&mut secret)), cost)))
+        match self.owned {
+            Owned::Passphrase(secret, _) => Ok(SealKey { owned: Owned::Passphrase(secret, cost), ..self }),
+            _ => Err(SealError::BadKey { why: "a cost is given with a key that is no passphrase" }.into()),
+        }
     }
 
     /// A device that keeps secrets: it opens the slots that were made with it.

@@ -64,15 +64,15 @@ impl SealKey {
         SealKey::passphrase(had(source::text(path.as_ref()))?)
     }
 
-    /// As [`passphrase`](SealKey::passphrase); slots that are made with it ask for so much work.
-    /// Slots that are tried with any passphrase may ask for 256 MiB and five times the work of the
-    /// default; those that ask for more are tried with a passphrase of that `cost` alone, as a slot
-    /// may be forged.
+    /// The same passphrase at another cost: slots that are made with it ask for so much work. A slot
+    /// may be forged, so one that asks for more than 256 MiB, or for five times the work of the
+    /// default, is opened only by a passphrase of that cost.
     ///
     /// # Errors
-    /// `Sealed`: it is empty, or the work is out of bounds.
-    pub fn passphrase_at(text: String, cost: Cost) -> Result<SealKey> {
-        made(|| seal::SealKey::passphrase_at(text, cost))
+    /// `Sealed`: it is no passphrase, or the cost is out of bounds: 1 GiB, 16 passes and 16 lanes.
+    pub fn costing(self, cost: Cost) -> Result<SealKey> {
+        let key = made(|| self.key.clone().costing(cost))?.key;
+        Ok(SealKey { key, ..self })
     }
 
     /// The same key with the object's anchor: an object that is put back as a whole, with or without the pool, to an older state is then an error of the attach

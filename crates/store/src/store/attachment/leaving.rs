@@ -3,12 +3,13 @@
 
 use super::writer::Writer;
 use crate::error::{Result, StoreError};
+use crate::format::PAGE;
 use crate::format::entry::{NO_LANE, STATE_D};
 use crate::medium::Medium;
 use crate::mutant::Mutant;
 use crate::recovery::put_progress;
 use crate::store::lanes::Changing;
-use crate::store::pool::Store;
+use crate::store::pool::{Space, Store};
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
 
@@ -90,13 +91,16 @@ fn end(writers: &mut [&mut Writer]) -> Result<()> {
     };
     leaving.iter().for_each(|writer| lane.forget(writer.object.offset));
     drop(locks);
+    if let (Ok(space), Some(changing)) = (&result, &changing) {
+        store.shorten_lane(&lane, changing, *space);
+    }
     drop(changing);
     for writer in leaving {
         writer.give_former_up();
         store.remove_if_deleted(&writer.object);
     }
     store.forget_failed_lanes();
-    result
+    result.map(drop)
 }
 
 /// Settles objects of one lane, as a part of the change in which they are detached.
@@ -149,7 +153,7 @@ fn settle(writers: &mut [&mut Writer], changing: &Changing) -> Result<()> {
     result
 }
 
-fn unbind(store: &Store, writers: &[&mut Writer]) -> Result<()> {
+fn unbind(store: &Store, writers: &[&mut Writer]) -> Result<Space> {
     store.update(|table| {
         for writer in writers {
             let mut object = table.entry(writer.object.offset)?;
@@ -160,6 +164,6 @@ fn unbind(store: &Store, writers: &[&mut Writer]) -> Result<()> {
             }
             table.put_entry(&object)?;
         }
-        Ok(())
+        Ok(Space { pool: table.pool_len(), free: table.root.free_pages.get().saturating_mul(PAGE) })
     })
 }

@@ -2,13 +2,12 @@
 
 use super::staged::{Changes, stage};
 use super::writer::Writer;
-use crate::error::{Part, Result, StoreError};
+use crate::error::{Result, StoreError};
 use crate::format::PAGE;
 use crate::format::entry::{FLAG_OVERLAY, FLAG_SEALED, FLAG_SPARSE};
 use crate::lane::LaneLog;
 use crate::medium::Medium;
 use crate::store::lanes::{Changing, LaneUse};
-use crate::table::{directory, directory_slot, put_directory};
 
 impl Writer {
     /// Makes `changes` durable as one atomic step. Nothing changed: nothing is written.
@@ -120,27 +119,6 @@ impl Writer {
 
     /// Gives the lane room for a batch of `bytes`: a larger extent.
     pub(super) fn enlarge_lane(&self, changing: &Changing, bytes: u64) -> Result<()> {
-        let store = &self.store;
-        let len = (bytes.saturating_add(2 * PAGE)).next_multiple_of(1 << 20);
-        self.lane.relocate(changing, |old: LaneLog| {
-            store.update_then(
-                |table| {
-                    let index = self.lane.index;
-                    let before = directory(table, index)?
-                        .ok_or(StoreError::damaged(Part::LaneDirectory, directory_slot(index)))?;
-                    let generation = old.generation + 1;
-                    let mut found = store.place_lane(table, index, len, generation)?;
-                    table.give_extent(old.offset / PAGE, old.len / PAGE)?;
-                    // The objects of this lane are still bound to it.
-                    found.since = before.since;
-                    put_directory(table, index, found)?;
-                    Ok(LaneLog::at_start(found.offset.get(), len, generation))
-                },
-                |log| {
-                    store.device.discard(old.offset, old.len);
-                    log
-                },
-            )
-        })
+        self.store.exchange_lane(&self.lane, changing, LaneLog::len_for(bytes))
     }
 }

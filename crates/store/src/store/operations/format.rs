@@ -121,7 +121,7 @@ fn write_table(store: &Store, zeroed: bool) -> Result<()> {
     table.root.free_pages = U64::new(pages);
     let Superblock { window, window_len, .. } = store.superblock;
     ADDRESSES.release(&mut table, window.get(), window_len.get())?;
-    store.place_lane(&mut table, 0, LaneLog::default_len(len), 1)?;
+    store.place_lane(&mut table, 0, LaneLog::default_len(len, 0), 1)?;
     table.seal_root()?;
     let mut batch = Batch::new();
     batch.begin(crate::format::batch::kind::TABLE, 0, 0);

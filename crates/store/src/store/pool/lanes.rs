@@ -1,7 +1,7 @@
 //! The choice of an object's lane: one this process has, one that a dead process left, or a new one.
 
 use super::extents::claimed;
-use crate::error::{Result, StoreError};
+use crate::error::{Part, Result, StoreError};
 use crate::format::lane::Directory;
 use crate::format::{LANES, PAGE};
 use crate::lane::LaneLog;
@@ -9,10 +9,10 @@ use crate::medium::zero_fresh;
 use crate::mutant::Mutant;
 use crate::recovery::{Recovered, replay};
 use crate::space::TableTransaction;
-use crate::store::lanes::WriterLane;
+use crate::store::lanes::{Changing, WriterLane};
 use crate::store::locks::lock;
 use crate::store::pool::Store;
-use crate::table::{directory, put_directory};
+use crate::table::{directory, directory_slot, put_directory};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zerocopy::little_endian::{U32, U64};
@@ -21,6 +21,13 @@ use zerocopy::little_endian::{U32, U64};
 const LANES_PER_PROCESS: usize = 4;
 /// Lanes one process keeps while nothing is bound to them: two threads that attach objects in turn have one each.
 const LANES_KEPT: usize = 2;
+
+/// Bytes of a pool.
+#[derive(Clone, Copy)]
+pub(in crate::store) struct Space {
+    pub pool: u64,
+    pub free: u64,
+}
 
 /// Facts that the choice of a lane learned on its way.
 #[derive(Default)]
@@ -169,7 +176,7 @@ impl Store {
             }
         }
         let Some(index) = unused else { return Err(refused.unwrap_or(StoreError::NoLane { lanes: LANES })) };
-        self.make_lane(table, index, LaneLog::default_len(table.pool_len()))
+        self.make_lane(table, index, LaneLog::default_len(table.pool_len(), index))
     }
 
     /// Whether recovery of the lane for somebody else's sake failed in this process, and nobody has recovered it since.
@@ -191,6 +198,50 @@ impl Store {
         let found = self.place_lane(table, index, len, 1)?;
         let log = LaneLog::at_start(found.offset.get(), len, 1);
         Ok(WriterLane::new(lane_lock, self.apply_locks.clone(), medium, self.seed, log, revision))
+    }
+
+    /// Gives a lane another extent, with room for a batch of `bytes`. Its objects stay bound to it.
+    ///
+    /// # Errors
+    /// `NoRoom`: nothing happened. As for [`WriterLane::relocate`].
+    pub(in crate::store) fn exchange_lane(
+        &self,
+        lane: &WriterLane,
+        changing: &Changing,
+        len: u64,
+    ) -> Result<()> {
+        lane.relocate(changing, |old: LaneLog| {
+            self.update_then(
+                |table| {
+                    let index = lane.index;
+                    let before = directory(table, index)?
+                        .ok_or(StoreError::damaged(Part::LaneDirectory, directory_slot(index)))?;
+                    let generation = old.generation + 1;
+                    let mut found = self.place_lane(table, index, len, generation)?;
+                    table.give_extent(old.offset / PAGE, old.len / PAGE)?;
+                    // The objects of this lane are still bound to it.
+                    found.since = before.since;
+                    put_directory(table, index, found)?;
+                    Ok(LaneLog::at_start(found.offset.get(), len, generation))
+                },
+                |log| {
+                    self.device.discard(old.offset, old.len);
+                    log
+                },
+            )
+        })
+    }
+
+    /// Gives back most of a lane that large batches made longer, once no object is bound to it, if
+    /// it has more than an eighth of the bytes that are free in the pool.
+    pub(in crate::store) fn shorten_lane(&self, lane: &WriterLane, changing: &Changing, space: Space) {
+        let len = LaneLog::default_len(space.pool, lane.index);
+        let has = lane.capacity();
+        let is_idle = lane.bound.load(Ordering::Relaxed) == 0 && !lane.is_poisoned();
+        if is_idle && has > len && has > space.free / 8 {
+            // Without room for the shorter one the lane stays as it is.
+            let _ = self.exchange_lane(lane, changing, len);
+        }
     }
 
     /// Allocates a lane's extent, written once where that spares later writes metadata, and enters it

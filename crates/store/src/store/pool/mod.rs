@@ -5,7 +5,7 @@ mod lanes;
 mod superblocks;
 
 pub(in crate::store) use extents::KEEP;
-pub(in crate::store) use lanes::LaneSearch;
+pub(in crate::store) use lanes::{LaneSearch, Space};
 pub use superblocks::SuperblockSlot;
 pub(in crate::store) use superblocks::{
     faults, in_force, settled_superblocks, superblocks, why_unusable, write_superblocks,
