@@ -1,5 +1,4 @@
-//! The commit point. This is the only file that publishes a batch, and `tests/layers.rs` of the
-//! workspace holds it to that.
+//! The commit point. This is the only file that publishes a batch; `xtask/tests/tidy` checks that.
 //!
 //! Why a commit is atomic, case by case. Power fails
 //!
