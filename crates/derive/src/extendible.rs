@@ -39,12 +39,13 @@ pub(crate) fn expand(arguments: &TokenStream, input: &ItemStruct) -> Result<Toke
 fn base(input: &ItemStruct, heap: &Lifetime, parts: &Parts<'_>, names: &[Ident]) -> TokenStream {
     let ItemStruct { attrs, vis, ident, generics, .. } = input;
     let (fields, bounds) = (&parts.base, &generics.where_clause);
+    let list = names.iter().rev().fold(quote!(()), |list, name| quote!((#name, #list)));
     quote! {
         #(#attrs)*
         #vis struct #ident #generics #bounds {
             #(#fields,)*
             /// The link to the blocks with the fields of later versions.
-            #vis extensions: ::indelible::retention::Extensions<#heap, (#(#names,)*)>,
+            #vis extensions: ::indelible::retention::Extensions<#heap, #list>,
         }
     }
 }

@@ -84,7 +84,8 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
     }
     let (heap, generics) = generics(input)?;
     let (mut any, mut shared) = (Vec::new(), Vec::new());
-    let (mut check, mut describe, mut places) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut check, mut search, mut describe) = (Vec::new(), Vec::new(), Vec::new());
+    let mut places = Vec::new();
     for (index, field) in data.fields.iter().enumerate() {
         let (member, ty) = member((index, field));
         refuse(ty)?;
@@ -93,6 +94,9 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
         shared.push(quote_spanned!(span=> <#ty as ::indelible::Persist<#heap>>::SHARED));
         check.push(quote_spanned! {span=>
             <#ty as ::indelible::Persist<#heap>>::check(&raw const (*at).#member, bounds)
+        });
+        search.push(quote_spanned! {span=>
+            <#ty as ::indelible::Persist<#heap>>::search(&raw const (*at).#member, bounds, search)
         });
         let offset = quote!(::core::mem::offset_of!(Self, #member));
         places.push((ty, offset.clone()));
@@ -110,6 +114,17 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
             // SAFETY: the fields of what the caller promises.
             true #(&& unsafe { #check })*
         }
+
+        unsafe fn expect_extensions(
+            at: *const Self,
+            bounds: &::indelible::collections::Bounds,
+            search: &mut ::indelible::collections::Search,
+        ) -> ::indelible::Result<()> {
+            let _ = (at, bounds, &search);
+            // SAFETY: the fields of what the caller promises.
+            #(unsafe { #search }?;)*
+            ::core::result::Result::Ok(())
+        }
     };
     Ok(assemble(input, &heap, &generics, body, quote!(#(#describe)*)))
 }
@@ -117,17 +132,20 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
 fn of_enum(input: &DeriveInput, data: &DataEnum, repr: &Repr) -> Result<TokenStream> {
     let variants = Variants::of(input, data, repr)?;
     let (heap, generics) = generics(input)?;
-    let (mut shared, mut check, mut describe) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut shared, mut check, mut search, mut describe) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let padding = padding::of_enum(&heap, &variants);
     for (variant, declared) in variants.all.iter().zip(&data.variants) {
         let (tag, offsets) = (&variant.tag, variants.offsets(variant));
-        let (mut checks, mut fields) = (Vec::new(), Vec::new());
+        let (mut checks, mut searches, mut fields) = (Vec::new(), Vec::new(), Vec::new());
         for (index, ((member, ty), field)) in variant.fields.iter().zip(&declared.fields).enumerate() {
             refuse(ty)?;
             let (span, text) = (span_of(ty), member_text(member));
             shared.push(quote_spanned!(span=> <#ty as ::indelible::Persist<#heap>>::SHARED));
             checks.push(quote_spanned! {span=>
                 <#ty as ::indelible::Persist<#heap>>::check(at.byte_add(offsets[#index]).cast::<#ty>(), bounds)
+            });
+            searches.push(quote_spanned! {span=>
+                <#ty as ::indelible::Persist<#heap>>::search(at.byte_add(offsets[#index]).cast::<#ty>(), bounds, search)
             });
             fields.push(target::describe(field, &text, &quote!(offsets[#index]))?);
         }
@@ -136,6 +154,13 @@ fn of_enum(input: &DeriveInput, data: &DataEnum, repr: &Repr) -> Result<TokenStr
                 let offsets = #offsets;
                 let _ = offsets;
                 return true #(&& #checks)*;
+            }
+        });
+        search.push(quote! {
+            if tag == #tag {
+                let offsets = #offsets;
+                let _ = offsets;
+                #(#searches?;)*
             }
         });
         let name = variant.ident.to_string();
@@ -169,6 +194,21 @@ fn of_enum(input: &DeriveInput, data: &DataEnum, repr: &Repr) -> Result<TokenStr
                 #(#check)*
                 false
             }
+        }
+
+        unsafe fn expect_extensions(
+            at: *const Self,
+            bounds: &::indelible::collections::Bounds,
+            search: &mut ::indelible::collections::Search,
+        ) -> ::indelible::Result<()> {
+            let _ = (bounds, &search);
+            // SAFETY: as in `check`.
+            unsafe {
+                let tag = at.cast::<#integer>().read();
+                let _ = tag;
+                #(#search)*
+            }
+            ::core::result::Result::Ok(())
         }
     };
     Ok(assemble(input, &heap, &generics, body, quote!(#(#describe)*)))

@@ -9,7 +9,8 @@
 use super::into_persist::IntoPersist;
 use super::layout::Layout;
 use super::persist::{Bounds, Persist, put};
-use super::place::{HeapRef, discard, expect, finally, free, lend, stored, verify};
+use super::place::{HeapRef, discard, expect, finally, free, lend, pointer, stored, verify};
+use super::search::Search;
 use crate::error::Result;
 use crate::heap::Heap;
 use std::cmp::Ordering;
@@ -185,6 +186,11 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for PBox<'h, T> {
         bounds.holds(address, 1, size_of::<T>().max(1), align_of::<T>())
     }
 
+    unsafe fn expect_extensions(at: *const Self, bounds: &Bounds, search: &mut Search) -> Result<()> {
+        // SAFETY: as in `check`, which knows that the value lies in the object.
+        unsafe { T::search(pointer::<T>(at.cast::<u64>().read()), bounds, search) }
+    }
+
     fn describe(layout: &mut Layout) {
         describe::<T>(layout, "PBox");
     }
@@ -202,6 +208,16 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for Option<PBox<'h, T>> {
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
         // SAFETY: readable, and any bits are an integer; then as for the box.
         unsafe { at.cast::<u64>().read() == 0 || PBox::<T>::check(at.cast(), bounds) }
+    }
+
+    unsafe fn expect_extensions(at: *const Self, bounds: &Bounds, search: &mut Search) -> Result<()> {
+        // SAFETY: as in `check`; then as for the box.
+        unsafe {
+            match at.cast::<u64>().read() {
+                0 => Ok(()),
+                _ => PBox::<T>::expect_extensions(at.cast(), bounds, search),
+            }
+        }
     }
 
     fn describe(layout: &mut Layout) {

@@ -12,6 +12,7 @@ use super::fields::{Field, fields};
 use super::layout::Layout;
 use super::persist::{Bounds, Persist, put};
 use super::place::{HeapRef, Inside, bounds_at, expect, free, lent, stored};
+use super::search::Search;
 use crate::error::{Error, Result};
 use crate::heap::{
     Cursor, Header, Heap, HeapError, Shape, Surroundings, chain_home, copy_chain, free_chain, link_extension,
@@ -102,6 +103,52 @@ fn value<E: Extension>(cursor: &Cursor<'_, Borrowed>, at: *mut Header) -> Result
         return Err(cursor.damage(value.addr(), "an extension is no value of its type"));
     }
     Ok(value)
+}
+
+/// The extension types of a struct, in order: `()`, or the first and the list of the others.
+pub trait ExtensionList {
+    /// Whether the list has an extension.
+    #[doc(hidden)]
+    const SOME: bool;
+
+    /// The comparison for an extension's number, which begins at 1.
+    #[doc(hidden)]
+    fn expected(number: usize) -> Option<Expected>;
+}
+
+impl ExtensionList for () {
+    const SOME: bool = false;
+
+    fn expected(_: usize) -> Option<Expected> {
+        None
+    }
+}
+
+impl<E: Extension, L: ExtensionList> ExtensionList for (E, L) {
+    const SOME: bool = true;
+
+    fn expected(number: usize) -> Option<Expected> {
+        match number.checked_sub(1)? {
+            0 => Some(Expected::of::<E>()),
+            behind => L::expected(behind),
+        }
+    }
+}
+
+/// The comparison of an extension with the program's type.
+#[derive(Clone, Copy)]
+pub struct Expected(fn(&Cursor<'_, Borrowed>, *mut Header) -> Result<(), HeapError>);
+
+impl Expected {
+    pub(super) fn of<E: Extension>() -> Expected {
+        Expected(|cursor, at| value::<E>(cursor, at).map(drop))
+    }
+}
+
+impl fmt::Debug for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Expected")
+    }
 }
 
 impl<'h, C> Extensions<'h, C> {
@@ -280,7 +327,7 @@ impl<C> fmt::Debug for Extensions<'_, C> {
 }
 
 // SAFETY: the link is checked (1), as an atomic, since other threads may extend a value that is shared.
-unsafe impl<'h, C: 'h> Persist<'h> for Extensions<'h, C> {
+unsafe impl<'h, C: ExtensionList + 'h> Persist<'h> for Extensions<'h, C> {
     const ANY: bool = false;
 
     #[inline]
@@ -290,8 +337,24 @@ unsafe impl<'h, C: 'h> Persist<'h> for Extensions<'h, C> {
         link == 0 || bounds.holds(link, 1, size_of::<Header>(), align_of::<Header>())
     }
 
+    unsafe fn expect_extensions(at: *const Self, _: &Bounds, _: &mut Search) -> Result<()> {
+        // SAFETY: a value, which only other threads that extend it change, by atomics.
+        let this = unsafe { &*at };
+        let mut cursor = Cursor::new(&this.link);
+        // A chain that is damaged is an error where it is used.
+        while let Ok(Some(at)) = cursor.step() {
+            match C::expected(cursor.passed).map(|Expected(compare)| compare(&cursor, at)) {
+                Some(Err(error @ HeapError::ExtensionType { .. })) => return Err(this.wrong(error)),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
     fn describe(layout: &mut Layout) {
         layout.word("Extensions");
+        layout.extended |= C::SOME;
     }
 
     fn type_name(out: &mut String) {

@@ -9,6 +9,7 @@ use super::key::{Lookup, StableHash};
 use super::layout::Layout;
 use super::persist::{Bounds, Persist};
 use super::place::{self, HeapRef, expect, lend, verify};
+use super::search::Search;
 use super::table::Table;
 use crate::error::Result;
 use std::fmt;
@@ -349,6 +350,11 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for PHashMap<'h, K, 
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
         // SAFETY: the same bytes.
         unsafe { Table::check(at.cast::<Table<'h, K, V>>(), bounds) }
+    }
+
+    unsafe fn expect_extensions(at: *const Self, bounds: &Bounds, search: &mut Search) -> Result<()> {
+        // SAFETY: the same bytes.
+        unsafe { Table::expect_extensions(at.cast::<Table<'h, K, V>>(), bounds, search) }
     }
 
     fn describe(layout: &mut Layout) {

@@ -22,6 +22,8 @@ pub struct Layout {
     targets: VecDeque<(usize, Describe)>,
     /// Whether a shared reference is enough to store somewhere.
     pub(super) atomics: bool,
+    /// Whether the program has extensions of a struct in the type.
+    pub(super) extended: bool,
 }
 
 impl Layout {

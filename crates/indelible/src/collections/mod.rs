@@ -123,6 +123,7 @@ mod rc;
 mod record;
 mod root_value;
 mod roots;
+mod search;
 #[cfg(feature = "serde")]
 mod serial;
 mod set_algebra;
@@ -152,7 +153,7 @@ pub use duration::PDuration;
 pub use extension::{Extendible, Extension, ExtensionType, Identity, expect, initial};
 pub use extensions::Extensions;
 #[doc(hidden)]
-pub use extensions::Parts;
+pub use extensions::{Expected, ExtensionList, Parts};
 #[doc(hidden)]
 pub use hash_entry::{Entry, OccupiedEntry, VacantEntry};
 pub use hash_iter::{HashDrain, HashIntoIter, HashIter, HashIterMut, HashKeys, HashValues, HashValuesMut};
@@ -174,6 +175,8 @@ pub use rc::PRc;
 #[doc(hidden)]
 pub use root_value::{OldValue, RootValue};
 pub(crate) use roots::{Described, Describing};
+#[doc(hidden)]
+pub use search::Search;
 #[cfg(feature = "serde")]
 pub use serial::{DeserializeIn, InHeap};
 pub use string::PString;

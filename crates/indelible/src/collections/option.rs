@@ -10,6 +10,7 @@ use super::layout::Layout;
 use super::persist::{Bounds, Persist, clear_gaps};
 use super::place::HeapRef;
 use super::points_to::PointsTo;
+use super::search::Search;
 use crate::error::Result;
 use std::fmt;
 use std::mem::{MaybeUninit, offset_of};
@@ -176,6 +177,16 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for POption<T> {
                 0 => true,
                 1 => T::check((&raw const (*at).value).cast(), bounds),
                 _ => false,
+            }
+        }
+    }
+
+    unsafe fn expect_extensions(at: *const Self, bounds: &Bounds, search: &mut Search) -> Result<()> {
+        // SAFETY: as in `check`.
+        unsafe {
+            match (&raw const (*at).some).read() {
+                1 => T::search((&raw const (*at).value).cast(), bounds, search),
+                _ => Ok(()),
             }
         }
     }

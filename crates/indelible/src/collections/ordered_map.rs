@@ -9,6 +9,7 @@ use super::node::Node;
 use super::ordered_entry::{OrderedEntry, OrderedOccupied, OrderedVacant};
 use super::persist::{Bounds, Persist};
 use super::place::{self, HeapRef, expect, lend, verify};
+use super::search::Search;
 use super::tree::{Path, Tree};
 use crate::error::Result;
 use std::cmp::Ordering;
@@ -307,6 +308,11 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for PBTreeMap<'h, K,
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
         // SAFETY: the same bytes.
         unsafe { Tree::check(at.cast::<Tree<'h, K, V>>(), bounds) }
+    }
+
+    unsafe fn expect_extensions(at: *const Self, bounds: &Bounds, search: &mut Search) -> Result<()> {
+        // SAFETY: the same bytes.
+        unsafe { Tree::expect_extensions(at.cast::<Tree<'h, K, V>>(), bounds, search) }
     }
 
     fn describe(layout: &mut Layout) {

@@ -8,6 +8,8 @@
 #![allow(unsafe_code)]
 
 use super::layout::Layout;
+use super::search::Search;
+use crate::error::Result;
 use crate::far::Far;
 pub use crate::heap::Bounds;
 use crate::plain::Plain;
@@ -162,6 +164,31 @@ pub unsafe trait Persist<'h>: Sized + 'h {
     /// `at` is aligned and readable, and nobody writes to it meanwhile.
     #[doc(hidden)]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool;
+
+    /// Fails if a value in this one has an extension of another type than the program's, as far as
+    /// `search` goes. Leaves out values under locks.
+    ///
+    /// # Safety
+    /// `check` accepted the value. Only atomics in it change during the call.
+    #[doc(hidden)]
+    unsafe fn expect_extensions(_at: *const Self, _bounds: &Bounds, _search: &mut Search) -> Result<()> {
+        Ok(())
+    }
+
+    /// [`expect_extensions`](Persist::expect_extensions) for unchecked bytes. Skips bytes that are
+    /// no value: their use is an error.
+    ///
+    /// # Safety
+    /// `at` is aligned and readable. Only atomics in it change during the call.
+    #[doc(hidden)]
+    unsafe fn search(at: *const Self, bounds: &Bounds, search: &mut Search) -> Result<()> {
+        // SAFETY: the caller's promise.
+        if Self::ANY || !search.goes_on() || !unsafe { Self::check(at, bounds) } {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise; checked just now.
+        search.within(|search| unsafe { Self::expect_extensions(at, bounds, search) })
+    }
 
     /// Adds all that the layout consists of.
     #[doc(hidden)]
@@ -326,6 +353,11 @@ unsafe impl<'h, T: Persist<'h>, const N: usize> Persist<'h> for [T; N] {
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
         // SAFETY: N elements, each readable.
         T::ANY || (0..N).all(|index| unsafe { T::check(at.cast::<T>().add(index), bounds) })
+    }
+
+    unsafe fn expect_extensions(at: *const Self, bounds: &Bounds, search: &mut Search) -> Result<()> {
+        // SAFETY: the elements of what the caller promises.
+        (0..N).try_for_each(|index| unsafe { T::search(at.cast::<T>().add(index), bounds, search) })
     }
 
     fn describe(layout: &mut Layout) {

@@ -9,6 +9,7 @@ use super::into_persist::IntoPersist;
 use super::layout::Layout;
 use super::persist::{Bounds, Persist, put};
 use super::place::{HeapRef, discard, finally, free, lend, pointer, verify};
+use super::search::Search;
 use super::type_hash::type_hash;
 use crate::error::{Cause, Error, ErrorKind, Result};
 use crate::heap::layout::NAME_MAX;
@@ -25,6 +26,8 @@ pub(crate) struct Described {
     /// The description.
     layout: String,
     atomics: bool,
+    /// Whether the program has extensions of a struct in the type.
+    extended: bool,
 }
 
 /// The functions that describe a type.
@@ -45,8 +48,8 @@ impl Describing {
         layout.finish();
         (self.name)(&mut name);
         truncate(&mut name, NAME_MAX);
-        let (fingerprint, atomics) = (layout.fingerprint(), layout.atomics);
-        Described { name, fingerprint, layout: layout.stream, atomics }
+        let (fingerprint, atomics, extended) = (layout.fingerprint(), layout.atomics, layout.extended);
+        Described { name, fingerprint, layout: layout.stream, atomics, extended }
     }
 }
 
@@ -54,7 +57,13 @@ impl Described {
     /// That of a type without atomics, with the fingerprint of the description, whatever else somebody says that it is.
     pub(super) fn new(name: &str, layout: &str) -> Described {
         let fingerprint = TypeInfo::described(name, layout).fingerprint;
-        Described { name: name.to_owned(), fingerprint, layout: layout.to_owned(), atomics: false }
+        Described {
+            name: name.to_owned(),
+            fingerprint,
+            layout: layout.to_owned(),
+            atomics: false,
+            extended: false,
+        }
     }
 
     /// The description, read.
@@ -108,13 +117,24 @@ pub(super) fn place<'h, T: Persist<'h>>(root: Place, bounds: &Bounds) -> Result<
     if unsafe { T::check(at, bounds) } { Ok(at) } else { Err(wrong("a root is no value of its type")) }
 }
 
+/// Fails if values of a root have extensions of other types than the program's.
+fn expect_extensions<'h, T: Persist<'h>>(described: &Described, root: &Root, bounds: &Bounds) -> Result<()> {
+    let known = Place { address: root.address, size: root.size };
+    match place::<T>(known, bounds) {
+        // SAFETY: the value is borrowed, so only atomics change, and values under locks, which the
+        // search leaves out.
+        Ok(at) if described.extended => unsafe { T::search(at, bounds, &mut Search::new()) },
+        _ => Ok(()),
+    }
+}
+
 impl Heap {
     pub(super) fn locate<'h, T: Persist<'h>>(&self, name: &str, bounds: &Bounds) -> Result<*mut T> {
         let found = known_place::<T>(&self.root_cache, name, |described| {
             let root = self.find_root(name, &described.info())?;
             self.expect_pointers(&described.info())?;
             match self.trusted.allows(name) {
-                true => Ok(root),
+                true => expect_extensions::<T>(described, &root, bounds).map(|()| root),
                 false => Err(self.wrong("use a root of", HeapError::Untrusted { name: name.to_owned() })),
             }
         })?;
@@ -128,8 +148,9 @@ impl Heap {
     /// The value of the root `name`, which is a `T`.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else; `Untrusted`, see
-    /// [`verify`](Heap::verify); `Damaged`.
+    /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else, or if one
+    /// of its first 10,000 values has an [extension](crate::retention::extendible) of another type;
+    /// `Untrusted`, see [`verify`](Heap::verify); `Damaged`.
     pub fn root_ref<'h, T: Persist<'h> + Sync>(&'h self, name: &str) -> Result<&'h T> {
         let at = self.locate::<T>(name, &HeapRef::new(self).bounds())?;
         // SAFETY: the invariant; shared as long as `self` is.
@@ -339,17 +360,17 @@ impl ReadHeap {
 
     fn value_of<'h, T: Persist<'h>>(&'h self, name: &str) -> Result<&'h T> {
         self.register();
+        let bounds = Bounds { base: self.object().as_ptr().addr(), len: self.object().len() };
         let found = known_place::<T>(&self.root_cache, name, |described| {
             let root = self.root(name, &described.info())?;
             match described.atomics {
-                false => Ok(root),
+                false => expect_extensions::<T>(described, &root, &bounds).map(|()| root),
                 true => {
                     let atomics = HeapError::Atomics { ty: described.name.clone() };
                     Err(self.object().error("use a root of", Cause::Heap(atomics)))
                 }
             }
         })?;
-        let bounds = Bounds { base: self.object().as_ptr().addr(), len: self.object().len() };
         let wrong = |error| self.object().error("use a root of", Cause::Heap(error));
         let at = place::<T>(found, &bounds).map_err(wrong)?;
         // SAFETY: the invariant; nobody stores to an object attached for reading.

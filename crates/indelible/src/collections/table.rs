@@ -20,6 +20,7 @@ use super::place::{
     HeapRef, bounds_at, discard, each, finally, free, name_stored, pointer, range, stored, verify,
     verify_within,
 };
+use super::search::Search;
 use super::slots::{Iter, Slot};
 use crate::error::Result;
 use crate::heap::{Heap, any_explicit};
@@ -413,6 +414,19 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for Table<'h, K, V> 
             && slots >= GROUP as u64
             && len.checked_add(left).is_some_and(|most| most <= load(slots))
             && bounds.holds(block, bytes, 1, Self::ALIGN)
+    }
+
+    unsafe fn expect_extensions(at: *const Self, bounds: &Bounds, search: &mut Search) -> Result<()> {
+        // SAFETY: a value, whose block lies in the object; it does not change while it is borrowed.
+        let table = unsafe { &*at };
+        for slot in table.iter().take(search.left()) {
+            // SAFETY: a slot in use.
+            unsafe {
+                K::search(&raw const (*slot).key, bounds, search)?;
+                V::search(&raw const (*slot).value, bounds, search)?;
+            }
+        }
+        Ok(())
     }
 
     fn describe(layout: &mut super::layout::Layout) {

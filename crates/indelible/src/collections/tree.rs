@@ -15,6 +15,7 @@ use super::layout::Layout;
 use super::node::{KEYS, LEAST, LEVELS, Node};
 use super::persist::{Bounds, Persist};
 use super::place::{HeapRef, bounds_at, each, finally, free};
+use super::search::Search;
 use crate::error::Result;
 use crate::heap::Heap;
 use std::marker::PhantomData;
@@ -372,6 +373,16 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for Tree<'h, K, V> {
         }
     }
 
+    unsafe fn expect_extensions(at: *const Self, bounds: &Bounds, search: &mut Search) -> Result<()> {
+        // SAFETY: readable, and any bits are integers.
+        let [root, height, _] = unsafe { at.cast::<[u64; 3]>().read() };
+        match (height as usize).checked_sub(1) {
+            // SAFETY: the nodes of a value that is borrowed.
+            Some(level) => unsafe { search_node::<K, V>(root, level, bounds, search) },
+            None => Ok(()),
+        }
+    }
+
     fn describe(layout: &mut Layout) {
         K::describe(layout);
         V::describe(layout);
@@ -382,4 +393,30 @@ unsafe impl<'h, K: Persist<'h>, V: Persist<'h>> Persist<'h> for Tree<'h, K, V> {
         out.push_str(", ");
         V::type_name(out);
     }
+}
+
+/// Searches a node's values and the nodes below it. Skips damaged nodes: their use is an error.
+///
+/// # Safety
+/// Only atomics in the values change during the call.
+unsafe fn search_node<'h, K: Persist<'h>, V: Persist<'h>>(
+    address: u64,
+    level: usize,
+    bounds: &Bounds,
+    search: &mut Search,
+) -> Result<()> {
+    let Some(node) = Node::<K, V>::try_open(address, level, bounds).filter(|_| search.left() > 0) else {
+        return Ok(());
+    };
+    for index in 0..node.len() {
+        // SAFETY: keys and values of a node that lies in the object.
+        unsafe {
+            K::search(node.key(index), bounds, search)?;
+            V::search(node.value(index), bounds, search)?;
+        }
+    }
+    let below = level.checked_sub(1).map(|level| (0..=node.len(), level));
+    let Some((mut all, level)) = below else { return Ok(()) };
+    // SAFETY: the caller's promise.
+    all.try_for_each(|index| unsafe { search_node::<K, V>(node.child(index), level, bounds, search) })
 }

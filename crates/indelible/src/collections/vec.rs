@@ -16,6 +16,7 @@ use super::place::{
     HeapRef, bounds_at, damaged, expect, finally, free, lend, lent, pointer, shared, stored, verify,
 };
 use super::points_to::PointsTo;
+use super::search::Search;
 use crate::error::Result;
 use crate::heap::Heap;
 use std::marker::PhantomData;
@@ -390,6 +391,15 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for PVec<'h, T> {
         (len <= cap && bounds.holds(block, cap, size_of::<T>(), align_of::<T>())) || {
             cold();
             cap == 0 && len == 0 && (block == 0 || block == bounds.base as u64)
+        }
+    }
+
+    unsafe fn expect_extensions(at: *const Self, bounds: &Bounds, search: &mut Search) -> Result<()> {
+        // SAFETY: a value, whose elements `check` found in the object.
+        unsafe {
+            let vec = &*at;
+            (0..vec.len().min(search.left()))
+                .try_for_each(|index| T::search(vec.as_ptr().add(index), bounds, search))
         }
     }
 

@@ -13,6 +13,7 @@ use super::layout::Layout;
 use super::persist::{Bounds, Persist, put};
 use super::place::{HeapRef, expect, lend, stored, verify};
 use super::points_to::PointsTo;
+use super::search::Search;
 use super::vec::PVec;
 use crate::error::Result;
 use std::mem::MaybeUninit;
@@ -365,6 +366,15 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for PVecDeque<'h, T> {
         let [_, room, _, first] = unsafe { at.cast::<[u64; 4]>().read() };
         // SAFETY: the vector comes first.
         (first < room || first == 0) && unsafe { PVec::check(at.cast::<PVec<'h, T>>(), bounds) }
+    }
+
+    unsafe fn expect_extensions(at: *const Self, bounds: &Bounds, search: &mut Search) -> Result<()> {
+        // SAFETY: a value, whose elements `check` found in the object.
+        unsafe {
+            let deque = &*at;
+            let looked_at = deque.len().min(search.left());
+            (0..looked_at).try_for_each(|index| T::search(deque.at(index), bounds, search))
+        }
     }
 
     fn describe(layout: &mut Layout) {

@@ -87,23 +87,35 @@ fn judge<T: PartialEq + std::fmt::Debug>(
 }
 
 fn read(heap: &mut Heap, case: &str, clean: bool) {
+    // An extension of another type is an error here already.
+    macro_rules! opened {
+        ($heap:expr, $items:ty) => {
+            match $heap.root_mut::<$items>("items") {
+                Ok(items) => items,
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::RootType, "{case}: {error}");
+                    continue;
+                }
+            }
+        };
+    }
     for index in 0..ITEMS as usize {
         let what = |how| format!("{case}: {how} of item {index}");
         let price = [0, 70, 4, 6][index];
         let gross = [1, 71, 80, 80][index];
-        let items = heap.root_mut::<v3::Items<'_>>("items").unwrap();
+        let items = opened!(heap, v3::Items<'_>);
         judge(&what("price"), clean, guarded(&what("price"), || items[index].try_price()), &price);
         judge(&what("gross"), clean, guarded(&what("gross"), || items[index].try_gross()), &gross);
         let own = guarded(&what("its fields"), || (items[index].name.to_string(), items[index].count));
         assert!(own.is_none_or(|own| own == (name(index as u32), index as u32)), "{case}");
-        let items = heap.root_mut::<v2::Items<'_>>("items").unwrap();
+        let items = opened!(heap, v2::Items<'_>);
         let by_v2 = guarded(&what("price, version 2"), || items[index].try_price_mut().map(|price| *price));
         judge(&what("price, version 2"), clean, by_v2, &price);
-        let items = heap.root_mut::<v3::Items<'_>>("items").unwrap();
+        let items = opened!(heap, v3::Items<'_>);
         let all = |item: &mut v3::Item<'_>| item.try_extended().map(|view| (*view.price, *view.gross));
         let extended = guarded(&what("extended()"), || all(&mut items[index]));
         judge(&what("extended()"), clean, extended, &(price, gross));
-        let items = heap.root_mut::<v3::Items<'_>>("items").unwrap();
+        let items = opened!(heap, v3::Items<'_>);
         let copy = guarded(&what("copy"), || items[index].clone());
         let of_copy = copy.and_then(|copy| guarded(&what("gross of a copy"), || copy.try_gross()));
         judge(&what("gross of a copy"), clean, of_copy, &gross);

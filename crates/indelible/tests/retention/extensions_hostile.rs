@@ -1,8 +1,8 @@
 //! Chains that are damaged or of other types, and layouts that changed: errors by name, and nothing else.
 
 use crate::extensions::{make, name, v1, v2, v3};
-use crate::heaps::{made, sound};
-use indelible::collections::{PString, PVec};
+use crate::heaps::{again, made, sound};
+use indelible::collections::{PBTreeMap, PBox, PHashMap, POption, PString, PVec, PVecDeque};
 use indelible::retention::{Extensions, LayoutError, LayoutLock, extendible};
 use indelible::{ErrorKind, Heap, Persist};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -71,6 +71,8 @@ fn words<'a>(link: *mut u64) -> &'a mut [u64; 5] {
 pub fn an_extension_of_another_type_is_an_error_that_shows_the_programs() {
     let (_dir, mut heap) = made();
     make(&mut heap, 2);
+    // Opened before there are extensions: nothing is wrong yet.
+    heap.root_ref::<PVec<'_, reordered::Item<'_>>>("items").unwrap();
     heap.root_ref::<v2::Items<'_>>("items").unwrap()[1].extend().unwrap();
     let items = heap.root_mut::<PVec<'_, reordered::Item<'_>>>("items").unwrap();
     assert!(!items[0].sold());
@@ -86,12 +88,81 @@ pub fn an_extension_of_another_type_is_an_error_that_shows_the_programs() {
         assert!(text.contains("extension 1 of Item in the heap has 40 bytes and type "), "{text}");
         assert!(text.contains("sold: bool at 0, size 1\n  price: i64 at 8, size 8"), "{text}");
     }
-    let items = heap.root_mut::<PVec<'_, removed::Item<'_>>>("items").unwrap();
-    let text = items[1].try_gross().unwrap_err().to_string();
+    let error = heap.root_mut::<PVec<'_, removed::Item<'_>>>("items").err().unwrap();
+    let text = error.to_string();
+    assert_eq!(error.kind(), ErrorKind::RootType);
     assert!(text.contains("has 40 bytes and type") && text.contains("this program's has 32 bytes"), "{text}");
     let different = heap.root_mut::<PVec<'_, other::Item<'_>>>("items").err().unwrap();
     assert!(different.to_string().contains("PVec<Item>[0].count: u32 here, u64 there"), "{different}");
     assert_eq!(sound(&mut heap), 5);
+}
+
+/// Items in collections of each kind.
+#[derive(Persist)]
+#[repr(C)]
+struct Shop<'h, T: Persist<'h>> {
+    boxed: Option<PBox<'h, T>>,
+    by_name: PHashMap<'h, PString<'h>, T>,
+    by_number: PBTreeMap<'h, u32, PVec<'h, T>>,
+    last: POption<T>,
+    line: PVecDeque<'h, T>,
+    shelf: Shelf<'h, T>,
+}
+
+#[derive(Persist)]
+#[repr(C, u8)]
+enum Shelf<'h, T: Persist<'h>> {
+    Bare,
+    Two([PBox<'h, T>; 2]),
+}
+
+impl<'h, T: Persist<'h>> Default for Shop<'h, T> {
+    fn default() -> Self {
+        Shop {
+            boxed: None,
+            by_name: PHashMap::default(),
+            by_number: PBTreeMap::default(),
+            last: POption::default(),
+            line: PVecDeque::default(),
+            shelf: Shelf::Bare,
+        }
+    }
+}
+
+#[test]
+fn an_extension_of_another_type_is_an_error_as_the_root_is_opened() {
+    for place in 0..6 {
+        let (dir, mut heap) = made();
+        let (shop, h) = heap.root_and_heap::<Shop<'_, v2::Item<'_>>>("shop").unwrap();
+        let item = |extended: bool| {
+            let item =
+                v2::Item { name: PString::from_in("item", h), count: 1, extensions: Extensions::new_in(h) };
+            if extended {
+                item.extend().unwrap();
+            }
+            item
+        };
+        shop.boxed = Some(PBox::new_in(item(place == 0), h));
+        for number in 0..40 {
+            shop.by_name.insert(name(number).as_str(), item(place == 1 && number == 33));
+            shop.by_number.entry(number).or_default().push(item(place == 2 && number == 33));
+        }
+        shop.last = POption::from(Some(item(place == 3)));
+        shop.line.push_back(item(false));
+        shop.line.push_front(item(place == 5));
+        shop.shelf = Shelf::Two([PBox::new_in(item(false), h), PBox::new_in(item(place == 4), h)]);
+        assert!(matches!(&shop.shelf, Shelf::Two(two) if two[0].count == 1));
+        heap.psync().unwrap();
+        heap.root_ref::<Shop<'_, v2::Item<'_>>>("shop").unwrap();
+        heap.root_ref::<Shop<'_, v1::Item<'_>>>("shop").unwrap();
+        for _ in 0..2 {
+            let error = heap.root_ref::<Shop<'_, reordered::Item<'_>>>("shop").err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::RootType, "{place}");
+            assert!(error.to_string().contains("extension 1 of Item in the heap has 40 bytes"), "{error}");
+        }
+        let again = again(&dir, heap);
+        assert!(again.root_ref::<Shop<'_, reordered::Item<'_>>>("shop").is_err());
+    }
 }
 
 /// Damage to the chain of the first of two items with two extensions each.
