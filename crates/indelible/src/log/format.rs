@@ -9,7 +9,7 @@ const VERSION: u64 = 1;
 /// Bytes of the header.
 pub(super) const HEADER: usize = 64;
 /// Bytes of a record before its own.
-const HEAD: usize = 40;
+pub(super) const HEAD: usize = 40;
 
 /// Header of a log: six words of 64 bits, least significant byte first, then zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +37,9 @@ impl Header {
         bytes
     }
 
-    /// The header of an object's bytes; `None`: there is nothing in it.
-    pub(super) fn decode(object: &[u8]) -> Result<Option<Header>, LogError> {
-        let bytes = object.get(..HEADER).ok_or(LogError::NotALog("it is smaller than a header"))?;
+    /// The header of an object of `len` bytes by its first ones; `None`: there is nothing in it.
+    pub(super) fn decode(first: &[u8], len: usize) -> Result<Option<Header>, LogError> {
+        let bytes = first.get(..HEADER).ok_or(LogError::NotALog("it is smaller than a header"))?;
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok(None);
         }
@@ -51,7 +51,7 @@ impl Header {
             return Err(LogError::NotALog("it is of a version that this release does not know"));
         }
         let end = usize::try_from(word(2)).unwrap_or(usize::MAX);
-        if !(HEADER..=object.len()).contains(&end) || !end.is_multiple_of(8) {
+        if !(HEADER..=len).contains(&end) || !end.is_multiple_of(8) {
             return Err(LogError::Damaged { at: 16, why: "its end lies outside the object" });
         }
         Ok(Some(Header { end, records: word(3), queue: word(4), next: word(5) }))
@@ -95,17 +95,21 @@ impl<'a> Record<'a> {
         Ok(())
     }
 
-    /// The record at offset `at` of a log, which ends behind the last byte of `log`; with the offset of the next one.
+    /// Bytes of the record that begins so, if it can be one.
+    pub(super) fn len(head: &[u8; HEAD]) -> Option<usize> {
+        u32::try_from(word(head, 0)).ok().map(|len| room(len as usize))
+    }
+
+    /// The first record of `log`, which is the log from offset `at` to its end, or to the end of
+    /// the record; with its length.
     pub(super) fn decode(log: &'a [u8], at: usize, number: u64) -> Result<(Record<'a>, usize), LogError> {
         let damaged = |why| LogError::Damaged { at, why };
-        let head = log.get(at..at.saturating_add(HEAD)).ok_or(damaged("a record begins behind the end"))?;
-        let len = word(head, 0);
-        let len = u32::try_from(len).map_err(|_| damaged("a record is longer than one can be"))? as usize;
-        let end = at + room(len);
+        let head = log.first_chunk::<HEAD>().ok_or(damaged("a record begins behind the end"))?;
+        let end = Self::len(head).ok_or(damaged("a record is longer than one can be"))?;
         if end > log.len() {
             return Err(damaged("a record ends behind the log"));
         }
-        let bytes = &log[at + HEAD..at + HEAD + len];
+        let bytes = &log[HEAD..HEAD + word(head, 0) as usize];
         if checksum(MAGIC, &[&head[..HEAD - 8], bytes]) != word(head, HEAD - 8) {
             return Err(damaged("the checksum of a record is another"));
         }
@@ -127,13 +131,13 @@ mod tests {
             let record = Record { number: 3, queue: 4, message: 5, bytes: &bytes };
             let mut log = vec![0xff; HEADER + room(len)];
             record.encode(&mut log[HEADER..]).unwrap();
-            assert_eq!(Record::decode(&log, HEADER, 3).unwrap(), (record, log.len()));
-            assert!(Record::decode(&log, HEADER, 2).is_err());
-            assert!(Record::decode(&log[..log.len() - 1], HEADER, 3).is_err());
+            assert_eq!(Record::decode(&log[HEADER..], HEADER, 3).unwrap(), (record, room(len)));
+            assert!(Record::decode(&log[HEADER..], HEADER, 2).is_err());
+            assert!(Record::decode(&log[HEADER..log.len() - 1], HEADER, 3).is_err());
             // All bits but those behind the record's bytes, which are nobody's.
             for bit in 8 * HEADER..8 * (HEADER + HEAD + len) {
                 log[bit / 8] ^= 1 << (bit % 8);
-                assert!(Record::decode(&log, HEADER, 3).is_err(), "bit {bit}");
+                assert!(Record::decode(&log[HEADER..], HEADER, 3).is_err(), "bit {bit}");
                 log[bit / 8] ^= 1 << (bit % 8);
             }
         }
@@ -144,13 +148,13 @@ mod tests {
         let header = Header { end: 128, records: 2, queue: 7, next: 9 };
         let mut object = header.encode().to_vec();
         object.resize(4096, 0);
-        assert_eq!(Header::decode(&object).unwrap(), Some(header));
-        assert_eq!(Header::decode(&[0; 64]).unwrap(), None);
-        assert!(Header::decode(&object[..100]).is_err(), "it ends behind the object");
-        assert!(Header::decode(&object[..60]).is_err());
+        assert_eq!(Header::decode(&object, 4096).unwrap(), Some(header));
+        assert_eq!(Header::decode(&[0; 64], 64).unwrap(), None);
+        assert!(Header::decode(&object, 100).is_err(), "it ends behind the object");
+        assert!(Header::decode(&object[..60], 60).is_err());
         for byte in 0..16 {
             object[byte] ^= 1;
-            assert!(matches!(Header::decode(&object), Err(LogError::NotALog(_))));
+            assert!(matches!(Header::decode(&object, 4096), Err(LogError::NotALog(_))));
             object[byte] ^= 1;
         }
     }

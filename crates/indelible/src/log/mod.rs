@@ -2,6 +2,7 @@
 //!
 //! FORMAT.md, section 13, has the bytes. Nothing in them is believed before it was compared with the object's size, and with its checksum.
 
+mod beside;
 mod format;
 mod reader;
 mod writer;

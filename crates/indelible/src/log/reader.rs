@@ -1,18 +1,28 @@
-//! One who reads a log, beside whoever appends to it.
+//! Reading a log, beside the process that appends to it.
 
-use super::format::{HEADER, Header, Record};
-use crate::error::{Error, ErrorKind, LogError, Result};
+use super::beside::Beside;
+use super::format::{HEAD, HEADER, Header, Record};
+use crate::error::{Cause, Error, ErrorKind, LogError, Result};
 use crate::object::ReadObject;
 use crate::pool::Pool;
 
 /// A log in an object, as a psync left it: [`read`](LogReader::read) reads on, [`refresh`](LogReader::refresh) goes to the newest psync.
 pub struct LogReader {
-    object: ReadObject,
+    pool: Pool,
+    name: String,
+    source: Source,
     header: Header,
-    locked: bool,
     /// Offset and number of the next record.
     at: usize,
     number: u64,
+}
+
+enum Source {
+    Beside(Box<Beside>),
+    /// A snapshot.
+    Snapshot(ReadObject),
+    /// The log itself, which no process can append to.
+    Locked(ReadObject),
 }
 
 /// A record of a log.
@@ -28,84 +38,124 @@ pub struct LogRecord {
 }
 
 impl Pool {
-    /// Attaches the log `name` for reading, from its first record on, beside a process that appends. In a
-    /// pool without a free piece as large as the log, or one that was opened for reading, the log
-    /// is locked
-    /// instead: no process can append to it as long as the reader is there
+    /// Attaches the log `name` for reading, from its first record on, beside a process that
+    /// appends. It takes no space of the pool. In a pool that was opened for reading, the log is
+    /// locked instead: no process can append to it as long as the reader is there
     /// ([`LogReader::is_locked`]).
     ///
     /// # Errors
-    /// `RootType`: the object holds something else. `Damaged`; those of [`attach_snapshot_anywhere`](Pool::attach_snapshot_anywhere).
+    /// `RootType`: the object holds something else. `NotFound`, `WrongKey`, `Damaged`.
     pub fn read_log(&self, name: &str, key: &[u8]) -> Result<LogReader> {
-        // It has no pointers, and this process may append to it.
-        let beside = self.attach_snapshot_anywhere(name, key);
-        let (object, locked) = match beside {
-            Err(error)
-                if matches!(error.kind(), ErrorKind::NoRoom | ErrorKind::NoSpace | ErrorKind::ReadOnly) =>
-            {
-                match self.attach_read_with_key(name, key) {
-                    // A writer is there: that it cannot be read beside is what the caller has to
-                    // know.
-                    Err(held) if held.kind() == ErrorKind::Held => return Err(error),
-                    locked => (locked?, true),
-                }
-            }
-            beside => (beside?, false),
+        let beside = self.about("attach", name, Beside::attach(self.inner(), name, key))?;
+        let source = match beside {
+            Some(beside) => Source::Beside(Box::new(beside)),
+            None => self.log_elsewhere(name, key)?,
         };
-        let header = header(&object)?;
-        Ok(LogReader { object, header, locked, at: HEADER, number: 0 })
+        let header = source.newest(name)?;
+        Ok(LogReader { pool: self.clone(), name: name.to_owned(), source, header, at: HEADER, number: 0 })
+    }
+
+    /// A log that cannot be read in place.
+    fn log_elsewhere(&self, name: &str, key: &[u8]) -> Result<Source> {
+        // It has no pointers, and this process may append to it.
+        match self.attach_snapshot_anywhere(name, key) {
+            Err(error) if error.kind() == ErrorKind::ReadOnly => {
+                self.attach_read_with_key(name, key).map(Source::Locked)
+            }
+            snapshot => snapshot.map(Source::Snapshot),
+        }
     }
 }
 
-fn header(object: &ReadObject) -> Result<Header> {
-    let header = Header::decode(object.as_slice()).map_err(|error| failed(object, error))?;
-    Ok(header.unwrap_or(Header::EMPTY))
+impl Source {
+    /// The header of the newest psync that was looked at.
+    fn newest(&self, name: &str) -> Result<Header> {
+        let object = match self {
+            Source::Beside(beside) => return Ok(beside.newest()),
+            Source::Snapshot(object) | Source::Locked(object) => object,
+        };
+        let header = Header::decode(object.as_slice(), object.len());
+        header.map(|header| header.unwrap_or(Header::EMPTY)).map_err(|error| failed(name, error))
+    }
 }
 
-fn failed(object: &ReadObject, error: LogError) -> Error {
-    Error::new("read the log", error).object(object.name())
+fn failed(name: &str, error: LogError) -> Error {
+    Error::new("read the log", error).object(name)
 }
 
 impl LogReader {
     /// The next record; `None`: there is none, as of the psync that it shows.
     ///
     /// # Errors
-    /// `Damaged`: what follows is no record.
+    /// `Damaged`: what follows is no record. Those of [`refresh`](LogReader::refresh), if the log
+    /// lies elsewhere now.
     pub fn read(&mut self) -> Result<Option<LogRecord>> {
         if self.number >= self.header.records {
             return Ok(None);
         }
-        // The header ends inside the object.
-        let log = &self.object.as_slice()[..self.header.end];
-        let (record, next) =
-            Record::decode(log, self.at, self.number).map_err(|error| failed(&self.object, error))?;
+        let (at, number, end) = (self.at, self.number, self.header.end);
+        let decode = |bytes| Record::decode(bytes, at, number);
+        let decoded = match &mut self.source {
+            Source::Snapshot(object) | Source::Locked(object) => {
+                // The header ends inside the object.
+                decode(&object.as_slice()[at..end])
+            }
+            Source::Beside(beside) => {
+                let found = record(beside, at, end);
+                match found.map_err(|cause| self.pool.error("read", cause).object(&self.name))? {
+                    Some(bytes) => decode(bytes),
+                    None => {
+                        self.read_elsewhere()?;
+                        return self.read();
+                    }
+                }
+            }
+        };
+        let (record, len) = decoded.map_err(|error| failed(&self.name, error))?;
         let message = (record.queue != 0).then_some((record.queue, record.message));
         let record = LogRecord { number: record.number, message, bytes: record.bytes.to_vec() };
-        (self.at, self.number) = (next, self.number + 1);
+        (self.at, self.number) = (at + len, number + 1);
         Ok(Some(record))
     }
 
     /// Goes to the newest psync; returns whether there was one. The next record stays the next one.
     ///
     /// # Errors
-    /// Those of [`ReadObject::refresh`]; `Damaged`, `RootType`: there is no log any more that goes on from here.
+    /// `NotFound`, and those of [`ReadObject::refresh`] of a locked log; `Damaged`, `RootType`:
+    /// there is no log any more that goes on from here.
     pub fn refresh(&mut self) -> Result<bool> {
-        if !self.object.refresh()? {
-            return Ok(false);
+        let newer = match &mut self.source {
+            Source::Snapshot(object) | Source::Locked(object) => object.refresh()?,
+            Source::Beside(beside) => {
+                let newer = beside.refresh(self.at);
+                match newer.map_err(|cause| self.pool.error("refresh", cause).object(&self.name))? {
+                    Some(newer) => newer,
+                    None => self.read_elsewhere().map(|()| true)?,
+                }
+            }
+        };
+        let newest = self.source.newest(&self.name)?;
+        if newest.end < self.at || newest.records < self.number {
+            let error = LogError::Damaged { at: newest.end, why: "it is shorter than it was" };
+            return Err(failed(&self.name, error));
         }
-        let newer = header(&self.object)?;
-        if newer.end < self.at || newer.records < self.number {
-            let error = LogError::Damaged { at: newer.end, why: "it is shorter than it was" };
-            return Err(failed(&self.object, error));
+        let changed = newer || newest != self.header;
+        self.header = newest;
+        Ok(changed)
+    }
+
+    /// Goes on in another way, since the log cannot be read in place any more.
+    fn read_elsewhere(&mut self) -> Result<()> {
+        if let Source::Beside(beside) = &self.source {
+            self.source = self.pool.log_elsewhere(&self.name, beside.key())?;
         }
-        self.header = newer;
-        Ok(true)
+        Ok(())
     }
 
     /// Whether no process can append to the log as long as this reader is there.
     #[must_use]
     pub fn is_locked(&self) -> bool {
-        self.locked
+        matches!(self.source, Source::Locked(_))
     }
 
     /// Records, as of the psync that it shows.
@@ -121,8 +171,15 @@ impl LogReader {
     }
 }
 
+/// The bytes of the record at offset `at` of a log that ends at `end`, as far as there are.
+fn record(beside: &mut Beside, at: usize, end: usize) -> Result<Option<&[u8]>, Cause> {
+    let Some(first) = beside.bytes(at, HEAD.min(end - at), end)? else { return Ok(None) };
+    let len = first.first_chunk().and_then(Record::len).unwrap_or(0);
+    beside.bytes(at, len.clamp(HEAD, end - at).min(end - at), end)
+}
+
 impl std::fmt::Debug for LogReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LogReader").field("object", &self.object.name()).field("next", &self.number).finish()
+        f.debug_struct("LogReader").field("object", &self.name).field("next", &self.number).finish()
     }
 }

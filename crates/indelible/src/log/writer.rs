@@ -50,7 +50,7 @@ impl Pool {
             }
             attached => attached?,
         };
-        let header = Header::decode(object.as_slice());
+        let header = Header::decode(object.as_slice(), object.len());
         let header =
             header.map_err(|error| Error::new("open the log", error).pool(self.path()).object(name))?;
         Ok(Log { object, header: header.unwrap_or(Header::EMPTY) })
@@ -71,14 +71,30 @@ impl Log {
         let behind = end + room(bytes.len());
         let len = self.object.len();
         if behind > len {
-            let more = len.clamp(FIRST as usize, MOST);
-            self.object.grow(behind.max(len + more) as u64)?;
+            self.grow(behind)?;
         }
         let record = Record { number, queue, message, bytes };
         let encoded = record.encode(self.object.range_mut(end..behind));
         encoded.map_err(|error| self.error("append to the log", error))?;
         (self.header.end, self.header.records) = (behind, number + 1);
         Ok(number)
+    }
+
+    /// Grows to `least` bytes, and by as much as the log has if the pool has room.
+    fn grow(&mut self, least: usize) -> Result<()> {
+        let len = self.object.len();
+        let mut more = len.clamp(FIRST as usize, MOST);
+        loop {
+            match self.object.grow(least.max(len + more) as u64) {
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::NoRoom | ErrorKind::NoSpace)
+                        && len + more > least =>
+                {
+                    more /= 2;
+                }
+                grown => return grown,
+            }
+        }
     }
 
     /// Makes all records durable that were appended.

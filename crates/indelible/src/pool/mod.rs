@@ -148,7 +148,7 @@ impl Pool {
         self.inner.media.kind().into()
     }
 
-    fn error(&self, operation: &'static str, cause: impl Into<Cause>) -> Error {
+    pub(crate) fn error(&self, operation: &'static str, cause: impl Into<Cause>) -> Error {
         Error::new(operation, cause).pool(&self.inner.path)
     }
 

@@ -323,3 +323,106 @@ fn a_key_guards_a_log() {
     assert_eq!(kind(pool.read_log("log", b"no")), ErrorKind::WrongKey);
     pool.read_log("log", b"k").unwrap();
 }
+
+/// The bytes of record `number`.
+fn of(number: u64, len: usize) -> Vec<u8> {
+    (0..len as u64).map(|at| (number * 7 + at) as u8).collect()
+}
+
+/// Records of 8 KiB that a log takes in a pool of 32 MiB, beside so many readers that follow it.
+fn reached(readers: usize) -> u64 {
+    const LEN: usize = 8 << 10;
+    let medium = SimMedium::new(32 << 20, SimConfig::default());
+    let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), true).unwrap();
+    let mut log = pool.open_log("log", b"").unwrap();
+    let mut readers: Vec<_> = (0..readers).map(|_| pool.read_log("log", b"").unwrap()).collect();
+    loop {
+        for _ in 0..16 {
+            if let Err(error) = log.append(&of(log.len(), LEN)) {
+                assert_eq!(error.kind(), ErrorKind::NoRoom);
+                return log.len();
+            }
+        }
+        log.psync().unwrap();
+        for reader in &mut readers {
+            let first = reader.len();
+            assert!(reader.refresh().unwrap() && !reader.is_locked());
+            for number in first..log.len() {
+                assert_eq!(reader.read().unwrap().unwrap().bytes, of(number, LEN));
+            }
+            assert_eq!(reader.read().unwrap(), None);
+        }
+    }
+}
+
+#[test]
+fn readers_take_no_space_from_a_log() {
+    let alone = reached(0);
+    assert!(alone * (8 << 10) > 24 << 20, "{alone} records");
+    assert_eq!((reached(1), reached(3)), (alone, alone));
+}
+
+#[test]
+fn a_reader_in_place_reads_what_was_psynced_wherever_the_log_lies() {
+    let mut seeded = Seeded::new(17);
+    let medium = SimMedium::new(64 << 20, SimConfig::default());
+    let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), true).unwrap();
+    let mut log = pool.open_log("log", b"").unwrap();
+    let mut readers: Vec<_> = (0..3).map(|_| (pool.read_log("log", b"").unwrap(), 0, 0)).collect();
+    let (mut lens, mut psynced, mut others) = (Vec::new(), 0, Vec::new());
+    for step in 0..600 {
+        match seeded.usize(..12) {
+            0..4 => {
+                let len = if seeded.usize(..8) == 0 { 40_000 } else { seeded.usize(..3000) };
+                let number = log.append(&of(lens.len() as u64, len)).unwrap();
+                assert_eq!(number, lens.len() as u64);
+                lens.push(len);
+            }
+            4..7 => {
+                log.psync().unwrap();
+                psynced = lens.len() as u64;
+            }
+            7 => {
+                drop(log);
+                lens.truncate(psynced as usize);
+                log = pool.open_log("log", b"").unwrap();
+            }
+            8 if others.len() < 6 => {
+                // A snapshot, on which the log rests, or an object behind the log, which moves when
+                // it grows.
+                let name = format!("other {step}");
+                match seeded.bool() {
+                    true => pool.snapshot("log", &name, b"").unwrap(),
+                    false => pool.create(&name, 4096).unwrap(),
+                }
+                others.push(name);
+            }
+            9 => {
+                if let Some(name) = others.pop() {
+                    pool.destroy(&name).unwrap();
+                }
+            }
+            _ => {
+                let index = seeded.usize(..3);
+                let (reader, shown, next) = &mut readers[index];
+                if seeded.bool() {
+                    assert!(reader.refresh().unwrap() || *shown == psynced, "step {step}");
+                    *shown = psynced;
+                    assert_eq!(reader.len(), psynced, "step {step}");
+                }
+                for _ in 0..seeded.usize(..40) {
+                    let found = reader.read().unwrap().map(|record| record.bytes);
+                    let expected = (*next < *shown).then(|| of(*next, lens[*next as usize]));
+                    assert!(found == expected, "step {step}: record {next} of {shown}");
+                    *next += u64::from(found.is_some());
+                }
+            }
+        }
+    }
+    // The log that the readers know is gone.
+    drop(log);
+    pool.destroy("log").unwrap();
+    assert_eq!(kind(readers[0].0.refresh()), ErrorKind::NotFound);
+    pool.open_log("log", b"").unwrap().psync().unwrap();
+    assert_eq!(kind(readers[0].0.refresh()), ErrorKind::Damaged);
+}

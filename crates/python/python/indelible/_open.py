@@ -42,7 +42,6 @@ def open(
         allow_remote=allow_remote,
         wait=wait,
     )
-    pool._read_only = read_only
     if size is not None and (length := pool.info()["length"]) < size:
         warnings.warn(
             f"pool {os.fspath(path)} has {length} bytes, less than the {size} asked for: a pool that exists keeps its size",

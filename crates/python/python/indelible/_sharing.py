@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import weakref
 from typing import Any, Literal, TypeVar, overload
@@ -14,14 +13,11 @@ from ._log import LogReader
 from ._sealed import SealedPool
 
 
-_log = logging.getLogger("indelible")
 _T = TypeVar("_T")
 
 
 class SharingPool(SealedPool):
     """The part of `Pool` that has shared objects, queues and logs."""
-
-    _read_only = False
 
     def _in_block(self, opened: _T) -> _T:
         """Has the end of the pool's `with` block psync something that is no object of bytes."""
@@ -79,17 +75,11 @@ class SharingPool(SealedPool):
 
         With mode "r+" it is for appending, by one process at a time, and made if there is none: as
         long as it is open, another call returns the same log. With mode "r" it is for reading, from
-        the first record on, beside a process that appends; in a pool that has no free piece as
-        large as the log, or was opened for reading, the reader keeps those away that append.
+        the first record on, beside a process that appends, at no cost in space; in a pool that was
+        opened for reading, the reader keeps those away that append.
         """
         if mode == "r":
-            reader = LogReader(self, name, key)
-            if reader._locked and not self._read_only:
-                _log.warning(
-                    "log %r of pool %s is locked for reading, and no process can append to it meanwhile: the"
-                    " pool has no room to read beside a writer", name, os.fspath(self.path),
-                )  # fmt: skip
-            return reader
+            return LogReader(self, name, key)
         if mode != "r+":
             raise ValueError(f"mode is 'r' or 'r+', not {mode!r}")
         made = lambda: _open_log(self, name, key)  # noqa: E731

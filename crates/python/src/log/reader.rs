@@ -65,13 +65,6 @@ impl LogReader {
         self.read(py)
     }
 
-    /// Whether it keeps writers away: the pool had no room to read beside one, or was opened for
-    /// reading.
-    #[getter]
-    fn _locked(&self, py: Python<'_>) -> PyResult<bool> {
-        self.handle.with(py, "inspect", |reader| Ok(reader.is_locked()))
-    }
-
     /// Goes to the newest psync; returns whether there was one. The next record stays the next one.
     fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
         self.handle.with(py, "refresh", indelible::LogReader::refresh)
@@ -91,7 +84,7 @@ impl LogReader {
         self.handle.is_closed()
     }
 
-    /// Reads no longer, and gives back the piece of the pool that its state took.
+    /// Reads no longer.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.end(py)
     }

@@ -32,8 +32,8 @@ mod transactions;
 mod upgrade;
 
 pub use attachment::{
-    Changes, Followed, Lines, LivePages, Pending, Primary, Psync, Reader, SealedPages, Sharer, Staged,
-    StillObject, Unlocked, Writer, psync_all, stage,
+    Changes, Followed, InPlace, Lines, LivePages, Pending, Primary, Psync, Reader, SealedPages, Sharer,
+    Staged, StillObject, Unlocked, Writer, psync_all, stage,
 };
 pub use check::{Finding, Report, Severity};
 pub use lanes::{LaneUse, PageImage};

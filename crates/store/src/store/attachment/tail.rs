@@ -147,7 +147,13 @@ impl Ahead<'_> {
     }
 
     fn section(&mut self, batch: &mut BatchView<'_, '_>, index: usize, section: &Section) -> Result<()> {
-        let next = section.kind.get() == kind::PSYNC && section.psyncs.get() == self.shown + 1;
+        let is_psync = section.kind.get() == kind::PSYNC;
+        if is_psync && section.psyncs.get() <= self.shown {
+            // Its lines are in what the reader began with: a checkpoint counts them before the lane
+            // loses them.
+            return Ok(());
+        }
+        let next = is_psync && section.psyncs.get() == self.shown + 1;
         if !next && !Mutant::TailGap.is_on() {
             self.lost = true;
         }
@@ -246,7 +252,7 @@ impl Tail {
     }
 
     /// Whether the object has its name, and lies where it did. Upkeep of what it rests on gives it another binding.
-    fn is_there(&self, now: &Located) -> bool {
+    pub(super) fn is_there(&self, now: &Located) -> bool {
         let of = |entry: &Entry| {
             let place = (entry.primary, entry.pages, entry.size);
             let base = (entry.base, entry.overlay, entry.based, entry.has(FLAG_OVERLAY));

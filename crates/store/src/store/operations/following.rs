@@ -7,15 +7,15 @@
 
 use super::boundary::Right;
 use crate::entropy::{now, random_id};
-use crate::error::{Result, StoreError};
+use crate::error::{Result, SealError, StoreError};
 use crate::format::entry::{FLAG_BASE, FLAG_HIDDEN, FLAG_OVERLAY};
 use crate::medium::LockMode;
 use crate::mutant::Mutant;
 use crate::recovery::Standing;
-use crate::store::attachment::{Reader, Tail};
+use crate::store::attachment::{InPlace, Reader, Tail};
 use crate::store::locks::ObjectLock;
 use crate::store::pool::Store;
-use crate::table::{Key, Located};
+use crate::table::{Class, Key, Located};
 use std::sync::Arc;
 
 impl Store {
@@ -89,6 +89,33 @@ impl Store {
             };
             let (layers, tail) = (table.layers(&base)?, Tail::of(self, table, &object, shown)?);
             Ok(Some(Reader::of_base(self, object_lock, base, layers, tail)))
+        })
+    }
+
+    /// Attaches an object to be read where it lies, whoever writes it. `None`: the pool was opened
+    /// for reading, or a writer that died has left something, which
+    /// [`attach_reader`](Store::attach_reader) recovers.
+    ///
+    /// # Errors
+    /// `NotFound`, `WrongKey`, `KeyNeeded`.
+    pub fn attach_in_place(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Option<InPlace>> {
+        if self.read_only {
+            return Ok(None);
+        }
+        self.view(|table| {
+            let object = self.usable(table, name)?;
+            Class::expect_bytes(&object.entry)?;
+            if !object.opens_for_reading(key) {
+                return Err(StoreError::WrongKey);
+            }
+            if object.is_sealed() {
+                return Err(SealError::KeyNeeded.into());
+            }
+            if object.is_bound() && self.written_on(&object)?.is_none() {
+                return Ok(None);
+            }
+            let shown = Standing::in_line(&table.progress(&object)?).psyncs;
+            Ok(Some(InPlace::new(self, Tail::of(self, table, &object, shown)?)))
         })
     }
 

@@ -1,0 +1,187 @@
+//! A log read where it lies, beside the process that appends to it, at no cost in space.
+//!
+//! Invariants:
+//! 1. A psync that has `newest` as its header is durable. No later psync changes the records before
+//!    its end.
+//! 2. Those records lie in place, with the lines of `ahead` laid over them in their order.
+
+use super::format::{HEADER, Header};
+use crate::error::{Cause, LogError};
+use crate::pool::Inner;
+use indelible_store::error::StoreError;
+use indelible_store::store::{Followed, InPlace};
+use indelible_store::table::Key;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes read at a time.
+const CHUNK: usize = 256 << 10;
+/// Bytes of lines kept in memory before the log is attached again, whose lane has fewer by then.
+const MOST: usize = 64 << 20;
+/// Attaches before the log counts as one whose lane does not tell.
+const ATTEMPTS: u32 = 50;
+/// Between attaches beside a process that is attaching.
+const PAUSE: Duration = Duration::from_micros(500);
+
+/// See the module.
+pub(super) struct Beside {
+    pool: Arc<Inner>,
+    name: String,
+    key: Vec<u8>,
+    place: InPlace,
+    newest: Header,
+    /// Offsets and bytes.
+    ahead: Vec<(usize, Vec<u8>)>,
+    /// Bytes of the log from `begin` on.
+    buffer: Vec<u8>,
+    begin: usize,
+}
+
+impl Beside {
+    /// `None`: neither the lane nor the place of the object tells, or the pool was opened for
+    /// reading.
+    pub(super) fn attach(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Option<Beside>, Cause> {
+        pool.alive()?;
+        if pool.store.is_read_only() {
+            return Ok(None);
+        }
+        for _ in 0..ATTEMPTS {
+            let found = pool.patiently(|| Ok(pool.store.attach_in_place(name, Key(key))?))?;
+            let Some(place) = found else {
+                recover(pool, name, key)?;
+                continue;
+            };
+            let (name, key) = (name.to_owned(), key.to_vec());
+            let (ahead, buffer) = (Vec::new(), Vec::new());
+            let newest = Header::EMPTY;
+            let mut beside = Beside { pool: pool.clone(), name, key, place, newest, ahead, buffer, begin: 0 };
+            if beside.find_newest()? {
+                return Ok(Some(beside));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    pub(super) fn newest(&self) -> Header {
+        self.newest
+    }
+
+    fn decode(&self, first: &[u8]) -> Result<Header, Cause> {
+        let header = Header::decode(first, self.place.object().entry.size.get() as usize)?;
+        Ok(header.unwrap_or(Header::EMPTY))
+    }
+
+    /// Takes the psyncs that came since the last look: whether there were. `None`: the lane does
+    /// not tell.
+    fn look(&mut self) -> Result<Option<bool>, Cause> {
+        match self.place.follow() {
+            Followed::Lost => Ok(None),
+            Followed::Newest => Ok(Some(false)),
+            Followed::Newer(lines) => {
+                for (offset, bytes) in lines.iter() {
+                    if offset == 0 {
+                        // Each psync stores the header.
+                        self.newest = self.decode(bytes)?;
+                    }
+                    self.ahead.push((offset as usize, bytes.to_vec()));
+                }
+                Ok(Some(true))
+            }
+        }
+    }
+
+    /// Finds the newest header, of an object that was just attached. `false`: the lane does not
+    /// tell.
+    fn find_newest(&mut self) -> Result<bool, Cause> {
+        let has_header = |ahead: &[(usize, Vec<u8>)]| ahead.iter().any(|(offset, _)| *offset == 0);
+        if self.look()?.is_none() {
+            return Ok(false);
+        }
+        if has_header(&self.ahead) {
+            return Ok(true);
+        }
+        let mut first = [0; HEADER];
+        let len = HEADER.min(self.place.object().entry.size.get() as usize);
+        if !self.place.read(0, &mut first[..len])? || self.look()?.is_none() {
+            return Ok(false);
+        }
+        // The header in place is whole, and that of the psync that is shown, unless a psync has
+        // stored another one since.
+        if !has_header(&self.ahead) {
+            self.newest = self.decode(&first[..len])?;
+        }
+        Ok(true)
+    }
+
+    /// Attaches the log again, which may lie elsewhere. `false`: it cannot be read in place.
+    fn attach_again(&mut self) -> Result<bool, Cause> {
+        let Some(again) = Beside::attach(&self.pool, &self.name, &self.key)? else { return Ok(false) };
+        if again.place.object().entry.id != self.place.object().entry.id {
+            let why = "another log has its name now";
+            return Err(LogError::Damaged { at: 0, why }.into());
+        }
+        let (buffer, begin) = (std::mem::take(&mut self.buffer), self.begin);
+        *self = Beside { buffer, begin, ..again };
+        Ok(true)
+    }
+
+    /// Goes to the newest psync, and forgets bytes before offset `at`: whether there was one.
+    /// `None`: the log cannot be read in place.
+    pub(super) fn refresh(&mut self, at: usize) -> Result<Option<bool>, Cause> {
+        self.pool.alive()?;
+        let held: usize = self.ahead.iter().map(|(_, bytes)| bytes.len()).sum();
+        let before = self.newest;
+        let newer = match if held > MOST { None } else { self.look()? } {
+            Some(newer) => newer,
+            None if self.attach_again()? => self.newest != before,
+            None => return Ok(None),
+        };
+        self.ahead.retain(|(offset, bytes)| offset + bytes.len() > at);
+        Ok(Some(newer))
+    }
+
+    /// The bytes from offset `at` on, at least `len`, and none behind `end`, which is that of a
+    /// header. `None`: the log cannot be read in place.
+    pub(super) fn bytes(&mut self, at: usize, len: usize, end: usize) -> Result<Option<&[u8]>, Cause> {
+        let has = |begin: usize, buffer: &[u8]| begin <= at && at + len <= begin + buffer.len();
+        if !has(self.begin, &self.buffer) {
+            self.pool.alive()?;
+            let mut buffer = vec![0; len.max(CHUNK).min(end - at)];
+            while !self.is_ahead(at, buffer.len()) && !self.place.read(at as u64, &mut buffer)? {
+                if !self.attach_again()? {
+                    return Ok(None);
+                }
+            }
+            for (offset, bytes) in &self.ahead {
+                let (from, to) = (at.max(*offset), (at + buffer.len()).min(offset + bytes.len()));
+                if from < to {
+                    buffer[from - at..to - at].copy_from_slice(&bytes[from - offset..to - offset]);
+                }
+            }
+            (self.buffer, self.begin) = (buffer, at);
+        }
+        Ok(Some(&self.buffer[at - self.begin..]))
+    }
+
+    /// Whether the lines have all of these bytes.
+    fn is_ahead(&self, at: usize, len: usize) -> bool {
+        let reached = self.ahead.iter().fold(at, |reached, (offset, bytes)| {
+            if *offset <= reached { reached.max(offset + bytes.len()) } else { reached }
+        });
+        reached >= at + len
+    }
+}
+
+/// Has what a writer that died left recovered, unless another process is about to write.
+fn recover(pool: &Inner, name: &str, key: &[u8]) -> Result<(), Cause> {
+    match pool.store.attach_reader(name, Key(key)) {
+        Ok(reader) => drop(reader),
+        Err(StoreError::Held { .. }) => std::thread::sleep(PAUSE),
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
