@@ -8,11 +8,13 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import indelible
+import numpy as np
 import pytest
 from conftest import MIB, python
 
@@ -262,3 +264,58 @@ def test_errors_of_actions_do_not_hide_what_became_of_the_transaction(pool: inde
         )
     assert isinstance(after.value.exceptions[0], KeyError)
     assert bank.transaction(lambda tx: int(tx[bank][0])) == 5
+
+
+def test_a_pool_is_a_mapping_of_names_to_contents(pool: indelible.Pool) -> None:
+    array = pool.array("w", 3, "i8")
+    array[:] = 7
+    values = pool.dict("d")
+    values["a"] = 1
+    assert isinstance(pool, Mapping)
+    assert list(pool.keys()) == ["d", "w"] and "w" in pool.keys()
+    assert [len(value) for value in pool.values()] == [1, 3]
+    assert {name: type(value) for name, value in pool.items()} == {"d": indelible.Dict, "w": indelible.Array}
+    assert pool.get("none") is None and pool.get("none", 5) == 5
+    assert pool.get("w").tolist() == [7, 7, 7]
+    # Two handles of a pool are not one, whatever they hold.
+    assert pool != indelible.open(pool.path) and hash(pool) == hash(pool)
+
+
+class _Cells(HTMLParser):
+    """The text of a table, cell by cell. Fails at a tag that a table does not have."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        assert tag in ("table", "caption", "tr", "th", "td"), tag
+        if tag in ("caption", "tr"):
+            self.rows.append([])
+
+    def handle_data(self, data: str) -> None:
+        self.rows[-1].append(data)
+
+
+def test_pools_and_dicts_are_tables_in_a_notebook(pool: indelible.Pool) -> None:
+    hostile = "<script>alert(1)</script>\u202e"
+    pool.create(hostile, 5000)
+    array = pool.array("w", 3, "i8")
+    array.psync()
+    rows = _Cells(pool._repr_html_()).rows
+    assert rows[0][0].startswith(f"{pool.path}: 2 objects, ")
+    assert rows[1][:3] == ["object", "size", "kind"]
+    assert "".join(rows[2]).startswith("<script>alert(1)</script>\\u202e4.9 KiBpsync")
+    assert rows[3][:4] == ["w", "8.0 KiB", "psync", "W"] and rows[3][4] == str(pool.stat("w").psyncs)
+    values = pool.dict("d")
+    for i in range(150):
+        values[f"key {i:03}"] = np.arange(4.0) if i == 0 else "x" * i
+    rows = _Cells(values._repr_html_()).rows
+    assert rows[0] == ["dict 'd', 150 items"] and len(rows) == 103 and rows[-1] == ["and 50 more"]
+    assert ["key 000", "array of float64, shape (4,)"] in rows
+    assert max(len(cell) for row in rows for cell in row) <= 60
+    assert values._ipython_key_completions_() == list(values)
+    assert pool._ipython_key_completions_() == list(pool)
+    values.close()
+    assert values._repr_html_() == "&lt;indelible.Dict &#x27;d&#x27;, closed&gt;"

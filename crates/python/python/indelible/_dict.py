@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import html
 from collections.abc import (
     Callable,
     ItemsView,
@@ -18,7 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from . import _indelible
+from . import _indelible, _notebook
 from ._record import Struct, Version, open_record
 
 _KEYS, _VALUES, _ITEMS = range(3)
@@ -120,6 +121,15 @@ class Dict(_indelible.Dict, MutableMapping[str, Any]):
     def __reduce_ex__(self, _protocol: Any) -> Any:
         # A pickled or copied dict is an ordinary one: an object is attached once, and by name.
         return dict, (), None, None, iter(self.items())
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
+    def _repr_html_(self) -> str:
+        if self.closed:
+            return html.escape(repr(self))
+        rows = ((key, _notebook.short(value)) for key, value in self.items())
+        return _notebook.table(f"dict {self.name!r}, {len(self):,} items", ("key", "value"), rows, len(self))
 
     def __repr__(self) -> str:
         about = "closed" if self.closed else f"{len(self)} items"

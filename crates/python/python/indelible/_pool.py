@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import logging
 import operator
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
-from . import _array, _holders, _registry
+from . import _array, _holders, _notebook, _registry
 from ._array import Array
 from ._checkpoints import Checkpoints
 from ._dict import Dict
@@ -33,7 +34,10 @@ _PURPOSES: tuple[_registry.Purpose, ...] = ("store", "lock", "follow")
 
 
 class Pool(TransactionalPool):
-    """A pool: one formatted file or device full of named objects. Made by `indelible.open`; a context manager."""
+    """A pool: one formatted file or device full of named objects. Made by `indelible.open`; a context
+    manager, and a mapping of names to what the objects hold, which opens an object when it is asked
+    for it.
+    """
 
     def list(self) -> list[Stat]:
         """The objects, sorted by name."""
@@ -85,6 +89,38 @@ class Pool(TransactionalPool):
 
     def __bool__(self) -> bool:
         return True
+
+    def keys(self) -> KeysView[str]:
+        """The names of the objects."""
+        return KeysView(self)  # type: ignore[arg-type]
+
+    def values(self) -> ValuesView[Any]:
+        """What the objects hold, as `pool[name]` has it; each is opened when its turn comes."""
+        return ValuesView(self)  # type: ignore[arg-type]
+
+    def items(self) -> ItemsView[str, Any]:
+        """Names and what the objects hold, as `pool[name]` has it."""
+        return ItemsView(self)  # type: ignore[arg-type]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """What the object `name` holds, or `default` if there is none."""
+        return self[name] if name in self else default
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
+    def _repr_html_(self) -> str:
+        if self.closed:
+            return html.escape(repr(self))
+        stats = self.list()
+        rows = (
+            (stat.name, _notebook.size(stat.size), _kind(stat), stat.state, stat.psyncs, stat.holder or "")
+            for stat in stats
+        )
+        free = _notebook.size(int(self.info()["free"]))
+        caption = f"{os.fspath(self.path)}: {len(stats):,} objects, {free} free"
+        heads = ("object", "size", "kind", "state", "psyncs", "process")
+        return _notebook.table(caption, heads, rows, len(stats))
 
     def __exit__(
         self,
@@ -166,7 +202,8 @@ class Pool(TransactionalPool):
             if isinstance(shared, Object) and mode == "r+":
                 return self._open_array(shared, shape, dtype, mode, order)
             _registry.expect_no_transaction(self, name)
-            if mode == "w+" or self._is_missing(name, volatile):
+            is_new = mode == "w+" or self._is_missing(name, volatile)
+            if is_new:
                 wanted = _array.wanted_layout(name, shape, dtype, order)
                 size, anew = _array.size_for(wanted), mode == "w+"
                 self._make(
@@ -174,7 +211,7 @@ class Pool(TransactionalPool):
                 )  # fmt: skip
             obj = self.attach(name, key=key, seal=seal)
             try:
-                if obj.psyncs == 0 and _array.is_blank(obj):
+                if is_new or (obj.psyncs == 0 and _array.is_blank(obj)):
                     _array.write_new(obj, _array.wanted_layout(name, shape, dtype, order))
                 array = self._open_array(obj, shape, dtype, mode, order)
             except BaseException as error:
@@ -406,6 +443,16 @@ class Pool(TransactionalPool):
             found, shape, dtype, order, self, obj.name, "ask for what it has, or begin anew with mode 'w+'"
         )
         return _array.over(obj, found, writable=mode != "r")
+
+
+Mapping.register(Pool)
+
+
+def _kind(stat: Stat) -> str:
+    """Properties of an object, in words."""
+    marks = ("snapshot", "sealed", "read_only", "sparse", "volatile", "ecc", "gone")
+    words = [mark.replace("_", "-") for mark in marks if getattr(stat, mark)]
+    return ", ".join([stat.durability, *words])
 
 
 def _begin(obj: Object) -> bytes:

@@ -1,0 +1,52 @@
+"""Tables of pools and dicts for notebooks."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+# Rows that a table shows; a last row counts the others.
+MOST = 100
+# Characters of a value that a cell shows.
+_WIDE = 60
+
+
+def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], count: int) -> str:
+    """A table in HTML of the first hundred of `count` rows."""
+    lines = [_row("th", heads)]
+    lines += [_row("td", row) for row in islice(rows, MOST)]
+    if count > MOST:
+        lines.append(f'<tr><td colspan="{len(heads)}">and {count - MOST:,} more</td></tr>')
+    return f"<table><caption>{_shown(caption)}</caption>{''.join(lines)}</table>"
+
+
+def size(count: int) -> str:
+    """Bytes as people read them."""
+    value, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.1f} {unit}" if unit != "B" else f"{count} B"
+
+
+def short(value: Any) -> str:
+    """A value in one line. Of an array its shape and type: it may be large."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and hasattr(value, "dtype"):
+        return f"array of {value.dtype}, shape {shape}"
+    text = repr(value)
+    return text if len(text) <= _WIDE else text[: _WIDE - 1] + "…"
+
+
+def _row(tag: str, cells: Sequence[Any]) -> str:
+    inner = "".join(f"<{tag}>{_shown(str(cell))}</{tag}>" for cell in cells)
+    return f"<tr>{inner}</tr>"
+
+
+def _shown(text: str) -> str:
+    """Text without characters that command a browser or its reader."""
+    plain = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return html.escape(plain)
