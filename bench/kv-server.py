@@ -111,16 +111,16 @@ def device(options: argparse.Namespace, folder: Path) -> list[dict[str, object]]
             place = folder / f"{name}-{keys}"
             server = Server(name, place, options.binary, options.threads)
             server.run("SET", 50, 16, 12 * keys, keys)
-            for clients, pipeline, requests in SHAPES[2:]:
+            for clients, pipeline, requests in SHAPES:
                 before = written(folder)
                 server.run("SET", clients, pipeline, 3 * requests, keys)
                 found.setdefault(name, []).append((written(folder) - before) / (3 * requests))
             server.stop()
             shutil.rmtree(place)
-        for (clients, pipeline, _), redis, kv in zip(SHAPES[2:], found["redis"], found["kv-server"], strict=True):
+        for (clients, pipeline, _), redis, kv in zip(SHAPES, found["redis"], found["kv-server"], strict=True):
             rows.append({"keys": keys, "clients": clients, "pipeline": pipeline, "redis": redis, "kv_server": kv, "ratio": kv / redis})
             print(
-                f"{keys:>7} keys, {clients} clients, pipeline {pipeline:>2}: redis {redis:,.0f} bytes a SET, kv-server {kv:,.0f}, {kv / redis:.2f}x",
+                f"{keys:>7} keys, {clients:>2} clients, pipeline {pipeline:>2}: redis {redis:,.0f} bytes a SET, kv-server {kv:,.0f}, {kv / redis:.2f}x",
                 file=sys.stderr,
                 flush=True,
             )

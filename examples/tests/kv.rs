@@ -4,7 +4,7 @@
 mod client;
 mod common;
 
-use client::{Client, Reply, Server};
+use client::{Client, Reply, Server, TextClient};
 use common::Ground;
 use indelible_testing::{Seeded, not_tested};
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ fn error(client: &mut Client, request: &str, expected: &str) {
 }
 
 #[test]
-fn texts_hashes_and_sorted_sets_are_there_after_a_kill() {
+fn values_of_each_kind_are_there_after_a_kill() {
     use Reply::{Integer, Nil};
     let folder = Ground::Disk.folder();
     let pool = folder.path().join("kv.pmo");
@@ -72,6 +72,15 @@ fn texts_hashes_and_sorted_sets_are_there_after_a_kill() {
             ("SET gone x", ok()),
             ("DEL gone none", Integer(1)),
             ("EXISTS a n gone", Integer(2)),
+            ("RPUSH l b c", Integer(2)),
+            ("LPUSH l a", Integer(3)),
+            ("MULTI", ok()),
+            ("SET m 1", Reply::Simple("QUEUED".into())),
+            ("LPOP l", Reply::Simple("QUEUED".into())),
+            ("EXEC", Reply::Array(vec![ok(), bulk("a")])),
+            ("MULTI", ok()),
+            ("SET m 2", Reply::Simple("QUEUED".into())),
+            ("DISCARD", ok()),
         ],
     );
     server.kill();
@@ -83,7 +92,9 @@ fn texts_hashes_and_sorted_sets_are_there_after_a_kill() {
             ("GET n", bulk("41")),
             ("HGETALL h", texts(&["f", "3"])),
             ("ZRANGE z 0 9", texts(&["minus", "two", "three"])),
-            ("DBSIZE", Integer(4)),
+            ("LRANGE l 0 -1", texts(&["b", "c"])),
+            ("GET m", bulk("1")),
+            ("DBSIZE", Integer(6)),
             ("HDEL h f", Integer(1)),
             ("EXISTS h", Integer(0)),
             ("FLUSHALL", ok()),
@@ -158,7 +169,7 @@ fn wrong_requests_are_errors_and_change_nothing() {
         ("SET a b EX", "syntax"),
         ("SET a b EX 0", "invalid expire time"),
         ("SET a b EX x", "not an integer"),
-        ("SET a b EX 9223372036854775807", "not an integer"),
+        ("SET a b EX 9223372036854775807", "invalid expire time"),
         ("INCR a", "not an integer"),
         ("GET h", "WRONGTYPE"),
         ("HSET a f v", "WRONGTYPE"),
@@ -203,10 +214,122 @@ fn a_full_pool_is_an_error() {
     assert_eq!(client.ask("SET small x"), ok());
 }
 
-const CLIENTS: usize = 8;
+/// Ways to count, one for each kind of value and each protocol: what a count sends, and a look at it.
+const COUNTERS: [(&str, &str); 7] = [
+    ("INCR text", "GET text"),
+    ("HINCRBY hash field 1", "HGET hash field"),
+    ("RPUSH list x", "LLEN list"),
+    ("ZINCRBY sorted 1 member", "ZSCORE sorted member"),
+    ("ZADD ranks NX 1 member", "ZCARD ranks"),
+    // Two keys in one step.
+    ("MULTI|INCR first|INCR second|EXEC", "MGET first second"),
+    ("incr cached 1", "get cached"),
+];
+const CLIENTS: usize = 14;
 const KILLS: usize = 12;
 
-/// Clients count, each its own key, some of them many requests at a time; the server dies of SIGKILL again and again.
+/// The count that a reply says.
+fn count(reply: &Reply) -> u64 {
+    match reply {
+        Reply::Integer(count) => *count as u64,
+        Reply::Bulk(text) => text.parse().unwrap(),
+        Reply::Nil => 0,
+        Reply::Array(both) => {
+            let [first, second] = &both[..] else { panic!("{both:?}") };
+            assert_eq!(first, second, "a transaction is one step");
+            count(first)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A client that counts in its own keys.
+struct Counter {
+    number: usize,
+    at_once: u64,
+}
+
+impl Counter {
+    /// A request with this client's number behind the key.
+    fn words(&self, line: &str, count: u64) -> Vec<String> {
+        let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let keys = if words[0] == "MGET" { 1..3 } else { 1..words.len().min(2) };
+        words[keys].iter_mut().for_each(|key| *key = format!("{key}:{}", self.number));
+        if line.starts_with("ZADD") {
+            words[4] = format!("member:{count}");
+        }
+        words
+    }
+
+    fn lines(&self) -> (&'static str, &'static str) {
+        COUNTERS[self.number % COUNTERS.len()]
+    }
+
+    fn is_cached(&self) -> bool {
+        self.lines().0.starts_with("incr")
+    }
+
+    /// The count that is there.
+    fn found(&self, server: &Server) -> u64 {
+        let look = self.words(self.lines().1, 0).join(" ");
+        if self.is_cached() {
+            let mut client = server.memcached();
+            client.ask(&format!("add cached:{} 0 0 1|0", self.number));
+            return client.ask(&look).split('|').nth(1).unwrap().trim_end().parse().unwrap();
+        }
+        count(&server.client().ask(&look))
+    }
+
+    /// Its connections.
+    fn clients(&self, server: &Server) -> (Client, Option<TextClient>) {
+        (server.client(), self.is_cached().then(|| server.memcached()))
+    }
+
+    /// Counts from what was acknowledged on, `at_once` times without a wait, until the server is gone.
+    fn run(
+        &self,
+        clients: (Client, Option<TextClient>),
+        sent: &AtomicU64,
+        acknowledged: &AtomicU64,
+    ) -> std::io::Result<()> {
+        let (line, _) = self.lines();
+        let (mut client, mut text) = clients;
+        let mut next = acknowledged.load(SeqCst);
+        loop {
+            sent.fetch_add(self.at_once, SeqCst);
+            let mut requests = Vec::new();
+            for at in 1..=self.at_once {
+                for line in line.split('|') {
+                    let words = self.words(line, next + at);
+                    if text.is_some() {
+                        requests.extend(format!("{}\r\n", words.join(" ")).bytes());
+                    } else {
+                        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                        requests.extend(Client::request(&words));
+                    }
+                }
+            }
+            match &mut text {
+                Some(text) => text.send_bytes(&requests)?,
+                None => client.send(&requests)?,
+            }
+            for _ in 0..self.at_once {
+                next += 1;
+                let counted = match &mut text {
+                    Some(text) => text.receive()?[0].parse().unwrap(),
+                    None => {
+                        // Only the last reply of a transaction counts, and ZADD says how many members are new.
+                        (1..line.split('|').count()).try_for_each(|_| client.receive().map(drop))?;
+                        count(&client.receive()?)
+                    }
+                };
+                acknowledged.store(if line.starts_with("ZADD") { next } else { counted }, SeqCst);
+            }
+        }
+    }
+}
+
+/// Clients count, each in its own way, some of them many requests at a time; the server dies of SIGKILL again and again.
 #[test]
 fn killed_under_load_nothing_acknowledged_is_lost() {
     for ground in [Ground::Disk, Ground::Memory] {
@@ -214,48 +337,32 @@ fn killed_under_load_nothing_acknowledged_is_lost() {
         let pool = folder.path().join("kv.pmo");
         let mut random = Seeded::new(77);
         println!("seed {}", random.seed());
+        let counters: Vec<Counter> =
+            (0..CLIENTS).map(|number| Counter { number, at_once: 1 + number as u64 % 4 * 5 }).collect();
         let acknowledged: [AtomicU64; CLIENTS] = Default::default();
         let sent: [AtomicU64; CLIENTS] = Default::default();
         for kill in 0..KILLS {
-            let server = Server::start(&pool);
-            let mut client = server.client();
-            for (number, (acknowledged, sent)) in acknowledged.iter().zip(&sent).enumerate() {
-                let found = match client.ask(&format!("GET count:{number}")) {
-                    Reply::Bulk(text) => text.parse().unwrap(),
-                    _ => 0,
-                };
+            let server = Server::with(&pool, &["--threads", "4", "--memcached", "127.0.0.1:0"]);
+            for (counter, (acknowledged, sent)) in counters.iter().zip(acknowledged.iter().zip(&sent)) {
+                let found = counter.found(&server);
                 let (least, most) = (acknowledged.load(SeqCst), sent.load(SeqCst));
                 assert!(
                     (least..=most).contains(&found),
-                    "{ground:?}, kill {kill}: {least} acknowledged, {found} there, {most} sent"
+                    "{ground:?}, kill {kill}, {}: {least} acknowledged, {found} there, {most} sent",
+                    counter.lines().0
                 );
                 acknowledged.store(found, SeqCst);
                 sent.store(found, SeqCst);
             }
             let enough = random.u64(1..400);
-            let before: u64 = acknowledged.iter().map(|count| count.load(SeqCst)).sum();
+            let total = || acknowledged.iter().map(|count| count.load(SeqCst)).sum::<u64>();
+            let before = total();
             std::thread::scope(|scope| {
-                for (number, (acknowledged, sent)) in acknowledged.iter().zip(&sent).enumerate() {
-                    let mut client = server.client();
-                    scope.spawn(move || {
-                        let request = Client::request(&["INCR", &format!("count:{number}")]);
-                        let at_once = 1 + number as u64 % 4 * 5;
-                        loop {
-                            sent.fetch_add(at_once, SeqCst);
-                            if client.send(&request.repeat(at_once as usize)).is_err() {
-                                return;
-                            }
-                            for _ in 0..at_once {
-                                match client.receive() {
-                                    Ok(Reply::Integer(count)) => acknowledged.store(count as u64, SeqCst),
-                                    Ok(other) => panic!("{other:?}"),
-                                    Err(_) => return,
-                                }
-                            }
-                        }
-                    });
+                for (counter, (acknowledged, sent)) in counters.iter().zip(acknowledged.iter().zip(&sent)) {
+                    let clients = counter.clients(&server);
+                    scope.spawn(move || counter.run(clients, sent, acknowledged));
                 }
-                while acknowledged.iter().map(|count| count.load(SeqCst)).sum::<u64>() < before + enough {
+                while total() < before + enough {
                     std::thread::yield_now();
                 }
                 server.kill();

@@ -1,25 +1,42 @@
 //! One request: the command, its arguments, the data it works on.
 
-use crate::data::{Database, Value};
+use crate::data::{Keys, Value};
 use crate::reply::Reply;
+use crate::request::number;
+use crate::service::Service;
 use indelible::collections::HeapRef;
 use std::fmt;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 /// A command being carried out, with the database locked.
 pub(crate) struct Call<'a, 'h> {
     /// The command's name, and its arguments.
     pub(crate) words: &'a [&'a [u8]],
-    pub(crate) database: &'a mut Database<'h>,
+    pub(crate) keys: &'a mut Keys<'h, Value<'h>>,
     pub(crate) heap: HeapRef<'h>,
     /// Milliseconds since 1970.
     pub(crate) now: u64,
     pub(crate) reply: &'a mut Reply,
+    pub(crate) client: &'a mut Client,
+    pub(crate) service: &'a Service<'h>,
+}
+
+/// State of a connection that commands show and change.
+pub(crate) struct Client {
+    pub(crate) id: u64,
+    pub(crate) name: Vec<u8>,
+    /// Whether the client wants to leave.
+    pub(crate) ends: bool,
 }
 
 impl<'h> Call<'_, 'h> {
-    /// Changes the value of the key that is the first argument, if it is there. `change` also says whether the value is empty now; the key is
-    /// removed then.
+    /// The value of the first argument.
+    pub(crate) fn value(&self) -> Option<&Value<'h>> {
+        self.keys.get(self.words[1], self.now).map(|item| &item.value)
+    }
+
+    /// Changes the value of the key that is the first argument, if it is there. `change` also says whether the value is empty now; then
+    /// the key is removed.
     ///
     /// # Errors
     /// Those of `change`.
@@ -28,12 +45,24 @@ impl<'h> Call<'_, 'h> {
         change: impl FnOnce(&mut Value<'h>) -> Result<(R, bool), Refusal>,
     ) -> Result<Option<R>, Refusal> {
         let key = self.words[1];
-        let changed = self.database.update(key, self.now, |item| change(&mut item.value));
-        let Some((result, is_empty)) = changed.transpose()? else { return Ok(None) };
+        let Some((result, is_empty)) = self.keys.update(key, self.now, change).transpose()? else {
+            return Ok(None);
+        };
         if is_empty {
-            self.database.items.remove(key);
+            self.keys.remove(key);
         }
         Ok(Some(result))
+    }
+
+    /// Inserts a value for the first argument, unless it has one.
+    ///
+    /// # Errors
+    /// The heap is full.
+    pub(crate) fn create(&mut self, value: impl FnOnce() -> Value<'h>) -> Result<(), Refusal> {
+        if !self.keys.is_there(self.words[1], self.now) {
+            self.keys.insert(self.words[1], value(), 0)?;
+        }
+        Ok(())
     }
 }
 
@@ -44,6 +73,10 @@ pub(crate) enum Refusal {
     NotAFloat,
     Overflow,
     WrongType,
+    NoSuchKey,
+    /// Words that the named command does not take.
+    Arguments(&'static str),
+    Expiry(&'static str),
     Other(&'static str),
     /// Of the heap: it is full.
     Heap(indelible::Error),
@@ -65,6 +98,9 @@ impl fmt::Display for Refusal {
             Refusal::WrongType => {
                 f.write_str("WRONGTYPE Operation against a key holding the wrong kind of value")
             }
+            Refusal::NoSuchKey => f.write_str("ERR no such key"),
+            Refusal::Arguments(name) => write!(f, "ERR wrong number of arguments for '{name}' command"),
+            Refusal::Expiry(name) => write!(f, "ERR invalid expire time in '{name}' command"),
             Refusal::Other(why) => write!(f, "ERR {why}"),
             Refusal::Heap(error) => write!(f, "OOM {error}"),
         }
@@ -104,6 +140,33 @@ pub(crate) const fn changes(
 
 /// A whole number.
 pub(crate) fn integer(word: &[u8]) -> Result<i64, Refusal> {
-    let text = std::str::from_utf8(word).ok().filter(|text| !text.starts_with('+'));
-    text.and_then(|text| text.parse().ok()).ok_or(Refusal::NotAnInteger)
+    number(word).ok_or(Refusal::NotAnInteger)
+}
+
+/// A number of things.
+pub(crate) fn count(word: &[u8]) -> Result<usize, Refusal> {
+    let count = number(word).and_then(|count| usize::try_from(count).ok());
+    count.ok_or(Refusal::Other("value is out of range, must be positive"))
+}
+
+/// A number with a fraction.
+pub(crate) fn float(word: &[u8]) -> Result<f64, Refusal> {
+    let number = std::str::from_utf8(word).ok().and_then(|text| text.parse::<f64>().ok());
+    number.filter(|number| !number.is_nan()).ok_or(Refusal::NotAFloat)
+}
+
+/// The places from `start` to `stop` of `len`; negative ones count from the end.
+pub(crate) fn span(start: i64, stop: i64, len: usize) -> Range<usize> {
+    let place = |at: i64| match usize::try_from(at) {
+        Ok(at) => Some(at),
+        Err(_) => len.checked_sub(usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX)),
+    };
+    let first = place(start).unwrap_or(0).min(len);
+    let end = place(stop).map_or(0, |stop| stop.saturating_add(1)).min(len);
+    first..end.max(first)
+}
+
+/// Whether a word is an option, in letters of any case.
+pub(crate) fn is(word: &[u8], option: &str) -> bool {
+    word.eq_ignore_ascii_case(option.as_bytes())
 }

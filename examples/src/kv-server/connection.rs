@@ -1,111 +1,135 @@
-//! One client: bytes that came, requests carried out, replies that are to go once their changes are durable.
+//! One client: bytes that came, requests carried out, replies that leave once everything that they show is durable.
 
-use crate::commands::perform;
-use crate::data::Database;
+use crate::protocol::{Protocol, Step};
 use crate::reply::Reply;
-use crate::request::{Request, parse};
-use indelible::Heap;
-use indelible::collections::PMutex;
+use crate::service::Service;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes read at a time.
 const PIECE: usize = 64 << 10;
+/// Bytes of replies after which no further request is carried out before they have left: a client that sends and does not read costs no
+/// more memory than this and one reply.
+const FULL: usize = 1 << 20;
+/// Bytes of one request.
+const REQUEST: usize = 1 << 30;
+/// Bytes of a buffer that a client without requests may keep.
+const KEEP: usize = 16 << 10;
 
 pub(crate) struct Connection {
     stream: TcpStream,
+    protocol: Box<dyn Protocol>,
     input: Vec<u8>,
     reply: Reply,
-    /// Bytes of the reply that have gone.
+    /// Bytes of the reply that have left.
     sent: usize,
-    /// Requests carried out since something was last sent.
+    /// Replies to requests carried out since something was last sent.
     answered: usize,
-    /// No further request is carried out: the client wants to go, or broke the protocol.
+    /// No further request is carried out: the client wants to leave, or broke the protocol.
     ends: bool,
+    /// The client takes no more bytes at present.
+    is_blocked: bool,
+    /// The input may have whole requests that were not carried out, because there were enough replies.
+    has_more: bool,
 }
 
 impl Connection {
-    /// # Errors
-    /// The connection is broken already.
-    pub(crate) fn new(stream: TcpStream) -> io::Result<Connection> {
-        stream.set_nodelay(true)?;
-        stream.set_nonblocking(true)?;
+    pub(crate) fn new(stream: TcpStream, protocol: Box<dyn Protocol>) -> Connection {
         let (input, reply) = (Vec::new(), Reply::default());
-        Ok(Connection { stream, input, reply, sent: 0, answered: 0, ends: false })
+        let (sent, answered, ends, is_blocked, has_more) = (0, 0, false, false, false);
+        Connection { stream, protocol, input, reply, sent, answered, ends, is_blocked, has_more }
     }
 
     pub(crate) fn stream(&self) -> &TcpStream {
         &self.stream
     }
 
-    /// Whether a reply waits to go. Until then nothing more is read.
+    /// Whether a reply waits to leave. Until then nothing more is read.
     pub(crate) fn is_sending(&self) -> bool {
         self.sent < self.reply.len()
     }
 
-    /// Takes what has arrived, and carries out all whole requests. Whether anything may have changed.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.is_blocked
+    }
+
+    /// Whether requests can be carried out without more input.
+    pub(crate) fn has_more(&self) -> bool {
+        self.has_more && !self.is_blocked
+    }
+
+    /// Takes what has arrived, and carries out whole requests.
     ///
     /// # Errors
-    /// The client is gone, or broke off.
-    pub(crate) fn receive<'h>(
-        &mut self,
-        heap: &'h Heap,
-        database: &PMutex<'h, Database<'h>>,
-        piece: &mut Vec<u8>,
-    ) -> io::Result<bool> {
-        piece.resize(PIECE, 0);
-        match self.stream.read(piece) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(count) => self.input.extend_from_slice(&piece[..count]),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            Err(error) => return Err(error),
+    /// The client is gone.
+    pub(crate) fn receive(&mut self, service: &Service<'_>, piece: &mut Vec<u8>) -> io::Result<()> {
+        if !self.has_more {
+            piece.resize(PIECE, 0);
+            match self.stream.read(piece) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(count) => self.input.extend_from_slice(&piece[..count]),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(error) => return Err(error),
+            }
         }
-        let (mut at, mut changed) = (0, false);
+        let (mut at, before) = (0, self.answered);
+        self.has_more = false;
         while !self.ends {
-            match parse(&self.input[at..]) {
-                Ok(Request::Incomplete) => break,
-                Ok(Request::Whole { words, len }) => {
+            if self.reply.len() >= FULL {
+                self.has_more = true;
+                break;
+            }
+            match self.protocol.step(service, &self.input[at..], &mut self.reply) {
+                Step::Incomplete => break,
+                Step::Done { len, answered, ends } => {
                     at += len;
-                    if !words.is_empty() {
-                        let done = perform(heap, database, &words, &mut self.reply);
-                        changed |= done.changed;
-                        self.ends = done.ends;
-                        self.answered += 1;
-                    }
-                }
-                Err(why) => {
-                    self.reply.error(&format!("ERR Protocol error: {why}"));
-                    self.ends = true;
+                    self.answered += usize::from(answered);
+                    self.ends = ends;
                 }
             }
         }
+        service.figures.requests.fetch_add((self.answered - before) as u64, Relaxed);
         self.input.drain(..at);
-        Ok(changed)
+        if self.input.len() > REQUEST {
+            self.protocol.refuse("the request is too long", &mut self.reply);
+            self.ends = true;
+        }
+        if self.input.is_empty() && self.input.capacity() > KEEP {
+            self.input = Vec::new();
+        }
+        Ok(())
     }
 
     /// Answers the requests that were just carried out with the error that kept their changes from being durable.
-    pub(crate) fn refuse(&mut self, error: &indelible::Error) {
+    pub(crate) fn refuse(&mut self, error: &str) {
         if self.answered > 0 {
             self.reply.clear();
         }
-        (0..self.answered).for_each(|_| self.reply.error(&format!("ERR not durable: {error}")));
+        (0..self.answered)
+            .for_each(|_| self.protocol.refuse(&format!("not durable: {error}"), &mut self.reply));
     }
 
     /// Sends as much of the reply as the client takes.
     ///
     /// # Errors
-    /// The client is gone, or was to go, with the whole reply.
+    /// The client is gone, or was to leave with the whole reply.
     pub(crate) fn send(&mut self) -> io::Result<()> {
         self.answered = 0;
         while self.is_sending() {
             match self.stream.write(&self.reply.bytes()[self.sent..]) {
                 Ok(count) => self.sent += count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.is_blocked = true;
+                    return Ok(());
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
+        self.is_blocked = false;
         self.reply.clear();
+        self.reply.keep(KEEP);
         self.sent = 0;
         if self.ends { Err(ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
     }

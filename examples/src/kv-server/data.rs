@@ -1,41 +1,75 @@
-//! Data in the object: keys, their values, and when they end.
+//! The data in the object: keys, their values, and the moments at which keys end.
 
-use indelible::collections::{PBTreeSet, PHashMap, PVec};
-use indelible::{Composite, Persist, StableHash};
+use indelible::collections::{HeapRef, PBTreeSet, PHashMap, PVec, PVecDeque};
+use indelible::{Composite, Persist, Result, StableHash};
 
 /// Name of the root.
 pub(crate) const ROOT: &str = "database";
 
 /// Bytes of any kind.
 pub(crate) type Bytes<'h> = PVec<'h, u8>;
+pub(crate) type Hash<'h> = PHashMap<'h, Bytes<'h>, Bytes<'h>>;
+pub(crate) type List<'h> = PVecDeque<'h, Bytes<'h>>;
 
+/// The keys of both protocols. A key of one is none of the other, as in two servers.
 #[derive(Persist, Default)]
 #[repr(C)]
 pub(crate) struct Database<'h> {
-    pub(crate) items: PHashMap<'h, Bytes<'h>, Item<'h>>,
+    pub(crate) values: Keys<'h, Value<'h>>,
+    pub(crate) cache: Keys<'h, Cached<'h>>,
+    /// The unique number that a cached value got last.
+    pub(crate) unique: u64,
+}
+
+/// Keys with their values, ordered by the moments at which they end, too.
+#[derive(Persist)]
+#[repr(C)]
+pub(crate) struct Keys<'h, V: Persist<'h>> {
+    items: PHashMap<'h, Bytes<'h>, Item<V>>,
+    /// One end of each key that has one. An end that its key does not have is ignored.
+    ends: PBTreeSet<'h, End<'h>>,
 }
 
 #[derive(Persist)]
 #[repr(C)]
-pub(crate) struct Item<'h> {
+pub(crate) struct Item<V> {
     /// Milliseconds since 1970 at which the key ends; 0: never.
     pub(crate) expires: u64,
-    pub(crate) value: Value<'h>,
+    pub(crate) value: V,
+}
+
+#[derive(Persist, Composite, StableHash, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(C)]
+struct End<'h> {
+    expires: u64,
+    key: Bytes<'h>,
 }
 
 #[derive(Persist)]
 #[repr(C, u8)]
 pub(crate) enum Value<'h> {
     Text(Bytes<'h>),
-    Hash(PHashMap<'h, Bytes<'h>, Bytes<'h>>),
+    Hash(Hash<'h>),
     Sorted(Sorted<'h>),
+    List(List<'h>),
+}
+
+/// A value of the memcached protocol.
+#[derive(Persist)]
+#[repr(C)]
+pub(crate) struct Cached<'h> {
+    /// A number that the client gave.
+    pub(crate) flags: u64,
+    /// Changes with each store.
+    pub(crate) unique: u64,
+    pub(crate) bytes: Bytes<'h>,
 }
 
 /// Members by name, and in their order.
 #[derive(Persist, Default)]
 #[repr(C)]
 pub(crate) struct Sorted<'h> {
-    /// The ranks' scores.
+    /// The members' scores, as `ordered` numbers.
     pub(crate) scores: PHashMap<'h, Bytes<'h>, u64>,
     pub(crate) order: PBTreeSet<'h, Rank<'h>>,
 }
@@ -43,14 +77,13 @@ pub(crate) struct Sorted<'h> {
 #[derive(Persist, Composite, StableHash, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(C)]
 pub(crate) struct Rank<'h> {
-    /// As `ordered` has it.
     pub(crate) score: u64,
     pub(crate) member: Bytes<'h>,
 }
 
 /// A number that is ordered as the scores are.
 pub(crate) fn ordered(score: f64) -> u64 {
-    // Zero has one number, whichever its sign.
+    // Both zeros have one number.
     let bits = (score + 0.0).to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }
@@ -60,35 +93,141 @@ pub(crate) fn score(ordered: u64) -> f64 {
     f64::from_bits(if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered })
 }
 
-impl<'h> Item<'h> {
-    pub(crate) fn is_over(&self, now: u64) -> bool {
+impl Database<'_> {
+    /// The moment at which the next key ends.
+    pub(crate) fn next_end(&self) -> Option<u64> {
+        self.values.next_end().into_iter().chain(self.cache.next_end()).min()
+    }
+}
+
+impl<'h, V: Persist<'h>> Default for Keys<'h, V> {
+    fn default() -> Self {
+        Keys { items: PHashMap::new(), ends: PBTreeSet::new() }
+    }
+}
+
+impl<V> Item<V> {
+    fn is_over(&self, now: u64) -> bool {
         self.expires != 0 && self.expires <= now
     }
 }
 
-impl<'h> Database<'h> {
+impl<'h, V: Persist<'h>> Keys<'h, V> {
+    /// Keys, including those that are over and not removed yet, and how many of them end.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.items.len(), self.ends.len())
+    }
+
     /// The item of a key that is not over.
-    pub(crate) fn get(&self, key: &[u8], now: u64) -> Option<&Item<'h>> {
+    pub(crate) fn get(&self, key: &[u8], now: u64) -> Option<&Item<V>> {
         self.items.get(key).filter(|item| !item.is_over(now))
     }
 
-    /// Removes a key that is over. Whether it is there.
+    /// Whether a key is there; removes it if it is over.
     pub(crate) fn is_there(&mut self, key: &[u8], now: u64) -> bool {
         let over = self.items.get(key).map(|item| item.is_over(now));
         if over == Some(true) {
-            self.items.remove(key);
+            self.remove(key);
         }
         over == Some(false)
     }
 
-    /// Changes the item of a key that is not over. A reference to it would have every later cut look at it again.
-    pub(crate) fn update<R>(
-        &mut self,
-        key: &[u8],
-        now: u64,
-        change: impl FnOnce(&mut Item<'h>) -> R,
-    ) -> Option<R> {
-        if self.is_there(key, now) { self.items.update(key, change) } else { None }
+    /// Changes the value of a key that is not over. Unlike a mutable reference, a closure makes no later cut look at the value again.
+    pub(crate) fn update<R>(&mut self, key: &[u8], now: u64, change: impl FnOnce(&mut V) -> R) -> Option<R> {
+        if self.is_there(key, now) { self.items.update(key, |item| change(&mut item.value)) } else { None }
+    }
+
+    /// Gives a key a value and an end, whatever it had.
+    ///
+    /// # Errors
+    /// The heap is full.
+    pub(crate) fn insert(&mut self, key: &[u8], value: V, expires: u64) -> Result<()> {
+        let before = self.items.get(key).map_or(0, |item| item.expires);
+        self.index(key, before, expires)?;
+        self.items.try_insert(key, Item { expires, value })?;
+        Ok(())
+    }
+
+    /// Gives a key another end; 0: none.
+    ///
+    /// # Errors
+    /// The heap is full.
+    pub(crate) fn expire(&mut self, key: &[u8], expires: u64) -> Result<()> {
+        let Some(before) = self.items.get(key).map(|item| item.expires) else { return Ok(()) };
+        if before != expires {
+            self.index(key, before, expires)?;
+            self.items.update(key, |item| item.expires = expires);
+        }
+        Ok(())
+    }
+
+    fn index(&mut self, key: &[u8], before: u64, after: u64) -> Result<()> {
+        if before == after {
+            return Ok(());
+        }
+        if after != 0 {
+            self.ends.try_insert((after, key))?;
+        }
+        if before != 0 {
+            self.ends.remove(&(before, key));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Option<Item<V>> {
+        let item = self.items.remove(key)?;
+        if item.expires != 0 {
+            self.ends.remove(&(item.expires, key));
+        }
+        Some(item)
+    }
+
+    /// Gives the value of a key, and its end, to another key. Without room nothing changes.
+    ///
+    /// # Errors
+    /// The heap is full.
+    pub(crate) fn rename(&mut self, from: &[u8], to: &[u8], heap: HeapRef<'h>) -> Result<()> {
+        let Some(expires) = self.items.get(from).map(|item| item.expires) else { return Ok(()) };
+        let name = Bytes::try_from_slice_in(to, heap)?;
+        self.items.try_reserve(1)?;
+        let before = self.items.get(to).map_or(0, |item| item.expires);
+        self.index(to, before, expires)?;
+        if let Some(item) = self.remove(from) {
+            self.items.try_insert(name, item)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.items.clear();
+        self.ends.clear();
+    }
+
+    /// Removes keys that are over, `most` of them at a time.
+    pub(crate) fn purge(&mut self, now: u64, most: usize) -> usize {
+        let mut removed = 0;
+        while removed < most && self.next_end().is_some_and(|end| end <= now) {
+            let Some(end) = self.ends.pop_first() else { break };
+            if self.items.get(&*end.key).is_some_and(|item| item.expires == end.expires) {
+                self.items.remove(&*end.key);
+            }
+            removed += 1;
+        }
+        removed
+    }
+
+    /// The moment at which the next key ends.
+    fn next_end(&self) -> Option<u64> {
+        self.ends.first().map(|end| end.expires)
+    }
+
+    /// A part of a walk over all keys that are not over: see `PHashMap::scan`.
+    pub(crate) fn scan(&self, cursor: u64, count: usize, now: u64, mut each: impl FnMut(&[u8], &V)) -> u64 {
+        self.items.scan(cursor, count, |key, item| {
+            if !item.is_over(now) {
+                each(key, &item.value);
+            }
+        })
     }
 }
 
@@ -96,7 +235,7 @@ impl<'h> Database<'h> {
 ///
 /// # Errors
 /// The heap is full: the text is as it was.
-pub(crate) fn assign(text: &mut Bytes<'_>, bytes: &[u8]) -> indelible::Result<()> {
+pub(crate) fn assign(text: &mut Bytes<'_>, bytes: &[u8]) -> Result<()> {
     text.try_reserve(bytes.len().saturating_sub(text.len()))?;
     text.clear();
     text.try_extend_from_slice(bytes)

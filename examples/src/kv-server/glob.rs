@@ -1,4 +1,4 @@
-//! Patterns of keys: `*` any bytes, `?` one byte, `\` takes the next byte as it is.
+//! Patterns of keys: `*` any bytes, `?` one byte, `[a-c]` one of some, `[^a]` one of the others, `\` takes the next byte as it is.
 
 /// Whether the whole of `text` fits the pattern; in time proportional to the product of their lengths.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
@@ -13,6 +13,7 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
                 continue;
             }
             [b'?', ..] => Some(1),
+            [b'[', class @ ..] => fits(class, text[at]).map(|len| 1 + len),
             [b'\\', byte, ..] if *byte == text[at] => Some(2),
             [byte, ..] if *byte != b'\\' && *byte == text[at] => Some(1),
             _ => None,
@@ -27,6 +28,34 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
         }
     }
     pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+/// The length of a class, behind its `[`, if a byte is in it. A class without an end goes as far as the pattern.
+fn fits(class: &[u8], byte: u8) -> Option<usize> {
+    let is_negative = class.first() == Some(&b'^');
+    let (mut at, mut found) = (usize::from(is_negative), false);
+    loop {
+        match &class[at..] {
+            [] => break,
+            [b']', ..] => {
+                at += 1;
+                break;
+            }
+            [b'\\', escaped, ..] => {
+                found |= *escaped == byte;
+                at += 2;
+            }
+            [first, b'-', last, ..] => {
+                found |= (first.min(last)..=first.max(last)).contains(&&byte);
+                at += 3;
+            }
+            [one, ..] => {
+                found |= *one == byte;
+                at += 1;
+            }
+        }
+    }
+    (found != is_negative).then_some(at)
 }
 
 #[cfg(test)]
@@ -47,6 +76,13 @@ mod tests {
             ("user:*:name", "user:17:name", true),
             ("user:*:name", "user:17:age", false),
             ("abc", "ab", false),
+            ("key:[13]", "key:3", true),
+            ("key:[13]", "key:2", false),
+            ("[^a-c]*", "dog", true),
+            ("*[c-a]", "dob", true),
+            ("[^a-c]*", "bog", false),
+            ("[\\]]", "]", true),
+            ("[ab", "b", true),
         ] {
             assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), fits, "{pattern} {text}");
         }

@@ -1,122 +1,230 @@
 //! Keys of any kind: DEL, EXPIRE, SCAN and so on.
 
-use crate::call::{Call, Command, Done, MANY, Refusal, changes, integer, looks};
+use crate::call::{Call, Command, Done, MANY, Refusal, changes, integer, is, looks};
 use crate::data::Value;
 use crate::glob::matches;
+use crate::reply::Reply;
 
 pub(crate) const COMMANDS: &[Command] = &[
     changes("DEL", 2..=MANY, delete),
-    looks("EXISTS", 2..=MANY, |call| {
-        let there = call.words[1..].iter().filter(|key| call.database.get(key, call.now).is_some());
-        let count = there.count();
-        call.reply.count(count);
-        Ok(())
-    }),
+    // The memory is free at once, as with DEL.
+    changes("UNLINK", 2..=MANY, delete),
+    looks("EXISTS", 2..=MANY, exist),
+    looks("TOUCH", 2..=MANY, exist),
     looks("TYPE", 2..=2, |call| {
-        call.reply.simple(match call.database.get(call.words[1], call.now).map(|item| &item.value) {
-            None => "none",
-            Some(Value::Text(_)) => "string",
-            Some(Value::Hash(_)) => "hash",
-            Some(Value::Sorted(_)) => "zset",
-        });
+        let name = call.value().map_or("none", kind);
+        call.reply.simple(name);
         Ok(())
     }),
-    changes("EXPIRE", 3..=3, |call| expire(call, 1000)),
-    changes("PEXPIRE", 3..=3, |call| expire(call, 1)),
+    changes("EXPIRE", 3..=MANY, |call| expire(call, "expire", call.now, 1000)),
+    changes("PEXPIRE", 3..=MANY, |call| expire(call, "pexpire", call.now, 1)),
+    changes("EXPIREAT", 3..=MANY, |call| expire(call, "expireat", 0, 1000)),
+    changes("PEXPIREAT", 3..=MANY, |call| expire(call, "pexpireat", 0, 1)),
     changes("PERSIST", 2..=2, persist),
-    looks("TTL", 2..=2, |call| time_left(call, 1000)),
-    looks("PTTL", 2..=2, |call| time_left(call, 1)),
+    looks("TTL", 2..=2, |call| time(call, |expires, now| (expires - now + 500) / 1000)),
+    looks("PTTL", 2..=2, |call| time(call, |expires, now| expires - now)),
+    looks("EXPIRETIME", 2..=2, |call| time(call, |expires, _| (expires + 500) / 1000)),
+    looks("PEXPIRETIME", 2..=2, |call| time(call, |expires, _| expires)),
+    changes("RENAME", 3..=3, |call| {
+        rename(call)?;
+        call.reply.ok();
+        Ok(())
+    }),
+    changes("RENAMENX", 3..=3, |call| {
+        let free = call.keys.get(call.words[2], call.now).is_none();
+        if free {
+            rename(call)?;
+        } else if call.value().is_none() {
+            return Err(Refusal::NoSuchKey);
+        }
+        call.reply.integer(free.into());
+        Ok(())
+    }),
     looks("SCAN", 2..=MANY, scan),
+    looks("KEYS", 2..=2, keys),
     // Keys that are over count until they are removed, as in Redis.
     looks("DBSIZE", 1..=1, |call| {
-        call.reply.count(call.database.items.len());
+        let (keys, _) = call.keys.counts();
+        call.reply.count(keys);
         Ok(())
     }),
-    changes("FLUSHALL", 1..=2, |call| {
-        call.database.items.clear();
-        call.reply.simple("OK");
-        Ok(())
-    }),
+    changes("FLUSHALL", 1..=2, flush),
+    changes("FLUSHDB", 1..=2, flush),
 ];
 
-/// A moment that lies so many units of so many milliseconds ahead; in the past at the earliest.
-pub(crate) fn moment(now: u64, count: i64, unit: i64) -> Result<u64, Refusal> {
-    let ahead = count.checked_mul(unit).ok_or(Refusal::NotAnInteger)?;
-    let moment = now.checked_add_signed(ahead).filter(|moment| *moment <= i64::MAX as u64);
-    match moment {
-        // 0 is a key without an end.
-        Some(moment) => Ok(moment.max(1)),
-        None if count < 0 => Ok(1),
-        None => Err(Refusal::NotAnInteger),
+fn kind(value: &Value<'_>) -> &'static str {
+    match value {
+        Value::Text(_) => "string",
+        Value::Hash(_) => "hash",
+        Value::Sorted(_) => "zset",
+        Value::List(_) => "list",
     }
 }
 
+/// The moment `count` units of `unit` milliseconds behind `from`.
+pub(crate) fn moment(from: u64, count: i64, unit: i64, name: &'static str) -> Result<u64, Refusal> {
+    let ahead = count.checked_mul(unit).ok_or(Refusal::Expiry(name))?;
+    let moment = i64::try_from(from).ok().and_then(|from| from.checked_add(ahead));
+    // 0 is a key without an end; what lies before it is over as well.
+    moment.map(|moment| u64::try_from(moment).unwrap_or(1).max(1)).ok_or(Refusal::Expiry(name))
+}
+
 fn delete(call: &mut Call<'_, '_>) -> Done {
-    let mut removed = 0;
-    for key in &call.words[1..] {
-        if call.database.is_there(key, call.now) {
-            call.database.items.remove(*key);
-            removed += 1;
-        }
-    }
+    let (keys, now) = (&mut call.keys, call.now);
+    let removed = call.words[1..].iter().filter(|key| keys.is_there(key, now) && keys.remove(key).is_some());
+    let removed = removed.count();
     call.reply.count(removed);
     Ok(())
 }
 
-fn expire(call: &mut Call<'_, '_>, unit: i64) -> Done {
-    let expires = moment(call.now, integer(call.words[2])?, unit)?;
-    let key = call.words[1];
-    let there = call.database.update(key, call.now, |item| item.expires = expires).is_some();
-    if there && expires <= call.now {
-        call.database.items.remove(key);
+fn exist(call: &mut Call<'_, '_>) -> Done {
+    let there = call.words[1..].iter().filter(|key| call.keys.get(key, call.now).is_some());
+    let count = there.count();
+    call.reply.count(count);
+    Ok(())
+}
+
+fn flush(call: &mut Call<'_, '_>) -> Done {
+    if call.words.get(1).is_some_and(|word| !is(word, "SYNC") && !is(word, "ASYNC")) {
+        return Err(Refusal::Syntax);
     }
-    call.reply.integer(there.into());
+    call.keys.clear();
+    call.reply.ok();
+    Ok(())
+}
+
+/// `EXPIRE key time [NX] [XX] [GT] [LT]`
+fn expire(call: &mut Call<'_, '_>, name: &'static str, from: u64, unit: i64) -> Done {
+    let expires = moment(from, integer(call.words[2])?, unit, name)?;
+    let options = &call.words[3..];
+    let has = |option| options.iter().any(|word| is(word, option));
+    if let Some(word) = options.iter().find(|word| !["NX", "XX", "GT", "LT"].iter().any(|of| is(word, of))) {
+        let word = String::from_utf8_lossy(word);
+        call.reply.error(&format!("ERR Unsupported option {word}"));
+        return Ok(());
+    }
+    if has("NX") && (has("XX") || has("GT") || has("LT")) {
+        return Err(Refusal::Other("NX and XX, GT or LT options at the same time are not compatible"));
+    }
+    if has("GT") && has("LT") {
+        return Err(Refusal::Other("GT and LT options at the same time are not compatible"));
+    }
+    let before = call.keys.get(call.words[1], call.now).map(|item| item.expires);
+    // A key without an end ends later than all others.
+    let refuses = |before: u64| {
+        (has("NX") && before != 0)
+            || (has("XX") && before == 0)
+            || (has("GT") && (before == 0 || expires <= before))
+            || (has("LT") && before != 0 && expires >= before)
+    };
+    let done = before.is_some_and(|before| !refuses(before));
+    if done && expires <= call.now {
+        call.keys.remove(call.words[1]);
+    } else if done {
+        call.keys.expire(call.words[1], expires)?;
+    }
+    call.reply.integer(done.into());
     Ok(())
 }
 
 fn persist(call: &mut Call<'_, '_>) -> Done {
-    let before = call.database.update(call.words[1], call.now, |item| std::mem::take(&mut item.expires));
-    call.reply.integer(before.is_some_and(|before| before != 0).into());
+    let ends = call.keys.get(call.words[1], call.now).is_some_and(|item| item.expires != 0);
+    if ends {
+        call.keys.expire(call.words[1], 0)?;
+    }
+    call.reply.integer(ends.into());
     Ok(())
 }
 
 /// -2: no such key; -1: it has no end.
-fn time_left(call: &mut Call<'_, '_>, unit: u64) -> Done {
-    let left = match call.database.get(call.words[1], call.now) {
+fn time(call: &mut Call<'_, '_>, shown: fn(u64, u64) -> u64) -> Done {
+    let time = match call.keys.get(call.words[1], call.now) {
         None => -2,
         Some(item) if item.expires == 0 => -1,
-        Some(item) => i64::try_from((item.expires - call.now).div_ceil(unit)).unwrap_or(i64::MAX),
+        Some(item) => i64::try_from(shown(item.expires, call.now)).unwrap_or(i64::MAX),
     };
-    call.reply.integer(left);
+    call.reply.integer(time);
     Ok(())
 }
 
-/// `SCAN cursor [MATCH pattern] [COUNT count]`
-fn scan(call: &mut Call<'_, '_>) -> Done {
-    let text = std::str::from_utf8(call.words[1]).ok();
-    let cursor: u64 = text.and_then(|text| text.parse().ok()).ok_or(Refusal::Other("invalid cursor"))?;
-    let (mut pattern, mut count) = (None, 10);
-    let (options, []) = call.words[2..].as_chunks::<2>() else { return Err(Refusal::Syntax) };
+fn rename(call: &mut Call<'_, '_>) -> Done {
+    let (from, to) = (call.words[1], call.words[2]);
+    if !call.keys.is_there(from, call.now) {
+        return Err(Refusal::NoSuchKey);
+    }
+    if from != to {
+        call.keys.rename(from, to, call.heap)?;
+    }
+    Ok(())
+}
+
+/// A part of a walk, as a request asks for it.
+pub(crate) struct Part<'a> {
+    pub(crate) cursor: u64,
+    pub(crate) count: usize,
+    pattern: Option<&'a [u8]>,
+    kind: Option<&'a [u8]>,
+}
+
+impl Part<'_> {
+    pub(crate) fn fits(&self, name: &[u8]) -> bool {
+        self.pattern.is_none_or(|pattern| matches(pattern, name))
+    }
+}
+
+/// Reads `cursor [MATCH pattern] [COUNT count] [TYPE type]`.
+pub(crate) fn parts<'a>(words: &[&'a [u8]], typed: bool) -> Result<Part<'a>, Refusal> {
+    let text = std::str::from_utf8(words[0]).ok();
+    let cursor = text.and_then(|text| text.parse().ok()).ok_or(Refusal::Other("invalid cursor"))?;
+    let mut part = Part { cursor, count: 10, pattern: None, kind: None };
+    let (options, []) = words[1..].as_chunks::<2>() else { return Err(Refusal::Syntax) };
     for [option, value] in options {
-        match option.to_ascii_uppercase().as_slice() {
-            b"MATCH" => pattern = Some(*value),
-            b"COUNT" => {
-                count = usize::try_from(integer(value)?)
-                    .ok()
-                    .filter(|count| *count > 0)
-                    .ok_or(Refusal::Syntax)?;
+        match option {
+            option if is(option, "MATCH") => part.pattern = Some(value),
+            option if is(option, "TYPE") && typed => part.kind = Some(value),
+            option if is(option, "COUNT") => {
+                let count = usize::try_from(integer(value)?).ok().filter(|count| *count > 0);
+                part.count = count.ok_or(Refusal::Syntax)?;
             }
             _ => return Err(Refusal::Syntax),
         }
     }
-    let (mut found, now) = (Vec::new(), call.now);
-    let next = call.database.items.scan(cursor, count, |key, item| {
-        if !item.is_over(now) && pattern.is_none_or(|pattern| matches(pattern, key)) {
+    Ok(part)
+}
+
+/// Replies with the cursor with which a walk goes on, and what it met.
+pub(crate) fn scanned(reply: &mut Reply, next: u64, found: &[Vec<u8>]) {
+    reply.array(2);
+    reply.bulk(next.to_string().as_bytes());
+    reply.array(found.len());
+    found.iter().for_each(|text| reply.bulk(text));
+}
+
+/// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`
+fn scan(call: &mut Call<'_, '_>) -> Done {
+    let part = parts(&call.words[1..], true)?;
+    let mut found = Vec::new();
+    let next = call.keys.scan(part.cursor, part.count, call.now, |key, value| {
+        if part.fits(key) && part.kind.is_none_or(|wanted| is(wanted, kind(value))) {
             found.push(key.to_vec());
         }
     });
-    call.reply.array(2);
-    call.reply.bulk(next.to_string().as_bytes());
+    scanned(call.reply, next, &found);
+    Ok(())
+}
+
+fn keys(call: &mut Call<'_, '_>) -> Done {
+    let (mut found, pattern, mut cursor) = (Vec::new(), call.words[1], 0);
+    loop {
+        cursor = call.keys.scan(cursor, usize::MAX, call.now, |key, _| {
+            if matches(pattern, key) {
+                found.push(key.to_vec());
+            }
+        });
+        if cursor == 0 {
+            break;
+        }
+    }
     call.reply.array(found.len());
     found.iter().for_each(|key| call.reply.bulk(key));
     Ok(())

@@ -1,8 +1,8 @@
-//! A server that speaks the protocol of Redis and answers a change once it is durable. Its whole state lives in one object: strings,
-//! hashes and sorted sets are collections in a heap, and clients that come at a time share durable writes by tickets.
+//! A server that speaks the protocols of Redis and memcached, and answers once all that an answer shows is durable. Its whole state
+//! lives in one object: texts, hashes, lists and sorted sets are collections in a heap, and clients share durable writes by tickets.
 //!
 //! ```sh
-//! cargo run --release -p indelible-examples --bin kv-server -- kv.pmo
+//! cargo run --release -p indelible-examples --bin kv-server -- kv.pmo --memcached 127.0.0.1:11212
 //! redis-cli -p 6380 set greeting hello
 //! ```
 
@@ -15,9 +15,15 @@ mod data;
 mod glob;
 mod hashes;
 mod keys;
+mod lists;
+mod memcached;
+mod protocol;
+mod redis;
 mod reply;
 mod request;
 mod server;
+mod service;
+mod session;
 mod sorted;
 mod strings;
 
@@ -26,18 +32,27 @@ use clap::Parser;
 use data::{Database, ROOT};
 use indelible::collections::PMutex;
 use indelible::{PoolOptions, Tracking};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use server::{Listener, Speaks};
+use service::Service;
 use std::net::TcpListener;
 use std::path::PathBuf;
 
-/// Serves strings, hashes and sorted sets that survive a crash, in the protocol of Redis.
+/// Files that the server itself needs.
+const OWN_FILES: u64 = 64;
+
+/// Serves texts, hashes, lists and sorted sets that survive a crash, in the protocols of Redis and memcached.
 #[derive(Parser)]
 struct Arguments {
     /// The pool; made if there is none.
     pool: PathBuf,
-    /// Address and port; port 0 takes a free one.
+    /// Address and port of the Redis protocol; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:6380")]
     listen: String,
-    /// Threads that serve clients; half as many as there are cores, unless said otherwise.
+    /// Address and port of the memcached protocol, whose keys are its own; none if not given.
+    #[arg(long)]
+    memcached: Option<String>,
+    /// Threads that serve clients; half as many as there are cores if not given.
     #[arg(long)]
     threads: Option<usize>,
     /// How stores are found: wp-async, mprotect or explicit.
@@ -74,8 +89,24 @@ fn main() -> Result<()> {
         PMutex::new_in(Database::default(), place)
     })?;
     heap.psync()?;
-    let listener = TcpListener::bind(&arguments.listen)
-        .with_context(|| format!("cannot listen at {}", arguments.listen))?;
-    println!("listening at {}", listener.local_addr()?);
-    server::serve(&heap, &listener, arguments.threads.unwrap_or_else(threads))
+    let mut listeners = vec![listen(&arguments.listen, Speaks::Redis)?];
+    if let Some(address) = &arguments.memcached {
+        listeners.push(listen(address, Speaks::Memcached)?);
+    }
+    let service = Service::new(&heap, clients())?;
+    server::serve(&service, &listeners, arguments.threads.unwrap_or_else(threads))
+}
+
+fn listen(address: &str, speaks: Speaks) -> Result<Listener> {
+    let socket = TcpListener::bind(address).with_context(|| format!("cannot listen at {address}"))?;
+    println!("listening at {}", socket.local_addr()?);
+    Ok(Listener { socket, speaks })
+}
+
+/// Clients that the system's limit of open files leaves room for; the limit is raised as far as the server may raise it.
+fn clients() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(files.saturating_sub(OWN_FILES).max(1)).unwrap_or(usize::MAX)
 }

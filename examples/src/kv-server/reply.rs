@@ -1,40 +1,97 @@
-//! Replies.
+//! Replies, in versions 2 and 3 of the Redis protocol, or of text.
+
+/// Bytes of replies that a client may be owed.
+const MOST: usize = 1 << 30;
 
 /// Replies to requests, one after the other.
-#[derive(Default)]
-pub(crate) struct Reply(Vec<u8>);
+pub(crate) struct Reply {
+    bytes: Vec<u8>,
+    /// 2 or 3.
+    pub(crate) version: u8,
+    most: usize,
+    /// Whether bytes were left out because there were too many.
+    overflows: bool,
+}
+
+impl Default for Reply {
+    fn default() -> Self {
+        Reply { bytes: Vec::new(), version: 2, most: MOST, overflows: false }
+    }
+}
 
 impl Reply {
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        self.bytes.clear();
+    }
+
+    /// Keeps memory for `bytes` bytes at most.
+    pub(crate) fn keep(&mut self, bytes: usize) {
+        self.bytes.shrink_to(bytes);
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
+        &self.bytes
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.bytes.len()
     }
 
-    /// Takes back what came behind the first `len` bytes.
+    /// Takes back everything behind the first `len` bytes.
     pub(crate) fn truncate(&mut self, len: usize) {
-        self.0.truncate(len);
+        self.bytes.truncate(len);
+        self.overflows = false;
+    }
+
+    /// Whether the reply lacks bytes because it was too long.
+    pub(crate) fn overflows(&self) -> bool {
+        self.overflows
+    }
+
+    /// Bytes as they are.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+        self.overflows |= self.bytes.len() + bytes.len() > self.most;
+        if !self.overflows {
+            self.bytes.extend_from_slice(bytes);
+        }
     }
 
     fn line(&mut self, kind: u8, text: &str) {
-        self.0.push(kind);
-        self.0.extend_from_slice(text.as_bytes());
-        self.0.extend_from_slice(b"\r\n");
+        self.raw(&[kind]);
+        self.raw(text.as_bytes());
+        self.raw(b"\r\n");
+    }
+
+    fn counted(&mut self, kind: u8, mut value: usize) {
+        let mut digits = [0; 20];
+        let mut from = digits.len();
+        loop {
+            from -= 1;
+            digits[from] = b'0' + (value % 10) as u8;
+            value /= 10;
+            if value == 0 {
+                break;
+            }
+        }
+        self.raw(&[kind]);
+        self.raw(&digits[from..]);
+        self.raw(b"\r\n");
     }
 
     pub(crate) fn simple(&mut self, text: &str) {
         self.line(b'+', text);
     }
 
+    pub(crate) fn ok(&mut self) {
+        self.simple("OK");
+    }
+
     /// A text of one line, which begins with a word in capitals.
     pub(crate) fn error(&mut self, text: &str) {
-        self.line(b'-', &text.replace(['\r', '\n'], " "));
+        // It tells of a reply that was too long, so that it has room in any case.
+        self.bytes.push(b'-');
+        self.bytes.extend_from_slice(text.replace(['\r', '\n'], " ").as_bytes());
+        self.bytes.extend_from_slice(b"\r\n");
     }
 
     pub(crate) fn integer(&mut self, value: i64) {
@@ -42,17 +99,23 @@ impl Reply {
     }
 
     pub(crate) fn count(&mut self, value: usize) {
-        self.line(b':', &value.to_string());
+        self.counted(b':', value);
     }
 
     pub(crate) fn bulk(&mut self, bytes: &[u8]) {
-        self.line(b'$', &bytes.len().to_string());
-        self.0.extend_from_slice(bytes);
-        self.0.extend_from_slice(b"\r\n");
+        self.counted(b'$', bytes.len());
+        self.raw(bytes);
+        self.raw(b"\r\n");
     }
 
+    /// No value.
     pub(crate) fn nil(&mut self) {
-        self.line(b'$', "-1");
+        self.raw(if self.version == 3 { b"_\r\n" } else { b"$-1\r\n" });
+    }
+
+    /// No array.
+    pub(crate) fn nil_array(&mut self) {
+        self.raw(if self.version == 3 { b"_\r\n" } else { b"*-1\r\n" });
     }
 
     /// A text, or nothing.
@@ -63,8 +126,77 @@ impl Reply {
         }
     }
 
-    /// The beginning of so many replies in one.
+    /// A score: version 2 has no type for it.
+    pub(crate) fn double(&mut self, value: f64) {
+        let text = shown(value);
+        if self.version == 3 { self.line(b',', &text) } else { self.bulk(text.as_bytes()) }
+    }
+
+    /// A text of lines, without a statement of its format.
+    pub(crate) fn verbatim(&mut self, text: &str) {
+        if self.version == 3 {
+            self.counted(b'=', text.len() + 4);
+            self.raw(b"txt:");
+            self.raw(text.as_bytes());
+            self.raw(b"\r\n");
+        } else {
+            self.bulk(text.as_bytes());
+        }
+    }
+
+    /// The beginning of an array of `len` replies.
     pub(crate) fn array(&mut self, len: usize) {
-        self.line(b'*', &len.to_string());
+        self.counted(b'*', len);
+    }
+
+    /// The beginning of a map of `len` pairs of replies; version 2 has an array of both.
+    pub(crate) fn map(&mut self, len: usize) {
+        if self.version == 3 { self.counted(b'%', len) } else { self.array(2 * len) }
+    }
+}
+
+/// A score, by the shortest digits that give it back.
+pub(crate) fn shown(score: f64) -> String {
+    if score.is_infinite() {
+        return if score > 0.0 { "inf" } else { "-inf" }.into();
+    }
+    let scientific = format!("{score:e}");
+    match scientific.split_once('e').and_then(|(digits, power)| Some((digits, power.parse::<i32>().ok()?))) {
+        Some((digits, power)) if !(-4..17).contains(&power) => {
+            format!("{digits}e{}{:02}", if power < 0 { '-' } else { '+' }, power.abs())
+        }
+        _ => score.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_has_an_end() {
+        let mut reply = Reply { most: 20, ..Reply::default() };
+        reply.bulk(b"12345");
+        let before = reply.len();
+        reply.bulk(b"1234567890");
+        reply.bulk(b"");
+        assert!(reply.overflows() && reply.len() <= 20);
+        reply.truncate(before);
+        assert!(!reply.overflows() && reply.bytes() == b"$5\r\n12345\r\n");
+    }
+
+    #[test]
+    fn scores_are_shown_as_redis_shows_them() {
+        for (score, text) in [
+            (0.0, "0"),
+            (-1.5, "-1.5"),
+            (1e16, "10000000000000000"),
+            (1e17, "1e+17"),
+            (-2.5e-7, "-2.5e-07"),
+            (0.0001, "0.0001"),
+            (f64::NEG_INFINITY, "-inf"),
+        ] {
+            assert_eq!(shown(score), text);
+        }
     }
 }

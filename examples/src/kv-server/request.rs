@@ -1,92 +1,125 @@
-//! Requests: arrays of words with their lengths, or a line of words.
+//! Requests of the Redis protocol: arrays of words with their lengths, or a line of words.
+
+use std::ops::Range;
 
 /// Words that a request may have, and bytes of one of them.
-const WORDS: usize = 1 << 20;
+const WORDS: i64 = 1 << 20;
 const BYTES: usize = 512 << 20;
 /// Bytes of a line.
 const LINE: usize = 64 << 10;
 
-/// The first request of an input, if it is whole.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Request<'i> {
-    /// More input is needed.
-    Incomplete,
-    /// A request, of no words if the line is empty, and its length.
-    Whole { words: Vec<&'i [u8]>, len: usize },
+/// The words of a request, and its length.
+type Request<'i> = (Vec<&'i [u8]>, usize);
+
+/// Reads one request at a time, and remembers how far it is: a request that arrives in many pieces is read once.
+#[derive(Default)]
+pub(crate) struct Parser {
+    /// Words still to come, once the first line was read.
+    left: Option<i64>,
+    /// Bytes of the input that were read.
+    at: usize,
+    words: Vec<Range<usize>>,
 }
 
-/// Reads the request at the beginning of `input`.
-///
-/// # Errors
-/// It is none, and the connection cannot go on.
-pub(crate) fn parse(input: &[u8]) -> Result<Request<'_>, &'static str> {
-    let Some((line, mut at)) = line(input, 0)? else { return Ok(Request::Incomplete) };
-    let Some(count) = line.strip_prefix(b"*") else {
-        let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-        return Ok(Request::Whole { words: words.collect(), len: at });
-    };
-    let count = number(count).filter(|count| *count <= WORDS).ok_or("invalid multibulk length")?;
-    let mut words = Vec::with_capacity(count.min(64));
-    for _ in 0..count {
-        let Some((header, begin)) = self::line(input, at)? else { return Ok(Request::Incomplete) };
-        let len = header.strip_prefix(b"$").ok_or("expected '$' before the length of a word")?;
-        let len = number(len).filter(|len| *len <= BYTES).ok_or("invalid bulk length")?;
-        let (end, behind) = (begin + len, begin + len + 2);
-        if input.len() < behind {
-            return Ok(Request::Incomplete);
+impl Parser {
+    /// The words of the request at the beginning of `input`, and its length; nothing while it is not whole. Then the next `input` begins
+    /// with the same bytes. The words are none if the line is empty or the array has no elements.
+    ///
+    /// # Errors
+    /// The input is no request, and the connection cannot go on.
+    pub(crate) fn parse<'i>(&mut self, input: &'i [u8]) -> Result<Option<Request<'i>>, String> {
+        let mut left = match self.left {
+            Some(left) => left,
+            None => {
+                let Some((line, len)) = line(input)? else { return Ok(None) };
+                let Some(count) = line.strip_prefix(b"*") else {
+                    let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+                    return Ok(Some((words.collect(), len)));
+                };
+                self.at = len;
+                number(count).filter(|count| *count <= WORDS).ok_or("invalid multibulk length")?
+            }
+        };
+        while left > 0 {
+            self.left = Some(left);
+            let Some((header, len)) = line(&input[self.at..])? else { return Ok(None) };
+            let size = header.strip_prefix(b"$").ok_or_else(|| {
+                let found = header.first().map_or(' ', |byte| char::from(*byte));
+                format!("expected '$', got '{found}'")
+            })?;
+            let size = number(size).and_then(|size| usize::try_from(size).ok());
+            let size = size.filter(|size| *size <= BYTES).ok_or("invalid bulk length")?;
+            let begin = self.at + len;
+            let end = begin + size;
+            match input.get(end..end + 2) {
+                None => return Ok(None),
+                Some(b"\r\n") => {}
+                Some(_) => return Err("a word does not end where its length says".into()),
+            }
+            self.words.push(begin..end);
+            self.at = end + 2;
+            left -= 1;
         }
-        if &input[end..behind] != b"\r\n" {
-            return Err("a word does not end where its length says");
-        }
-        words.push(&input[begin..end]);
-        at = behind;
+        let words = self.words.drain(..).map(|word| &input[word]).collect();
+        self.left = None;
+        Ok(Some((words, std::mem::take(&mut self.at))))
     }
-    Ok(Request::Whole { words, len: at })
 }
 
-/// The line that begins at `at`, and the place behind it.
-fn line(input: &[u8], at: usize) -> Result<Option<(&[u8], usize)>, &'static str> {
-    let rest = &input[at..];
-    match rest.iter().take(LINE).position(|byte| *byte == b'\n') {
-        Some(end) => Ok(Some((rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]), at + end + 1))),
-        None if rest.len() >= LINE => Err("too big inline request"),
+/// The first line, and its length with its end.
+fn line(input: &[u8]) -> Result<Option<(&[u8], usize)>, String> {
+    match input.iter().take(LINE).position(|byte| *byte == b'\n') {
+        Some(end) => Ok(Some((input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]), end + 1))),
+        None if input.len() >= LINE => Err("too big inline request".into()),
         None => Ok(None),
     }
 }
 
-fn number(text: &[u8]) -> Option<usize> {
-    std::str::from_utf8(text).ok()?.parse().ok()
+/// A number as Redis takes it: without a plus sign.
+pub(crate) fn number(text: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(text).ok().filter(|text| !text.starts_with('+'))?;
+    // Neither leading zeros nor minus zero.
+    text.parse().ok().filter(|number: &i64| {
+        !(text.starts_with('0') || text.starts_with("-0")) || (*number == 0 && text.len() == 1)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn all(input: &[u8]) -> Request<'_> {
+        Parser::default().parse(input).unwrap().unwrap()
+    }
+
     #[test]
     fn a_request_is_whole_at_its_last_byte_only() {
         let input = b"*2\r\n$3\r\nGET\r\n$4\r\na\r\nb\r\nPING\r\n";
         let first = b"*2\r\n$3\r\nGET\r\n$4\r\na\r\nb\r\n".len();
+        let mut parser = Parser::default();
         for end in 0..first {
-            assert_eq!(parse(&input[..end]), Ok(Request::Incomplete), "{end}");
+            assert_eq!(parser.parse(&input[..end]), Ok(None), "{end}");
         }
-        assert_eq!(parse(input), Ok(Request::Whole { words: vec![b"GET", b"a\r\nb"], len: first }));
-        assert_eq!(parse(&input[first..]), Ok(Request::Whole { words: vec![b"PING"], len: 6 }));
-        assert_eq!(parse(b"\r\n"), Ok(Request::Whole { words: vec![], len: 2 }));
+        assert_eq!(parser.parse(input), Ok(Some((vec![&b"GET"[..], b"a\r\nb"], first))));
+        assert_eq!(parser.parse(&input[first..]), Ok(Some((vec![&b"PING"[..]], 6))));
+        assert_eq!(all(b"\r\n"), (vec![], 2));
+        assert_eq!(all(b"*0\r\n"), (vec![], 4));
+        assert_eq!(all(b"*-1\r\nPING\r\n"), (vec![], 5));
     }
 
     #[test]
     fn other_bytes_are_refused() {
         for input in [
             "*x\r\n",
-            "*-1\r\n",
+            "*+1\r\n",
             "*99999999\r\n",
             "*1\r\nGET\r\n",
             "*1\r\n$-1\r\n",
             "*1\r\n$9999999999\r\n",
             "*1\r\n$1\r\nab\r\n",
         ] {
-            assert!(parse(input.as_bytes()).is_err(), "{input:?}");
+            assert!(Parser::default().parse(input.as_bytes()).is_err(), "{input:?}");
         }
-        assert!(parse(&[b'x'; LINE]).is_err());
+        assert!(Parser::default().parse(&[b'x'; LINE]).is_err());
     }
 }

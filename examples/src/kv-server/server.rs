@@ -1,26 +1,52 @@
-//! Threads, each with some of the clients: it carries out what has arrived from all of them, waits for one ticket, and answers. The
-//! threads share durable writes.
+//! Threads, each with one event loop and some of the clients: a turn carries out what has arrived from them, waits for one ticket, and
+//! answers. The threads share durable writes.
 
 use crate::connection::Connection;
-use crate::data::{Database, ROOT};
+use crate::memcached::Memcached;
+use crate::protocol::Protocol;
+use crate::redis::Redis;
+use crate::service::Service;
 use anyhow::Result;
-use indelible::collections::PMutex;
-use indelible::{ErrorKind, Heap};
-use rustix::event::{PollFd, PollFlags, poll};
+use indelible::ErrorKind;
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
-use std::net::TcpListener;
+use std::collections::HashMap;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
 
-/// Serves clients, for ever.
+/// Events taken from the kernel, and clients accepted, at a time.
+const EVENTS: usize = 1024;
+const ARRIVALS: usize = 64;
+/// Time without a look at the listener after the system could not accept a client.
+const PAUSE: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Copy)]
+pub(crate) enum Speaks {
+    Redis,
+    Memcached,
+}
+
+pub(crate) struct Listener {
+    pub(crate) socket: TcpListener,
+    pub(crate) speaks: Speaks,
+}
+
+/// Serves clients until durable writes fail for good.
 ///
 /// # Errors
-/// The root cannot be used, or sockets cannot be waited for.
-pub(crate) fn serve(heap: &Heap, listener: &TcpListener, threads: usize) -> Result<()> {
-    let database = heap.root_ref::<PMutex<Database>>(ROOT)?;
-    // Of the threads that learn of a client one gets it.
-    listener.set_nonblocking(true)?;
+/// Sockets cannot be waited for.
+pub(crate) fn serve(service: &Service<'_>, listeners: &[Listener], threads: usize) -> Result<()> {
+    for listener in listeners {
+        // Every thread learns of a client; one of them gets it.
+        listener.socket.set_nonblocking(true)?;
+    }
     std::thread::scope(|scope| {
         let threads: Vec<_> =
-            (0..threads.max(1)).map(|_| scope.spawn(|| attend(heap, database, listener))).collect();
+            (0..threads.max(1)).map(|_| scope.spawn(|| EventLoop::new(service, listeners)?.run())).collect();
         threads.into_iter().try_for_each(|thread| {
             let ended = thread.join();
             ended.unwrap_or_else(|_| Err(anyhow::anyhow!("a thread that serves clients panicked")))
@@ -28,61 +54,170 @@ pub(crate) fn serve(heap: &Heap, listener: &TcpListener, threads: usize) -> Resu
     })
 }
 
-fn attend<'h>(heap: &'h Heap, database: &PMutex<'h, Database<'h>>, listener: &TcpListener) -> Result<()> {
-    let (mut clients, mut piece) = (Vec::<Connection>::new(), Vec::new());
-    loop {
-        let ready = wait(listener, &clients)?;
-        let (mut changed, mut at) = (false, 0);
-        clients.retain_mut(|client| {
-            at += 1;
-            if !ready[at] || client.is_sending() {
-                return true;
-            }
-            match client.receive(heap, database, &mut piece) {
-                Ok(changes) => {
-                    changed |= changes;
-                    true
-                }
-                // Its last changes are durable with the others' requests, or with the next.
-                Err(_) => false,
-            }
-        });
-        if changed && let Err(error) = heap.commit().wait() {
-            clients.iter_mut().for_each(|client| client.refuse(&error));
-            clients.retain_mut(|client| client.send().is_ok());
-            match error.kind() {
-                ErrorKind::NoSpace | ErrorKind::NoRoom | ErrorKind::Busy => {}
-                // Only the next attach tells what is durable, so that nothing that is in memory counts any more.
-                _ => {
-                    eprintln!("{error}");
-                    std::process::exit(1);
-                }
-            }
-        }
-        clients.retain_mut(|client| client.send().is_ok());
-        if ready[0] {
-            // Another thread may have been quicker, or the client is gone again.
-            match listener.accept().and_then(|(stream, _)| Connection::new(stream)) {
-                Ok(client) => clients.push(client),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(error) => eprintln!("cannot accept a client: {error}"),
-            }
-        }
-    }
+struct EventLoop<'s, 'h> {
+    service: &'s Service<'h>,
+    listeners: &'s [Listener],
+    epoll: OwnedFd,
+    /// Clients by the numbers that epoll reports. The listeners have the numbers below.
+    clients: HashMap<u64, Connection>,
+    next: u64,
+    /// Clients with requests in memory that were not carried out yet: their sockets need not report anything.
+    waiting: Vec<u64>,
+    /// When the listeners are looked at again, if the system could not accept a client.
+    resumes: Option<Instant>,
+    /// Whether that was said.
+    complained: bool,
 }
 
-/// Waits until somebody has something for us, or takes something; whether the listener has, and each of the clients.
-fn wait(listener: &TcpListener, clients: &[Connection]) -> Result<Vec<bool>> {
-    let mut sockets = vec![PollFd::new(listener, PollFlags::IN)];
-    sockets.extend(clients.iter().map(|client| {
-        let wanted = if client.is_sending() { PollFlags::OUT } else { PollFlags::IN };
-        PollFd::new(client.stream(), wanted)
-    }));
-    loop {
-        match poll(&mut sockets, None) {
-            Ok(_) => return Ok(sockets.iter().map(|socket| !socket.revents().is_empty()).collect()),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+impl<'s, 'h> EventLoop<'s, 'h> {
+    fn new(service: &'s Service<'h>, listeners: &'s [Listener]) -> Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let next = listeners.len() as u64;
+        let (clients, waiting) = (HashMap::new(), Vec::new());
+        let mut this =
+            EventLoop { service, listeners, epoll, clients, next, waiting, resumes: None, complained: false };
+        this.listen()?;
+        Ok(this)
+    }
+
+    fn run(&mut self) -> Result<()> {
+        let (mut events, mut piece) = (Vec::with_capacity(EVENTS), Vec::new());
+        let mut idle = self.service.purge();
+        loop {
+            self.wait(&mut events, idle)?;
+            let mut turn = std::mem::take(&mut self.waiting);
+            turn.extend(events.iter().map(|event: &epoll::Event| event.data.u64()));
+            turn.sort_unstable();
+            turn.dedup();
+            let arrivals = turn.partition_point(|id| *id < self.listeners.len() as u64);
+            for id in &turn[arrivals..] {
+                let Some(client) = self.clients.get_mut(id) else { continue };
+                if !client.is_sending() && client.receive(self.service, &mut piece).is_err() {
+                    // Its last changes become durable with those of the others.
+                    self.part(*id);
+                }
+            }
+            idle = self.service.purge();
+            let settled = self.service.settle();
+            for id in &turn[arrivals..] {
+                if let (Err(error), Some(client)) = (&settled, self.clients.get_mut(id)) {
+                    client.refuse(&error.to_string());
+                }
+                self.send(*id)?;
+            }
+            if let Err(error) = settled {
+                match error.kind() {
+                    ErrorKind::NoSpace | ErrorKind::NoRoom | ErrorKind::Busy => {}
+                    // Memory may differ from what is durable; only the next attach tells.
+                    _ => {
+                        eprintln!("{error}");
+                        std::process::exit(1);
+                    }
+                }
+            }
+            turn[..arrivals].iter().try_for_each(|at| self.accept(*at as usize))?;
+        }
+    }
+
+    /// Waits for an event, `idle` milliseconds at most.
+    fn wait(&mut self, events: &mut Vec<epoll::Event>, idle: Option<u64>) -> Result<()> {
+        let now = Instant::now();
+        if self.resumes.is_some_and(|moment| moment <= now) {
+            self.listen()?;
+        }
+        let waiting = (!self.waiting.is_empty()).then_some(Duration::ZERO);
+        let idle = idle.map(Duration::from_millis);
+        let resumes = self.resumes.map(|moment| moment.saturating_duration_since(now));
+        let timeout = [waiting, idle, resumes].into_iter().flatten().min();
+        let timeout = timeout.map(|time| Timespec {
+            tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: time.subsec_nanos().into(),
+        });
+        events.clear();
+        match epoll::wait(&self.epoll, spare_capacity(events), timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn listen(&mut self) -> Result<()> {
+        for (at, listener) in self.listeners.iter().enumerate() {
+            let data = epoll::EventData::new_u64(at as u64);
+            epoll::add(&self.epoll, &listener.socket, data, epoll::EventFlags::IN)?;
+        }
+        self.resumes = None;
+        Ok(())
+    }
+
+    fn accept(&mut self, at: usize) -> Result<()> {
+        let Listener { socket, speaks } = &self.listeners[at];
+        for _ in 0..ARRIVALS {
+            if self.resumes.is_some() {
+                break;
+            }
+            match socket.accept().and_then(|(stream, _)| self.greet(stream, *speaks)) {
+                Ok(()) => self.complained = false,
+                // Another thread was quicker.
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                // The client is gone again.
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
+                Err(error) => {
+                    if !std::mem::replace(&mut self.complained, true) {
+                        eprintln!("cannot accept clients: {error}");
+                    }
+                    for listener in self.listeners {
+                        epoll::delete(&self.epoll, &listener.socket)?;
+                    }
+                    self.resumes = Some(Instant::now() + PAUSE);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn greet(&mut self, mut stream: TcpStream, speaks: Speaks) -> std::io::Result<()> {
+        stream.set_nonblocking(true)?;
+        let figures = &self.service.figures;
+        figures.connections.fetch_add(1, SeqCst);
+        if figures.clients.load(SeqCst) >= self.service.most_clients {
+            // As Redis says it; whether the client reads it is its own affair.
+            let _ = stream.write(b"-ERR max number of clients reached\r\n");
+            return Ok(());
+        }
+        stream.set_nodelay(true)?;
+        let (id, protocol): (_, Box<dyn Protocol>) = match speaks {
+            Speaks::Redis => (self.next, Box::new(Redis::new(figures.connections.load(SeqCst)))),
+            Speaks::Memcached => (self.next, Box::new(Memcached::default())),
+        };
+        epoll::add(&self.epoll, &stream, epoll::EventData::new_u64(id), epoll::EventFlags::IN)?;
+        self.next += 1;
+        figures.clients.fetch_add(1, SeqCst);
+        self.clients.insert(id, Connection::new(stream, protocol));
+        Ok(())
+    }
+
+    /// Sends what a client takes, and has epoll report what the client has to do next.
+    fn send(&mut self, id: u64) -> Result<()> {
+        let Some(client) = self.clients.get_mut(&id) else { return Ok(()) };
+        let was_sending = client.is_blocked();
+        if client.send().is_err() {
+            self.part(id);
+            return Ok(());
+        }
+        if client.is_blocked() != was_sending {
+            let flags = if was_sending { epoll::EventFlags::IN } else { epoll::EventFlags::OUT };
+            epoll::modify(&self.epoll, client.stream(), epoll::EventData::new_u64(id), flags)?;
+        }
+        if client.has_more() {
+            self.waiting.push(id);
+        }
+        Ok(())
+    }
+
+    /// Closes a connection.
+    fn part(&mut self, id: u64) {
+        if self.clients.remove(&id).is_some() {
+            self.service.figures.clients.fetch_sub(1, SeqCst);
         }
     }
 }

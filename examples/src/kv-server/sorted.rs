@@ -1,15 +1,56 @@
-//! Sorted sets: ZADD, ZRANGE and so on.
+//! Sorted sets: ZADD, ZREM and so on.
 
-use crate::call::{Call, Command, Done, MANY, Refusal, changes, integer, looks};
-use crate::data::{Item, Sorted, Value, ordered, score};
+mod ranges;
+
+use crate::call::{Call, Command, Done, MANY, Refusal, changes, count, float, integer, is, looks, span};
+use crate::data::{Sorted, Value, ordered, score};
+use crate::keys::{parts, scanned};
+use crate::reply::shown;
+pub(crate) use ranges::COMMANDS as RANGES;
+use ranges::between;
 
 pub(crate) const COMMANDS: &[Command] = &[
     changes("ZADD", 4..=MANY, add),
+    changes("ZINCRBY", 4..=4, |call| {
+        let by = float(call.words[2])?;
+        let member = call.words[3];
+        match raise(call, &Rule::default(), by, member)? {
+            Some(sum) => call.reply.double(sum),
+            None => call.reply.nil(),
+        }
+        Ok(())
+    }),
     changes("ZREM", 3..=MANY, remove),
+    changes("ZREMRANGEBYRANK", 4..=4, |call| {
+        let (start, stop) = (integer(call.words[2])?, integer(call.words[3])?);
+        remove_all(call, |set| {
+            let range = span(start, stop, set.order.len());
+            set.order.iter().skip(range.start).take(range.len()).map(|rank| rank.member.to_vec()).collect()
+        })
+    }),
+    changes("ZREMRANGEBYSCORE", 4..=4, |call| {
+        let range = between(call.words[2], call.words[3])?;
+        remove_all(call, |set| set.between(&range).map(|rank| rank.member.to_vec()).collect())
+    }),
+    changes("ZPOPMIN", 2..=3, |call| pop(call, false)),
+    changes("ZPOPMAX", 2..=3, |call| pop(call, true)),
     looks("ZSCORE", 3..=3, |call| {
         let found = found(call)?.and_then(|set| set.scores.get(call.words[2]).copied());
-        let text = found.map(|found| shown(score(found)));
-        call.reply.option(text.as_ref().map(String::as_bytes));
+        match found {
+            Some(found) => call.reply.double(score(found)),
+            None => call.reply.nil(),
+        }
+        Ok(())
+    }),
+    looks("ZMSCORE", 3..=MANY, |call| {
+        let set = sorted(call.keys.get(call.words[1], call.now).map(|item| &item.value))?;
+        call.reply.array(call.words.len() - 2);
+        for member in &call.words[2..] {
+            match set.and_then(|set| set.scores.get(*member)) {
+                Some(found) => call.reply.double(score(*found)),
+                None => call.reply.nil(),
+            }
+        }
         Ok(())
     }),
     looks("ZCARD", 2..=2, |call| {
@@ -17,56 +58,127 @@ pub(crate) const COMMANDS: &[Command] = &[
         call.reply.count(len);
         Ok(())
     }),
-    looks("ZRANGE", 4..=5, range),
+    looks("ZSCAN", 3..=MANY, scan),
 ];
 
-fn found<'a, 'h>(call: &'a Call<'_, 'h>) -> Result<Option<&'a Sorted<'h>>, Refusal> {
-    match call.database.get(call.words[1], call.now).map(|item| &item.value) {
+fn sorted<'a, 'h>(value: Option<&'a Value<'h>>) -> Result<Option<&'a Sorted<'h>>, Refusal> {
+    match value {
         None => Ok(None),
         Some(Value::Sorted(set)) => Ok(Some(set)),
         Some(_) => Err(Refusal::WrongType),
     }
 }
 
-fn shown(score: f64) -> String {
-    match score {
-        f64::INFINITY => "inf".into(),
-        f64::NEG_INFINITY => "-inf".into(),
-        finite => finite.to_string(),
+fn found<'a, 'h>(call: &'a Call<'_, 'h>) -> Result<Option<&'a Sorted<'h>>, Refusal> {
+    sorted(call.value())
+}
+
+/// Which members get which scores.
+#[derive(Default)]
+struct Rule {
+    only_new: bool,
+    only_there: bool,
+    only_greater: bool,
+    only_less: bool,
+}
+
+impl Rule {
+    fn admits(&self, before: Option<u64>, after: u64) -> bool {
+        match before {
+            None => !self.only_there,
+            Some(before) => {
+                let refuses = self.only_new
+                    || (self.only_greater && after <= before)
+                    || (self.only_less && after >= before);
+                !refuses
+            }
+        }
     }
 }
 
-fn float(word: &[u8]) -> Result<f64, Refusal> {
-    let number = std::str::from_utf8(word).ok().and_then(|text| text.parse::<f64>().ok());
-    number.filter(|number| !number.is_nan()).ok_or(Refusal::NotAFloat)
-}
-
-/// `ZADD key score member [score member …]`
+/// `ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member [score member …]`
 fn add(call: &mut Call<'_, '_>) -> Done {
-    let [_, key, pairs @ ..] = call.words else { return Err(Refusal::Syntax) };
-    let (pairs, []) = pairs.as_chunks::<2>() else { return Err(Refusal::Syntax) };
-    // Nothing changes before all of them are known to be scores.
-    let scores = pairs.iter().map(|[score, _]| float(score)).collect::<Result<Vec<f64>, _>>()?;
-    if !call.database.is_there(key, call.now) {
-        call.database.items.try_insert(*key, Item { expires: 0, value: Value::Sorted(Sorted::default()) })?;
+    let (mut rule, mut counts_changes, mut raises) = (Rule::default(), false, false);
+    let mut words = &call.words[2..];
+    while let [option, rest @ ..] = words {
+        match option {
+            word if is(word, "NX") => rule.only_new = true,
+            word if is(word, "XX") => rule.only_there = true,
+            word if is(word, "GT") => rule.only_greater = true,
+            word if is(word, "LT") => rule.only_less = true,
+            word if is(word, "CH") => counts_changes = true,
+            word if is(word, "INCR") => raises = true,
+            _ => break,
+        }
+        words = rest;
     }
-    let added = change(call, |set| {
-        let members = pairs.iter().map(|[_, member]| *member);
-        scores.iter().zip(members).try_fold(0, |added, (score, member)| {
-            Ok::<usize, Refusal>(added + usize::from(set.put(ordered(*score), member)?))
-        })
+    let (pairs, []) = words.as_chunks::<2>() else { return Err(Refusal::Syntax) };
+    if pairs.is_empty() {
+        return Err(Refusal::Syntax);
+    }
+    if rule.only_new && rule.only_there {
+        return Err(Refusal::Other("XX and NX options at the same time are not compatible"));
+    }
+    if rule.only_greater && rule.only_less || rule.only_new && (rule.only_greater || rule.only_less) {
+        return Err(Refusal::Other("GT, LT, and/or NX options at the same time are not compatible"));
+    }
+    if raises && pairs.len() > 1 {
+        return Err(Refusal::Other("INCR option supports a single increment-element pair"));
+    }
+    // All of them are scores, or nothing changes.
+    let scores = pairs.iter().map(|[score, _]| float(score)).collect::<Result<Vec<f64>, _>>()?;
+    if raises {
+        match raise(call, &rule, scores[0], pairs[0][1])? {
+            Some(sum) => call.reply.double(sum),
+            None => call.reply.nil(),
+        }
+        return Ok(());
+    }
+    if !rule.only_there {
+        call.create(|| Value::Sorted(Sorted::default()))?;
+    }
+    let counts = change(call, |set| {
+        let (mut added, mut changed) = (0, 0);
+        for (score, [_, member]) in scores.iter().zip(pairs) {
+            let (before, after) = (set.scores.get(*member).copied(), ordered(*score));
+            if before != Some(after) && rule.admits(before, after) {
+                set.put(before, after, member)?;
+                added += usize::from(before.is_none());
+                changed += 1;
+            }
+        }
+        Ok::<_, Refusal>(if counts_changes { changed } else { added })
     })?;
-    call.reply.count(added.transpose()?.unwrap_or(0));
+    call.reply.count(counts.unwrap_or(Ok(0))?);
     Ok(())
 }
 
-impl Sorted<'_> {
-    /// Gives a member a score; whether it is new. Without room nothing changes.
-    fn put(&mut self, score: u64, member: &[u8]) -> Result<bool, Refusal> {
-        let before = self.scores.get(member).copied();
-        if before == Some(score) {
-            return Ok(false);
+/// Adds to a member's score; the sum, unless the rule forbids it.
+fn raise(call: &mut Call<'_, '_>, rule: &Rule, by: f64, member: &[u8]) -> Result<Option<f64>, Refusal> {
+    if !rule.only_there {
+        call.create(|| Value::Sorted(Sorted::default()))?;
+    }
+    let raised = change(call, |set| {
+        let before = set.scores.get(member).copied();
+        let sum = before.map_or(0.0, score) + by;
+        if sum.is_nan() {
+            return Err(Refusal::Other("resulting score is not a number (NaN)"));
         }
+        let after = ordered(sum);
+        if !rule.admits(before, after) {
+            return Ok(None);
+        }
+        if before != Some(after) {
+            set.put(before, after, member)?;
+        }
+        Ok(Some(sum))
+    })?;
+    raised.unwrap_or(Ok(None))
+}
+
+impl Sorted<'_> {
+    /// Gives a member another score. Without room nothing changes.
+    fn put(&mut self, before: Option<u64>, score: u64, member: &[u8]) -> Result<(), Refusal> {
         self.order.try_insert((score, member))?;
         if let Err(error) = self.scores.try_insert(member, score) {
             self.order.remove(&(score, member));
@@ -75,7 +187,14 @@ impl Sorted<'_> {
         if let Some(before) = before {
             self.order.remove(&(before, member));
         }
-        Ok(before.is_none())
+        Ok(())
+    }
+
+    fn take(&mut self, member: &[u8]) -> bool {
+        match self.scores.remove(member) {
+            Some(score) => self.order.remove(&(score, member)),
+            None => false,
+        }
     }
 }
 
@@ -92,48 +211,57 @@ fn change<'h, R>(
 
 fn remove(call: &mut Call<'_, '_>) -> Done {
     let members = &call.words[2..];
-    let removed = change(call, |set| {
-        let removes = members.iter().filter(|member| match set.scores.remove(**member) {
-            Some(score) => set.order.remove(&(score, **member)),
-            None => false,
-        });
-        removes.count()
-    })?;
+    let removed = change(call, |set| members.iter().filter(|member| set.take(member)).count())?;
     call.reply.count(removed.unwrap_or(0));
     Ok(())
 }
 
-/// `ZRANGE key start stop [WITHSCORES]`, by place; a negative one counts from the end.
-fn range(call: &mut Call<'_, '_>) -> Done {
-    let with_scores = match call.words.get(4) {
-        None => false,
-        Some(word) if word.eq_ignore_ascii_case(b"WITHSCORES") => true,
-        Some(_) => return Err(Refusal::Syntax),
-    };
-    let (start, stop) = (integer(call.words[2])?, integer(call.words[3])?);
-    let (words, now) = (call.words, call.now);
-    let set = match call.database.get(words[1], now).map(|item| &item.value) {
-        None => {
-            call.reply.array(0);
-            return Ok(());
+/// Removes the members that `which` finds.
+fn remove_all(call: &mut Call<'_, '_>, which: impl FnOnce(&Sorted<'_>) -> Vec<Vec<u8>>) -> Done {
+    let removed = change(call, |set| which(set).iter().filter(|member| set.take(member)).count())?;
+    call.reply.count(removed.unwrap_or(0));
+    Ok(())
+}
+
+/// `ZPOPMIN key [count]`
+fn pop(call: &mut Call<'_, '_>, highest: bool) -> Done {
+    let most = call.words.get(2).map(|word| count(word)).transpose()?;
+    let taken = change(call, |set| {
+        let most = most.unwrap_or(1).min(set.order.len());
+        let mut taken = Vec::new();
+        for _ in 0..most {
+            let rank = if highest { set.order.pop_last() } else { set.order.pop_first() };
+            let Some(rank) = rank else { break };
+            set.scores.remove(&rank.member[..]);
+            taken.push(rank);
         }
-        Some(Value::Sorted(set)) => set,
-        Some(_) => return Err(Refusal::WrongType),
-    };
-    let len = set.order.len();
-    let place = |at: i64| match usize::try_from(at) {
-        Ok(at) => Some(at),
-        Err(_) => len.checked_sub(usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX)),
-    };
-    let first = place(start).unwrap_or(0);
-    let end = place(stop).map_or(0, |stop| stop.saturating_add(1)).min(len);
-    let count = end.saturating_sub(first);
-    call.reply.array(if with_scores { 2 * count } else { count });
-    for rank in set.order.iter().skip(first).take(count) {
+        taken
+    })?;
+    let taken = taken.unwrap_or_default();
+    let nests = most.is_some() && call.reply.version == 3;
+    call.reply.array(if nests { taken.len() } else { 2 * taken.len() });
+    for rank in &taken {
+        if nests {
+            call.reply.array(2);
+        }
         call.reply.bulk(&rank.member);
-        if with_scores {
-            call.reply.bulk(shown(score(rank.score)).as_bytes());
-        }
+        call.reply.double(score(rank.score));
     }
+    Ok(())
+}
+
+/// `ZSCAN key cursor [MATCH pattern] [COUNT count]`
+fn scan(call: &mut Call<'_, '_>) -> Done {
+    let part = parts(&call.words[2..], false)?;
+    let mut members = Vec::new();
+    let set = sorted(call.keys.get(call.words[1], call.now).map(|item| &item.value))?;
+    let next = set.map_or(0, |set| {
+        set.scores.scan(part.cursor, part.count, |member, found| {
+            if part.fits(member) {
+                members.extend([member.to_vec(), shown(score(*found)).into_bytes()]);
+            }
+        })
+    });
+    scanned(call.reply, next, &members);
     Ok(())
 }

@@ -1,4 +1,6 @@
-//! A server of `kv-server`, and a client of it.
+//! A server of `kv-server`, and clients of it.
+
+#![allow(dead_code, reason = "not every test uses all of it")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,26 +11,46 @@ pub const KV_SERVER: &str = env!("CARGO_BIN_EXE_kv-server");
 
 /// A server, killed when dropped.
 pub struct Server {
-    child: Child,
+    pub child: Child,
     pub address: SocketAddr,
+    /// Where it speaks the protocol of memcached, if it does.
+    pub memcached: Option<SocketAddr>,
 }
 
 impl Server {
     pub fn start(pool: &Path) -> Server {
-        let mut child = Command::new(KV_SERVER)
-            .arg(pool)
-            .args(["--listen", "127.0.0.1:0", "--size", "64", "--threads", "4"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening at ").unwrap_or_else(|| panic!("{line:?}"));
-        Server { child, address: address.parse().unwrap() }
+        Server::with(pool, &["--threads", "4"])
+    }
+
+    /// One that speaks the protocol of memcached, too.
+    pub fn of_both(pool: &Path) -> Server {
+        Server::with(pool, &["--memcached", "127.0.0.1:0"])
+    }
+
+    pub fn with(pool: &Path, arguments: &[&str]) -> Server {
+        Server::spawn(Command::new(KV_SERVER).arg(pool).args(arguments))
+    }
+
+    pub fn spawn(command: &mut Command) -> Server {
+        command.args(["--listen", "127.0.0.1:0", "--size", "64"]);
+        let speaks_both = command.get_args().any(|argument| argument == "--memcached");
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut address = || {
+            let line = lines.next().unwrap().unwrap();
+            let address = line.strip_prefix("listening at ").unwrap_or_else(|| panic!("{line:?}"));
+            address.parse().unwrap()
+        };
+        let (address, memcached) = (address(), speaks_both.then(&mut address));
+        Server { child, address, memcached }
     }
 
     pub fn client(&self) -> Client {
         Client::connect(self.address).unwrap()
+    }
+
+    pub fn memcached(&self) -> TextClient {
+        TextClient::connect(self.memcached.unwrap()).unwrap()
     }
 
     /// By SIGKILL.
@@ -45,18 +67,18 @@ impl Drop for Server {
     }
 }
 
-/// A reply.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reply {
     Simple(String),
     Error(String),
     Integer(i64),
     Nil,
     Bulk(String),
+    Double(String),
     Array(Vec<Reply>),
+    Map(Vec<(Reply, Reply)>),
 }
 
-/// A connection.
 pub struct Client {
     input: BufReader<TcpStream>,
     output: TcpStream,
@@ -76,9 +98,10 @@ impl Client {
 
     /// The next reply; an error once the server is gone.
     pub fn receive(&mut self) -> std::io::Result<Reply> {
-        let mut line = String::new();
-        self.input.read_line(&mut line)?;
+        let mut line = Vec::new();
+        self.input.read_until(b'\n', &mut line)?;
         let gone = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+        let line = String::from_utf8(line).unwrap();
         let line = line.strip_suffix("\r\n").ok_or_else(gone)?;
         let (kind, rest) = line.split_at(1);
         let number = || rest.parse::<i64>().unwrap_or_else(|_| panic!("{line:?}"));
@@ -86,8 +109,10 @@ impl Client {
             "+" => Reply::Simple(rest.to_owned()),
             "-" => Reply::Error(rest.to_owned()),
             ":" => Reply::Integer(number()),
-            "$" if number() < 0 => Reply::Nil,
-            "$" => {
+            "_" => Reply::Nil,
+            "," => Reply::Double(rest.to_owned()),
+            "$" | "*" if number() < 0 => Reply::Nil,
+            "$" | "=" => {
                 let mut bytes = vec![0; number() as usize + 2];
                 self.input.read_exact(&mut bytes)?;
                 assert_eq!(&bytes[bytes.len() - 2..], b"\r\n");
@@ -95,6 +120,10 @@ impl Client {
                 Reply::Bulk(String::from_utf8(bytes).unwrap())
             }
             "*" => Reply::Array((0..number()).map(|_| self.receive()).collect::<Result<_, _>>()?),
+            "%" => {
+                let pairs = (0..number()).map(|_| Ok((self.receive()?, self.receive()?)));
+                Reply::Map(pairs.collect::<std::io::Result<_>>()?)
+            }
             _ => panic!("no reply: {line:?}"),
         })
     }
@@ -110,5 +139,56 @@ impl Client {
         let words: Vec<&str> = line.split(' ').collect();
         self.send(&Client::request(&words)).unwrap();
         self.receive().unwrap()
+    }
+}
+
+/// A client of the text protocol of memcached.
+pub struct TextClient {
+    input: BufReader<TcpStream>,
+    output: TcpStream,
+}
+
+impl TextClient {
+    pub fn connect(address: SocketAddr) -> std::io::Result<TextClient> {
+        let output = TcpStream::connect(address)?;
+        output.set_nodelay(true)?;
+        Ok(TextClient { input: BufReader::new(output.try_clone()?), output })
+    }
+
+    /// Sends a request, and a value behind it, if there is one.
+    pub fn send(&mut self, line: &str) -> std::io::Result<()> {
+        self.send_bytes(format!("{}\r\n", line.replace('|', "\r\n")).as_bytes())
+    }
+
+    pub fn send_bytes(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.output.write_all(bytes)
+    }
+
+    /// The lines of the next reply, the last of which is not a value's or a figure's.
+    pub fn receive(&mut self) -> std::io::Result<Vec<String>> {
+        let mut lines = Vec::new();
+        loop {
+            let mut line = String::new();
+            self.input.read_line(&mut line)?;
+            let line = line.strip_suffix("\r\n").ok_or(std::io::ErrorKind::UnexpectedEof)?.to_owned();
+            let begins = |word: &str| line.starts_with(word);
+            let size = begins("VALUE ").then(|| line.split(' ').nth(3).unwrap().parse::<usize>().unwrap());
+            let goes_on = size.is_some() || begins("STAT ");
+            lines.push(line);
+            if let Some(size) = size {
+                let mut value = vec![0; size + 2];
+                self.input.read_exact(&mut value)?;
+                lines.push(String::from_utf8(value).unwrap().trim_end_matches("\r\n").to_owned());
+            }
+            if !goes_on {
+                return Ok(lines);
+            }
+        }
+    }
+
+    /// The reply to a request, in one line; `|` stands for the end of a line.
+    pub fn ask(&mut self, line: &str) -> String {
+        self.send(line).unwrap();
+        self.receive().unwrap().join("|")
     }
 }

@@ -1,0 +1,147 @@
+//! The Redis protocol of one connection: requests, and transactions of several.
+
+use crate::call::{Call, Client, Command, Refusal};
+use crate::commands::find;
+use crate::protocol::{Protocol, Step};
+use crate::reply::Reply;
+use crate::request::Parser;
+use crate::service::{Access, Service};
+
+/// Bytes that the requests of a transaction may have.
+const QUEUE: usize = 1 << 29;
+
+pub(crate) struct Redis {
+    parser: Parser,
+    client: Client,
+    /// Between `MULTI` and `EXEC`.
+    queue: Option<Queue>,
+}
+
+/// Requests of a transaction.
+#[derive(Default)]
+struct Queue {
+    requests: Vec<(&'static Command, Vec<Vec<u8>>)>,
+    bytes: usize,
+    /// A request was refused: `EXEC` will be, too.
+    broken: bool,
+}
+
+impl Redis {
+    pub(crate) fn new(id: u64) -> Redis {
+        Redis { parser: Parser::default(), client: Client { id, name: Vec::new(), ends: false }, queue: None }
+    }
+
+    fn perform(&mut self, service: &Service<'_>, words: &[&[u8]], reply: &mut Reply) {
+        let Some(command) = find(words[0]) else {
+            self.broken();
+            let text = |word: &[u8]| String::from_utf8_lossy(word).chars().take(128).collect::<String>();
+            let arguments: String =
+                words[1..].iter().take(16).map(|word| format!("'{}' ", text(word))).collect();
+            let name = text(words[0]);
+            return reply
+                .error(&format!("ERR unknown command '{name}', with args beginning with: {arguments}"));
+        };
+        if !command.words.contains(&words.len()) {
+            self.broken();
+            let name = command.name.to_ascii_lowercase();
+            return reply.error(&format!("ERR wrong number of arguments for '{name}' command"));
+        }
+        match (command.name, self.queue.take()) {
+            ("MULTI", None) => {
+                self.queue = Some(Queue::default());
+                reply.ok();
+            }
+            ("MULTI", queue) => {
+                self.queue = queue;
+                reply.error("ERR MULTI calls can not be nested");
+            }
+            ("EXEC" | "DISCARD", None) => reply.error(&format!("ERR {} without MULTI", command.name)),
+            ("DISCARD", Some(_)) => reply.ok(),
+            ("EXEC", Some(queue)) if queue.broken => {
+                reply.error("EXECABORT Transaction discarded because of previous errors.");
+            }
+            ("EXEC", Some(queue)) => self.execute(service, &queue, reply),
+            ("RESET" | "QUIT", _) | (_, None) => {
+                service.with(command.changes, |access| self.run(service, access, command, words, reply));
+            }
+            (_, Some(queue)) => self.enqueue(queue, command, words, reply),
+        }
+    }
+
+    fn broken(&mut self) {
+        if let Some(queue) = &mut self.queue {
+            queue.broken = true;
+        }
+    }
+
+    fn enqueue(&mut self, mut queue: Queue, command: &'static Command, words: &[&[u8]], reply: &mut Reply) {
+        queue.bytes += words.iter().map(|word| word.len() + size_of::<Vec<u8>>()).sum::<usize>();
+        if queue.bytes > QUEUE {
+            queue.requests.clear();
+            queue.broken = true;
+            reply.error("ERR the transaction is too long");
+        } else {
+            queue.requests.push((command, words.iter().map(|word| word.to_vec()).collect()));
+            reply.simple("QUEUED");
+        }
+        self.queue = Some(queue);
+    }
+
+    /// Carries out a transaction with the database locked throughout, so that one durable write has all of its changes.
+    fn execute(&mut self, service: &Service<'_>, queue: &Queue, reply: &mut Reply) {
+        reply.array(queue.requests.len());
+        let changes = queue.requests.iter().any(|(command, _)| command.changes);
+        service.with(changes, |access| {
+            for (command, words) in &queue.requests {
+                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+                self.run(service, access, command, &words, reply);
+            }
+        });
+    }
+
+    fn run<'h>(
+        &mut self,
+        service: &Service<'h>,
+        access: &mut Access<'_, 'h>,
+        command: &Command,
+        words: &[&[u8]],
+        reply: &mut Reply,
+    ) {
+        let before = reply.len();
+        let Access { database, heap, now } = access;
+        let (keys, client) = (&mut database.values, &mut self.client);
+        let (heap, now) = (*heap, *now);
+        let done = (command.run)(&mut Call { words, keys, heap, now, reply, client, service });
+        let refusal = match done {
+            Ok(()) if reply.overflows() => Some(Refusal::Other("the reply is too long").to_string()),
+            Ok(()) => None,
+            Err(refusal) => Some(refusal.to_string()),
+        };
+        if let Some(refusal) = refusal {
+            reply.truncate(before);
+            reply.error(&refusal);
+        }
+    }
+}
+
+impl Protocol for Redis {
+    fn step(&mut self, service: &Service<'_>, input: &[u8], reply: &mut Reply) -> Step {
+        match self.parser.parse(input) {
+            Ok(None) => Step::Incomplete,
+            Ok(Some((words, len))) => {
+                if !words.is_empty() {
+                    self.perform(service, &words, reply);
+                }
+                Step::Done { len, answered: !words.is_empty(), ends: self.client.ends }
+            }
+            Err(why) => {
+                reply.error(&format!("ERR Protocol error: {why}"));
+                Step::Done { len: input.len(), answered: true, ends: true }
+            }
+        }
+    }
+
+    fn refuse(&self, why: &str, reply: &mut Reply) {
+        reply.error(&format!("ERR {why}"));
+    }
+}

@@ -1,0 +1,111 @@
+//! The state that all threads of the server share: the heap, the database, and how much of it is durable.
+
+use crate::data::{Database, ROOT};
+use indelible::collections::{HeapRef, PMutex};
+use indelible::{Heap, Result};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Keys removed at a time because they are over, so that requests wait for few of them.
+const PURGE: usize = 512;
+
+pub(crate) struct Service<'h> {
+    heap: &'h Heap,
+    place: HeapRef<'h>,
+    database: &'h PMutex<'h, Database<'h>>,
+    /// Accesses that may have changed the database, counted under its lock.
+    changed: AtomicU64,
+    /// As many of them are durable.
+    durable: AtomicU64,
+    pub(crate) figures: Figures,
+    /// Clients that may be connected at a time.
+    pub(crate) most_clients: usize,
+}
+
+/// The locked database.
+pub(crate) struct Access<'a, 'h> {
+    pub(crate) database: &'a mut Database<'h>,
+    pub(crate) heap: HeapRef<'h>,
+    /// Milliseconds since 1970.
+    pub(crate) now: u64,
+}
+
+/// Figures for `INFO` and `stats`.
+pub(crate) struct Figures {
+    pub(crate) started: Instant,
+    pub(crate) clients: AtomicUsize,
+    pub(crate) connections: AtomicU64,
+    pub(crate) requests: AtomicU64,
+    pub(crate) expired: AtomicU64,
+}
+
+impl<'h> Service<'h> {
+    /// # Errors
+    /// The heap has no usable root.
+    pub(crate) fn new(heap: &'h Heap, most_clients: usize) -> Result<Service<'h>> {
+        let figures = Figures {
+            started: Instant::now(),
+            clients: AtomicUsize::new(0),
+            connections: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+            expired: AtomicU64::new(0),
+        };
+        Ok(Service {
+            heap,
+            place: heap.heap_ref()?,
+            database: heap.root_ref(ROOT)?,
+            changed: AtomicU64::new(0),
+            durable: AtomicU64::new(0),
+            figures,
+            most_clients,
+        })
+    }
+
+    /// Runs `work` with the database locked: no durable write has a part of its changes.
+    pub(crate) fn with<R>(&self, changes: bool, work: impl FnOnce(&mut Access<'_, 'h>) -> R) -> R {
+        let mut database = self.database.lock();
+        if changes {
+            // Counted before the lock is released: whoever sees the change sees the count.
+            self.changed.fetch_add(1, SeqCst);
+        }
+        work(&mut Access { database: &mut database, heap: self.place, now: now() })
+    }
+
+    /// Makes everything durable that the caller, or another thread, has seen in the database. Replies leave after this, replies to
+    /// requests that only looked as well.
+    ///
+    /// # Errors
+    /// The durable write failed, so that the replies must not leave.
+    pub(crate) fn settle(&self) -> Result<()> {
+        let seen = self.changed.load(SeqCst);
+        if seen > self.durable.load(SeqCst) {
+            self.heap.commit().wait()?;
+            self.durable.fetch_max(seen, SeqCst);
+        }
+        Ok(())
+    }
+
+    /// Removes some of the keys that are over; the milliseconds until there is more to remove. A removal needs no durable write of its
+    /// own: after a crash, the key is over as well.
+    pub(crate) fn purge(&self) -> Option<u64> {
+        let mut database = self.database.lock();
+        let (mut next, now) = (database.next_end(), now());
+        if next.is_some_and(|next| next <= now) {
+            let removed = database.values.purge(now, PURGE) + database.cache.purge(now, PURGE);
+            self.figures.expired.fetch_add(removed as u64, SeqCst);
+            next = database.next_end();
+        }
+        next.map(|next| next.saturating_sub(now))
+    }
+
+    /// Bytes of the heap, free ones included: to count the others would take a walk over all blocks.
+    pub(crate) fn size(&self) -> usize {
+        self.heap.size()
+    }
+}
+
+/// Milliseconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
