@@ -100,7 +100,9 @@ pub use maintenance::{
 };
 #[doc(hidden)]
 pub use media::{CacheModel, MediumModel, Traffic};
-pub use object::{Beside, BrokenPage, Bystanders, Object, PsyncStats, ReadObject, Shared, psync_all};
+pub use object::{
+    AttachOptions, Beside, BrokenPage, Bystanders, Object, PsyncStats, ReadObject, Shared, psync_all,
+};
 pub use plain::Plain;
 pub use pool::{
     Anchor, BadKeep, ByContent, Class, Collected, CommandAnchor, Counter, CreateOptions, Difference,

@@ -1,6 +1,6 @@
 //! Explicit tracking: a psync makes durable the lines that the program marked, at the cost of these alone.
 
-use indelible::{MediumKind, Object, Pool, PoolOptions, Tracking};
+use indelible::{AttachOptions, MediumKind, Object, Pool, PoolOptions, Tracking};
 use std::path::{Path, PathBuf};
 
 const LEN: u64 = 1 << 20;
@@ -90,4 +90,36 @@ fn many_explicit_pages_are_compared_line_by_line() {
         let object = pool.attach("object").unwrap();
         assert!(places.iter().all(|at| object.as_slice()[*at] == 3), "{medium:?}");
     });
+}
+
+#[test]
+fn an_attachment_has_its_own_tracking_and_keeps_it_when_the_object_moves() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pool");
+    let pool = PoolOptions::new().tracking(Tracking::Mprotect).format(&path, 16 << 20).unwrap();
+    for name in ["marked", "behind", "found"] {
+        pool.create(name, 4096).unwrap();
+    }
+    let explicit = AttachOptions::new().tracking(Tracking::Explicit);
+    let mut marked = pool.attach_with("marked", &explicit).unwrap();
+    let mut found = pool.attach_with("found", &AttachOptions::new()).unwrap();
+    assert_eq!((marked.rung().as_str(), found.rung().as_str()), ("explicit", "mprotect"));
+    assert!(marked.needs_marks() && !found.needs_marks());
+    // "behind" lies behind it: the object moves.
+    marked.grow(1 << 20).unwrap();
+    for object in [&mut marked, &mut found] {
+        store(object, 100, 7);
+        store(object, 2000, 7);
+    }
+    marked.mark_dirty(100..101);
+    marked.psync().unwrap();
+    found.psync().unwrap();
+    assert_eq!(marked.rung(), "explicit");
+    drop((marked, found));
+    let bytes = |name: &str| {
+        let object = pool.attach(name).unwrap();
+        (object.as_slice()[100], object.as_slice()[2000])
+    };
+    assert_eq!(bytes("marked"), (7, 0), "one store was marked");
+    assert_eq!(bytes("found"), (7, 7), "stores are found");
 }

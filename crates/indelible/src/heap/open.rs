@@ -3,7 +3,7 @@
 use super::raw::HeapOptions;
 use super::writer::Heap;
 use crate::error::{ErrorKind, Result};
-use crate::object::Object;
+use crate::object::{Finding, Object};
 use crate::pool::{CreateOptions, Pool};
 
 impl Heap {
@@ -70,10 +70,10 @@ impl Pool {
     /// # Errors
     /// As for [`heap`](Pool::heap).
     pub fn heap_with(&self, name: &str, size: u64, options: HeapOptions) -> Result<Heap> {
-        let attach = || self.attach_as(name, b"", true);
+        let attach = || self.attach_as(name, b"", Finding::Typed);
         let object = match attach() {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                match self.create_attached_as(name, &CreateOptions::new(size), true) {
+                match self.create_attached_as(name, &CreateOptions::new(size), Finding::Typed) {
                     // Another process was faster.
                     Err(error) if error.kind() == ErrorKind::Exists => attach()?,
                     created => created?,

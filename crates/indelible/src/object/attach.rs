@@ -4,6 +4,7 @@ use super::anchored::{self, Anchored, Opened};
 use super::beside::{Addresses, Follows};
 use super::engine::Core;
 use super::reader::{ReadCore, ReadObject};
+use super::tracked::Finding;
 use super::writer::Object;
 use crate::error::{Cause, Result, ViewError};
 use crate::pool::{CreateOptions, Inner, Pool};
@@ -28,14 +29,13 @@ impl Pool {
     /// # Errors
     /// As for [`attach`](Pool::attach).
     pub fn attach_with_key(&self, name: &str, key: &[u8]) -> Result<Object> {
-        self.attach_as(name, key, false)
+        self.attach_as(name, key, Finding::Pool)
     }
 
-    /// `typed`: see [`Core::new`].
-    pub(crate) fn attach_as(&self, name: &str, key: &[u8], typed: bool) -> Result<Object> {
+    pub(crate) fn attach_as(&self, name: &str, key: &[u8], finding: Finding) -> Result<Object> {
         let inner = self.inner();
         let result = inner.alive().and_then(|()| {
-            let core = attach_core(inner, name, key, None, typed)?;
+            let core = attach_core(inner, name, key, None, finding)?;
             Object::new(inner.clone(), name, core)
         });
         self.about("attach", name, result)
@@ -54,15 +54,14 @@ impl Pool {
     /// # Errors
     /// As for [`create_attached`](Pool::create_attached).
     pub fn create_attached_with(&self, name: &str, options: &CreateOptions) -> Result<Object> {
-        self.create_attached_as(name, options, false)
+        self.create_attached_as(name, options, Finding::Pool)
     }
 
-    /// `typed`: see [`Core::new`].
     pub(crate) fn create_attached_as(
         &self,
         name: &str,
         options: &CreateOptions,
-        typed: bool,
+        finding: Finding,
     ) -> Result<Object> {
         let inner = self.inner();
         if let Some(seal) = options.first_seal_key() {
@@ -72,7 +71,7 @@ impl Pool {
         let result = inner.alive().and_then(|()| {
             let how = options.as_store();
             let writer = self.with_room(|| Ok(inner.store.create_writer(name, &how)?))?;
-            let attached = Core::new(inner.clone(), writer, typed)
+            let attached = Core::new(inner.clone(), writer, finding)
                 .and_then(|core| Object::new(inner.clone(), name, core));
             if attached.is_err() {
                 let _ = inner.store.destroy(name, how.write_key);
@@ -172,7 +171,7 @@ pub(crate) fn attach_core(
     name: &str,
     key: &[u8],
     unlocked: Option<&Opened>,
-    typed: bool,
+    finding: Finding,
 ) -> Result<Core, Cause> {
     let writer = pool.patiently(|| {
         Ok(match unlocked {
@@ -180,7 +179,7 @@ pub(crate) fn attach_core(
             None => pool.store.attach_writer(name, Key(key))?,
         })
     })?;
-    core_of(pool, writer, unlocked, typed)
+    core_of(pool, writer, unlocked, finding)
 }
 
 /// Maps what a writer has.
@@ -188,12 +187,12 @@ fn core_of(
     pool: &Arc<Inner>,
     mut writer: Writer,
     unlocked: Option<&Opened>,
-    typed: bool,
+    finding: Finding,
 ) -> Result<Core, Cause> {
     let anchored = Anchored::begin(&mut writer, unlocked.and_then(|opened| opened.anchor.as_ref()))?;
     // Once the anchor knows that the object is written.
     writer.finish_rename()?;
-    let mut core = Core::new(pool.clone(), writer, typed)?;
+    let mut core = Core::new(pool.clone(), writer, finding)?;
     core.anchored = anchored;
     Ok(core)
 }
@@ -202,7 +201,7 @@ fn core_of(
 /// [`Store::attach_writers`](indelible_store::store::Store::attach_writers).
 pub(crate) fn attach_cores(pool: &Arc<Inner>, names: &[&str]) -> Result<Vec<Result<Core, Cause>>, Cause> {
     let writers = pool.store.attach_writers(names)?;
-    Ok(writers.into_iter().map(|writer| core_of(pool, writer?, None, false)).collect())
+    Ok(writers.into_iter().map(|writer| core_of(pool, writer?, None, Finding::Pool)).collect())
 }
 
 pub(crate) fn attach_reader(

@@ -10,7 +10,7 @@ mod revert;
 use super::anchored::Anchored;
 use super::batch_source::Shadows;
 use super::origin::Trust;
-use super::tracked::Tracked;
+use super::tracked::{Finding, Tracked};
 use crate::dirty::{DirtyLines, PageRange, Rung};
 use crate::error::Cause;
 use crate::fault::removal::{self, Announced};
@@ -32,9 +32,8 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// `typed`: only code that marks its stores has addresses in the object, until [`find_stores`](Core::find_stores).
-    pub(crate) fn new(pool: Arc<PoolInner>, writer: Writer, typed: bool) -> Result<Core, Cause> {
-        let tracked = Tracked::new(pool, &writer, typed)?;
+    pub(crate) fn new(pool: Arc<PoolInner>, writer: Writer, finding: Finding) -> Result<Core, Cause> {
+        let tracked = Tracked::new(pool, &writer, finding)?;
         let mut core =
             Core { tracked, announced: None, writer: Some(writer), trust: Trust::Own, anchored: None };
         core.begin_trust()?;

@@ -2,6 +2,7 @@
 
 mod anchored;
 mod attach;
+mod attach_options;
 mod batch_source;
 mod beside;
 mod compare;
@@ -28,6 +29,7 @@ mod whole;
 mod writer;
 
 pub use crate::dirty::{Beside, Bystanders};
+pub use attach_options::AttachOptions;
 pub use reader::ReadObject;
 pub use seals::BrokenPage;
 pub use shared::Shared;
@@ -40,4 +42,5 @@ pub(crate) use engine::Core;
 pub(crate) use prefault::prefault;
 pub(crate) use reader::ReadCore;
 pub(crate) use together::{cut_cores, psync_cores};
+pub(crate) use tracked::Finding;
 pub(crate) use whole::read_whole;

@@ -4,6 +4,7 @@ use super::anchored::{Anchored, Opened};
 use super::attach::{attach_core, attach_reader};
 use super::beside::{Addresses, Follows, Opener};
 use super::reader::ReadObject;
+use super::tracked::Finding;
 use super::writer::Object;
 use crate::error::{Cause, Result};
 use crate::pool::{Inner, Pool, SealKey, SignKey};
@@ -44,7 +45,7 @@ impl Pool {
     pub fn attach_sealed(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<Object> {
         let inner = self.inner();
         let result = self.unlock(name, key, seal).and_then(|unlocked| {
-            let core = attach_core(inner, name, key, Some(&unlocked), false)?;
+            let core = attach_core(inner, name, key, Some(&unlocked), Finding::Pool)?;
             Object::new(inner.clone(), name, core)
         });
         self.about("attach", name, result)

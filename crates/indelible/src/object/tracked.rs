@@ -13,11 +13,12 @@
 mod fresh;
 mod stores;
 
+pub(crate) use self::stores::Finding;
 use self::stores::Stores;
 use super::batch_source::Part;
 use super::compare::Comparison;
 use super::stats::PsyncStats;
-use crate::dirty::PageRange;
+use crate::dirty::{PageRange, Rung};
 use crate::error::Cause;
 use crate::pool::{Inner as PoolInner, Place};
 use crate::shadow::Shadow;
@@ -41,6 +42,8 @@ pub(super) struct Tracked {
     /// stay in memory.
     apart: bool,
     stores: Stores,
+    /// The tracking that the attachment asked for; `None`: that of the pool.
+    own: Option<Rung>,
     pub(super) pool: Arc<PoolInner>,
     /// Pages that may differ, as collected last.
     pub(super) ranges: Vec<PageRange>,
@@ -63,10 +66,10 @@ fn absent(lost: &Option<Shadow>) -> Cause {
 
 impl Tracked {
     /// Maps the object.
-    pub(super) fn new(pool: Arc<PoolInner>, writer: &Writer, typed: bool) -> Result<Tracked, Cause> {
+    pub(super) fn new(pool: Arc<PoolInner>, writer: &Writer, finding: Finding) -> Result<Tracked, Cause> {
         let entry = &writer.object().entry;
         let mut params = pool.mapping_of(entry, Place::of(writer), true);
-        let stores = Stores::of(typed, &mut params);
+        let stores = Stores::of(finding, &mut params);
         let shadow = Shadow::attach(params)?;
         let mut tracked = Tracked {
             shadow: Some(shadow),
@@ -75,6 +78,7 @@ impl Tracked {
             extent: entry.primary_offset(),
             apart: false,
             stores,
+            own: if let Finding::By(rung) = finding { Some(rung) } else { None },
             pool,
             ranges: Vec::new(),
             changed: Vec::new(),
@@ -168,7 +172,11 @@ impl Tracked {
         // A copy has all of its pages in its extent.
         let place = if shadow.is_file() { Place::Mapped } else { Place::Live(writer.pages()) };
         let mut params = self.pool.mapping_of(entry, place, true);
-        self.stores = Stores::of(self.stores == Stores::Marked, &mut params);
+        let finding = match self.stores {
+            Stores::Marked => Finding::Typed,
+            _ => self.own.map_or(Finding::Pool, Finding::By),
+        };
+        self.stores = Stores::of(finding, &mut params);
         // SAFETY: the caller's promise.
         if let Err(error) = unsafe { shadow.move_to(&params) } {
             self.lost = self.shadow.take();

@@ -102,7 +102,7 @@ impl Tracking {
         ("explicit", Tracking::Explicit),
     ];
 
-    fn rung(self) -> Option<Rung> {
+    pub(crate) fn rung(self) -> Option<Rung> {
         match self {
             Tracking::Auto => None,
             Tracking::WpAsync => Some(Rung::WpAsync),
@@ -117,6 +117,14 @@ impl Tracking {
             Rung::Mprotect => Tracking::Mprotect,
             Rung::Explicit => Tracking::Explicit,
         }
+    }
+
+    /// Refuses a rung that this machine does not offer.
+    pub(crate) fn check(self) -> Result<(), Cause> {
+        if self.is_available() {
+            return Ok(());
+        }
+        Err(Cause::Unsupported(format!("this kernel does not offer tracking by {self:?}")))
     }
 
     /// Whether this machine offers the rung.
@@ -325,12 +333,7 @@ impl PoolOptions {
 
     pub(super) fn settings(&self) -> Result<Settings, Cause> {
         let rung = self.tracking.rung();
-        if !self.tracking.is_available() {
-            return Err(Cause::Unsupported(format!(
-                "this kernel does not offer tracking by {:?}",
-                self.tracking
-            )));
-        }
+        self.tracking.check()?;
         if self.fault_in && fault::reach().is_none() {
             let why = "pages are filled on demand only with userfaultfd (Linux 6.6), which this process does not have";
             return Err(Cause::Unsupported(why.into()));

@@ -15,7 +15,9 @@ use super::closed::Closed;
 use super::{Audit, Permission};
 use crate::error::{Cause, Error, Limit, Result, ViewError};
 use crate::heap::{Extent, Growable, RawHeap};
-use crate::object::{Addresses, Core, Follows, Opener, ReadCore, attach_core, attach_reader, prefault};
+use crate::object::{
+    Addresses, Core, Finding, Follows, Opener, ReadCore, attach_core, attach_reader, prefault,
+};
 use crate::pool::{Pool, SealKey};
 use crate::sys::fork;
 use crate::sys::mmap::Protection;
@@ -226,7 +228,7 @@ fn attach_any(
     let unlocked = seal.map(|seal| pool.unlock(name, key, seal)).transpose().map_err(failed)?;
     match permission {
         Permission::Write => {
-            let core = attach_core(inner, name, key, unlocked.as_ref(), false).map_err(failed)?;
+            let core = attach_core(inner, name, key, unlocked.as_ref(), Finding::Pool).map_err(failed)?;
             enter_writer(name, core, false).map_err(failed)
         }
         Permission::Read => {

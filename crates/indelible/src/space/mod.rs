@@ -29,6 +29,7 @@ pub use way::{Home, Way};
 use crate::error::{Error, FarError, Result};
 use crate::far::{Far, Rights};
 use crate::heap::{Heap, HeapOptions};
+use crate::object::Finding;
 use crate::plain::{Plain, frozen};
 use crate::pool::Pool;
 use crate::security::Grants;
@@ -212,7 +213,7 @@ impl Space {
     /// # Errors
     /// As for [`Pool::attach`] and [`Heap::open_or_format`]; `Exists`: it is in the space already.
     pub fn attach(&mut self, pool: &Pool, name: &str) -> Result<[u8; 16]> {
-        let object = pool.attach_as(name, b"", true)?;
+        let object = pool.attach_as(name, b"", Finding::Typed)?;
         self.insert(Heap::open_or_format_with(object, HeapOptions::new().grow(true))?)
     }
 

@@ -6,9 +6,20 @@ use crate::dirty::Rung;
 use crate::error::Cause;
 use crate::shadow::{Params, Source};
 
+/// How an attachment finds stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// As the pool's options say.
+    Pool,
+    /// Only code that marks its stores has addresses in the object, until [`Core::find_stores`](crate::object::Core::find_stores).
+    Typed,
+    /// As the attachment's own options say.
+    By(Rung),
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stores {
-    /// As the pool's options say.
+    /// By the tracker of the object.
     Found,
     /// All of them are marked.
     Marked,
@@ -19,9 +30,13 @@ pub(super) enum Stores {
 impl Stores {
     /// Of an object that is to be attached. Where a service fills its pages, it has to be told beforehand whether it protects them: stores
     /// are found there from the beginning.
-    pub(super) fn of(typed: bool, params: &mut Params<'_>) -> Stores {
-        match (&params.source, params.rung) {
-            (Source::PrivateFile { .. }, None) if typed => {
+    pub(super) fn of(finding: Finding, params: &mut Params<'_>) -> Stores {
+        match (finding, &params.source, params.rung) {
+            (Finding::By(rung), ..) => {
+                params.rung = Some(rung);
+                Stores::Found
+            }
+            (Finding::Typed, Source::PrivateFile { .. }, None) => {
                 params.rung = Some(Rung::Explicit);
                 Stores::Marked
             }
