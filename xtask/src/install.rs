@@ -1,7 +1,7 @@
 //! `cargo xtask install --prefix P`: what `make install` does for the C and C++ interfaces.
 
 use crate::command::{Result, cargo};
-use crate::selection::{LIBPMO, LIBPMO_TM, Selection};
+use crate::selection::{LIBPMO, LIBPMO_TM, SQLITE, Selection};
 use crate::{man, programs};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,13 +14,16 @@ const SYSTEM: [&str; 4] = ["-lgcc_s", "-lpthread", "-lm", "-ldl"];
 
 pub(crate) fn run(prefix: &Path, profile: &str) -> Result {
     let source = programs::project()?.join("crates/capi");
-    let archive = archive(&LIBPMO, "libpmo.a", profile)?;
+    let archive = built(&LIBPMO, "libpmo.a", profile)?;
     let (include, lib) = (folder(prefix, "include")?, folder(prefix, "lib")?);
     copy_all(&source.join("include"), &include)?;
     copy(&archive, &lib.join("libpmo.a"))?;
     link("libpmo", &archive, &source.join("pmo.map"), &lib)?;
     write(&folder(&lib, "pkgconfig")?.join("pmo.pc"), &pkg_config())?;
     install_tm(profile, &lib)?;
+    // SQLite derives the entry point from this name.
+    copy(&built(&SQLITE, "libindelible_sqlite.so", profile)?, &lib.join("libsqlite3-pmo.so"))?;
+    write(&lib.join("pkgconfig/sqlite3-pmo.pc"), &pkg_config_sqlite())?;
     let cmake = folder(&lib, "cmake/pmo")?;
     write(&cmake.join("pmo-config.cmake"), CMAKE)?;
     write(
@@ -71,14 +74,14 @@ fn guard_unit(pmo: &Path, machine: bool) -> String {
 
 /// libpmo-tm, for programs that are compiled with `-fgnu-tm`.
 fn install_tm(profile: &str, lib: &Path) -> Result {
-    let archive = archive(&LIBPMO_TM, "libpmo_tm.a", profile)?;
+    let archive = built(&LIBPMO_TM, "libpmo_tm.a", profile)?;
     copy(&archive, &lib.join("libpmo-tm.a"))?;
     link("libpmo-tm", &archive, &programs::project()?.join("crates/tm/pmo-tm.map"), lib)?;
     write(&lib.join("pkgconfig/pmo-tm.pc"), &pkg_config_tm())
 }
 
-/// Builds a package's static library and returns its path.
-fn archive(package: &Selection, name: &str, profile: &str) -> Result<PathBuf> {
+/// Builds a package's library and returns its path.
+fn built(package: &Selection, name: &str, profile: &str) -> Result<PathBuf> {
     let rest = ["--profile", profile, "--message-format=json"];
     let arguments = match profile {
         // For tests, which have built it.
@@ -138,6 +141,14 @@ fn pkg_config_tm() -> String {
          Name: pmo-tm\nDescription: Transactions of GCC's -fgnu-tm on Indelible\nVersion: {VERSION}\n\
          Libs: -L${{libdir}} -lpmo-tm\nLibs.private: {}\nCflags: -fgnu-tm -fno-tree-loop-distribute-patterns\n",
         SYSTEM.join(" ")
+    )
+}
+
+/// For programs that load the extension by its path.
+fn pkg_config_sqlite() -> String {
+    format!(
+        "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nextension=${{libdir}}/libsqlite3-pmo.so\n\n\
+         Name: sqlite3-pmo\nDescription: SQLite databases in persistent memory objects\nVersion: {VERSION}\n"
     )
 }
 

@@ -122,6 +122,16 @@ const BACKUP: &[&[&str]] = &[
     &["clone", "transfer"],
 ];
 
+const SQLITE: &[&[&str]] = &[
+    &["abi", "failure", "memory_file"],
+    &["header", "host", "lease"],
+    &["database"],
+    &["together"],
+    &["connection"],
+    &["vfs"],
+    &["extension"],
+];
+
 #[test]
 fn imports_point_downwards_in_the_store() {
     let wrong = check_layers("crates/store/src", "crate::", STORE, &["error", "entropy", "mutant"]);
@@ -160,6 +170,12 @@ fn imports_point_downwards_in_the_guard() {
 }
 
 #[test]
+fn imports_point_downwards_in_the_vfs_of_sqlite() {
+    let wrong = check_layers("crates/sqlite/src", "crate::", SQLITE, &["offered"]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 fn imports_point_downwards_in_the_mapped_half() {
     let wrong = check_layers("crates/indelible/src", "crate::", MAPPED, &["error", "events"]);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -184,6 +200,7 @@ fn crates_depend_downwards_only() {
         "indelible-backup",
         "indelible-leds",
         "indelible-guard",
+        "indelible-sqlite",
         "indelible-capi",
         "indelible-cli",
     ];
@@ -195,6 +212,7 @@ fn crates_depend_downwards_only() {
         ("indelible-backup", "crates/backup"),
         ("indelible-leds", "crates/leds"),
         ("indelible-guard", "crates/guard"),
+        ("indelible-sqlite", "crates/sqlite"),
         ("indelible-capi", "crates/capi"),
     ] {
         let text = std::fs::read_to_string(root().join(folder).join("Cargo.toml")).expect("manifest");

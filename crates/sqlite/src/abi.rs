@@ -1,0 +1,117 @@
+//! SQLite's interface to file systems, declared: structs whose layout SQLite keeps for good.
+
+use std::ffi::{c_char, c_int, c_void};
+
+/// `sqlite3_vfs`, version 3.
+#[repr(C)]
+pub(crate) struct Vfs {
+    pub(crate) version: c_int,
+    /// Bytes of a file's struct.
+    pub(crate) file_size: c_int,
+    pub(crate) longest_path: c_int,
+    pub(crate) next: *mut Vfs,
+    pub(crate) name: *const c_char,
+    pub(crate) data: *mut c_void,
+    pub(crate) open: unsafe extern "C" fn(*mut Vfs, *const c_char, *mut c_void, c_int, *mut c_int) -> c_int,
+    pub(crate) delete: unsafe extern "C" fn(*mut Vfs, *const c_char, c_int) -> c_int,
+    pub(crate) access: unsafe extern "C" fn(*mut Vfs, *const c_char, c_int, *mut c_int) -> c_int,
+    pub(crate) full_path: unsafe extern "C" fn(*mut Vfs, *const c_char, c_int, *mut c_char) -> c_int,
+    pub(crate) dl_open: unsafe extern "C" fn(*mut Vfs, *const c_char) -> *mut c_void,
+    pub(crate) dl_error: unsafe extern "C" fn(*mut Vfs, c_int, *mut c_char),
+    pub(crate) dl_sym: unsafe extern "C" fn(*mut Vfs, *mut c_void, *const c_char) -> *mut c_void,
+    pub(crate) dl_close: unsafe extern "C" fn(*mut Vfs, *mut c_void),
+    pub(crate) randomness: unsafe extern "C" fn(*mut Vfs, c_int, *mut c_char) -> c_int,
+    pub(crate) sleep: unsafe extern "C" fn(*mut Vfs, c_int) -> c_int,
+    pub(crate) current_time: unsafe extern "C" fn(*mut Vfs, *mut f64) -> c_int,
+    pub(crate) last_error: unsafe extern "C" fn(*mut Vfs, c_int, *mut c_char) -> c_int,
+    pub(crate) current_time_int64: unsafe extern "C" fn(*mut Vfs, *mut i64) -> c_int,
+    /// Overrides of system calls, which only the file systems of SQLite's own tests have.
+    pub(crate) system_calls: [*const c_void; 3],
+}
+
+/// `sqlite3_io_methods`, version 3.
+#[repr(C)]
+pub(crate) struct IoMethods {
+    pub(crate) version: c_int,
+    pub(crate) close: unsafe extern "C" fn(*mut c_void) -> c_int,
+    pub(crate) read: unsafe extern "C" fn(*mut c_void, *mut c_void, c_int, i64) -> c_int,
+    pub(crate) write: unsafe extern "C" fn(*mut c_void, *const c_void, c_int, i64) -> c_int,
+    pub(crate) truncate: unsafe extern "C" fn(*mut c_void, i64) -> c_int,
+    pub(crate) sync: unsafe extern "C" fn(*mut c_void, c_int) -> c_int,
+    pub(crate) file_size: unsafe extern "C" fn(*mut c_void, *mut i64) -> c_int,
+    pub(crate) lock: unsafe extern "C" fn(*mut c_void, c_int) -> c_int,
+    pub(crate) unlock: unsafe extern "C" fn(*mut c_void, c_int) -> c_int,
+    pub(crate) check_reserved_lock: unsafe extern "C" fn(*mut c_void, *mut c_int) -> c_int,
+    pub(crate) file_control: unsafe extern "C" fn(*mut c_void, c_int, *mut c_void) -> c_int,
+    pub(crate) sector_size: unsafe extern "C" fn(*mut c_void) -> c_int,
+    pub(crate) characteristics: unsafe extern "C" fn(*mut c_void) -> c_int,
+    /// `None`: SQLite takes no WAL file for the database, and answers `PRAGMA journal_mode=WAL`
+    /// with the mode that it has.
+    pub(crate) shm_map:
+        Option<unsafe extern "C" fn(*mut c_void, c_int, c_int, c_int, *mut *mut c_void) -> c_int>,
+    pub(crate) shm_lock: unsafe extern "C" fn(*mut c_void, c_int, c_int, c_int) -> c_int,
+    pub(crate) shm_barrier: unsafe extern "C" fn(*mut c_void),
+    pub(crate) shm_unmap: unsafe extern "C" fn(*mut c_void, c_int) -> c_int,
+    pub(crate) fetch: unsafe extern "C" fn(*mut c_void, i64, c_int, *mut *mut c_void) -> c_int,
+    pub(crate) unfetch: unsafe extern "C" fn(*mut c_void, i64, *mut c_void) -> c_int,
+}
+
+/// `sqlite3_vfs_find`.
+pub(crate) type Find = unsafe extern "C" fn(*const c_char) -> *mut Vfs;
+/// `sqlite3_vfs_register`.
+pub(crate) type Register = unsafe extern "C" fn(*mut Vfs, c_int) -> c_int;
+/// `sqlite3_uri_parameter`.
+pub(crate) type UriParameter = unsafe extern "C" fn(*const c_char, *const c_char) -> *const c_char;
+/// `sqlite3_log`.
+pub(crate) type Log = unsafe extern "C" fn(c_int, *const c_char, ...);
+/// `sqlite3_auto_extension`, and its argument.
+pub(crate) type AutoExtension = unsafe extern "C" fn(Option<Opened>) -> c_int;
+pub(crate) type Opened = unsafe extern "C" fn(*mut c_void, *mut *mut c_char, *const c_void) -> c_int;
+/// `sqlite3_file_control`.
+pub(crate) type FileControl = unsafe extern "C" fn(*mut c_void, *const c_char, c_int, *mut c_void) -> c_int;
+/// `sqlite3_exec`.
+pub(crate) type Exec =
+    unsafe extern "C" fn(*mut c_void, *const c_char, *const c_void, *mut c_void, *mut *mut c_char) -> c_int;
+
+/// The functions of SQLite that the VFS calls.
+#[derive(Clone, Copy)]
+pub(crate) struct Functions {
+    pub(crate) find: Find,
+    pub(crate) register: Register,
+    pub(crate) uri_parameter: UriParameter,
+    pub(crate) log: Log,
+}
+
+/// Places of functions in `sqlite3_api_routines`, to which SQLite only appends.
+pub(crate) mod place {
+    pub(crate) const EXEC: usize = 55;
+    pub(crate) const FILE_CONTROL: usize = 127;
+    pub(crate) const VFS_FIND: usize = 141;
+    pub(crate) const VFS_REGISTER: usize = 142;
+    pub(crate) const LOG: usize = 167;
+    pub(crate) const URI_PARAMETER: usize = 189;
+    pub(crate) const AUTO_EXTENSION: usize = 192;
+}
+
+/// Flags of `xOpen`.
+pub(crate) mod open {
+    pub(crate) const READ_ONLY: i32 = 0x1;
+    pub(crate) const READ_WRITE: i32 = 0x2;
+    pub(crate) const CREATE: i32 = 0x4;
+    pub(crate) const MAIN_DB: i32 = 0x100;
+    pub(crate) const MAIN_JOURNAL: i32 = 0x800;
+    pub(crate) const SUPER_JOURNAL: i32 = 0x4000;
+    pub(crate) const WAL: i32 = 0x80000;
+}
+
+/// Operations of `xFileControl`.
+pub(crate) mod control {
+    pub(crate) const LOCK_STATE: i32 = 1;
+    pub(crate) const SIZE_HINT: i32 = 5;
+    pub(crate) const MMAP_SIZE: i32 = 18;
+    pub(crate) const HAS_MOVED: i32 = 20;
+    pub(crate) const SYNC: i32 = 21;
+    pub(crate) const COMMIT_PHASE_TWO: i32 = 22;
+    pub(crate) const VFS_POINTER: i32 = 27;
+    pub(crate) const CONNECTION: i32 = 30;
+}

@@ -1,0 +1,279 @@
+//! A connection's file: SQLite's locks, as readers beside a writer have them.
+//!
+//! A reader sees the last psync that was there when it took its SHARED lock, and keeps no writer
+//! waiting. A writer has to have seen the newest one: else its RESERVED lock is refused, and it
+//! begins again.
+
+use crate::database::{Database, SharedView, Source, lock};
+use crate::failure::{Failure, Result, code};
+use crate::header::{Header, START, copy};
+use crate::together;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// SQLite's levels of a lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    #[default]
+    None,
+    Shared,
+    Reserved,
+    Exclusive,
+}
+
+static IDS: AtomicU64 = AtomicU64::new(0);
+
+/// The file of one connection.
+pub(crate) struct Connection {
+    database: Arc<Database>,
+    id: u64,
+    level: Level,
+    view: SharedView,
+    read_only: bool,
+    /// The limit that SQLite set for [`fetch`](Connection::fetch).
+    mapped: i64,
+}
+
+impl Connection {
+    pub(crate) fn new(database: Arc<Database>, read_only: bool) -> Connection {
+        database.lock().open += 1;
+        let read_only = read_only || database.is_read_only();
+        let (id, view) = (IDS.fetch_add(1, Ordering::Relaxed), SharedView::default());
+        Connection { database, id, level: Level::None, view, read_only, mapped: 0 }
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    pub(crate) fn level(&self) -> Level {
+        self.level
+    }
+
+    /// It is a file of this connection of SQLite.
+    pub(crate) fn belong_to(&self, owner: usize) {
+        together::join(self.id, owner, &self.database);
+    }
+
+    /// SQLite is about to sync it, with the super-journal that the transaction has.
+    pub(crate) fn announce(&self, journal: Option<&[u8]>) {
+        together::announce(self.id, journal);
+    }
+
+    /// Sets the limit of pages that SQLite reads where they lie, unless it is negative; returns
+    /// the one before.
+    pub(crate) fn set_mapped(&mut self, limit: i64) -> i64 {
+        let before = self.mapped;
+        if limit >= 0 {
+            self.mapped = limit;
+        }
+        before
+    }
+
+    pub(crate) fn lock(&mut self, level: Level) -> Result<()> {
+        if self.level == Level::None && level >= Level::Shared {
+            self.share()?;
+            self.level = Level::Shared;
+        }
+        if self.level == Level::Shared && level >= Level::Reserved {
+            self.reserve()?;
+            self.level = Level::Reserved;
+        }
+        if self.level == Level::Reserved && level >= Level::Exclusive {
+            self.exclude()?;
+            self.level = Level::Exclusive;
+        }
+        Ok(())
+    }
+
+    /// Begins to read: the object's memory if this process has it, else a snapshot.
+    fn share(&self) -> Result<()> {
+        let mut view = lock(&self.view);
+        {
+            let mut state = self.database.lock();
+            state.check()?;
+            if !self.read_only {
+                self.database.try_attach(&mut state)?;
+            }
+            if state.is_open_to_readers() {
+                (view.commits, view.source) = (state.header()?.commits, Source::Object);
+                view.snapshot = None;
+                state.direct.push((self.id, self.view.clone()));
+                return Ok(());
+            }
+        }
+        self.database.show(&mut view)
+    }
+
+    /// Becomes the writer.
+    fn reserve(&self) -> Result<()> {
+        if self.read_only {
+            return Err(Failure::new(code::READONLY, "the database was opened for reading"));
+        }
+        let mut view = lock(&self.view);
+        let mut state = self.database.lock();
+        state.check()?;
+        if state.writer.is_some() || state.barred {
+            return Err(Failure::busy());
+        }
+        self.database.attach_for_writer(&mut state)?;
+        let commits = state.header()?.commits;
+        if view.source == Source::Snapshot && view.commits != commits {
+            return Err(Failure::new(code::BUSY_SNAPSHOT, ""));
+        }
+        // A snapshot stays mapped: SQLite may have pointers to it until the transaction ends.
+        view.source = Source::Object;
+        state.direct.retain(|(id, _)| *id != self.id);
+        state.writer = Some(self.id);
+        Ok(())
+    }
+
+    /// Has the object's memory for itself.
+    fn exclude(&self) -> Result<()> {
+        self.database.lock().barred = true;
+        let converted = self.database.convert_all(Some(self.id));
+        if converted.is_err() {
+            self.database.lock().barred = false;
+        }
+        converted
+    }
+
+    pub(crate) fn unlock(&mut self, level: Level) {
+        if level >= self.level {
+            return;
+        }
+        if self.level >= Level::Reserved {
+            together::end(self.id);
+        }
+        let mut view = lock(&self.view);
+        let mut state = self.database.lock();
+        if state.writer == Some(self.id) {
+            state.end_writer();
+            state.direct.push((self.id, self.view.clone()));
+            view.commits = state.header().map_or(0, |header| header.commits);
+        }
+        if level == Level::None {
+            state.direct.retain(|(id, _)| *id != self.id);
+            (view.source, view.lent) = (Source::Nothing, 0);
+        }
+        state.settle();
+        self.level = level;
+    }
+
+    /// Whether any connection of this process is the writer.
+    pub(crate) fn is_reserved(&self) -> bool {
+        self.database.lock().writer.is_some()
+    }
+
+    /// Copies bytes of the file; zeros stand behind its end. Returns whether it has all of them.
+    /// Without a lock it is empty: SQLite reads the first bytes then only for a guess.
+    pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<bool> {
+        let view = lock(&self.view);
+        match (view.source, &view.snapshot) {
+            (Source::Object, _) => self.database.lock().read(offset, buffer),
+            (Source::Snapshot, Some(snapshot)) => {
+                let length = snapshot.root::<Header>()?.length.min((snapshot.len() - START) as u64);
+                Ok(copy(snapshot.as_slice(), length, offset, buffer))
+            }
+            _ => Ok(copy(&[], 0, 0, buffer)),
+        }
+    }
+
+    pub(crate) fn len(&self) -> Result<u64> {
+        let view = lock(&self.view);
+        match (view.source, &view.snapshot) {
+            (Source::Object, _) => Ok(self.database.lock().header()?.length),
+            (Source::Snapshot, Some(snapshot)) => Ok(Header::read(snapshot)?.length),
+            _ => Ok(0),
+        }
+    }
+
+    /// Runs an operation of the writer.
+    fn as_writer<T>(&self, work: impl FnOnce(&mut crate::database::State) -> Result<T>) -> Result<T> {
+        let mut state = self.database.lock();
+        if state.writer != Some(self.id) || self.level < Level::Exclusive {
+            return Err(Failure::new(code::MISUSE, "a connection wrote without its EXCLUSIVE lock"));
+        }
+        state.check()?;
+        work(&mut state)
+    }
+
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.as_writer(|state| state.write(offset, bytes))
+    }
+
+    pub(crate) fn truncate(&self, length: u64) -> Result<()> {
+        self.as_writer(|state| state.truncate(length))
+    }
+
+    /// Makes the writer's stores durable, with those of the other files of the transaction; does
+    /// nothing for a connection that is no writer.
+    pub(crate) fn sync(&self) -> Result<()> {
+        if self.level < Level::Exclusive {
+            return Ok(());
+        }
+        together::sync(self.id, &self.database)
+    }
+
+    /// SQLite has committed: makes durable the stores that no sync did.
+    pub(crate) fn committed(&self) -> Result<()> {
+        if self.level < Level::Exclusive {
+            return Ok(());
+        }
+        together::commit(self.id, &self.database)
+    }
+
+    /// Makes room for a file of `length` bytes.
+    pub(crate) fn make_room(&self, length: u64) -> Result<()> {
+        if self.level < Level::Exclusive {
+            return Ok(());
+        }
+        self.as_writer(|state| state.reserve(length))
+    }
+
+    /// A pointer to bytes of the file, valid until SQLite gives it back; `None`: read them.
+    pub(crate) fn fetch(&self, offset: u64, len: usize) -> Result<Option<*const u8>> {
+        let mut view = lock(&self.view);
+        let within = |object: &[u8], length: u64| {
+            let end = offset.checked_add(len as u64)?;
+            (end as i64 <= self.mapped).then_some(())?;
+            let from = START + offset as usize;
+            (end <= length).then(|| object.get(from..from + len))?.map(<[u8]>::as_ptr)
+        };
+        match (view.source, &view.snapshot) {
+            (Source::Object, _) => {
+                let state = self.database.lock();
+                // A connection that reads beside it could not begin to write while the pointer is
+                // out.
+                if state.open > 1 {
+                    return Ok(None);
+                }
+                let object = state.object()?;
+                let pointer = within(object.as_slice(), object.root::<Header>()?.length);
+                drop(state);
+                view.lent += usize::from(pointer.is_some());
+                Ok(pointer)
+            }
+            (Source::Snapshot, Some(snapshot)) => {
+                let pointer = within(snapshot.as_slice(), snapshot.root::<Header>()?.length);
+                view.lent += usize::from(pointer.is_some());
+                Ok(pointer)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// SQLite gives a pointer back.
+    pub(crate) fn give_back(&self) {
+        let mut view = lock(&self.view);
+        view.lent = view.lent.saturating_sub(1);
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.unlock(Level::None);
+        together::leave(self.id);
+        self.database.lock().open -= 1;
+    }
+}

@@ -1,0 +1,50 @@
+//! The lease of a database's writer: a word that another process changes to ask for the object.
+//!
+//! The object's kernel lock alone excludes writers; the word only tells its holder that a process
+//! waits. So a holder that died needs no care.
+
+use crate::failure::Result;
+use indelible::{Class, CreateOptions, ErrorKind, Pool, SharedObject};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The shared object that holds the word.
+#[derive(Clone)]
+pub(crate) struct Lease(SharedObject);
+
+impl Lease {
+    /// Attaches the word of a database's object, and makes it if there is none, or if an earlier
+    /// boot left it.
+    pub(crate) fn of(pool: &Pool, object: &str) -> Result<Lease> {
+        let name = format!("{object}.lease");
+        let missing = [ErrorKind::NotFound, ErrorKind::VolatileGone];
+        match pool.attach_shared(&name) {
+            Err(error) if missing.contains(&error.kind()) => {}
+            attached => return Ok(Lease(attached?)),
+        }
+        match pool.create_with(&name, &CreateOptions::new(4096).class(Class::Shared)) {
+            Err(error) if error.kind() != ErrorKind::Exists => return Err(error.into()),
+            _ => {}
+        }
+        Ok(Lease(pool.attach_shared(&name)?))
+    }
+
+    /// Asks the holder for the object.
+    pub(crate) fn ask(&self) -> Result<()> {
+        let word = self.0.word(0)?;
+        word.fetch_add(1, Ordering::AcqRel);
+        word.wake(u32::MAX)?;
+        Ok(())
+    }
+
+    /// How often it was asked for.
+    pub(crate) fn asked(&self) -> Result<u32> {
+        Ok(self.0.word(0)?.load(Ordering::Acquire))
+    }
+
+    /// Waits until it was asked for more often than `seen`, or the time is over.
+    pub(crate) fn wait(&self, seen: u32, timeout: Duration) -> Result<()> {
+        self.0.word(0)?.wait(seen, Some(timeout))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! The loadable extension in programs as they are: each command of docs/cookbook/sqlite.md prints what stands there.
+
+use indelible_testing::not_tested;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const PAGE: &str = include_str!("../../../docs/cookbook/sqlite.md");
+
+/// Puts the extension into a folder, under the name from which SQLite derives its entry point.
+fn install(folder: &Path) {
+    // Cargo builds it beside this program.
+    let built = std::env::current_exe().unwrap().with_file_name("libindelible_sqlite.so");
+    std::os::unix::fs::symlink(built, folder.join("libsqlite3-pmo.so")).unwrap();
+}
+
+fn runs(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn run(folder: &Path, program: &str, argument: &str, script: &str) -> String {
+    let output = Command::new(program)
+        .args([argument, script])
+        .current_dir(folder)
+        .env("LD_LIBRARY_PATH", folder)
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success() && output.stderr.is_empty(), "{script}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// The blocks of the page in one language.
+fn blocks(language: &str) -> Vec<&'static str> {
+    let begin = format!("```{language}\n");
+    PAGE.split(&begin).skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
+}
+
+/// Runs the page's commands in `folder`; returns how many there were.
+fn run_commands(folder: &Path) -> usize {
+    let mut commands: Vec<(String, String)> = Vec::new();
+    for line in blocks("console").iter().flat_map(|block| block.lines()) {
+        if let Some(command) = line.strip_prefix("$ ") {
+            commands.push((command.to_owned(), String::new()));
+        } else if let Some(more) = line.strip_prefix("> ") {
+            let (command, _) = commands.last_mut().unwrap();
+            command.push('\n');
+            command.push_str(more);
+        } else {
+            let (_, expected) = commands.last_mut().unwrap();
+            expected.push_str(line);
+            expected.push('\n');
+        }
+    }
+    for (command, expected) in &commands {
+        assert_eq!(&run(folder, "bash", "-c", command), expected, "{command}");
+    }
+    commands.len()
+}
+
+#[test]
+fn s2_26_the_page_of_the_cookbook_is_true_in_the_shell_and_in_python() {
+    if !runs("sqlite3", &["--version"]) {
+        return not_tested("the extension in SQLite's shell: sqlite3 is missing");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    install(dir.path());
+    assert_eq!(run_commands(dir.path()), 4);
+    let loads = "import sqlite3; sqlite3.connect(':memory:').enable_load_extension(True)";
+    let pythons = ["python3", "/usr/bin/python3"];
+    match pythons.into_iter().find(|python| runs(python, &["-c", loads])) {
+        Some(python) => assert_eq!(run(dir.path(), python, "-c", blocks("python")[0]), "2\n"),
+        None => not_tested("the extension in Python: its sqlite3 loads no extensions"),
+    }
+}
+
+/// The shell sets what suits the VFS, and other databases keep their defaults.
+#[test]
+fn the_extension_sets_the_defaults_of_its_own_connections_alone() {
+    if !runs("sqlite3", &["--version"]) {
+        return not_tested("the extension's defaults: sqlite3 is missing");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    install(dir.path());
+    let ask = |open: &str| {
+        let script = format!(
+            "sqlite3 :memory: '.load libsqlite3-pmo' '.open {open}' 'PRAGMA journal_mode' 'PRAGMA mmap_size' \\
+             'PRAGMA journal_mode=delete' 'PRAGMA journal_mode=wal'"
+        );
+        run(dir.path(), "bash", "-c", &script)
+    };
+    let ours = ask("file:app.pmo?vfs=pmo&size=16M");
+    let lines: Vec<&str> = ours.lines().collect();
+    assert_eq!((lines[0], &lines[2..]), ("memory", &["delete", "delete"][..]));
+    assert!(lines[1].parse::<u64>().unwrap() > 1 << 30);
+    assert_eq!(ask("plain.db"), "delete\n0\ndelete\nwal\n");
+}

@@ -1,0 +1,66 @@
+//! The VFS on a simulated medium: every image of a short program opens, is sound, and is a prefix of the acknowledged transactions.
+
+use crate::support::{integrity, number, try_open};
+use indelible::PoolOptions;
+use indelible_testing::{CrashImage, Limits, SimConfig, SimMedium, for_each_crash};
+use std::path::Path;
+use std::sync::Arc;
+
+#[test]
+fn s2_26_a_power_cut_leaves_a_prefix_of_the_acknowledged_transactions() {
+    let medium = SimMedium::new(8 << 20, SimConfig::default());
+    let path = Path::new("/power-cuts");
+    let on = |device: SimMedium, format: bool| PoolOptions::new().on_device(Arc::new(device), format);
+    let record = |medium: &SimMedium| {
+        let pool = on(medium.handle(), true).unwrap();
+        medium.mark(1);
+        indelible_sqlite::offer(path, &pool);
+        let connection = try_open(path, "main.db", "").unwrap();
+        let script =
+            "PRAGMA cache_size=5; CREATE TABLE n(v); CREATE TABLE t(b BLOB); INSERT INTO n VALUES (0)";
+        connection.execute_batch(&format!("BEGIN; {script}; COMMIT")).unwrap();
+        medium.mark(2);
+        for round in 1..=5 {
+            // Spilled before the commit; the file grows.
+            let script = format!(
+                "BEGIN; INSERT INTO t VALUES (randomblob(60000)); UPDATE n SET v = {round};
+                 INSERT INTO t VALUES (randomblob(60000)); COMMIT"
+            );
+            connection.execute_batch(&script).unwrap();
+            medium.mark(2 + round);
+        }
+        connection
+            .execute_batch("BEGIN; DELETE FROM t; INSERT INTO t VALUES (zeroblob(100000)); ROLLBACK")
+            .unwrap();
+        connection.execute_batch("BEGIN; DELETE FROM t; UPDATE n SET v = 6; COMMIT; VACUUM").unwrap();
+        medium.mark(8);
+        drop((connection, pool));
+        indelible_sqlite::withdraw(path);
+    };
+    let judge = |image: &CrashImage| {
+        let done = image.last_mark().unwrap_or(0) as i64;
+        if done == 0 {
+            return Ok(());
+        }
+        let pool = on(image.medium(), false).map_err(|error| error.to_string())?;
+        indelible_sqlite::offer(path, &pool);
+        let connection = try_open(path, "main.db", "").map_err(|error| error.to_string())?;
+        let sound = integrity(&connection);
+        let tables = number(&connection, "SELECT count(*) FROM sqlite_schema");
+        let state = if tables == 0 { -1 } else { number(&connection, "SELECT v FROM n") };
+        let rows = if tables == 0 { 0 } else { number(&connection, "SELECT count(*) FROM t") };
+        drop((connection, pool));
+        indelible_sqlite::withdraw(path);
+        let whole = match state {
+            -1 | 6 => rows == 0,
+            round => rows == 2 * round,
+        };
+        match whole && sound == "ok" && (done - 2..=done - 1).contains(&state) {
+            true => Ok(()),
+            false => Err(format!("after mark {done}: state {state}, {tables} tables, {rows} rows, {sound}")),
+        }
+    };
+    let limits = Limits { exhaustive: 8, singles: 2, random: 2, points: 60, seed: 55 };
+    let report = for_each_crash(&medium, record, judge, &limits).unwrap();
+    assert!(report.distinct > 40, "{report:?}");
+}

@@ -1,0 +1,86 @@
+//! Connections on the VFS, and this program as a process of its own.
+
+#![allow(unsafe_code)]
+
+use rusqlite::{Connection, OpenFlags, ffi};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Once;
+
+/// Registers the VFS with the SQLite of this program.
+pub fn register() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: functions of the one SQLite that is linked.
+        let registered = unsafe {
+            indelible_sqlite::register(
+                ffi::sqlite3_vfs_find,
+                ffi::sqlite3_vfs_register,
+                ffi::sqlite3_uri_parameter,
+                ffi::sqlite3_log,
+            )
+        };
+        registered.unwrap();
+    });
+}
+
+/// A folder, and the path of a pool in it.
+pub fn place() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("app.pmo");
+    (dir, path)
+}
+
+/// URI of a database.
+pub fn uri(path: &Path, object: &str, more: &str) -> String {
+    format!("file:{}?vfs=pmo&object={object}{more}", path.display())
+}
+
+pub fn try_open(path: &Path, object: &str, more: &str) -> rusqlite::Result<Connection> {
+    register();
+    Connection::open(uri(path, object, more))
+}
+
+/// Opens a database in a pool of 32 MiB, with pages read where they lie.
+pub fn open(path: &Path, object: &str) -> Connection {
+    let connection = try_open(path, object, "&size=32M").unwrap();
+    connection.execute_batch("PRAGMA mmap_size=1000000000").unwrap();
+    connection
+}
+
+/// Opens a database for reading.
+pub fn open_read_only(path: &Path, object: &str) -> rusqlite::Result<Connection> {
+    register();
+    Connection::open_with_flags(
+        uri(path, object, ""),
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
+    )
+}
+
+/// One number.
+pub fn number(connection: &Connection, query: &str) -> i64 {
+    connection.query_row(query, [], |row| row.get(0)).unwrap()
+}
+
+/// SQLite's findings, `ok` if there are none.
+pub fn integrity(connection: &Connection) -> String {
+    connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap()
+}
+
+/// SQLite's extended code of an error.
+#[track_caller]
+pub fn code<T: std::fmt::Debug>(result: rusqlite::Result<T>) -> i32 {
+    result.expect_err("it fails").sqlite_error().expect("an error of SQLite's").extended_code
+}
+
+/// This program, to run one of its tests that are ignored, in `folder`.
+pub fn process(test: &str, folder: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture", "--ignored"]).env("WORK", folder).stdout(Stdio::piped());
+    command
+}
+
+/// The folder that a process was given.
+pub fn work() -> Option<PathBuf> {
+    std::env::var_os("WORK").map(PathBuf::from)
+}
