@@ -1,7 +1,7 @@
-//! `cargo xtask install --prefix P`: what `make install` does for the C and C++ interfaces.
+//! `cargo xtask install --prefix P`: what `make install` does for the tool and the C and C++ interfaces.
 
 use crate::command::{Result, cargo};
-use crate::selection::{LIBPMO, LIBPMO_TM, SQLITE, Selection};
+use crate::selection::{LIBPMO, LIBPMO_TM, PMO, SQLITE, Selection};
 use crate::{man, programs};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -31,6 +31,7 @@ pub(crate) fn run(prefix: &Path, profile: &str) -> Result {
         &CMAKE_VERSION.replace("@VERSION@", VERSION).replace("@MAJOR@", major()),
     )?;
     write(&folder(prefix, "share/pmo")?.join("leds.mk"), LEDS_MAKE)?;
+    install_tool(prefix, profile)?;
     install_services(prefix)?;
     let header = read(&source.join("include/pmo.h"))?;
     let pages = folder(prefix, "share/man/man3")?;
@@ -39,6 +40,20 @@ pub(crate) fn run(prefix: &Path, profile: &str) -> Result {
     }
     println!("installed below {}", prefix.display());
     Ok(())
+}
+
+/// The tool, which the units of systemd run, and its manual pages.
+fn install_tool(prefix: &Path, profile: &str) -> Result {
+    let pmo = folder(prefix, "bin")?.join("pmo");
+    // A guard may run the old one.
+    let _ = fs::remove_file(&pmo);
+    copy(&built(&PMO, "pmo", profile)?, &pmo)?;
+    let written = Command::new(&pmo).arg("man").arg(folder(prefix, "share/man/man1")?).status();
+    match written {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{} writes no manual pages: {status}", pmo.display())),
+        Err(error) => Err(format!("cannot run {}: {error}", pmo.display())),
+    }
 }
 
 /// Units of systemd for the guard: of the machine, and of a user.
@@ -80,7 +95,7 @@ fn install_tm(profile: &str, lib: &Path) -> Result {
     write(&lib.join("pkgconfig/pmo-tm.pc"), &pkg_config_tm())
 }
 
-/// Builds a package's library and returns its path.
+/// Builds a package and returns the path of its file of that name.
 fn built(package: &Selection, name: &str, profile: &str) -> Result<PathBuf> {
     let rest = ["--profile", profile, "--message-format=json"];
     let arguments = match profile {
@@ -90,7 +105,7 @@ fn built(package: &Selection, name: &str, profile: &str) -> Result<PathBuf> {
     };
     let output = cargo(&arguments).stderr(Stdio::inherit()).output().map_err(|error| error.to_string())?;
     if !output.status.success() {
-        return Err("the library does not build".into());
+        return Err(format!("{name} does not build"));
     }
     let text = String::from_utf8_lossy(&output.stdout);
     let messages = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());

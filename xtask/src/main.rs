@@ -3,6 +3,7 @@
 mod beside;
 mod change;
 mod command;
+mod drill;
 mod durations;
 mod evidence;
 mod fuzz;
@@ -70,7 +71,7 @@ enum Task {
         #[arg(long)]
         out: Option<PathBuf>,
     },
-    /// Install pmo.h, pmo.hpp, libpmo, pkg-config and CMake files, manual pages
+    /// Install pmo, pmo.h, pmo.hpp, libpmo, pkg-config and CMake files, units of systemd, manual pages
     Install {
         /// Folder to install below
         #[arg(long, default_value = "/usr/local")]
@@ -79,6 +80,8 @@ enum Task {
         #[arg(long, default_value = "release")]
         profile: String,
     },
+    /// Incidents, from an overwritten superblock to a full disk: each is played, and the printed advice is followed
+    Drill,
     /// Every fuzz target in turn (needs cargo-fuzz, nightly Rust and a network once)
     Fuzz {
         /// Minutes of the targets that work on whole pools; each decoder gets a second per minute
@@ -136,7 +139,7 @@ impl Task {
             Task::Evidence { long: true } => {
                 Some("QEMU, which it installs on Debian 12 as root; cargo-fuzz; nightly Rust; a network once")
             }
-            Task::Test { .. } | Task::Install { .. } | Task::Bench { .. } => None,
+            Task::Test { .. } | Task::Install { .. } | Task::Drill | Task::Bench { .. } => None,
         }
     }
 }
@@ -159,6 +162,7 @@ fn main() -> ExitCode {
         Task::Python { arguments } => python(&arguments),
         Task::Wheel { out } => wheel::run(out.as_deref()),
         Task::Install { prefix, profile } => install::run(&prefix, &profile),
+        Task::Drill => drill::run(),
         Task::Fuzz { minutes, jobs, only } => fuzz::run(minutes, jobs as usize, only.as_deref()),
         Task::Tools { names } => tools::run(&names),
         Task::Evidence { long } => evidence::run(long),

@@ -10,6 +10,7 @@ const BESIDE: [&str; 2] = ["-p", "xtask-unified"];
 
 pub(crate) const LIBPMO: Selection = Selection(&["-p", "indelible-capi"]);
 pub(crate) const SQLITE: Selection = Selection(&["-p", "indelible-sqlite"]);
+pub(crate) const PMO: Selection = Selection(&["-p", "indelible-cli"]);
 pub(crate) const LIBPMO_TM: Selection = Selection(&["-p", "indelible-tm"]);
 
 impl Selection {
@@ -45,7 +46,7 @@ mod tests {
         let workspace = packages(&["--workspace"]);
         assert!(workspace.len() > 100, "{workspace:?}");
         let python = Selection(&["-p", "indelible-python", "--features", "indelible-python/unified"]);
-        for selection in [LIBPMO, LIBPMO_TM, SQLITE, python] {
+        for selection in [PMO, LIBPMO, LIBPMO_TM, SQLITE, python] {
             let mut others = packages(&selection.of("--edges=normal,build,dev", &[]));
             others.retain(|line| !workspace.contains(line));
             others.retain(|line| !line.starts_with("indelible-python "));

@@ -15,6 +15,7 @@ mod kill;
 mod leds;
 mod libraries;
 mod rebase;
+mod services;
 mod shared;
 mod showpieces;
 mod views;

@@ -1,0 +1,42 @@
+//! The installed units of systemd.
+
+use crate::ground::{have, installed, text};
+use indelible_testing::not_tested;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn verify(whose: &str, unit: &Path, runtime: &Path) -> Output {
+    let mut verify = Command::new("systemd-analyze");
+    // It looks for the manual pages that a unit names, by `man`.
+    verify.args(["verify", whose, if have("man") { "--man=yes" } else { "--man=no" }]).arg(unit);
+    verify.env("MANPATH", installed().join("share/man")).env("XDG_RUNTIME_DIR", runtime);
+    verify.output().expect("systemd-analyze runs")
+}
+
+#[test]
+fn systemd_finds_nothing_wrong_with_the_installed_units() {
+    if !have("systemd-analyze") {
+        return;
+    }
+    let prefix = installed();
+    let runtime = tempfile::tempdir().expect("a folder");
+    let plain = runtime.path().join("plain.service");
+    std::fs::write(&plain, "[Service]\nExecStart=/bin/true\n").expect("written");
+    for (folder, whose) in [("system", "--system"), ("user", "--user")] {
+        if !verify(whose, &plain, runtime.path()).status.success() {
+            not_tested(format_args!("units of systemd: systemd-analyze verify {whose} does not work here"));
+            continue;
+        }
+        let unit = prefix.join(format!("lib/systemd/{folder}/pmo-guard.service"));
+        let output = verify(whose, &unit, runtime.path());
+        let said = text(&output.stderr);
+        assert!(
+            output.status.success() && said.trim().is_empty(),
+            "{}: {}: {said}",
+            unit.display(),
+            output.status
+        );
+    }
+    let guard = Command::new(prefix.join("bin/pmo")).args(["guard", "run", "--help"]).output();
+    assert!(guard.expect("what the units start").status.success());
+}
