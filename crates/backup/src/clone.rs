@@ -1,6 +1,6 @@
 //! Clones: a pool's file once more, with an ID of its own.
 //!
-//! All of the file is copied, whatever is in it, while nobody can write to it; then the two slots of the superblock get the new ID. Nothing else has the
+//! All of the file is copied, whatever is in it, while nobody can write to it; then the superblock's slots and its copy get the new ID. Nothing else has the
 //! ID of a pool: checksums are seeded with another number. The clone gets its name once it is durable.
 //!
 //! One at other addresses is a backup that is restored (docs/decisions/0041-rebase.md), without a file in between.
@@ -43,7 +43,7 @@ pub fn clone_pool(from: &Path, to: &Path, options: &PoolOptions, progress: Progr
         return Err(BackupError::Exists(to.to_owned()));
     }
     // Whether it is a pool that this release knows.
-    drop(options.clone().read_only(true).open(from)?);
+    let len = options.clone().read_only(true).open(from)?.info()?.length;
     let alone = indelible::alone(from, options)?;
     let source = alone.file().map_err(BackupError::file("read", from))?;
     let found = source.metadata().map_err(BackupError::file("read", from))?;
@@ -59,7 +59,7 @@ pub fn clone_pool(from: &Path, to: &Path, options: &PoolOptions, progress: Progr
     rename(&target, found.len(), id()?).map_err(BackupError::file("write", partial))?;
     target.sync_all().map_err(BackupError::file("make durable", partial))?;
     publish(partial, to, false)?;
-    Ok(Cloned { len: found.len(), copied })
+    Ok(Cloned { len, copied })
 }
 
 /// As [`clone_pool`], to a pool of other addresses: a process can attach objects of both at once. Each has to be such that all pointers in it are known
@@ -149,14 +149,19 @@ fn data(file: &File, at: u64, len: u64) -> io::Result<Option<(u64, u64)>> {
     Ok((start < len).then_some((start, end.min(len))))
 }
 
-/// Gives the pool in a file another ID. A slot that is damaged stays so.
+/// Gives the pool in a file another ID. A slot that is damaged stays so, and so does the copy behind the pool.
 fn rename(file: &File, len: u64, id: [u8; 16]) -> io::Result<()> {
-    for offset in SLOTS {
+    let mut places = SLOTS.to_vec();
+    while let Some(offset) = places.pop() {
         let mut slot = Superblock::new_zeroed();
+        if len.saturating_sub(offset) < size_of::<Superblock>() as u64 {
+            continue;
+        }
         file.read_exact_at(slot.as_mut_bytes(), offset)?;
-        if slot.verify(len).is_ok() {
+        if slot.verify(len).is_ok() && slot.id != id {
             slot.id = id;
             file.write_all_at(slot.sealed().as_bytes(), offset)?;
+            places.push(slot.length.get());
         }
     }
     Ok(())

@@ -247,9 +247,16 @@ impl Error {
             Cause::Store(StoreError::NotSound { .. }) => {
                 return "repair it with `pmo` of release 0.1, or restore it from a backup";
             }
+            Cause::Store(StoreError::NoSuperblock) => return "restore the pool from a backup",
+            Cause::Store(StoreError::Truncated { .. }) => {
+                return "`pmo check` says what was cut off, and how to bring back the rest";
+            }
             Cause::Store(StoreError::Upgrading) => return "`pmo upgrade` ends it; nothing is lost until then",
             Cause::Store(StoreError::Medium(MediumError::Gone { what: FORMATTED })) => {
                 return "open the pool again; the objects that it had are gone";
+            }
+            Cause::Media(error) if error.permission().is_some() => {
+                return error.permission().unwrap_or_default();
             }
             Cause::Copy(_) => {
                 return "use one of them at a time, or each in a process of its own; `pmo clone` copies a pool to one with an ID of its own";
@@ -285,11 +292,15 @@ impl Error {
                 "make the folder first, or choose another path"
             }
             ErrorKind::NoPool => "create it with `pmo format` or Pool::format",
-            ErrorKind::NotAPool => "check the path; `pmo doctor PATH` says what can be done with it",
+            ErrorKind::NotAPool => {
+                "check the path; `pmo doctor PATH` says what can be done with it; if the beginning of a pool was overwritten, `pmo repair` \
+                 brings it back from the copy at its end"
+            }
             ErrorKind::Version => "use the version of Indelible that wrote the pool, or a newer one",
-            ErrorKind::Gone => {
+            ErrorKind::Gone if self.0.object.is_some() => {
                 "restore the file, then attach again; unsynced changes are still in memory until you detach"
             }
+            ErrorKind::Gone => "bring the file back, or restore it from a backup, and open it again",
             ErrorKind::Damaged => "run `pmo check`, then `pmo repair`",
             ErrorKind::PoolExists => {
                 "choose another path, or format with force, which destroys the pool's objects"

@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// what only they can judge is left to them. `progress(done, total)` is called now and then.
 ///
 /// # Errors
-/// `NoPool`, `NotAPool`, `Version`, `Gone` (truncated): there is nothing to check. `Busy`: a process works on
+/// `NoPool`, `NotAPool`, `Version`: there is nothing to check. `Busy`: a process works on
 /// the table for long. Damage is in the report instead.
 pub fn check(
     path: impl AsRef<Path>,
@@ -41,6 +41,7 @@ pub fn check(
         run("check", path, options, access, |media| {
             let mut report = Store::check(media.device().clone(), progress)?;
             // A pool that cannot be opened was judged.
+            let _ = note_no_spare(media.device(), &mut report);
             if let Ok(store) = Store::open(media.device().clone(), identity()) {
                 let _ = note_living_writers(&store, media.device(), &mut report);
                 let _ = judge_contents(&store, media.device(), &mut report);
@@ -56,6 +57,21 @@ pub fn check(
         },
         done => done,
     }
+}
+
+/// Notes that there is no copy of the superblock, where no page for it is behind the pool.
+fn note_no_spare(device: &Arc<dyn Device>, report: &mut Report) -> Result<(), StoreError> {
+    if let Some(len) = Store::len_without_spare(&**device)? {
+        report.findings.push(Finding {
+            severity: Severity::Note,
+            part: Part::Superblock,
+            offset: len,
+            object: None,
+            what: "no copy of the superblock lies behind the pool: if its first 8 KiB are lost, it cannot be repaired".into(),
+            remedy: format!("`pmo grow POOL {len}` adds the copy to a pool in a file; a device has to be longer than its pool"),
+        });
+    }
+    Ok(())
 }
 
 /// Calls `look` for each object, until it breaks off.

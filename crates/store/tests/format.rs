@@ -5,7 +5,7 @@ use indelible_store::format::batch::{self, Run, Section, kind};
 use indelible_store::format::entry::{self, Entry, Progress};
 use indelible_store::format::lane::{self, Directory};
 use indelible_store::format::node::{self, Node, Slot};
-use indelible_store::format::root::{self, Root, TREES, TreeRoot};
+use indelible_store::format::root::{self, Applied, Root, TREES, TreeRoot};
 use indelible_store::format::seal::{self, BlobSlot, KeySlot, Seal};
 use indelible_store::format::superblock::{self, Superblock};
 use indelible_store::format::{self, checksum};
@@ -83,6 +83,7 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
             trees,
         }),
     );
+    add("root::Applied", layout!(Applied { generation, batches, checksum, reserved }));
     add("root::TreeRoot", layout!(TreeRoot { node, count, height, reserved }));
     add("node::Node", layout!(Node { magic, level, count, checksum, own_offset, reserved, slots }));
     add("node::Slot", layout!(Slot { high, low, value }));
@@ -190,6 +191,7 @@ fn constants() -> Vec<(&'static str, String)> {
         ("format::LANES", number(format::LANES.into())),
         ("format::LANE_DIRECTORY", number(format::LANE_DIRECTORY)),
         ("format::TABLE_ROOT", number(format::TABLE_ROOT)),
+        ("format::APPLIED", number(format::APPLIED)),
         ("format::APPLY_WORDS", number(format::APPLY_WORDS)),
         ("format::TABLE_LANE", number(format::TABLE_LANE)),
         ("format::TABLE_LANE_LEN", number(format::TABLE_LANE_LEN)),
@@ -375,6 +377,7 @@ fn the_numbers_of_version_2() {
             256,
         ),
         ("root::Root", vec![0, 4, 8, 16, 24, 32, 48, 56, 64, 72, 80, 88, 96, 104, 112], 256),
+        ("root::Applied", vec![0, 8, 16, 24], 32),
         ("root::TreeRoot", vec![0, 8, 16, 20], 24),
         ("node::Node", vec![0, 4, 6, 8, 16, 24, 64], 4096),
         ("node::Slot", vec![0, 8, 16], 24),

@@ -126,7 +126,6 @@ fn lengths_that_cannot_be_are_refused_and_nothing_changes() {
         ..FormatOptions::default()
     };
     let store = Store::format(Arc::new(medium.handle()), process(1), &how).unwrap();
-    let before = medium.digest();
     let told = |len| store.lengthen(len).unwrap_err().to_string();
     assert_eq!(
         told(MIB),
@@ -144,6 +143,7 @@ fn lengths_that_cannot_be_are_refused_and_nothing_changes() {
         )
     );
     assert_eq!(store.lengthen(2 * MIB + 4095).unwrap(), 2 * MIB);
+    let before = medium.digest();
     medium.fail_at(OpKind::Extend, 0, Fault::NoSpace);
     assert!(matches!(store.lengthen(3 * MIB), Err(StoreError::NoSpace)));
     assert_eq!(medium.digest(), before);

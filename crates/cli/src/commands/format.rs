@@ -99,8 +99,9 @@ fn plan(path: &Path, args: &Format) -> Result<u64> {
         let help = "choose another path, or give --force to overwrite it";
         return Err(Failure::new(Exit::Exists, message, help));
     }
-    // Over an old pool: as large as it was.
-    let old = if kind.is_file() && found.len() >= 1 << 20 { found.len() } else { DEFAULT };
+    // Over an old pool: as large as it was, without the page for the copy of its superblock.
+    let pool = found.len().saturating_sub(4096);
+    let old = if kind.is_file() && pool >= 1 << 20 { pool } else { DEFAULT };
     Ok(args.size.unwrap_or(old))
 }
 

@@ -36,7 +36,8 @@ pub fn run(context: &Context, args: &Grow) -> Result {
     let before = pool.info()?.length;
     let size = match args.size {
         Some(size) => size,
-        None if is_device(&args.pool) => pool.store().device().len(),
+        // The last page is for the copy of the superblock, unless the pool has it.
+        None if is_device(&args.pool) => pool.store().device().len().saturating_sub(4096).max(before),
         None => {
             let message =
                 format!("a pool in a file, {} long, becomes as long as it is told to", human(before));

@@ -364,8 +364,11 @@ impl PoolOptions {
         if !zeroed && !self.force {
             options::refuse_data(path, &media)?;
         }
-        let store =
-            Store::format(media.device().clone(), identity(), &self.as_format(zeroed, windows::known))?;
+        let store = Store::format(
+            media.device().clone(),
+            identity(),
+            &self.as_format((zeroed, true), windows::known),
+        )?;
         media.publish(path)?;
         let superblock = store.superblock();
         let window = Window { start: superblock.window.get(), len: superblock.window_len.get() };
@@ -404,7 +407,7 @@ impl PoolOptions {
             let media = self.model(Media::from_device(device.clone()));
             let device = media.device().clone();
             let store = if format {
-                Store::format(device, identity(), &self.as_format(true, windows::known))?
+                Store::format(device, identity(), &self.as_format((true, false), windows::known))?
             } else {
                 Store::open(device, identity())?
             };

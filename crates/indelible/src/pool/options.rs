@@ -368,9 +368,20 @@ impl PoolOptions {
     }
 
     /// `known`: finds the windows to keep away from, unless one was asked for.
-    pub(super) fn as_format(&self, zeroed: bool, known: impl FnOnce() -> Vec<Window>) -> FormatOptions {
+    pub(super) fn as_format(
+        &self,
+        (zeroed, spare): (bool, bool),
+        known: impl FnOnce() -> Vec<Window>,
+    ) -> FormatOptions {
         let known = if self.window.is_none() { known() } else { Vec::new() };
-        FormatOptions { label: self.label.clone(), force: self.force, zeroed, window: self.window, known }
+        FormatOptions {
+            label: self.label.clone(),
+            force: self.force,
+            zeroed,
+            spare,
+            window: self.window,
+            known,
+        }
     }
 
     /// Makes, or takes over, the medium of a new pool.
@@ -383,7 +394,8 @@ impl PoolOptions {
         let replace = exists && (self.force || !path.is_file());
         let options =
             media::CreateOptions { choice: self.medium.choice(), replace, allow_remote: self.allow_remote };
-        Ok(media::create(path, len, &options)?)
+        // A page more, for the copy of the superblock.
+        Ok(media::create(path, len + PAGE as u64, &options)?)
     }
 
     /// A pool that processes have open is not pulled from under them.
@@ -394,14 +406,17 @@ impl PoolOptions {
             opened => opened?,
         };
         let device = media.device();
-        let mut free = device.try_lock(LockKey::Table, LockMode::Exclusive).map_err(StoreError::from)?;
-        for lane in 0..LANES {
-            free &= device.probe(LockKey::Lane(lane)).map_err(StoreError::from)?.is_none();
+        let is_free = device.try_lock(LockKey::Table, LockMode::Exclusive).map_err(StoreError::from)?;
+        let mut held = (!is_free).then_some(LockKey::Table);
+        for lane in (0..LANES).map(LockKey::Lane) {
+            if device.probe(lane).map_err(StoreError::from)?.is_some() {
+                held = Some(lane);
+            }
         }
-        if free {
-            return Ok(());
-        }
-        Err(StoreError::Held { holder: Holder::Unknown, others: Others::default(), passing: false }.into())
+        let Some(key) = held else { return Ok(()) };
+        let process = device.holder(key).map(|process| Holder::Process { process, writer: true });
+        let holder = process.unwrap_or(Holder::Unknown);
+        Err(StoreError::Held { holder, others: Others::default(), passing: false }.into())
     }
 }
 

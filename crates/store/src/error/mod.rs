@@ -71,6 +71,9 @@ pub enum StoreError {
         /// Release that wrote the pool.
         release: String,
     },
+    /// Neither superblock slot can be used, and no copy of them is there.
+    #[error("both superblock slots are damaged, and no copy lies behind the pool")]
+    NoSuperblock,
     /// The medium is shorter than the pool on it.
     #[error("the pool says it has {pool} bytes but the medium has only {medium}: it was truncated")]
     Truncated {

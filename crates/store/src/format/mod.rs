@@ -40,6 +40,9 @@ pub const LANES: u32 = 128;
 /// Offset of the table root page.
 pub const TABLE_ROOT: u64 = LANE_DIRECTORY + LANES as u64 * 64;
 
+/// Offset of the record of the newest batch of the table that was applied, in the table root page.
+pub const APPLIED: u64 = TABLE_ROOT + PAGE / 4;
+
 /// Offset of the apply words, in the table root page: one for each lane.
 pub const APPLY_WORDS: u64 = TABLE_ROOT + PAGE / 2;
 

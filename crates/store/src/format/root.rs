@@ -53,6 +53,38 @@ pub struct TreeRoot {
     pub reserved: U32,
 }
 
+/// The newest batch of the table's lane that was applied, hence durable before. It is not made durable itself, and need not be there.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Applied {
+    /// Generation of the lane.
+    pub generation: U64,
+    /// Batches of the generation.
+    pub batches: U64,
+    /// XXH3 of the struct with this field zero.
+    pub checksum: U64,
+    /// Zero.
+    pub reserved: U64,
+}
+
+impl Applied {
+    /// That of so many batches.
+    #[must_use]
+    pub fn new(seed: u64, generation: u64, batches: u64) -> Self {
+        let zero = U64::new(0);
+        let (generation, batches) = (U64::new(generation), U64::new(batches));
+        let unsealed = Applied { generation, batches, checksum: zero, reserved: zero };
+        Applied { checksum: U64::new(checksum(seed, &[unsealed.as_bytes()])), ..unsealed }
+    }
+
+    /// The batches of a generation that were applied, as far as the record says.
+    #[must_use]
+    pub fn of(&self, seed: u64, generation: u64) -> u64 {
+        let stated = Applied::new(seed, generation, self.batches.get());
+        if stated.as_bytes() == self.as_bytes() { self.batches.get() } else { 0 }
+    }
+}
+
 /// The page's used part.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

@@ -1,7 +1,7 @@
 //! The superblock: facts that never change, or change once in a pool's life.
 //!
 //! Two slots, one page each. A change is written to the slot that is not in force, with a higher
-//! `sequence`; of the slots that verify, the higher sequence is in force.
+//! `sequence`; of the slots that verify, the higher sequence is in force. A copy lies in the page behind the pool.
 
 use super::{DATA, MIN_POOL, PAGE, RELEASE, VERSION, checksum};
 use zerocopy::little_endian::{U32, U64};
@@ -115,6 +115,12 @@ impl Superblock {
             && self.window.get().checked_add(self.window_len.get()).is_some_and(|end| end <= 1 << 47)
             && self.label_len.get() as usize <= self.label.len();
         if sound { Ok(()) } else { Err(SlotFault::Geometry) }
+    }
+
+    /// The copy in the page behind the pool, which holds what only a growth of the pool changes.
+    #[must_use]
+    pub fn copy(&self) -> Superblock {
+        Superblock { sequence: U64::new(1), ..*self }.sealed()
     }
 
     /// Names the release that this is.

@@ -1,5 +1,7 @@
 //! How a lane ends: the one judgement, for attach, check and repair.
 //!
+//! The table's lane has a record of the batches that were applied, too, which are durable before.
+//!
 //! Behind the last batch that verifies, a lane has the rest of a commit that was cut short, or a batch that
 //! had been durable and is damaged. An intact batch further on tells the two apart: one whose write began
 //! after the batch at the end was durable proves damage. Redoing the batches before a damaged one would mix
@@ -7,9 +9,12 @@
 
 use super::{LaneLog, Witnesses};
 use crate::error::{Result, StoreError};
-use crate::format::LINE;
 use crate::format::batch::{Header, MAGIC};
+use crate::format::root::Applied;
+use crate::format::{APPLIED, LINE, TABLE_LANE};
 use crate::medium::{Medium, read_struct};
+use crate::mutant::Mutant;
+use std::fmt;
 use std::ops::RangeInclusive;
 use zerocopy::FromBytes;
 
@@ -32,9 +37,27 @@ pub enum Ending {
     },
     /// A batch that had been durable is damaged.
     Damaged {
-        /// The intact batch that proves it.
-        proof: u64,
+        /// How that is known.
+        proof: Proof,
     },
+}
+
+/// How it is known that a batch at the end of a lane had been durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// This intact batch behind it was written later.
+    Behind(u64),
+    /// So many batches of the table's lane were applied.
+    Applied(u64),
+}
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Proof::Behind(batch) => write!(f, "batch {batch} behind it is intact"),
+            Proof::Applied(batches) => write!(f, "{batches} batches of the table were applied"),
+        }
+    }
 }
 
 /// How much of a lane is searched where nothing shows that a batch was begun.
@@ -58,6 +81,12 @@ pub fn ending(medium: &dyn Medium, seed: u64, log: &LaneLog, search: Search) -> 
             generations = log.generation..=log.generation.saturating_add(1);
         }
     }
+    if log.offset == TABLE_LANE && !Mutant::AppliedIgnored.is_on() {
+        let applied = read_struct::<Applied>(medium, APPLIED)?.of(seed, log.generation);
+        if applied > log.sequence {
+            return Ok(Ending::Damaged { proof: Proof::Applied(applied) });
+        }
+    }
     let begun = begun(medium, seed, log)?;
     let reach = match search {
         Search::Near if !begun => log.used().clamp(NEAR, FAR),
@@ -65,7 +94,7 @@ pub fn ending(medium: &dyn Medium, seed: u64, log: &LaneLog, search: Search) -> 
     };
     let later = later(medium, seed, log, generations, reach)?;
     Ok(match later {
-        Some(Later { sequence, proves_damage: true }) => Ending::Damaged { proof: sequence },
+        Some(Later { sequence, proves_damage: true }) => Ending::Damaged { proof: Proof::Behind(sequence) },
         Some(Later { sequence, .. }) => Ending::Torn { beside: Some(sequence) },
         None if begun => Ending::Torn { beside: None },
         None => Ending::Clean,
@@ -76,7 +105,7 @@ pub fn ending(medium: &dyn Medium, seed: u64, log: &LaneLog, search: Search) -> 
 pub fn expect_sound(medium: &dyn Medium, seed: u64, log: &LaneLog, search: Search) -> Result<()> {
     match ending(medium, seed, log, search)? {
         Ending::Clean | Ending::Torn { .. } => Ok(()),
-        Ending::Damaged { proof } => Err(damaged(log, format!("batch {proof} behind it is intact"))),
+        Ending::Damaged { proof } => Err(damaged(log, proof.to_string())),
     }
 }
 

@@ -10,7 +10,7 @@ mod source;
 
 pub use batch::Batch;
 pub(crate) use ending::damaged;
-pub use ending::{Ending, Search, ending, expect_sound};
+pub use ending::{Ending, Proof, Search, ending, expect_sound};
 pub use generation::Witnesses;
 pub use log::LaneLog;
 pub use mend::mend;

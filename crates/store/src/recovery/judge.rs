@@ -144,7 +144,7 @@ pub(super) fn judge_from(
     if let Ending::Damaged { proof } = ending
         && !Mutant::DamageIgnored.is_on()
     {
-        refused = Some(damaged(&end, format!("batch {proof} behind it is intact")));
+        refused = Some(damaged(&end, proof.to_string()));
     } else if let Some(proof) = objects.values().find_map(|object| applied_beyond(view, object)) {
         refused = refused.or(Some(damaged(&end, proof)));
     }

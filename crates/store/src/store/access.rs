@@ -16,7 +16,8 @@
 use crate::commit;
 use crate::error::{Holder, Result, StoreError};
 use crate::format::batch::{Header, kind};
-use crate::format::{LINE, TABLE_LANE, TABLE_LANE_LEN};
+use crate::format::root::Applied;
+use crate::format::{APPLIED, LINE, TABLE_LANE, TABLE_LANE_LEN};
 use crate::lane::scan;
 use crate::lane::{Batch, LaneLog};
 use crate::medium::{
@@ -28,6 +29,7 @@ use crate::space::{Nodes, TableTransaction};
 use crate::store::locks::{Deadline, Patience, lock, lock_table};
 use crate::sync::{Condvar, Mutex, Ordering, fence};
 use std::sync::Arc;
+use zerocopy::IntoBytes;
 
 /// This process's knowledge of the table lane.
 pub(in crate::store) struct TableLog {
@@ -342,5 +344,6 @@ pub(in crate::store) fn append(
         log.next_generation(device, seed)?;
     }
     commit::publish(device, seed, log, std::slice::from_mut(batch))?;
-    commit::apply(device, batch)
+    commit::apply(device, batch)?;
+    Ok(device.write(APPLIED, Applied::new(seed, log.generation, log.sequence).as_bytes())?)
 }

@@ -11,6 +11,7 @@
 //! before, so that cycles end and memory is bounded by what the pool really holds.
 
 mod bases;
+mod cut;
 mod finding;
 mod lanes;
 mod objects;
@@ -28,8 +29,11 @@ use crate::format::{DATA, LANES, PAGE, checksum};
 use crate::medium::{Device, LockKey, LockMode, Medium, Overlay, read_struct};
 use crate::store::access::unlocked;
 use crate::store::locks::{Deadline, lock_table};
-use crate::store::pool::{Store, SuperblockSlot, in_force, settled_superblocks, superblocks};
+use crate::store::pool::{
+    Store, SuperblockSlot, find_spare, has_room, in_force, is_spared, settled_superblocks, superblocks,
+};
 pub(super) use bases::users;
+use cut::whole;
 pub(super) use finding::{Cure, Found};
 pub use finding::{Finding, Report, Severity};
 pub(super) use lanes::LaneFound;
@@ -55,21 +59,29 @@ impl Store {
     /// `device` must not be one that an open store of this process uses: locks are those of the
     /// device, so that the check would take the store's for its own.
     ///
+    /// A medium that is shorter than the pool is judged as if zeros were behind it.
+    ///
     /// # Errors
-    /// `NotAPool`, `Version`, `Features`, `Truncated`: there is nothing to check. `TableBusy`,
+    /// `NotAPool`, `Version`, `Features`: there is nothing to check. `TableBusy`,
     /// `TableInMotion`: others work on the table. Damaged and unreadable structures are in the report
     /// instead.
     pub fn check(device: Arc<dyn Device>, progress: &mut dyn FnMut(u64, u64)) -> Result<Report> {
-        let Some(superblock) = usable(&settled_superblocks(&*device)?, device.len())? else {
-            let mut report = Report::default();
-            for slot in SLOTS {
-                let found = Found(Severity::Error, Part::Superblock, slot, Cure::Drop);
-                report.add(found, None, "no superblock slot is intact: nothing else can be judged".into());
-            }
-            return Ok(report);
+        let (device, cut) = whole(device)?;
+        let slots = settled_superblocks(&*device)?;
+        let superblock = match in_force(&slots, device.len()) {
+            Ok(found) => found,
+            Err(why) => match (find_spare(&*device, &why), why) {
+                (Some(found), _) => found,
+                (None, StoreError::Damaged { .. }) => return Ok(nothing_intact()),
+                (None, why) => return Err(why),
+            },
         };
         let make = |progress: &mut dyn FnMut(u64, u64)| {
-            Ok(Survey::make(device.clone(), superblock, progress)?.report)
+            let mut survey = Survey::make(device.clone(), superblock, progress)?;
+            if let Some(cut) = cut {
+                survey.judge_cut(cut);
+            }
+            Ok(survey.report)
         };
         if device.read_only() {
             let seed = superblock.seed.get();
@@ -77,6 +89,15 @@ impl Store {
         }
         let _table = TableLock::take(&device, LockMode::Shared)?;
         make(progress)
+    }
+
+    /// The length of the pool on the medium if that ends there: it has no place for a copy of the superblock.
+    ///
+    /// # Errors
+    /// As for [`Store::open`].
+    pub fn len_without_spare(medium: &dyn Medium) -> Result<Option<u64>> {
+        let superblock = in_force(&superblocks(medium)?, medium.len())?;
+        Ok((!has_room(medium, &superblock)).then_some(superblock.length.get()))
     }
 
     /// Both superblock slots as they lie on the medium, intact or not.
@@ -88,12 +109,16 @@ impl Store {
     }
 }
 
-/// The superblock in force, `None` if both slots are damaged.
-pub(super) fn usable(slots: &[SuperblockSlot; 2], medium: u64) -> Result<Option<Superblock>> {
-    match in_force(slots, medium) {
-        Err(StoreError::Damaged { .. }) => Ok(None),
-        found => found.map(Some),
+/// The report on a pool that has lost both slots, and has no copy of them.
+fn nothing_intact() -> Report {
+    let mut report = Report::default();
+    for slot in SLOTS {
+        let found = Found(Severity::Error, Part::Superblock, slot, Cure::Restore);
+        let what =
+            "no superblock slot is intact, and no copy lies behind the pool: nothing else can be judged";
+        report.add(found, None, what.into());
     }
+    report
 }
 
 impl SuperblockSlot {
@@ -255,18 +280,28 @@ impl Survey {
     }
 
     fn judge_superblocks(&mut self, device: &dyn Medium, in_force: &Superblock) -> Result<()> {
-        for slot in superblocks(device)? {
+        let slots = superblocks(device)?;
+        let none_serves = slots.iter().all(|slot| slot.fault.is_some());
+        for slot in slots {
             let Some(fault) = slot.fault else { continue };
             let (severity, cure, what) = if slot.is_foreign() {
                 (Severity::Warning, Cure::None, format!("other software wrote this slot ({fault:?})"))
             } else if fault == SlotFault::Checksum && slot.is_torn(in_force) {
                 let what = "a growth of the pool was cut short in this slot; the other serves";
                 (Severity::Note, Cure::Rewrite, what.to_owned())
+            } else if none_serves {
+                let what = format!("this slot is damaged ({fault:?}), the copy behind the pool serves");
+                (Severity::Error, Cure::Rewrite, what)
             } else {
                 let what = format!("this slot is damaged ({fault:?}), the other serves");
                 (Severity::Warning, Cure::Rewrite, what)
             };
             self.find(severity, Part::Superblock, slot.offset, cure, what);
+        }
+        if has_room(device, in_force) && !is_spared(device, in_force) {
+            let what =
+                "the copy of the superblock, which serves when both slots are lost, is not behind the pool";
+            self.find(Severity::Note, Part::Superblock, in_force.length.get(), Cure::Rewrite, what);
         }
         Ok(())
     }

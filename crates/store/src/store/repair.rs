@@ -29,10 +29,12 @@ use crate::format::superblock::Superblock;
 use crate::medium::{Device, LockKey, LockMode, MediumError, Others, Overlay};
 use crate::mutant::Mutant;
 use crate::store::access::unlocked;
-use crate::store::check::{Cure, PATIENCE, Survey, TableLock, usable};
+use crate::store::check::{Cure, PATIENCE, Survey, TableLock};
 use crate::store::locks::Deadline;
 use crate::store::pool::Store;
-use crate::store::pool::{SuperblockSlot, settled_superblocks};
+use crate::store::pool::{
+    SuperblockSlot, find_spare, has_room, in_force, is_spared, settled_superblocks, write_spare,
+};
 use std::fmt;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
@@ -102,7 +104,7 @@ impl Store {
     /// over the pool.
     ///
     /// # Errors
-    /// `Held` and `TableBusy`: the pool is in use. `Damaged`: both superblock slots are beyond repair.
+    /// `Held` and `TableBusy`: the pool is in use. `NoSuperblock`: both superblock slots are beyond repair, and no copy is there.
     /// `ObjectFeature`, `SectionKind`: only a later release knows what belongs to whom.
     /// `NoRoom`: a new table does not fit. `ReadOnly` unless it is a dry run, and what the medium reports.
     pub fn repair(
@@ -128,15 +130,18 @@ impl Store {
     }
 }
 
-/// The superblock in force, or that of a slot in which one bit is wrong; and the slots.
+/// The superblock in force, or its copy, or that of a slot in which one bit is wrong; and the slots.
 fn known_superblock(device: &dyn Device) -> Result<(Superblock, [SuperblockSlot; 2])> {
     let slots = settled_superblocks(device)?;
-    match usable(&slots, device.len()) {
-        Ok(Some(superblock)) => Ok((superblock, slots)),
-        other => match slots.iter().find_map(|slot| mend::superblock(slot, device.len())) {
-            Some(mended) => Ok((mended, slots)),
-            None => Err(other.err().unwrap_or(StoreError::damaged(Part::Superblock, 0))),
-        },
+    let why = match in_force(&slots, device.len()) {
+        Ok(superblock) => return Ok((superblock, slots)),
+        Err(why) => why,
+    };
+    let mended = || slots.iter().find_map(|slot| mend::superblock(slot, device.len()));
+    match find_spare(device, &why).or_else(mended) {
+        Some(superblock) => Ok((superblock, slots)),
+        None if matches!(why, StoreError::Damaged { .. }) => Err(StoreError::NoSuperblock),
+        None => Err(why),
     }
 }
 
@@ -216,13 +221,21 @@ impl Repair {
         Ok(())
     }
 
-    /// A slot that is damaged becomes a copy of the one in force, numbered below it.
+    /// A slot that is damaged becomes a copy of the one in force, numbered below it; and the copy behind the pool is written if it is not there.
     fn restore_superblocks(&mut self, slots: &[SuperblockSlot; 2]) -> Result<()> {
+        let lost = slots.iter().all(|slot| slot.fault.is_some());
+        let from = if lost { "written again" } else { "written again from the other slot" };
         for slot in slots.iter().filter(|slot| slot.fault.is_some() && !slot.is_foreign()) {
             let mut copy = self.superblock;
             copy.sequence = U64::new(copy.sequence.get().saturating_sub(1));
             self.medium.write_durable(slot.offset, copy.sealed().as_bytes())?;
-            self.did(Part::Superblock, slot.offset, None, "written again from the other slot");
+            self.did(Part::Superblock, slot.offset, None, from);
+        }
+        let superblock = self.superblock;
+        if has_room(&*self.medium, &superblock) && !is_spared(&*self.medium, &superblock) {
+            write_spare(&*self.medium, &superblock)?;
+            let what = "the copy behind the pool was written";
+            self.did(Part::Superblock, superblock.length.get(), None, what);
         }
         Ok(())
     }

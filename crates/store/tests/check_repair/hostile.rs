@@ -1,6 +1,7 @@
 //! Images that somebody made up: checksums fit, nothing else does. Check and repair end, and say so.
 
 use super::sample::{Map, check, copy, judge, map, open, sample, seed_of, settled, try_repair};
+use indelible_store::error::StoreError;
 use indelible_store::format::batch::{Header, MAGIC, Run, Section, kind};
 use indelible_store::format::entry::{Entry, STATE_W};
 use indelible_store::format::lane::{DIRECTORY_MAGIC, Directory};
@@ -305,5 +306,7 @@ fn other_things_than_pools() {
     refused(forge(|superblock| superblock.length = U64::new(1 << 50)));
     let mut bytes = medium.to_bytes();
     bytes.truncate(1 << 20);
-    refused(SimMedium::from_bytes(&bytes, super::sample::config()));
+    let cut = SimMedium::from_bytes(&bytes, super::sample::config());
+    assert!(!super::sample::check(&cut).is_clean());
+    assert!(matches!(try_repair(&cut, true), Err(StoreError::Truncated { .. })));
 }

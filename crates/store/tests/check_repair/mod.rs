@@ -19,6 +19,7 @@ mod killed;
 mod neighbours;
 mod rebuild;
 mod sample;
+mod spare;
 mod ties;
 mod typed;
 mod writers;

@@ -36,6 +36,8 @@ pub(in crate::store) enum Cure {
     Untie,
     /// Only giving something up helps.
     Drop,
+    /// No repair helps.
+    Restore,
     /// Somebody has to decide.
     Manual,
 }
@@ -51,6 +53,7 @@ impl Cure {
             Cure::Count => "repair counts them again",
             Cure::Untie => "`pmo untie` takes them back; repair drops them if it may drop what is damaged",
             Cure::Manual => "copy the data worth keeping, then destroy it",
+            Cure::Restore => "restore the pool from a backup: repair cannot bring it back",
             Cure::Drop => "restore it from a backup, or let repair drop the damaged parts",
         }
     }
@@ -132,11 +135,23 @@ impl Report {
     }
 
     pub(in crate::store) fn add(&mut self, found: Found, object: Option<String>, what: String) {
+        self.add_with(found, object, what, found.3.remedy().to_owned());
+    }
+
+    /// As [`add`](Report::add), with advice of its own.
+    pub(in crate::store) fn add_with(
+        &mut self,
+        found: Found,
+        object: Option<String>,
+        what: String,
+        remedy: String,
+    ) {
         let Found(severity, part, offset, cure) = found;
         if !self.cures.contains(&cure) {
             self.cures.push(cure);
         }
-        if severity == Severity::Error && matches!(cure, Cure::Untie | Cure::Drop | Cure::Manual | Cure::None)
+        if severity == Severity::Error
+            && matches!(cure, Cure::Untie | Cure::Drop | Cure::Restore | Cure::Manual | Cure::None)
         {
             self.incurable += 1;
         }
@@ -146,7 +161,6 @@ impl Report {
             return;
         }
         *kept += 1;
-        let remedy = cure.remedy().to_owned();
         self.findings.push(Finding { severity, part, offset, object, what, remedy });
     }
 }

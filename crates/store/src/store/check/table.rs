@@ -48,8 +48,7 @@ impl Survey {
             Ending::Clean => {}
             Ending::Damaged { proof } => {
                 self.table.gap = true;
-                let what =
-                    format!("batch {} is damaged, though batch {proof} behind it is intact", end.sequence);
+                let what = format!("batch {} is damaged, though {proof}", end.sequence);
                 self.find(Severity::Error, Part::Record, end.position(), Cure::Rewrite, what);
                 return Ok(());
             }

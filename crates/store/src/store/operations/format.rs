@@ -14,7 +14,7 @@ use crate::lane::{Batch, LaneLog};
 use crate::medium::{Device, read_struct, write_fresh, zero_fresh};
 use crate::mutant::Mutant;
 use crate::space::{ADDRESSES, PAGES, TableTransaction};
-use crate::store::pool::{Identity, Store};
+use crate::store::pool::{Identity, Store, wipe_spare, write_spare};
 use std::sync::Arc;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros, IntoBytes};
@@ -28,6 +28,8 @@ pub struct FormatOptions {
     pub force: bool,
     /// The medium is known to read as zeros everywhere.
     pub zeroed: bool,
+    /// Keep the last page of the medium for a copy of the superblock.
+    pub spare: bool,
     /// Address range for the objects; `None`: chosen at random, in the upper half of the user address space,
     /// away from `known`.
     pub window: Option<Window>,
@@ -41,7 +43,8 @@ impl Store {
     /// # Errors
     /// `BadLength`, `AlreadyAPool` (without `force`), `BadLabel`, or the medium's.
     pub fn format(device: Arc<dyn Device>, identity: Identity, how: &FormatOptions) -> Result<Arc<Store>> {
-        let len = device.len() / PAGE * PAGE;
+        let whole = device.len() / PAGE * PAGE;
+        let len = if how.spare && whole >= MIN_POOL + PAGE { whole - PAGE } else { whole };
         if !(MIN_POOL..=MAX_POOL).contains(&len) {
             return Err(StoreError::BadLength { len, min: MIN_POOL, max: MAX_POOL });
         }
@@ -70,6 +73,7 @@ impl Store {
         superblock.label[..how.label.len()].copy_from_slice(how.label.as_bytes());
         superblock.set_release();
         let publish = || -> Result<()> {
+            write_spare(&*device, &superblock)?;
             for (slot, sequence) in SLOTS.into_iter().zip(1..) {
                 let slots = Superblock { sequence: U64::new(sequence), ..superblock };
                 device.write_durable(slot, slots.sealed().as_bytes())?;
@@ -98,7 +102,8 @@ fn wipe_superblocks(device: &dyn Device, force: bool) -> Result<()> {
             return Err(StoreError::AlreadyAPool);
         }
     }
-    Ok(write_fresh(device, 0, &[0; 2 * PAGE as usize])?)
+    write_fresh(device, 0, &[0; 2 * PAGE as usize])?;
+    wipe_spare(device, (device.len() / PAGE).saturating_sub(1) * PAGE)
 }
 
 /// The first table: no objects, one lane, so that a pool which objects fill to the last page can still be

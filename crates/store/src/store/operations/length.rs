@@ -1,7 +1,7 @@
 //! Pools that become longer, beside those who use them.
 //!
 //! Invariant: the root's length is at most that of each superblock slot, which is at most the medium's. So the medium becomes longer
-//! first, then both slots say so, and at last one batch of the table has the new length and the new space: a crash at any instant leaves
+//! first, has the copy of the superblock behind the new end, then both slots say so, and at last one batch of the table has the new length and the new space: a crash at any instant leaves
 //! the old length, or the new one. Software that does not know the root's length never meets a table that leads beyond the superblock's.
 //!
 //! Other processes take notice of the medium's length when they have taken the table's lock, before they read its lane.
@@ -11,7 +11,10 @@ use crate::format::superblock::{SlotFault, Superblock};
 use crate::format::{MAX_POOL, PAGE};
 use crate::medium::Medium;
 use crate::mutant::Mutant;
-use crate::store::pool::{Store, faults, in_force, superblocks, why_unusable, write_superblocks};
+use crate::store::pool::{
+    Store, faults, has_room, in_force, is_spared, superblocks, why_unusable, wipe_spare, write_spare,
+    write_superblocks,
+};
 use zerocopy::little_endian::U64;
 
 impl Store {
@@ -35,12 +38,12 @@ impl Store {
                 return Err(LengthError::NotLonger { old, len }.into());
             }
             if len == old {
-                return Ok(());
+                return spare(table.pages().medium());
             }
             expect_at_most(len, MAX_POOL, "no pool has more than")?;
             expect_at_most(len, self.superblock.window_len.get(), "its address window has")?;
             let medium = table.pages().medium();
-            let extended = medium.extend(len)?;
+            let extended = medium.extend(len + PAGE)?;
             expect_at_most(len, extended.len / PAGE * PAGE, "its device has")?;
             if !Mutant::LengthAhead.is_on() {
                 medium.barrier()?;
@@ -66,6 +69,23 @@ fn lengthen_superblocks(medium: &dyn Medium, len: u64) -> Result<()> {
     if !faults.iter().all(|(fault, _)| damaged(fault)) {
         return Err(why_unusable(&faults, medium.len()));
     }
-    let longer = Superblock { length: U64::new(len), ..in_force(&slots, medium.len())? };
-    write_superblocks(medium, longer, |slot| slot.fault.is_none()).map(drop)
+    let before = in_force(&slots, medium.len())?;
+    let longer = Superblock { length: U64::new(len), ..before };
+    write_spare(medium, &longer)?;
+    write_superblocks(medium, longer, |slot| slot.fault.is_none())?;
+    // Its page belongs to the pool now, and to an object before long.
+    if before.length.get() < len { wipe_spare(medium, before.length.get()) } else { Ok(()) }
+}
+
+/// Writes the copy of the superblock if it is not there, and the medium has, or can have, the page for it.
+fn spare(medium: &dyn Medium) -> Result<()> {
+    let superblock = in_force(&superblocks(medium)?, medium.len())?;
+    if is_spared(medium, &superblock) {
+        return Ok(());
+    }
+    if !has_room(medium, &superblock) {
+        medium.extend(superblock.length.get() + PAGE)?;
+        medium.barrier()?;
+    }
+    write_spare(medium, &superblock)
 }

@@ -2,10 +2,12 @@
 
 mod extents;
 mod lanes;
+mod spare;
 mod superblocks;
 
 pub(in crate::store) use extents::KEEP;
 pub(in crate::store) use lanes::{LaneSearch, Space};
+pub(in crate::store) use spare::{find_spare, has_room, is_spared, wipe_spare, write_spare};
 pub use superblocks::SuperblockSlot;
 pub(in crate::store) use superblocks::{
     faults, in_force, settled_superblocks, superblocks, why_unusable, write_superblocks,

@@ -90,8 +90,12 @@ impl SettledRepair<'_> {
         }
         let what = format!("built anew for {} objects; {} free extents", root.objects, free.len());
         self.did(Part::Root, TABLE_ROOT, None, what);
-        if survey.root.is_none() {
-            self.losing("the number of boots that wrote to the pool");
+        match survey.root.map(|before| before.objects.get().saturating_sub(root.objects.get())) {
+            None => self.losing("the number of boots that wrote to the pool"),
+            Some(0) => {}
+            Some(lost) => {
+                self.losing(format!("{lost} objects, which cannot be named: their entries are lost"))
+            }
         }
         Ok(())
     }

@@ -1,0 +1,107 @@
+//! The copy of the superblock in the page behind the pool, for the case that both slots are lost: they share the first 8 KiB.
+//!
+//! Invariant: the copy of the length that the slots state is durable before they state it. It changes with the length alone. Pools of
+//! earlier releases, and those that fill their device, have none.
+
+use crate::error::{Result, StoreError};
+use crate::format::root::Root;
+use crate::format::superblock::{MAGIC, Superblock};
+use crate::format::{MIN_POOL, PAGE, TABLE_LANE, TABLE_LANE_LEN, TABLE_ROOT, lane};
+use crate::lane::Witnesses;
+use crate::medium::{Medium, read_struct, write_fresh};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Bytes read at a time.
+const PIECE: u64 = 1 << 20;
+
+/// Whether the medium has the page behind the pool.
+pub(in crate::store) fn has_room(medium: &dyn Medium, superblock: &Superblock) -> bool {
+    superblock.length.get().checked_add(PAGE).is_some_and(|end| end <= medium.len())
+}
+
+/// Whether the copy is there as it has to be.
+pub(in crate::store) fn is_spared(medium: &dyn Medium, superblock: &Superblock) -> bool {
+    let copy = || read_struct::<Superblock>(medium, superblock.length.get());
+    has_room(medium, superblock) && copy().is_ok_and(|found| found.as_bytes() == superblock.copy().as_bytes())
+}
+
+/// Writes the copy durably, if the medium has the page for it.
+pub(in crate::store) fn write_spare(medium: &dyn Medium, superblock: &Superblock) -> Result<()> {
+    if has_room(medium, superblock) {
+        // A whole page: the block may be one that an earlier attempt failed to write.
+        let mut page = [0; PAGE as usize];
+        page[..size_of::<Superblock>()].copy_from_slice(superblock.copy().as_bytes());
+        write_fresh(medium, superblock.length.get(), &page)?;
+    }
+    Ok(())
+}
+
+/// Makes a copy at `offset` unrecognisable, if one is there.
+pub(in crate::store) fn wipe_spare(medium: &dyn Medium, offset: u64) -> Result<()> {
+    let size = size_of::<Superblock>() as u64;
+    let fits = offset.checked_add(size).is_some_and(|end| end <= medium.len());
+    if fits && read_struct::<Superblock>(medium, offset)?.magic == MAGIC {
+        // It has its block.
+        medium.write_durable(offset, &[0; size_of::<Superblock>()])?;
+    }
+    Ok(())
+}
+
+/// The copy of a pool whose slots are lost; `why`: the error for them.
+///
+/// The last page of the medium is looked at first; then all others, from the end, for media that are longer than the pool: there a copy has to
+/// go with the table, as an object may hold the bytes of another pool. A medium on which nothing else looks like a pool is not read as a whole.
+pub(in crate::store) fn find_spare(medium: &dyn Medium, why: &StoreError) -> Option<Superblock> {
+    let lost = match why {
+        StoreError::Damaged { .. } => true,
+        StoreError::NotAPool => false,
+        _ => return None,
+    };
+    let whole = medium.len() / PAGE * PAGE;
+    let last = whole.checked_sub(PAGE).filter(|last| *last >= MIN_POOL)?;
+    let mut bytes = vec![0; PIECE as usize];
+    let judge = |page: u64, bytes: &[u8]| {
+        let (found, _) = Superblock::read_from_prefix(bytes).ok()?;
+        (found.length.get() == page && found.verify(medium.len()).is_ok()).then_some(found)
+    };
+    if medium.read(last, &mut bytes[..PAGE as usize]).is_ok()
+        && let Some(found) = judge(last, &bytes)
+    {
+        return Some(found);
+    }
+    if !lost && !has_table(medium) {
+        return None;
+    }
+    let mut end = last;
+    while end > MIN_POOL {
+        let start = end.saturating_sub(PIECE).max(MIN_POOL);
+        let piece = &mut bytes[..(end - start) as usize];
+        if medium.read(start, piece).is_ok() {
+            let pages = piece.chunks(PAGE as usize).enumerate().rev();
+            let mut found = pages.filter_map(|(page, bytes)| judge(start + page as u64 * PAGE, bytes));
+            if let Some(found) = found.find(|found| goes_with_table(medium, found)) {
+                return Some(found);
+            }
+        }
+        end = start;
+    }
+    None
+}
+
+/// Whether a table root, or the header of the table's lane, seems to be there.
+fn has_table(medium: &dyn Medium) -> bool {
+    let magic = |offset: u64| {
+        let mut bytes = [0; 4];
+        medium.read(offset, &mut bytes).ok().map(|()| u32::from_le_bytes(bytes))
+    };
+    magic(TABLE_ROOT) == Some(crate::format::root::MAGIC)
+        || lane::HEADERS.iter().any(|copy| magic(TABLE_LANE + copy) == Some(lane::HEADER_MAGIC))
+}
+
+/// Whether the table root, or the header of the table's lane, is of this pool.
+fn goes_with_table(medium: &dyn Medium, found: &Superblock) -> bool {
+    let (seed, len) = (found.seed.get(), found.length.get());
+    let root = read_struct::<Root>(medium, TABLE_ROOT).is_ok_and(|root| root.verify(seed, len));
+    let lane = || Witnesses::read(medium, seed, TABLE_LANE, TABLE_LANE_LEN);
+    root || lane().is_ok_and(|found| found.copies.iter().any(Option::is_some))
+}
