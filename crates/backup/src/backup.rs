@@ -122,6 +122,7 @@ pub(crate) fn write_all(
         }
         done += held.attributes.size;
     }
+    sources.iter().try_for_each(|(_, source)| source.expect_same())?;
     let (_, bytes) = encoder.end()?;
     Ok(Summary {
         path: None,

@@ -143,6 +143,9 @@ pub enum BackupError {
     /// No room for the snapshots.
     #[error("objects that processes are writing cannot be kept for the time of the backup: {0}")]
     NoRoomToKeep(StoreError),
+    /// A pool that this process can only read was written to while it was read.
+    #[error("the pool was written to while it was read")]
+    Changed,
     /// An object became another while it was kept.
     #[error("object {0:?} was replaced meanwhile")]
     Replaced(String),
@@ -167,6 +170,9 @@ impl BackupError {
             }
             BackupError::Object { cause: StoreError::Held { .. }, .. } => {
                 "wait until that process is done with it"
+            }
+            BackupError::Object { cause: StoreError::NeedsRecovery, .. } => {
+                "`pmo recover` of the pool, where it can be written to, completes what its dead writer psynced"
             }
             BackupError::Object { cause: StoreError::AddressesTaken { .. }, .. } => {
                 "restore into a new pool, as objects keep their addresses, or with other ones (`--rebase`), which needs objects whose pointers are all described"
@@ -214,6 +220,9 @@ impl BackupError {
                 "detach the objects for the time of the backup, or leave free pieces as large as they are in the pool"
             }
             BackupError::Replaced(_) => "make the backup again",
+            BackupError::Changed => {
+                "make the backup again; a process that may write to the pool makes one beside its writers"
+            }
         }
     }
 

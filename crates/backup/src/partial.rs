@@ -80,6 +80,27 @@ fn is_at(file: &File, path: &Path) -> bool {
 
 /// Removes files of processes that are gone. Those that cannot be removed stay.
 fn remove_leftovers(path: &Path) {
+    leftovers(path, &mut |left| {
+        let _ = fs::remove_file(left);
+    });
+}
+
+/// Files that processes which were killed left as they made the pool or the backup `path`.
+#[must_use]
+pub fn left_beside(path: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    leftovers(path, &mut |left| found.push(left.to_owned()));
+    found
+}
+
+/// Removes what [`left_beside`] finds, as far as this process may; returns how many files are gone.
+pub fn remove_left_beside(path: &Path) -> u64 {
+    let mut removed = 0;
+    leftovers(path, &mut |left| removed += u64::from(fs::remove_file(left).is_ok()));
+    removed
+}
+
+fn leftovers(path: &Path, each: &mut dyn FnMut(&Path)) {
     let folder = path.parent().filter(|folder| *folder != "").unwrap_or(Path::new("."));
     let (Some(name), Ok(entries)) = (path.file_name(), fs::read_dir(folder)) else { return };
     for entry in entries.flatten() {
@@ -96,7 +117,7 @@ fn remove_leftovers(path: &Path) {
             && file.try_lock().is_ok()
             && is_at(&file, &entry.path())
         {
-            let _ = fs::remove_file(entry.path());
+            each(&entry.path());
         }
     }
 }

@@ -3,6 +3,9 @@
 //! An object that no process writes is attached for reading: that keeps writers away, and costs nothing. The others are kept as snapshots, of one
 //! moment, once the first ones are held. Snapshots have names that nothing else has, so that those which a backup that was
 //! killed left are known, and removed by the next.
+//!
+//! In a pool that is opened for reading nothing keeps writers away, and no snapshot can be made. There no process may write an object, and the table
+//! must be the same once all was read: whoever begins to write changes it.
 
 use crate::error::{BackupError, Result};
 use crate::format::{PAGE, hex};
@@ -43,12 +46,15 @@ pub(crate) struct Source {
     /// The objects that were kept, and the names of their snapshots.
     snapshots: Vec<(String, String)>,
     key: Vec<u8>,
+    /// Of a pool that is opened for reading: where the table's lane ended.
+    as_of: Option<(u64, u64)>,
 }
 
 impl Source {
     /// Holds the objects.
     pub fn hold(pool: &Pool, id: &[u8; 16], choice: &Choice<'_>) -> Result<Source> {
         let store = pool.store().clone();
+        let as_of = if store.is_read_only() { Some(store.info()?.position) } else { None };
         let all = all(&store)?;
         for left in all.iter().filter(|object| is_left(object)) {
             // One that another backup reads is left alone.
@@ -68,18 +74,18 @@ impl Source {
             !is_left(object) && chosen
         };
         let key = choice.key.to_vec();
-        let mut source = Source { store: store.clone(), held: Vec::new(), snapshots: Vec::new(), key };
+        let mut source = Source { store: store.clone(), held: Vec::new(), snapshots: Vec::new(), key, as_of };
         let mut written = Vec::new();
         for object in all.iter().filter(meant) {
             let name = object.entry.name();
-            if choice.snapshots && !object.entry.has(FLAG_BASE) {
+            if choice.snapshots && as_of.is_none() && !object.entry.has(FLAG_BASE) {
                 written.push(*object);
                 continue;
             }
             // Of a sealed object the ciphertext, with the key page: no seal key is needed.
             match pool.recovering(|store| store.attach_raw_reader(&name, Key(choice.key)))? {
                 Ok(reader) => source.add(reader, object)?,
-                Err(StoreError::Held { .. }) => written.push(*object),
+                Err(StoreError::Held { .. }) if as_of.is_none() => written.push(*object),
                 // Somebody destroyed it, after all were listed.
                 Err(StoreError::NotFound) if choice.objects.is_empty() => {}
                 Err(error) => return Err(BackupError::object(&name)(error)),
@@ -88,6 +94,14 @@ impl Source {
         source.keep(pool, &written, id)?;
         source.held.sort_by(|a, b| a.attributes.name.cmp(&b.attributes.name));
         Ok(source)
+    }
+
+    /// Fails if the objects may have changed since they were held.
+    pub fn expect_same(&self) -> Result<()> {
+        match self.as_of {
+            Some(as_of) if self.store.info()?.position != as_of => Err(BackupError::Changed),
+            _ => Ok(()),
+        }
     }
 
     /// Keeps objects that processes write as snapshots.

@@ -31,6 +31,16 @@ pub fn export_to(
     out: &mut dyn Write,
     progress: Progress<'_>,
 ) -> Result<Summary> {
+    export_as(Path::new("(stream)"), (space, objects, closed, key), out, progress)
+}
+
+/// As [`export_to`]; `path` is for messages.
+fn export_as(
+    path: &Path,
+    (space, objects, closed, key): (&Space, &[[u8; 16]], bool, &[u8]),
+    out: &mut dyn Write,
+    progress: Progress<'_>,
+) -> Result<Summary> {
     // The space keeps writers away from what is reached, until all is written.
     let reached = space.reachable(objects, closed)?;
     let mut names = HashSet::new();
@@ -46,12 +56,12 @@ pub fn export_to(
     }
     let mut id = [0; 16];
     let drawn = getrandom::fill(&mut id).map_err(|error| std::io::Error::other(error.to_string()));
-    drawn.map_err(BackupError::file("draw random bytes for", Path::new("(stream)")))?;
+    drawn.map_err(BackupError::file("draw random bytes for", path))?;
     let mut sources = Vec::new();
     for (pool, objects) in &by_pool {
         sources.push((*pool, Source::hold(pool, &id, &Choice { objects, key, snapshots: false })?));
     }
-    write_all(&sources, &id, Path::new("(stream)"), out, Before::default(), progress)
+    write_all(&sources, &id, path, out, Before::default(), progress)
 }
 
 /// As [`export_to`], to a file, which has its name once it is whole and durable.
@@ -71,7 +81,7 @@ pub fn export_file(
     }
     let partial = Partial::of(path)?;
     let mut out = BufWriter::with_capacity(1 << 20, partial.file()?);
-    let made = export_to(space, objects, closed, key, &mut out, progress)?;
+    let made = export_as(path, (space, objects, closed, key), &mut out, progress)?;
     let durable = out.into_inner().map_err(|error| error.into_error()).and_then(|file| file.sync_all());
     durable.map_err(BackupError::file("write", path))?;
     publish(partial.path(), path, replace)?;

@@ -61,7 +61,10 @@ impl Context {
         const NO_SPACE: Option<i32> = Some(28);
         // The first look makes sure that the newest change of the table is durable, which is a store.
         match self.options.open(path).and_then(|pool| pool.info().map(|_| pool)) {
-            Err(error) if error.kind() == ErrorKind::ReadOnly || error.raw_os_error() == NO_SPACE => {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::NoSpace)
+                    || error.raw_os_error() == NO_SPACE =>
+            {
                 self.look(path)
             }
             done => Ok(done?),

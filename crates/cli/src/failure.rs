@@ -6,6 +6,7 @@ use crate::text::{json, quoted};
 use indelible::{Error, ErrorKind};
 use indelible_backup::BackupError;
 use indelible_store::error::StoreError;
+use indelible_store::medium::MediumError;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
@@ -61,7 +62,7 @@ impl Failure {
         let exit = match error.kind() {
             io::ErrorKind::NotFound => Exit::NotFound,
             io::ErrorKind::PermissionDenied => Exit::Denied,
-            io::ErrorKind::StorageFull => Exit::Full,
+            _ if is_full(error) => Exit::Full,
             io::ErrorKind::IsADirectory => Exit::Usage,
             _ => Exit::Failed,
         };
@@ -121,7 +122,8 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let (text, remedy) = (error.to_string(), error.remedy());
         let message = text.strip_suffix(&format!(" ({remedy})")).unwrap_or(&text).to_owned();
-        let code = Exit::from(error.kind());
+        let full = error.raw_os_error().is_some_and(|number| is_full(&io::Error::from_raw_os_error(number)));
+        let code = if full { Exit::Full } else { Exit::from(error.kind()) };
         Failure::Said(Box::new(Report {
             message,
             help: Some(remedy_here(&error).to_owned()),
@@ -141,6 +143,9 @@ fn remedy_here(error: &Error) -> &'static str {
         ErrorKind::NoPool if error.operation() != "format" => {
             "check the path, or make a pool there with `pmo format`"
         }
+        ErrorKind::ReadOnly if error.operation() == "clone" => {
+            "a pool that can only be read is copied by `pmo backup` and `pmo restore`"
+        }
         _ => error.remedy(),
     }
 }
@@ -159,9 +164,7 @@ fn exit_of_backup(error: &BackupError) -> Exit {
         BackupError::File { cause, .. } => match cause.kind() {
             io::ErrorKind::NotFound => Exit::NotFound,
             io::ErrorKind::PermissionDenied => Exit::Denied,
-            io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge | io::ErrorKind::QuotaExceeded => {
-                Exit::Full
-            }
+            _ if is_full(cause) => Exit::Full,
             _ => Exit::Failed,
         },
         BackupError::Pool(error) => Exit::from(error.kind()),
@@ -171,21 +174,37 @@ fn exit_of_backup(error: &BackupError) -> Exit {
         BackupError::NotABackup(_) | BackupError::Version { .. } | BackupError::NoFile(_) => Exit::Unsuitable,
         BackupError::Damaged { .. } | BackupError::BaseSwapped { .. } => Exit::Damaged,
         BackupError::BaseMissing { .. } | BackupError::NoObject(_) => Exit::NotFound,
-        BackupError::FolderBusy(_) | BackupError::InUse { .. } | BackupError::Replaced(_) => Exit::Busy,
+        BackupError::FolderBusy(_)
+        | BackupError::InUse { .. }
+        | BackupError::Replaced(_)
+        | BackupError::Changed => Exit::Busy,
         BackupError::Exists(_) => Exit::Exists,
         BackupError::NoRoomToKeep(_) => Exit::Full,
-        BackupError::Object { cause, .. } => match cause {
-            StoreError::WrongKey => Exit::Denied,
+        BackupError::Object { cause, .. } | BackupError::Store(cause) => match cause {
+            StoreError::WrongKey | StoreError::NeedsRecovery => Exit::Denied,
             StoreError::Held { .. } | StoreError::HeldStill { .. } | StoreError::Changing { .. } => {
                 Exit::Busy
             }
             StoreError::Exists => Exit::Exists,
             StoreError::NotFound => Exit::NotFound,
             StoreError::NoRoom { .. } | StoreError::NoSpace | StoreError::AddressesTaken { .. } => Exit::Full,
+            StoreError::Medium(MediumError::Io(error)) | StoreError::Failed(MediumError::Io(error))
+                if is_full(error) =>
+            {
+                Exit::Full
+            }
             _ => Exit::Failed,
         },
         _ => Exit::Failed,
     }
+}
+
+/// Whether a file system, a quota or the limit of a file's size is exhausted.
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
 }
 
 /// Standard output failed. A reader that has seen enough is no failure.
@@ -193,7 +212,10 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::Quiet(Exit::Fine),
-            _ => Failure::said(Exit::Failed, format!("cannot write to standard output: {error}"), None),
+            _ => {
+                let exit = if is_full(&error) { Exit::Full } else { Exit::Failed };
+                Failure::said(exit, format!("cannot write to standard output: {error}"), None)
+            }
         }
     }
 }

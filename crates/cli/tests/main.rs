@@ -12,6 +12,7 @@ mod edges;
 mod grow;
 mod guard;
 mod heaps;
+mod incidents;
 mod keys_given;
 mod leds;
 mod logs;

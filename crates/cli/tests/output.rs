@@ -26,7 +26,7 @@ fn a_full_standard_output_is_a_failure() {
     };
     let rig = Rig::new();
     let output = rig.command(["stat"]).stdout(full).output().expect("run");
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(8));
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write to standard output"));
 }
 

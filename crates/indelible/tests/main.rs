@@ -63,6 +63,7 @@ mod reformatted;
 mod revert;
 mod rollback;
 mod root_blocks;
+mod sandboxed;
 mod sealed_changes;
 mod sealed_copies;
 mod sealed_faults;

@@ -84,7 +84,7 @@ struct Report {
 
 pub fn run(context: &Context, args: &Backup) -> Result {
     let key = args.key.read()?;
-    let pool = context.open(&args.pool)?;
+    let pool = context.open_to_read(&args.pool)?;
     let choice = Choice { objects: &args.objects, key: &key, snapshots: args.snapshots };
     let bar = progress::bytes("backing up", Some(0));
     let mut tell = |done, total| {

@@ -13,13 +13,14 @@ use crate::text::{count, printable};
 use crate::values::pool;
 use clap::Args;
 use indelible::{BrokenPage, ErrorKind, Pool, Severity, Stat};
+use indelible_backup::left_beside;
 use serde::Serialize;
 use std::path::PathBuf;
 
 /// Verify a whole pool; nothing in it is changed
 ///
 /// Reads every structure of the pool and reports damage: the structure, its offset, the object
-/// concerned, and advice. Works on pools that cannot be opened, and beside programs that use the pool. Contents of
+/// concerned, and advice. Works on pools that cannot be opened, truncated ones too, and beside programs that use the pool. Contents of
 /// objects have no checksums, so they are not judged; those of sealed objects are, with `--seals` and their seal key, and those of objects whose ID is the hash of
 /// their content (`pmo put --by-content`), unless reading them needs another key than the one that is given.
 #[derive(Debug, Args)]
@@ -210,6 +211,14 @@ pub fn run(context: &Context, args: &Check) -> Result {
     });
     bar.finish_and_clear();
     let mut report = Report::of(&found?);
+    report.findings.extend(left_beside(&args.pool).iter().map(|left| Finding {
+        severity: "note",
+        part: "file".to_owned(),
+        offset: 0,
+        object: None,
+        what: format!("a restore, clone or backup that was killed left {} beside the pool", left.display()),
+        remedy: "`pmo gc POOL` removes it".to_owned(),
+    }));
     if args.seals || args.seal.is_asked() {
         report.seals = verify(context, args)?;
         report.clean &= report.seals.iter().all(|seals| seals.broken.is_empty());

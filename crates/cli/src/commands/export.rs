@@ -71,11 +71,11 @@ struct Exported {
 
 pub fn export(context: &Context, args: &Export) -> Result {
     let key = args.key.read()?;
-    let first = context.open(&args.pool)?;
+    let first = context.open_to_read(&args.pool)?;
     let mut space = Space::new();
     space.add(&first);
     for with in &args.with {
-        space.add(&context.open(with)?);
+        space.add(&context.open_to_read(with)?);
     }
     let ids = args.objects.iter().map(|name| {
         first.stat(name).map(|stat| stat.id).map_err(|error| crate::alike::explain(&first, name, error))

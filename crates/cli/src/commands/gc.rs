@@ -9,13 +9,14 @@ use crate::terminal::note;
 use crate::text::count;
 use crate::values::pool;
 use clap::Args;
+use indelible_backup::remove_left_beside;
 use serde::Serialize;
 use std::path::PathBuf;
 
 /// Give back the space of copies and snapshots that are gone
 ///
 /// An object that was copied shares pages with what it held then, until it is merged with that again: this does so wherever nothing else
-/// needs the shared pages, and removes what is left of operations that were cut short. Others may use the pool meanwhile; objects
+/// needs the shared pages, and removes what is left of operations that were cut short: in the pool, and files that a restore, clone or backup left beside it. Others may use the pool meanwhile; objects
 /// that they have attached are merged as far as that disturbs nobody.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -24,8 +25,8 @@ Examples:
   pmo gc data.pmo
   pmo gc data.pmo --deleted
 
-JSON: {\"removed\":2,\"copied\":40960,\"freed\":1048576}
-  removed objects had no name; copied and freed are bytes, freed those of the pool that are free now and were not before")]
+JSON: {\"removed\":2,\"copied\":40960,\"freed\":1048576,\"files\":0}
+  removed objects had no name; files lay beside the pool; copied and freed are bytes, freed those of the pool that are free now and were not before")]
 pub struct Gc {
     /// The pool
     #[arg(value_parser = pool())]
@@ -42,6 +43,7 @@ struct Report {
     removed: u64,
     copied: u64,
     freed: u64,
+    files: u64,
 }
 
 /// Removes the memory of objects of a pool that is gone.
@@ -50,7 +52,7 @@ fn remove_leftovers(context: &Context, args: &Gc) -> Result {
     if found.in_use > 0 {
         note(&format!("not removed, as a process has it: {}", count(found.in_use, "memory file")));
     }
-    let report = Report { removed: found.removed, copied: 0, freed: 0 };
+    let report = Report { removed: found.removed, copied: 0, freed: 0, files: 0 };
     confirm(context.json, &report, |report, out| {
         out.line(&format!("{} removed", count(report.removed, "memory file")))
     })
@@ -70,9 +72,14 @@ pub fn run(context: &Context, args: &Gc) -> Result {
     bar.finish_and_clear();
     let done = done?;
     let freed = pool.info()?.free.saturating_sub(before);
-    let report = Report { removed: done.removed, copied: done.copied, freed };
+    let files = remove_left_beside(&args.pool);
+    let report = Report { removed: done.removed, copied: done.copied, freed, files };
     confirm(context.json, &report, |report, out| {
         let (removed, copied) = (count(report.removed, "leftover"), human(report.copied));
-        out.line(&format!("{} freed: {removed} removed, {copied} copied", human(report.freed)))
+        out.line(&format!("{} freed: {removed} removed, {copied} copied", human(report.freed)))?;
+        match report.files {
+            0 => Ok(()),
+            files => out.line(&format!("{} beside the pool removed", count(files, "file"))),
+        }
     })
 }

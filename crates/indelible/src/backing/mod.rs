@@ -28,7 +28,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 pub(crate) use common::Common;
@@ -40,6 +40,7 @@ pub(crate) use origin::Origin;
 
 use crate::mapping::Mapping;
 use crate::sys::PAGE;
+use crate::sys::blocks::allot;
 use crate::sys::fork::ForkFd;
 use crate::sys::mmap::Protection;
 use indelible_store::medium::LockMode;
@@ -151,7 +152,7 @@ impl Backing {
         if len <= self.len {
             return Ok(());
         }
-        reserve(&self.fd, (PAGE + len) as u64).map_err(failed("enlarge", &self.path))?;
+        allot(&self.fd, (PAGE + len) as u64).map_err(failed("enlarge", &self.path))?;
         // The file is long enough for what it states.
         let stated = (len as u64).to_le_bytes();
         let wrote = rustix::io::pwrite(&self.fd, &stated, header::LENGTH as u64);
@@ -318,7 +319,7 @@ fn make_locked(
     let file: File = rustix::fs::open(folder, flags, mode).map_err(failed("make", &path))?.into();
     // The process's mask may have taken permissions away.
     rustix::fs::fchmod(&file, mode).map_err(failed("make", &path))?;
-    reserve(&file, (PAGE + len) as u64).map_err(failed("reserve", &path))?;
+    allot(&file, (PAGE + len) as u64).map_err(failed("reserve", &path))?;
     file.write_all_at(&header::encode(identity, len, origin), 0).map_err(failed("write", &path))?;
     // Rule D1 of docs/protocol.md.
     if !file::lock(&file, &path, lock)? {
@@ -332,16 +333,6 @@ fn make_locked(
     }
     let fd = ForkFd::new(file.into()).map_err(failed("keep", &path))?;
     Ok(Backing { fd, path, len })
-}
-
-/// Gives the file its blocks.
-fn reserve(file: impl AsFd, size: u64) -> Result<(), Errno> {
-    loop {
-        match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size) {
-            Err(Errno::INTR) => {}
-            done => return done,
-        }
-    }
 }
 
 /// Whether the error says that a folder has no room, or that files cannot be made in it at all.

@@ -6,10 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use indelible_store::medium::{Device, LockKey, MediumError};
-use rustix::fs::{FileType, Mode, OFlags, SeekFrom, Stat};
+use rustix::fs::{Access, FileType, Mode, OFlags, SeekFrom, Stat};
+use rustix::io::Errno;
 
+use super::error::{READ, WRITE};
 use super::memory::Backing;
-use super::{Access, FileMedium, Media, MediaError, MediaKind, MediumChoice, MemoryMedium, OpenOptions};
+use super::{
+    Access as Wanted, FileMedium, Media, MediaError, MediaKind, MediumChoice, MemoryMedium, OpenOptions,
+};
 use crate::sys::fork::ForkFd;
 use crate::sys::mmap::{self, Protection};
 use crate::sys::{PAGE, flush};
@@ -34,10 +38,18 @@ const RAMFS: u32 = 0x8584_58f6;
 
 /// Opens an existing pool's medium. Nothing of it is read.
 pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Media, MediaError> {
-    let read_only = options.access == Access::ReadOnly;
+    let read_only = options.access == Wanted::ReadOnly;
     // NONBLOCK: a FIFO must be refused, not waited for.
     let flags = if read_only { OFlags::RDONLY } else { OFlags::RDWR } | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(|e| failed("open", path, e))?;
+    let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| {
+        let may_read = || rustix::fs::access(path, Access::READ_OK).is_ok();
+        let action = match error {
+            Errno::ACCESS if !read_only && may_read() => WRITE,
+            Errno::ACCESS => READ,
+            _ => "open",
+        };
+        failed(action, path, error)
+    })?;
     let fd = ForkFd::new(fd).map_err(|source| io_error("open", path, source))?;
     adopt(fd, path, options.choice, read_only, options.allow_remote)
 }
@@ -187,11 +199,11 @@ fn dax_length(stat: &Stat, path: &Path) -> Result<u64, MediaError> {
     text.trim().parse().map_err(|_| io_error("find the length of", path, io::ErrorKind::InvalidData.into()))
 }
 
-pub(super) fn failed(action: &'static str, path: &Path, error: rustix::io::Errno) -> MediaError {
+pub(super) fn failed(action: &'static str, path: &Path, error: Errno) -> MediaError {
     match error {
-        rustix::io::Errno::ROFS => MediaError::Medium { path: path.into(), source: MediumError::ReadOnly },
+        Errno::ROFS => MediaError::Medium { path: path.into(), source: MediumError::ReadOnly },
         // The error of opening a directory for writing.
-        rustix::io::Errno::ISDIR => MediaError::Kind { path: path.into(), kind: "directory" },
+        Errno::ISDIR => MediaError::Kind { path: path.into(), kind: "directory" },
         _ => io_error(action, path, error.into()),
     }
 }

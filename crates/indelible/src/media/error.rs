@@ -5,6 +5,10 @@ use std::path::PathBuf;
 
 use indelible_store::medium::MediumError;
 
+/// The actions that a user without the permission is refused.
+pub(super) const READ: &str = "read";
+pub(super) const WRITE: &str = "write to";
+
 /// Why a medium could not be opened or created. Every variant names the path.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MediaError {
@@ -41,4 +45,19 @@ pub(crate) enum MediaError {
     /// A medium reported an error.
     #[error("{path}: {source}")]
     Medium { path: PathBuf, source: MediumError },
+}
+
+impl MediaError {
+    /// Advice if this user lacks a permission.
+    pub(crate) fn permission(&self) -> Option<&'static str> {
+        match self {
+            MediaError::Io { action: READ, .. } => Some(
+                "get the permission to read the file, and to enter the folders on its path (its owner gives it: `chmod u+r`, g+r or o+r)",
+            ),
+            MediaError::Io { action: WRITE, .. } => {
+                Some("get the permission to write to the file (its owner gives it: `chmod u+w`, g+w or o+w)")
+            }
+            _ => None,
+        }
+    }
 }

@@ -150,6 +150,16 @@ impl Media {
         }
     }
 
+    /// Whether reading the range through a mapping may raise SIGBUS: on tmpfs, a hole claims a page when it is touched, and there may be none left.
+    pub(crate) fn may_lack_pages(&self, offset: u64, len: u64) -> bool {
+        let (MediaKind::Memory, Some(file)) = (self.kind, &self.file) else { return false };
+        let room = rustix::fs::fstatvfs(file);
+        // Without a limit of its own, a file system says that it has no blocks.
+        let lacks =
+            room.is_ok_and(|room| room.f_blocks > 0 && room.f_bavail.saturating_mul(room.f_frsize) < len);
+        lacks && !space::is_written(file.as_fd(), offset, len)
+    }
+
     /// Address at which the medium's first byte is mapped, for media that are memory, with all of the medium as it is now. Valid while
     /// this value or a clone of it lives; memory that the writer of a range may change at any time: never make a
     /// reference to it.

@@ -44,9 +44,9 @@ fn retried(mut call: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
     }
 }
 
-/// Whether the error says that the operation does not exist here (block devices say `ENODEV`).
+/// Whether the error says that the operation does not exist here (block devices say `ENODEV`), or that a sandbox forbids it (`EPERM`).
 fn unsupported(error: Errno) -> bool {
-    matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::INVAL)
+    matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::INVAL | Errno::PERM)
 }
 
 /// Reserves blocks for the range. If the file system cannot, holes of the range are filled with zeros, so

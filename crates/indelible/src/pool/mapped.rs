@@ -89,8 +89,9 @@ impl Inner {
     /// How an object is mapped.
     pub(crate) fn mapping_of(&self, entry: &Entry, place: Place, writable: bool) -> Params<'_> {
         let offset = entry.primary_offset();
-        // In a read-only pool nothing keeps writers away: an attached object has to be a copy.
-        let copied = self.store.is_read_only();
+        // In a read-only pool nothing keeps writers away: an attached object has to be a copy. So has one whose holes could not be touched.
+        let lacks = !writable && self.media.may_lack_pages(offset, entry.extent_len());
+        let copied = self.store.is_read_only() || lacks;
         // A reader sees words without their check words; transactions use both.
         let decoded = entry.has(FLAG_ECC) && !writable;
         let mapped = !self.settings.fills() && !copied && !decoded && !self.avoids_holes(entry);

@@ -58,8 +58,10 @@ pub(super) fn populate(base: usize, pages: Range<usize>) -> Result<usize, PageEr
     while at < pages.end {
         let piece = at..pages.end.min(at + PIECE / PAGE);
         match done(piece.clone()) {
-            // A kernel before 5.14 brings them when they are touched, by system calls as well.
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => break,
+            // A kernel before 5.14, or a sandbox, leaves them to be brought when they are touched, by system calls as well.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EPERM | libc::ENOSYS)) => {
+                break;
+            }
             // One of them raises SIGBUS when it is touched.
             Err(_) => {
                 for page in piece.clone() {

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 
+use rustix::io::Errno;
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 
 /// Access that a page allows, the least first.
@@ -266,7 +267,8 @@ pub(crate) fn dont_dump(addr: usize, len: usize) -> io::Result<()> {
     Ok(unsafe { mm::madvise(at(addr), len, Advice::LinuxDontDump) }?)
 }
 
-/// Leaves the range out of forked children.
+/// Leaves the range out of forked children. Where a sandbox forbids advice they have it, as copies or as memory of the pool that no code of a child
+/// uses: handles of a parent are stale there.
 ///
 /// # Safety
 /// The range is the caller's mapping.
@@ -275,7 +277,10 @@ pub(crate) unsafe fn dont_fork(addr: usize, len: usize) -> io::Result<()> {
         return Ok(());
     }
     // SAFETY: the advice changes nothing in this process.
-    Ok(unsafe { mm::madvise(at(addr), len, Advice::LinuxDontFork) }?)
+    match unsafe { mm::madvise(at(addr), len, Advice::LinuxDontFork) } {
+        Err(Errno::PERM | Errno::NOSYS) => Ok(()),
+        done => Ok(done?),
+    }
 }
 
 /// Lets forked children have the range again.
@@ -287,5 +292,8 @@ pub(crate) unsafe fn do_fork(addr: usize, len: usize) -> io::Result<()> {
         return Ok(());
     }
     // SAFETY: the advice changes nothing in this process.
-    Ok(unsafe { mm::madvise(at(addr), len, Advice::LinuxDoFork) }?)
+    match unsafe { mm::madvise(at(addr), len, Advice::LinuxDoFork) } {
+        Err(Errno::PERM | Errno::NOSYS) => Ok(()),
+        done => Ok(done?),
+    }
 }

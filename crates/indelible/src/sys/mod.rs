@@ -3,6 +3,7 @@
 //! Everything above reaches the operating system through this folder, the standard library or
 //! rustix; `libc` is used nowhere else.
 
+pub(crate) mod blocks;
 pub(crate) mod boot;
 pub(crate) mod bus;
 pub(crate) mod extents;

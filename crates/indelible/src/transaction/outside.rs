@@ -6,11 +6,11 @@
 
 use crate::error::Cause;
 use crate::mapping::{Mapping, MappingError};
+use crate::sys::blocks::allot;
 use crate::sys::fork::ForkFd;
 use crate::sys::mmap::Protection;
 use indelible_store::store::Writer;
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
-use rustix::io::Errno;
+use rustix::fs::{MemfdFlags, SealFlags};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -80,11 +80,5 @@ pub(super) fn each_piece(
 
 /// Gives the file so many bytes, zeros behind those that it has, and memory for them.
 fn reserve(file: impl AsFd, len: usize) -> Result<(), MappingError> {
-    loop {
-        match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, len as u64) {
-            Err(Errno::INTR) => {}
-            Ok(()) => return Ok(()),
-            Err(error) => return Err(MappingError::Io { addr: 0, len, source: error.into() }),
-        }
-    }
+    allot(file, len as u64).map_err(|error| MappingError::Io { addr: 0, len, source: error.into() })
 }
