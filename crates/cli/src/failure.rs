@@ -188,7 +188,9 @@ fn exit_of_backup(error: &BackupError) -> Exit {
             StoreError::Exists => Exit::Exists,
             StoreError::NotFound => Exit::NotFound,
             StoreError::NoRoom { .. } | StoreError::NoSpace | StoreError::AddressesTaken { .. } => Exit::Full,
-            StoreError::Medium(MediumError::Io(error)) | StoreError::Failed(MediumError::Io(error))
+            StoreError::Medium(MediumError::Io(error))
+            | StoreError::Failed(MediumError::Io(error))
+            | StoreError::NotApplied(MediumError::Io(error))
                 if is_full(error) =>
             {
                 Exit::Full

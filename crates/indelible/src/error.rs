@@ -251,6 +251,9 @@ impl Error {
             Cause::Store(StoreError::Truncated { .. }) => {
                 return "`pmo check` says what was cut off, and how to bring back the rest";
             }
+            Cause::Store(StoreError::NotApplied(_)) => {
+                return "the psync is kept: detach what this process has attached of the pool, and attach again";
+            }
             Cause::Store(StoreError::Upgrading) => return "`pmo upgrade` ends it; nothing is lost until then",
             Cause::Store(StoreError::Medium(MediumError::Gone { what: FORMATTED })) => {
                 return "open the pool again; the objects that it had are gone";

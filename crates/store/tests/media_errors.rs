@@ -89,6 +89,7 @@ impl Program {
                 | StoreError::Exists
                 | StoreError::Held { .. },
             ) => {}
+            Err(StoreError::NotApplied(_)) => self.states = changed,
             Err(StoreError::Failed(_)) => self.states.extend(changed),
             Err(error) => panic!("{at}: {op:?}: {error}"),
         }

@@ -13,8 +13,10 @@ use indelible_store::medium::MediumError;
 pub(super) fn store_kind(error: &StoreError) -> ErrorKind {
     match error {
         StoreError::Medium(error) | StoreError::EntryRefused { cause: Some(error), .. } => medium_kind(error),
-        StoreError::Failed(MediumError::Gone { .. }) => ErrorKind::Gone,
-        StoreError::Failed(_) => ErrorKind::Io,
+        StoreError::Failed(MediumError::Gone { .. }) | StoreError::NotApplied(MediumError::Gone { .. }) => {
+            ErrorKind::Gone
+        }
+        StoreError::Failed(_) | StoreError::NotApplied(_) => ErrorKind::Io,
         StoreError::NoSpace => ErrorKind::NoSpace,
         StoreError::LaneRefused { cause, .. } => store_kind(cause),
         StoreError::NotAPool => ErrorKind::NotAPool,

@@ -63,6 +63,7 @@ fn of_store(error: &StoreError) -> Option<&io::Error> {
     match error {
         StoreError::Medium(error)
         | StoreError::Failed(error)
+        | StoreError::NotApplied(error)
         | StoreError::EntryRefused { cause: Some(error), .. } => of_medium(error),
         StoreError::LaneRefused { cause, .. } => of_store(cause),
         _ => None,

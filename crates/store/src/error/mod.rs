@@ -27,6 +27,9 @@ pub enum StoreError {
     /// A change of the medium failed. The operation happened as a whole or not at all; the next attach tells.
     #[error("the medium failed: {0}; the operation took effect as a whole or not at all")]
     Failed(MediumError),
+    /// A psync is durable, but the medium failed when it was to be applied, which the next attach does.
+    #[error("the medium failed: {0}; the psync is durable, and the next attach applies it")]
+    NotApplied(MediumError),
     /// The medium holds no pool.
     #[error("this is not an Indelible pool (no superblock magic)")]
     NotAPool,
@@ -397,10 +400,27 @@ impl StoreError {
     /// The failure of the medium behind it; `None`: it says something of what the medium holds.
     pub(crate) fn failure(&self) -> Option<Failure> {
         match self {
-            StoreError::Failed(_) | StoreError::NoSpace => Some(Failure::Write),
+            StoreError::Failed(_) | StoreError::NotApplied(_) | StoreError::NoSpace => Some(Failure::Write),
             StoreError::Medium(_) | StoreError::EntryRefused { cause: Some(_), .. } => Some(Failure::Read),
             StoreError::LaneRefused { cause, .. } => cause.failure(),
             _ => None,
+        }
+    }
+
+    /// The error for the medium's failure behind the commit of a psync: it did not undo that.
+    pub(crate) fn behind_commit(self) -> Self {
+        match self {
+            StoreError::Medium(cause) | StoreError::Failed(cause) => StoreError::NotApplied(cause),
+            StoreError::Poisoned => StoreError::NotApplied(MediumError::Faulted),
+            other => other,
+        }
+    }
+
+    /// The error of a psync that is one step of an operation: that the step is durable says nothing of the rest.
+    pub(crate) fn of_step(self) -> Self {
+        match self {
+            StoreError::NotApplied(cause) => StoreError::Failed(cause),
+            other => other,
         }
     }
 

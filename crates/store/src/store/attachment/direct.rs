@@ -128,7 +128,7 @@ impl Writer {
             None,
         );
         self.scratch = Some(batch);
-        result?;
+        result.map_err(StoreError::of_step)?;
         self.standing = standing;
         self.unsettled = true;
         Ok(())

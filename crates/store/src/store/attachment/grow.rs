@@ -337,7 +337,7 @@ impl Writer {
             return Ok(());
         }
         behind.fill(0);
-        self.psync(&mut |primary, batch: &mut Batch| {
+        self.psync_step(&mut |primary, batch: &mut Batch| {
             batch.copy_lines(primary + from, &bytes);
             Ok(end)
         })

@@ -19,6 +19,11 @@ impl Writer {
         stage([(self, changes)], None)?.commit()
     }
 
+    /// As [`psync`](Writer::psync), as one step of an operation.
+    pub(in crate::store) fn psync_step(&mut self, changes: &mut dyn Changes) -> Result<()> {
+        self.psync(changes).map_err(StoreError::of_step)
+    }
+
     /// Bytes of the object that a psync ever covered, as a high-water mark.
     #[must_use]
     pub fn published(&self) -> u64 {

@@ -298,7 +298,7 @@ impl Writer {
     /// Makes another header durable.
     pub(super) fn psync_header(&mut self, heading: Heading) -> Result<()> {
         self.heading = Some(heading);
-        let done = self.psync(&mut |_, _: &mut Batch| Ok(0));
+        let done = self.psync_step(&mut |_, _: &mut Batch| Ok(0));
         self.heading = None;
         done
     }
@@ -307,7 +307,7 @@ impl Writer {
     fn psync_key_page(&mut self, bytes: &[u8]) -> Result<()> {
         let sealed = self.sealed.take();
         let end = self.object.entry.extent_len();
-        let done = self.psync(&mut |primary, batch: &mut Batch| {
+        let done = self.psync_step(&mut |primary, batch: &mut Batch| {
             batch.copy_lines(primary + KEY_PAGE * PAGE, bytes);
             Ok(end)
         });

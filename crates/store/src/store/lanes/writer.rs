@@ -206,7 +206,7 @@ impl WriterLane {
         self.tell(&state);
         changing.end(&mut state);
         drop(state);
-        applied
+        applied.map_err(StoreError::behind_commit)
     }
 
     /// Brings a durable batch into the page caches of its objects, or into the primaries.

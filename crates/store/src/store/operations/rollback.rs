@@ -83,7 +83,7 @@ impl Store {
         let mut writer = self.attach_raw_writer(name, key)?;
         let mut line = [0; LINE as usize];
         self.view(|table| table.read_object(writer.object(), 0, &mut line))?;
-        writer.psync(&mut |primary, batch: &mut Batch| {
+        writer.psync_step(&mut |primary, batch: &mut Batch| {
             batch.copy_lines(primary, &line);
             Ok(published)
         })?;
