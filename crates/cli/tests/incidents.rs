@@ -98,6 +98,11 @@ fn a_pool_without_a_copy_of_its_superblock_is_not_sent_in_a_circle() {
         let run = rig.pmo(["repair"], rest).fails(3, "no copy lies behind the pool");
         assert!(run.err.contains("help: restore the pool from a backup"), "{run:?}");
     }
+    overwrite(&rig.pool, 0, &[0; 8192]);
+    for command in ["check", "repair"] {
+        let run = rig.pmo([command], [""; 0]).fails(9, "not an Indelible pool");
+        assert!(run.err.contains("restore it from a backup") && !run.err.contains("`pmo "), "{run:?}");
+    }
     pmo(["restore", &text(&rig.path("one.backup")), &text(&rig.pool), "--force"]).fine();
     is_whole(&rig);
 }

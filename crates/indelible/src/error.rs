@@ -295,6 +295,9 @@ impl Error {
                 "make the folder first, or choose another path"
             }
             ErrorKind::NoPool => "create it with `pmo format` or Pool::format",
+            ErrorKind::NotAPool if matches!(self.0.operation, "check" | "repair") => {
+                "check the path; if it was a pool, restore it from a backup: no copy of its superblock lies at its end"
+            }
             ErrorKind::NotAPool => {
                 "check the path; `pmo doctor PATH` says what can be done with it; if the beginning of a pool was overwritten, `pmo repair` \
                  brings it back from the copy at its end"

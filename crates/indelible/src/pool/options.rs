@@ -395,7 +395,7 @@ impl PoolOptions {
         let options =
             media::CreateOptions { choice: self.medium.choice(), replace, allow_remote: self.allow_remote };
         // A page more, for the copy of the superblock.
-        Ok(media::create(path, len + PAGE as u64, &options)?)
+        Ok(media::create(path, len.saturating_add(PAGE as u64), &options)?)
     }
 
     /// A pool that processes have open is not pulled from under them.
