@@ -46,13 +46,18 @@ pub(super) fn a_full_pool_in_memory_becomes_longer() -> Verdict {
     becomes_longer(MEMORY)
 }
 
-/// A superblock slot could not be written, which is seen all the same; the power fails in the next attempt.
+/// A superblock slot, say, could not be written, which is seen all the same; the power fails in the next attempt.
 fn becomes_longer_after_a_failure(config: SimConfig) -> Verdict {
-    for (fault, nth) in [Fault::Io, Fault::Short, Fault::After]
-        .into_iter()
-        .flat_map(|fault| [(fault, 0), (fault, 1), (fault, 2)])
-    {
+    // The copy of the superblock, two slots and the batch; with a copy of the length before, which is erased, too.
+    let writes =
+        [false, true].into_iter().flat_map(|spared| (0..4 + u64::from(spared)).map(move |nth| (spared, nth)));
+    let faults = [Fault::Io, Fault::Short, Fault::After];
+    for ((spared, nth), fault) in writes.flat_map(|write| faults.map(|fault| (write, fault))) {
         let medium = full(config);
+        if spared {
+            open(&medium, 1).lengthen(MIB).map_err(text)?;
+            medium.settle();
+        }
         let record = |medium: &SimMedium| {
             medium.fail_at(OpKind::WriteDurable, nth, fault);
             let failed = open(medium, 2).lengthen(2 * MIB);
