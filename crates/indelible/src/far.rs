@@ -237,7 +237,7 @@ pub enum FarTarget {
     Name {
         /// Name of the resolver, 1 to 255 bytes: `name`, `latest`, or one that the program adds to its [`Space`](crate::Space).
         resolver: String,
-        /// A name that means something to it: with the name of the resolver at most 1,024 bytes.
+        /// A name that means something to it: with the name of the resolver at most 4,096 bytes.
         name: String,
     },
 }

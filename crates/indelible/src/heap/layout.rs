@@ -199,8 +199,8 @@ pub const FAR_MIDDLES: usize = 256;
 pub const FAR_LEAVES: usize = 512;
 /// Entries of a leaf.
 pub const FAR_ENTRIES: usize = 128;
-/// Bytes of the names of an entry at most.
-pub const FAR_NAME_MAX: usize = 1024;
+/// Bytes of the names of an entry at most: a page.
+pub const FAR_NAME_MAX: usize = PAGE as usize;
 
 const _: () = assert!(cfg!(target_endian = "little"), "heaps are little-endian, as the data in them");
 const _: () = assert!(size_of::<Header>() == PAGE as usize);

@@ -172,10 +172,10 @@ fn names_have_bounds() {
         ("name", String::new(), false),
         (&*long(255), "a".to_owned(), true),
         (&*long(256), "a".to_owned(), false),
-        ("name", long(1020), true),
-        ("name", long(1021), false),
-        (&*long(255), long(769), true),
-        (&*long(255), long(770), false),
+        ("name", long(4092), true),
+        ("name", long(4093), false),
+        (&*long(255), long(3841), true),
+        (&*long(255), long(3842), false),
     ] {
         match heap.far_index(&named(resolver, &name)) {
             Ok(index) => assert!(fits && heap.far_entry(index).unwrap() == named(resolver, &name)),
