@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import html
 import logging
 import operator
 import os
-from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
-from . import _array, _holders, _notebook, _registry
+from . import _array, _holders, _registry
 from ._array import Array
 from ._checkpoints import Checkpoints
 from ._dict import Dict
 from ._errors import Error, Exists, Gone, Held, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
 from ._indelible import Object, SealKey, Shared, _adopt, _psync_kept
 from ._layout import MAGIC, Order
+from ._listed import Listed
 from ._table import Stat
 from ._transactional import TransactionalPool
 from ._transactions import TxArray
@@ -33,7 +33,7 @@ _A = TypeVar("_A", Object, Dict)
 _PURPOSES: tuple[_registry.Purpose, ...] = ("store", "lock", "follow")
 
 
-class Pool(TransactionalPool):
+class Pool(TransactionalPool, Listed):
     """A pool: one formatted file or device full of named objects. Made by `indelible.open`; a context
     manager, and a mapping of names to what the objects hold, which opens an object when it is asked
     for it.
@@ -89,38 +89,6 @@ class Pool(TransactionalPool):
 
     def __bool__(self) -> bool:
         return True
-
-    def keys(self) -> KeysView[str]:
-        """The names of the objects."""
-        return KeysView(self)  # type: ignore[arg-type]
-
-    def values(self) -> ValuesView[Any]:
-        """What the objects hold, as `pool[name]` has it; each is opened when its turn comes."""
-        return ValuesView(self)  # type: ignore[arg-type]
-
-    def items(self) -> ItemsView[str, Any]:
-        """Names and what the objects hold, as `pool[name]` has it."""
-        return ItemsView(self)  # type: ignore[arg-type]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """What the object `name` holds, or `default` if there is none."""
-        return self[name] if name in self else default
-
-    def _ipython_key_completions_(self) -> list[str]:
-        return list(self)
-
-    def _repr_html_(self) -> str:
-        if self.closed:
-            return html.escape(repr(self))
-        stats = self.list()
-        rows = (
-            (stat.name, _notebook.size(stat.size), _kind(stat), stat.state, stat.psyncs, stat.holder or "")
-            for stat in stats
-        )
-        free = _notebook.size(int(self.info()["free"]))
-        caption = f"{os.fspath(self.path)}: {len(stats):,} objects, {free} free"
-        heads = ("object", "size", "kind", "state", "psyncs", "process")
-        return _notebook.table(caption, heads, rows, len(stats))
 
     def __exit__(
         self,
@@ -446,13 +414,6 @@ class Pool(TransactionalPool):
 
 
 Mapping.register(Pool)
-
-
-def _kind(stat: Stat) -> str:
-    """Properties of an object, in words."""
-    marks = ("snapshot", "sealed", "read_only", "sparse", "volatile", "ecc", "gone")
-    words = [mark.replace("_", "-") for mark in marks if getattr(stat, mark)]
-    return ", ".join([stat.durability, *words])
 
 
 def _begin(obj: Object) -> bytes:
