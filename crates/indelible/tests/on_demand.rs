@@ -430,6 +430,8 @@ fn s1_09_what_a_detach_could_not_publish_stays_in_memory() {
     assert_eq!(a.detach().unwrap_err().kind(), ErrorKind::Poisoned);
     assert!(pool.stat("a").unwrap().needs_recovery);
     assert_eq!(b.detach().unwrap_err().kind(), ErrorKind::Poisoned);
+    drop(pool);
+    let pool = world.open();
     let (b, a) = (attach(&pool, "b"), attach(&pool, "a"));
     assert_eq!((get(&a, 0), get(&b, 9), durable(&pool, "a", 0)), (2, 2, 2));
 }

@@ -242,6 +242,29 @@ fn s1_09_objects_that_all_leave_in_a_transaction_are_recovered_together() {
     assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 0); 2]);
 }
 
+/// They are in memory that no object has any more, and the pool's next object on demand is another one: what waits for its commits waits for theirs.
+#[test]
+fn s1_06_an_object_attached_after_others_left_answers_for_their_commits() {
+    for ask in [Object::tx_sync, Object::psync, |object: &Object| {
+        assert_eq!(object.pending(), Pending::default());
+        Ok(())
+    }] {
+        let (sim, pool, a, b) = both();
+        let (_other, _pool, c, _d) = both();
+        pool.create_with("e", &how(4096)).unwrap();
+        set_both(&a, &b);
+        let mut all = Some((a, b));
+        c.transaction(|_| {
+            drop(all.take());
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+        let e: Object = pool.attach_transactional("e").unwrap();
+        ask(&e).unwrap();
+        assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 0); 2]);
+    }
+}
+
 /// A pool without room for the epoch of an object whose pages a snapshot shares; there is room once these objects are destroyed.
 fn fill(pool: &Pool) -> Vec<String> {
     let (mut size, mut names) = (8_u64 << 20, Vec::new());

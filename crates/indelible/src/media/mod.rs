@@ -109,16 +109,9 @@ pub(crate) struct Media {
 }
 
 impl Media {
-    /// A medium that has no file.
-    pub(crate) fn from_device(device: Arc<dyn Device>) -> Media {
-        Media {
-            kind: MediaKind::Other,
-            device,
-            file: None,
-            memory: None,
-            identity: None,
-            claimed: Arc::default(),
-        }
+    /// A medium that has no file, or stands for one with this identity.
+    pub(crate) fn from_device(device: Arc<dyn Device>, identity: Option<(u64, u64)>) -> Media {
+        Media { kind: MediaKind::Other, device, file: None, memory: None, identity, claimed: Arc::default() }
     }
 
     /// The same medium, as slow as the model says. It is no memory any more that could be reached around the model.

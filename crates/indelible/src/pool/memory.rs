@@ -9,8 +9,8 @@ use crate::sys::boot;
 use indelible_store::format::LINE;
 use indelible_store::table::{Key, Located};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// When commits of objects on demand become durable that nobody asks for: see [`Pool::set_epochs`].
@@ -67,6 +67,25 @@ impl Bounds {
     }
 }
 
+/// Memory of this process in which there may be commits that the pool lacks, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Groups(Mutex<Vec<u64>>);
+
+impl Groups {
+    fn numbers(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn begin(&self, number: u64) {
+        self.numbers().push(number);
+    }
+
+    /// The pool has all of its commits.
+    pub(crate) fn end(&self, number: u64) {
+        self.numbers().retain(|other| *other != number);
+    }
+}
+
 impl Pool {
     /// When commits of objects on demand become durable that nobody asks for, in this process. A power cut takes no more than what was
     /// committed since. A wait that has begun ends first.
@@ -118,6 +137,22 @@ impl Inner {
     /// When objects on demand are published.
     pub(crate) fn epochs(&self) -> &Arc<Bounds> {
         &self.epochs
+    }
+
+    /// Memory that this process has made.
+    pub(crate) fn groups(&self) -> &Arc<Groups> {
+        &self.groups
+    }
+
+    /// Brings to the pool what this process has left in other memory than that of this number: calls that wait for durability wait for all of its commits.
+    pub(crate) fn recover_other_groups(&self, own: u64) -> Result<(), Cause> {
+        // Rule D5 of docs/protocol.md.
+        let numbers = self.groups.numbers().clone();
+        for number in numbers.into_iter().filter(|number| *number != own) {
+            self.recover_memory(number)?;
+            self.groups.end(number);
+        }
+        Ok(())
     }
 
     /// The place of the memory of the pool's objects.

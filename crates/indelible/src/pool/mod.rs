@@ -41,7 +41,7 @@ pub use info::{LaneUse, Logged, PoolInfo, Stat, State};
 pub use lifetimes::Tie;
 pub use list::List;
 pub use memory::EpochBounds;
-pub(crate) use memory::{Bounds, memory_place};
+pub(crate) use memory::{Bounds, Groups, memory_place};
 pub use options::{MediumKind, PoolOptions, Tracking};
 pub use pending::PendingCommits;
 pub use seal_key::{SealKey, SignKey, VerifyKey};
@@ -102,6 +102,7 @@ pub(crate) struct Inner {
     /// Its transactions in this process, by class.
     transactions: Mutex<HashMap<Class, Weak<dyn Any + Send + Sync>>>,
     epochs: Arc<memory::Bounds>,
+    groups: Arc<memory::Groups>,
     guards: Arc<guard::Guards>,
 }
 
@@ -308,6 +309,7 @@ impl Inner {
             shared: Mutex::default(),
             transactions: Mutex::default(),
             epochs: Arc::default(),
+            groups: Arc::default(),
             guards: Arc::default(),
             lives: lives::Lives::default(),
         })
@@ -402,9 +404,22 @@ impl PoolOptions {
     /// # Errors
     /// As for [`Pool::open`] and [`Pool::format`].
     pub fn on_device(&self, device: Arc<dyn indelible_store::medium::Device>, format: bool) -> Result<Pool> {
-        let path = Path::new("(device)");
+        self.on_file(device, (Path::new("(device)"), None), format)
+    }
+
+    /// As [`on_device`](PoolOptions::on_device), on one that stands for a file: with its path, its device and inode. For tests; not part of the stable interface.
+    ///
+    /// # Errors
+    /// As for [`on_device`](PoolOptions::on_device).
+    #[doc(hidden)]
+    pub fn on_file(
+        &self,
+        device: Arc<dyn indelible_store::medium::Device>,
+        (path, file): (&Path, Option<(u64, u64)>),
+        format: bool,
+    ) -> Result<Pool> {
         let open = || -> Result<Pool, Cause> {
-            let media = self.model(Media::from_device(device.clone()));
+            let media = self.model(Media::from_device(device.clone(), file));
             let device = media.device().clone();
             let store = if format {
                 Store::format(device, identity(), &self.as_format((true, false), windows::known))?

@@ -8,7 +8,7 @@ use super::marks::Marks;
 use super::own::Own;
 use super::view::View;
 use crate::memory::{self, Group, Log, Logged};
-use crate::pool::Bounds;
+use crate::pool::{Bounds, Groups};
 use indelible_store::Mutant;
 use indelible_store::error::StoreError;
 use indelible_store::format::LINE;
@@ -31,6 +31,7 @@ pub(super) struct Demand {
     store: Weak<Store>,
     pub(super) group: Arc<Group>,
     bounds: Arc<Bounds>,
+    groups: Arc<Groups>,
     /// Lines that may be marked, as the guard of this machine has it: [`UNBOUNDED`] without one.
     budget: AtomicU64,
     /// Bytes and nanoseconds of the last epoch that was published.
@@ -46,11 +47,17 @@ pub(super) struct Demand {
 }
 
 impl Demand {
-    pub(super) fn new(store: &Arc<Store>, group: Group, bounds: Arc<Bounds>) -> Demand {
+    pub(super) fn new(
+        store: &Arc<Store>,
+        group: Group,
+        (bounds, groups): (Arc<Bounds>, Arc<Groups>),
+    ) -> Demand {
+        groups.begin(group.number());
         Demand {
             store: Arc::downgrade(store),
             group: Arc::new(group),
             bounds,
+            groups,
             budget: AtomicU64::new(UNBOUNDED),
             measured: Mutex::default(),
             failed: AtomicBool::new(false),
@@ -82,6 +89,9 @@ impl Demand {
             || self.store.upgrade().is_none_or(|store| store.may_be_in(self.group.number()).unwrap_or(true));
         let left = self.left.load(Ordering::Acquire) && is_told();
         self.group.end(left);
+        if !left {
+            self.groups.end(self.group.number());
+        }
         let _ = self.ended.set(left);
     }
 

@@ -38,6 +38,7 @@ impl Attached {
             space.publish()?;
         }
         let Some(demand) = space.demand() else { return Err(StoreError::Poisoned.into()) };
+        pool.recover_other_groups(demand.group.number())?;
         let bind = || pool.store.attach_on_demand_writer(name, key, demand.group.number());
         let area = memory_for(demand, &found, bind)?;
         let marks = match Marks::new((area.len(), area.room()), area.pending().ok()) {

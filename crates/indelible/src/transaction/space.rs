@@ -55,7 +55,8 @@ impl Space {
         if class == Class::OnDemand {
             let group = Group::new(pool.memory_place(), pool.store.memory_number()?);
             let group = group.map_err(MemoryError::from)?;
-            sink.demand = Some(Demand::new(&pool.store, group, pool.epochs().clone()));
+            sink.demand =
+                Some(Demand::new(&pool.store, group, (pool.epochs().clone(), pool.groups().clone())));
         }
         let stm = Stm::new(Words::default(), sink);
         let space = Arc::new(Space { users: OnceLock::new(), stm, class, leaving: Leaving::default() });
