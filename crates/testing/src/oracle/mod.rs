@@ -55,7 +55,7 @@ pub use pools::{Start, starts};
 pub use random::random;
 pub use run::{Promise, Wrong};
 pub use short::short;
-pub use shrink::shrink;
+pub use shrink::{Shrinks, shrink};
 pub use together::{How, Shared, Together};
 pub use transactions::{Committed, Transactions};
 
@@ -206,10 +206,16 @@ impl Step {
 }
 
 /// Steps of the processes, in turn: (process, step).
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Program(pub Vec<(usize, Step)>);
+#[derive(Clone, PartialEq, Eq)]
+pub struct Program<S = Step>(pub Vec<(usize, S)>);
 
-impl fmt::Debug for Program {
+impl<S> Default for Program<S> {
+    fn default() -> Self {
+        Program(Vec::new())
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for Program<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|(process, step)| writeln!(f, "  process {process}: {step:?}"))
     }

@@ -2,8 +2,32 @@
 
 use super::{Program, Step};
 
+/// Steps that have simpler ones.
+pub trait Shrinks: Clone {
+    /// Steps that do less, the simplest first.
+    fn simpler(&self) -> Vec<Self>;
+}
+
+impl Shrinks for Step {
+    /// Faults in a step are less likely to matter than the step.
+    fn simpler(&self) -> Vec<Step> {
+        match self {
+            Step::DieIn { step, .. } => vec![(**step).clone()],
+            Step::FailIn { step, lasts, kind, nth, fault } => {
+                let mut tries = vec![(**step).clone()];
+                if *lasts {
+                    let (step, kind, nth, fault) = (step.clone(), *kind, *nth, *fault);
+                    tries.push(Step::FailIn { step, kind, nth, fault, lasts: false });
+                }
+                tries
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// The smallest program found, by leaving out steps, that still fails.
-pub fn shrink(program: &Program, mut fails: impl FnMut(&Program) -> bool) -> Program {
+pub fn shrink<S: Shrinks>(program: &Program<S>, mut fails: impl FnMut(&Program<S>) -> bool) -> Program<S> {
     let mut best = program.clone();
     let mut piece = best.0.len().div_ceil(2);
     while piece > 0 {
@@ -19,26 +43,15 @@ pub fn shrink(program: &Program, mut fails: impl FnMut(&Program) -> bool) -> Pro
         }
         piece /= 2;
     }
-    // Faults in a step are less likely to matter than the step.
     for at in 0..best.0.len() {
-        let simpler = |step: Step| {
-            let mut program = best.clone();
-            program.0[at].1 = step;
-            program
-        };
-        let mut tries = Vec::new();
-        match &best.0[at].1 {
-            Step::DieIn { step, .. } => tries.push(simpler((**step).clone())),
-            Step::FailIn { step, kind, nth, fault, lasts } => {
-                tries.push(simpler((**step).clone()));
-                let (step, kind, nth, fault) = (step.clone(), *kind, *nth, *fault);
-                if *lasts {
-                    tries.push(simpler(Step::FailIn { step, kind, nth, fault, lasts: false }));
-                }
-            }
-            _ => {}
-        }
-        if let Some(found) = tries.into_iter().find(|program| fails(program)) {
+        loop {
+            let simpler = |step: S| {
+                let mut program = best.clone();
+                program.0[at].1 = step;
+                program
+            };
+            let found = best.0[at].1.simpler().into_iter().map(simpler).find(|program| fails(program));
+            let Some(found) = found else { break };
             best = found;
         }
     }

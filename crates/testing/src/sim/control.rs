@@ -31,6 +31,11 @@ impl SimMedium {
         self.lock().kill(self.holder);
     }
 
+    /// Has `look` called in the moment in which a fault ends a process, whose call goes on for a while. It must not use the medium.
+    pub fn at_death(&self, look: impl FnMut() + Send + 'static) {
+        self.lock().at_death = Some(Box::new(look));
+    }
+
     /// Whether the process behind this handle died.
     #[must_use]
     pub fn is_dead(&self) -> bool {

@@ -283,6 +283,7 @@ impl Locks for SimMedium {
 
     fn unlock(&self, key: LockKey) {
         self.lock().locks.unlock(self.holder, key);
+        super::turns::pass();
     }
 
     fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {
@@ -290,7 +291,7 @@ impl Locks for SimMedium {
     }
 
     fn pause(&self, moment: Duration) {
-        if !super::turns::are_taken() {
+        if !super::turns::pause() {
             std::thread::sleep(moment);
         }
     }

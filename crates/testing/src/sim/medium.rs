@@ -64,6 +64,8 @@ pub(super) struct Shared {
     pub(super) operations: u64,
     /// The operation before which lost pages are evicted.
     pub(super) evict_at: Option<u64>,
+    /// A call of the test when a fault ends a process.
+    pub(super) at_death: Option<Box<dyn FnMut() + Send>>,
     next_holder: u64,
 }
 
@@ -147,6 +149,7 @@ impl SimMedium {
             seed: config.seed,
             operations: 0,
             evict_at: None,
+            at_death: None,
             next_holder: 1,
         };
         let shared = Arc::new(Mutex::new(shared));
@@ -200,6 +203,9 @@ impl SimMedium {
         let fault = shared.faults.next(kind);
         if matches!(fault, Some(Fault::Kill | Fault::KillLate)) {
             shared.kill(self.holder);
+            if let Some(at_death) = &mut shared.at_death {
+                at_death();
+            }
         }
         Ok((shared, fault))
     }

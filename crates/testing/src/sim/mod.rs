@@ -99,4 +99,4 @@ pub use event::{Event, EventKind};
 pub use fault::{Fault, OpKind};
 pub use images::{CrashImages, Limits};
 pub use medium::SimMedium;
-pub(crate) use turns::Turns;
+pub use turns::Turns;

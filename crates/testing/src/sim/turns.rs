@@ -1,4 +1,4 @@
-//! Threads take turns at a medium's operations: which runs next is decided by a seed, so that a run of several
+//! Threads take turns at a medium's operations: which runs next is decided by a seed, or by the operations at which they switch, so that a run of several
 //! simulated processes can be repeated to the last byte.
 //!
 //! Exactly one of the threads runs at any time: it has the turn from one operation to the next. Therefore none of
@@ -7,19 +7,27 @@
 
 use crate::seed::derived;
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 thread_local!(static SEAT: RefCell<Option<(Arc<Turns>, usize)>> = const { RefCell::new(None) });
 
 /// The right of one thread at a time to run.
-pub(crate) struct Turns {
+pub struct Turns {
     state: Mutex<State>,
     /// Of each thread: it has the turn.
     called: Vec<Condvar>,
 }
 
+/// The thread that runs next.
+enum Order {
+    Random(fastrand::Rng),
+    /// Threads, and the turns that each has before the next of them.
+    Switches(VecDeque<(usize, u64)>),
+}
+
 struct State {
-    rng: fastrand::Rng,
+    order: Order,
     /// Threads that have not begun yet.
     missing: usize,
     /// Threads that are not done yet, ascending.
@@ -30,14 +38,23 @@ struct State {
 impl Turns {
     /// Of so many threads.
     pub(crate) fn new(threads: usize, seed: u64) -> Arc<Turns> {
-        let state =
-            State { rng: derived(seed, 0), missing: threads, live: (0..threads).collect(), current: None };
+        Turns::with(threads, Order::Random(derived(seed, 0)))
+    }
+
+    /// Of two threads: the first has so many turns, then the second, then the first to its end. A thread that waits passes its turn on.
+    #[must_use]
+    pub fn switching([first, second]: [u64; 2]) -> Arc<Turns> {
+        Turns::with(2, Order::Switches([(0, first), (1, second), (0, u64::MAX), (1, u64::MAX)].into()))
+    }
+
+    fn with(threads: usize, order: Order) -> Arc<Turns> {
+        let state = State { order, missing: threads, live: (0..threads).collect(), current: None };
         let called = (0..threads).map(|_| Condvar::new()).collect();
         Arc::new(Turns { state: Mutex::new(state), called })
     }
 
     /// Runs `work` as thread `number`, taking turns with the others.
-    pub(crate) fn take_part<R>(self: &Arc<Self>, number: usize, work: impl FnOnce() -> R) -> R {
+    pub fn take_part<R>(self: &Arc<Self>, number: usize, work: impl FnOnce() -> R) -> R {
         struct Leave;
         impl Drop for Leave {
             fn drop(&mut self) {
@@ -64,8 +81,25 @@ impl Turns {
     }
 
     fn next(&self, state: &mut State) {
-        let among = state.live.len();
-        state.current = if among == 0 { None } else { Some(state.live[state.rng.usize(..among)]) };
+        let live = &state.live;
+        state.current = match &mut state.order {
+            _ if live.is_empty() => None,
+            Order::Random(rng) => Some(live[rng.usize(..live.len())]),
+            Order::Switches(switches) => {
+                while switches.front().is_some_and(|(thread, turns)| *turns == 0 || !live.contains(thread)) {
+                    switches.pop_front();
+                }
+                let front = switches.front_mut();
+                front.map(|(thread, turns)| {
+                    *turns -= 1;
+                    *thread
+                })
+            }
+        };
+        self.call(state);
+    }
+
+    fn call(&self, state: &State) {
         if let Some(number) = state.current {
             self.called[number].notify_one();
         }
@@ -78,19 +112,32 @@ impl Turns {
     }
 }
 
-/// Whether this thread takes turns with others: while it waits for them, it passes its turn on by asking again.
-pub(super) fn are_taken() -> bool {
-    SEAT.with_borrow(Option::is_some)
-}
-
-/// The turn passes to whoever the seed chooses; returns when it is this thread's again. Threads that take no part
+/// The turn passes to whoever the order has next; returns when it is this thread's again. Threads that take no part
 /// go on.
 pub(super) fn pass() {
+    take_turns(Turns::next);
+}
+
+/// As [`pass`], for a thread that waits for another one. `false`: it takes no part.
+pub(super) fn pause() -> bool {
+    take_turns(|turns, state| {
+        let waiting = state.current;
+        match state.order {
+            Order::Random(_) => turns.next(state),
+            Order::Switches(_) => {
+                state.current =
+                    state.live.iter().copied().find(|thread| Some(*thread) != waiting).or(waiting);
+                turns.call(state);
+            }
+        }
+    })
+}
+
+fn take_turns(next: impl FnOnce(&Turns, &mut State)) -> bool {
     // A thread at its end has left.
-    let seat = SEAT.try_with(|seat| seat.borrow().clone());
-    if let Ok(Some((turns, number))) = seat {
-        let mut state = turns.lock();
-        turns.next(&mut state);
-        turns.wait(state, number);
-    }
+    let Ok(Some((turns, number))) = SEAT.try_with(|seat| seat.borrow().clone()) else { return false };
+    let mut state = turns.lock();
+    next(&turns, &mut state);
+    turns.wait(state, number);
+    true
 }
