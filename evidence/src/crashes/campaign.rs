@@ -1,11 +1,12 @@
 //! Many programs on several threads.
 
-use super::judge::{Case, Judged, SAMPLE, at_once, commits, cut_beside_stores, sweep};
+use super::demand::Demand;
+use super::judge::{Case, Judged, SAMPLE, at_once, commits, cut_beside_stores, describe, sweep};
 use indelible_testing::oracle::{
     Cuts, How, Program, Start, Together, Transactions, random, short, shrink, starts,
 };
 use indelible_testing::scenario::media;
-use indelible_testing::{ClassLimits, CrashImage, Limits, SimConfig};
+use indelible_testing::{ClassLimits, CrashImage, Limits};
 use indicatif::ProgressBar;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,6 +27,8 @@ pub(crate) struct Plan {
     pub(crate) stride: u64,
     /// One random program and nothing else.
     pub(crate) only: Option<u64>,
+    /// Programs of objects on demand and nothing else.
+    pub(crate) on_demand: bool,
 }
 
 /// Result of the campaign.
@@ -106,11 +109,6 @@ impl Chosen {
     }
 }
 
-fn describe(config: SimConfig) -> String {
-    let group = if config.disk { ", grouped commits" } else { "" };
-    format!("a medium that tears at {} bytes{group}", config.tear_unit.bytes())
-}
-
 /// Results of numbered pieces of work, counted in order up to the first that reaches the aim, so that
 /// what is counted does not depend on who was faster.
 #[derive(Default)]
@@ -178,6 +176,11 @@ fn in_order(
 pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
     let (pools, mut done) = (Pools::new(), Done::default());
     let sample = SAMPLE;
+    if plan.on_demand {
+        let (from, end) = plan.only.map_or((0, u64::MAX), |nth| (nth, nth + 1));
+        let until = plan.random.map(|time| Instant::now() + time);
+        return on_demand(plan, (from, end), (plan.images, until), bar);
+    }
     if let Some(nth) = plan.only {
         let chosen = Chosen::new(plan.seed, nth);
         match chosen.judge(&pools, &sample) {
@@ -252,6 +255,15 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
             return done;
         }
     }
+    // A quarter of a campaign's images.
+    if plan.stride == 1 {
+        let demanded = on_demand(plan, (0, u64::MAX), (plan.images / 4, None), bar);
+        done.judged.join(demanded.judged);
+        if demanded.failure.is_some() {
+            done.failure = demanded.failure;
+            return done;
+        }
+    }
     bar.set_message("random programs");
     // However many images the short programs leave: crashes during recovery are looked at here alone.
     let aim = plan.images.saturating_sub(done.judged.counts.judged()).max(plan.images / 2);
@@ -271,13 +283,75 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
     done
 }
 
+/// Runs programs of objects on demand: short ones, then random ones with these numbers until there are enough images.
+fn on_demand(
+    plan: &Plan,
+    (from, end): (u64, u64),
+    (images, until): (u64, Option<Instant>),
+    bar: &ProgressBar,
+) -> Done {
+    let (kinds, mut done) = (media(), Done::default());
+    let kind = |number: u64| kinds[(number % kinds.len() as u64) as usize];
+    if from == 0 {
+        bar.set_message("short programs of objects on demand");
+        let short = || kinds.iter().flat_map(|kind| Demand::short(*kind, plan.seed));
+        // On one medium each, and every image of a campaign's.
+        let whole = plan.stride == 1;
+        let programs: Vec<_> = short().step_by(if whole { 1 } else { kinds.len() + 1 }).collect();
+        let short = in_order(plan.threads, u64::MAX, programs.len() as u64, None, bar, |number| {
+            let (name, demand) = &programs[number as usize];
+            let judged = if whole { demand.judge_whole() } else { demand.judge() };
+            judged.map_err(|cause| format!("{name}: {}", demand.explain(cause)))
+        });
+        bar.set_message("calls beside an attach");
+        let beside = |number: u64| Demand::beside(kind(number), plan.seed, number * (4 * plan.stride - 3));
+        let count = (0..).take_while(|number| beside(*number).is_some()).count() as u64;
+        let beside = in_order(plan.threads, u64::MAX, count, None, bar, |number| {
+            let demand = beside(number);
+            let done = demand.as_ref().map_or_else(|| Ok(Judged::default()), Demand::perform);
+            done.map_err(|cause| demand.map_or(String::new(), |demand| demand.explain(cause)))
+        });
+        for phase in [short, beside] {
+            done.judged.join(phase.judged);
+            if let Some((_, cause)) = phase.failure {
+                done.judged.counts.violations = 1;
+                done.failure = Some(cause);
+                return done;
+            }
+        }
+    }
+    bar.set_message("objects on demand");
+    let demand = |number: u64| Demand::new(kind(number), plan.seed, number);
+    let aim = images.saturating_sub(done.judged.counts.judged());
+    let ran = in_order(plan.threads, aim, end - from, until, bar, |number| demand(from + number).judge());
+    done.judged.join(ran.judged);
+    if let Some((number, cause)) = ran.failure {
+        let number = from + number;
+        let again = format!("pmo-evidence crashes --on-demand --seed {} --program {number}", plan.seed);
+        bar.println(format!("program {number} ({again}): {cause}"));
+        bar.set_message("a violation: looking for a smaller program that shows it");
+        done.judged.counts.violations = 1;
+        done.failure = Some(format!("program {number} ({again}): {}", demand(number).explain(cause)));
+    }
+    done
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use indelible_testing::Discard;
+    use indelible_testing::{Discard, SimConfig};
 
     fn plan(threads: usize) -> Plan {
-        Plan { seed: 3, images: 1000, threads, random: None, every: 4, stride: 500, only: None }
+        Plan {
+            seed: 3,
+            images: 1000,
+            threads,
+            random: None,
+            every: 4,
+            stride: 500,
+            only: None,
+            on_demand: false,
+        }
     }
 
     #[test]

@@ -43,6 +43,8 @@ counts! {
     beside = "stores between the stage of a cut and the end of its commit",
     commits = "transactions committed",
     of_commits = "images judged of programs of transactions, also during recovery",
+    on_demand = "programs of objects on demand",
+    of_demand = "images judged of programs of objects on demand",
     made = "images sampled without regard to classes",
     distinct = "images judged before recovery, each with what was promised by then",
     recovery = "images judged during recovery",

@@ -30,6 +30,12 @@ pub(crate) const SAMPLE: Limits = Limits { exhaustive: 32, singles: 3, random: 5
 const RECOVERY: Limits = Limits { exhaustive: 4, singles: 1, random: 2, points: 12, seed: 0 };
 const SECOND: Limits = Limits { exhaustive: 2, singles: 0, random: 1, points: 4, seed: 0 };
 
+/// A medium, for people.
+pub(super) fn describe(config: SimConfig) -> String {
+    let group = if config.disk { ", grouped commits" } else { "" };
+    format!("a medium that tears at {} bytes{group}", config.tear_unit.bytes())
+}
+
 /// A case to be judged.
 #[derive(Clone, Copy)]
 pub(crate) struct Case<'a> {

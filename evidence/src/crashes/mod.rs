@@ -3,6 +3,7 @@
 mod campaign;
 mod contents;
 mod counts;
+mod demand;
 mod judge;
 
 use anyhow::{Result, bail};
@@ -31,7 +32,7 @@ pub(crate) struct Crashes {
     /// Begins random programs for so many seconds
     #[arg(long)]
     seconds: Option<u64>,
-    /// A campaign: 10,000,000 images, half of them of programs of transactions
+    /// A campaign: 10,000,000 images, half of them of programs of transactions, a quarter of programs of objects on demand
     #[arg(long)]
     long: bool,
     /// Seed of all random choices
@@ -43,6 +44,9 @@ pub(crate) struct Crashes {
     /// Judge this random program alone, as a failure names it
     #[arg(long)]
     program: Option<u64>,
+    /// Only programs of objects on demand
+    #[arg(long)]
+    on_demand: bool,
 }
 
 impl Crashes {
@@ -56,8 +60,8 @@ impl Crashes {
         let begin = Instant::now();
         let random = timed.map(Duration::from_secs);
         let stride = if self.long { 1 } else { 40 };
-        let (seed, threads, only) = (self.seed, self.threads, self.program);
-        let done = run(&Plan { seed, images, threads, random, every: 1, stride, only }, &bar);
+        let (seed, threads, only, on_demand) = (self.seed, self.threads, self.program, self.on_demand);
+        let done = run(&Plan { seed, images, threads, random, every: 1, stride, only, on_demand }, &bar);
         bar.finish_and_clear();
         let seconds = begin.elapsed().as_secs_f64();
         for line in &done.lines {
@@ -70,7 +74,7 @@ impl Crashes {
             println!("{count:>12}  {what}");
         }
         println!("{:>12.0}  images a second", done.judged.counts.judged() as f64 / seconds);
-        if self.program.is_none() {
+        if self.program.is_none() && !self.on_demand {
             let length = match (self.long, timed) {
                 (true, _) => " --long".to_owned(),
                 (false, Some(seconds)) => format!(" --seconds {seconds}"),

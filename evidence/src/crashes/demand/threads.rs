@@ -1,0 +1,22 @@
+//! Code that runs when a thread ends.
+
+use std::cell::RefCell;
+
+thread_local! {
+    static AT_THE_END: RefCell<AtTheEnd> = const { RefCell::new(AtTheEnd(None)) };
+}
+
+struct AtTheEnd(Option<Box<dyn FnOnce()>>);
+
+impl Drop for AtTheEnd {
+    fn drop(&mut self) {
+        if let Some(what) = self.0.take() {
+            what();
+        }
+    }
+}
+
+/// Has something done when this thread ends, which has run no transaction yet: after its transactions' own state is gone.
+pub(super) fn at_the_end(what: impl FnOnce() + 'static) {
+    AT_THE_END.set(AtTheEnd(Some(Box::new(what))));
+}

@@ -1,0 +1,44 @@
+//! A transaction of a program, as it is known.
+
+use super::LARGE;
+
+/// Transactions, by number. There is none with number 0.
+pub(super) type Set = u128;
+/// Transactions of a program, at most.
+pub(super) const MOST: usize = 120;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It happened, or not: the next look says.
+    Open,
+    Done,
+    Lost,
+}
+
+/// Transactions of one process and memory come after each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) life: u32,
+    /// On transactional objects alone.
+    pub(super) apart: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Transaction {
+    pub(super) objects: Set,
+    pub(super) wide: bool,
+    pub(super) line: Line,
+    pub(super) thread: u32,
+    pub(super) fate: Fate,
+    pub(super) returned: bool,
+}
+
+impl Transaction {
+    pub(super) fn has(&self, object: usize) -> bool {
+        self.objects >> object & 1 == 1
+    }
+
+    pub(super) fn is_wide_in(&self, object: usize) -> bool {
+        self.wide && object == LARGE && self.has(object)
+    }
+}

@@ -1,0 +1,198 @@
+//! A pool, its processes, and what was promised to them.
+
+use super::super::counts::Counts;
+use super::OBJECTS;
+use super::found::PAGES;
+use super::ledger::{Ledger, Moment};
+use super::memory::{Addresses, Memory, lock};
+use super::process::{Life, Seat};
+use super::{LARGE, TRANSACTIONAL};
+use indelible::{Class, CreateOptions, EpochBounds, Error, ErrorKind, Pool, PoolOptions};
+use indelible_testing::{SimConfig, SimMedium};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+pub(super) type Verdict = Result<(), String>;
+
+/// A copy of the pool's file.
+pub(super) struct Copied {
+    pub(super) medium: SimMedium,
+    /// The promise when it was made.
+    pub(super) moment: Moment,
+}
+
+/// The process that has an object, or that left it before its commits were published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Holder {
+    pub(super) process: usize,
+    pub(super) left: bool,
+}
+
+/// A program under way.
+pub(super) struct World {
+    pub(super) medium: SimMedium,
+    pub(super) memory: Memory,
+    pub(super) config: SimConfig,
+    pub(super) seed: u64,
+    pub(super) ledger: Mutex<Ledger>,
+    pub(super) holders: Mutex<[Option<Holder>; OBJECTS.len()]>,
+    pub(super) living: Mutex<BTreeSet<u32>>,
+    pub(super) copy: Mutex<Option<Arc<Copied>>>,
+    /// Objects that take the pool's room.
+    pub(super) filled: Mutex<Vec<String>>,
+    pub(super) counts: Mutex<Counts>,
+    /// The program's number in this process, by which its files are told apart.
+    pub(super) identity: u64,
+    lives: AtomicU32,
+    threads: AtomicU32,
+    pub(super) names: AtomicU64,
+    /// An operation has failed.
+    pub(super) faulted: AtomicBool,
+    /// Two processes are at it.
+    pub(super) at_once: AtomicBool,
+    _addresses: Addresses,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.memory.clear();
+    }
+}
+
+impl World {
+    pub(super) fn new(
+        medium: SimMedium,
+        memory: Memory,
+        (config, seed): (SimConfig, u64),
+        (identity, addresses): (u64, Addresses),
+    ) -> indelible::Result<World> {
+        let world = World {
+            medium,
+            memory,
+            config,
+            seed,
+            ledger: Mutex::default(),
+            holders: Mutex::default(),
+            living: Mutex::default(),
+            copy: Mutex::default(),
+            filled: Mutex::default(),
+            counts: Mutex::default(),
+            identity,
+            lives: AtomicU32::new(0),
+            threads: AtomicU32::new(0),
+            names: AtomicU64::new(0),
+            faulted: AtomicBool::new(false),
+            at_once: AtomicBool::new(false),
+            _addresses: addresses,
+        };
+        world.prepare()?;
+        Ok(world)
+    }
+
+    fn prepare(&self) -> indelible::Result<()> {
+        let pool = self.open(Arc::new(self.medium.handle()), false)?;
+        for (object, name) in OBJECTS.iter().enumerate() {
+            let size = if object == LARGE { 4096 * PAGES as u64 } else { 4096 };
+            let class = if object == TRANSACTIONAL { Class::Transactional } else { Class::OnDemand };
+            pool.create_with(name, &CreateOptions::new(size).class(class))?;
+        }
+        drop(pool);
+        self.medium.settle();
+        self.watch();
+        lock(&self.ledger).promise(&self.medium);
+        Ok(())
+    }
+
+    /// Files of memory are as they are in the moment of a death.
+    pub(super) fn watch(&self) {
+        let memory = self.memory.clone();
+        self.medium.at_death(move || memory.save());
+    }
+
+    /// The pool's file, or the copy of it.
+    pub(super) fn open(&self, medium: Arc<SimMedium>, copy: bool) -> indelible::Result<Pool> {
+        let path =
+            PathBuf::from(format!("/program/{}/{}", self.identity, if copy { "copy" } else { "pool" }));
+        let file = (u64::MAX, 2 * self.identity + u64::from(copy));
+        let pool = PoolOptions::new().on_file(medium, (&path, Some(file)), false)?;
+        pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: 1 << 30 });
+        Ok(pool)
+    }
+
+    pub(super) fn thread(&self) -> u32 {
+        self.threads.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(super) fn promise(&self) {
+        lock(&self.ledger).promise(&self.medium);
+    }
+
+    pub(super) fn is_at_once(&self) -> bool {
+        self.at_once.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn holder(&self, object: usize) -> Option<Holder> {
+        lock(&self.holders)[object]
+    }
+
+    pub(super) fn hold(&self, object: usize, holder: Option<Holder>) {
+        lock(&self.holders)[object] = holder;
+    }
+
+    /// Whether an error may be: of these kinds, or because an operation failed, or for want of room where there is none.
+    pub(super) fn expect(&self, life: &Life, error: &Error, kinds: &[ErrorKind]) -> Verdict {
+        lock(&self.counts).refused += 1;
+        let kind = error.kind();
+        let full = [ErrorKind::NoRoom, ErrorKind::NoSpace, ErrorKind::Busy];
+        let others = [ErrorKind::Held, ErrorKind::Busy, ErrorKind::AddressTaken, ErrorKind::Exists];
+        let lawful = kinds.contains(&kind)
+            || !lock(&self.filled).is_empty() && full.contains(&kind)
+            || self.is_at_once() && others.contains(&kind);
+        let never = [ErrorKind::Gone, ErrorKind::Damaged, ErrorKind::Internal];
+        let faulted = self.faulted.load(Ordering::Relaxed) && !never.contains(&kind);
+        match lawful || faulted || life.medium.is_dead() {
+            true => Ok(()),
+            false => Err(format!("{kind:?}: {error}")),
+        }
+    }
+
+    /// The process in a seat, a new one if need be. `None`: it cannot begin.
+    pub(super) fn live<'s>(&self, seat: &'s mut Seat) -> Result<Option<&'s mut Life>, String> {
+        if seat.life.is_none() {
+            let medium = Arc::new(self.medium.handle());
+            match self.open(medium.clone(), false) {
+                Ok(pool) => {
+                    let number = self.lives.fetch_add(1, Ordering::Relaxed) + 1;
+                    lock(&self.living).insert(number);
+                    seat.life = Some(Life { number, objects: BTreeMap::new(), pool, medium });
+                }
+                Err(_) if self.faulted.load(Ordering::Relaxed) || medium.is_dead() => return Ok(None),
+                Err(error) => return Err(format!("open: {error}")),
+            }
+        }
+        Ok(seat.life.as_mut())
+    }
+
+    /// The process dies. Its memory is as it was in that moment.
+    pub(super) fn die(&self, seat: &mut Seat) -> Verdict {
+        let Some(life) = seat.life.take() else { return Ok(()) };
+        self.memory.save();
+        life.medium.kill();
+        let Life { number, objects, pool, medium } = life;
+        drop((objects, pool, medium));
+        lock(&self.living).remove(&number);
+        for holder in lock(&self.holders).iter_mut() {
+            *holder = holder.filter(|holder| holder.process != seat.number);
+        }
+        lock(&self.counts).deaths += 1;
+        if self.is_at_once() {
+            // Another process may have made and removed files since.
+            self.memory.forget();
+            return Ok(());
+        }
+        self.memory.restore()
+    }
+}
