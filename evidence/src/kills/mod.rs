@@ -50,7 +50,7 @@ const ROUNDS: u64 = 6;
 #[derive(Args)]
 pub(crate) struct Kills {
     /// Rounds, at least
-    #[arg(long, default_value_t = 126)]
+    #[arg(long, default_value_t = 132)]
     rounds: u64,
     /// A campaign: 5,000 rounds
     #[arg(long)]
@@ -88,7 +88,7 @@ enum Kind {
 }
 
 /// Environments, tracking rungs and kinds, taken in turn.
-const SCENARIOS: [(Environment, &str, Kind); 21] = [
+const SCENARIOS: [(Environment, &str, Kind); 22] = [
     (Environment::Disk, "wp-async", Kind::Apart),
     (Environment::Memory, "wp-async", Kind::Beside),
     (Environment::Disk, "auto", Kind::OnDemand),
@@ -110,6 +110,7 @@ const SCENARIOS: [(Environment, &str, Kind); 21] = [
     (Environment::Disk, "mprotect", Kind::Beside),
     (Environment::Memory, "mprotect", Kind::Sealed),
     (Environment::FullDisk, "auto", Kind::Sealed),
+    (Environment::Memory, "auto", Kind::OnDemand),
 ];
 
 impl Kind {

@@ -20,8 +20,8 @@ pub(super) struct Program {
 pub(super) const PROGRAMS: &[Program] = &[
     Program {
         name: "kills",
-        what: "126 rounds of SIGKILL, in every scenario",
-        arguments: &["kills", "--rounds", "126", "--jobs", "1"],
+        what: "132 rounds of SIGKILL, in every scenario",
+        arguments: &["kills", "--rounds", "132", "--jobs", "1"],
         made_for: &[],
     },
     Program {

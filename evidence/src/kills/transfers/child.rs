@@ -1,5 +1,7 @@
 //! The processes of a round: one that makes transfers by several threads, and the judge.
 
+use super::banks::{GUEST, OBJECTS, THREADS, has_check_words, name};
+use super::beside;
 use crate::kills::watch::idle;
 use crate::kills::{check_pool, failed};
 use crate::workloads::program::mixed;
@@ -12,13 +14,12 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-/// Banks of a pool, each with so many objects, and a process of so many threads.
-pub(super) const BANKS: usize = 2;
-pub(super) const OBJECTS: usize = 3;
-pub(super) const THREADS: usize = 4;
 const ACCOUNTS: usize = 48;
 /// Balance of each account in the beginning.
 const FIRST: i64 = 0;
+
+/// The cell that counts leaves.
+const LEAVES: usize = 1;
 
 /// An object of a bank. Balances have no bounds, so that transfers commute.
 #[derive(Plain)]
@@ -30,15 +31,6 @@ struct Accounts {
 }
 
 pub(super) const SIZE: u64 = size_of::<Accounts>() as u64;
-
-pub(super) fn name(bank: usize, object: usize) -> String {
-    format!("bank {bank}, {object}")
-}
-
-/// Every other bank has objects whose words have check words.
-pub(super) fn has_check_words(bank: usize) -> bool {
-    bank % 2 == 1
-}
 
 /// An object and an account in it.
 type Account = (usize, usize);
@@ -59,6 +51,10 @@ pub(crate) enum Role {
     Victim,
     /// Recovers the bank and compares it
     Judge,
+    /// Sweeps, recovers, keeps and copies beside the others
+    Keeper,
+    /// Clones the pool of dead processes
+    Cloner,
 }
 
 #[derive(Args, Debug, Clone)]
@@ -80,6 +76,9 @@ pub(crate) struct Child {
     /// Transfers of each thread before the process waits for its end
     #[arg(long, default_value_t = 100)]
     pub(crate) steps: u64,
+    /// The clone
+    #[arg(long)]
+    pub(crate) to: Option<PathBuf>,
     /// End instead; a judge: nothing is to be left to recover
     #[arg(long)]
     pub(crate) end: bool,
@@ -106,6 +105,11 @@ impl Child {
     }
 
     fn act(&self) -> Result<(), Trouble> {
+        match (self.role, &self.to) {
+            (Role::Keeper, _) => return beside::keep(&self.pool, self.seed, self.steps),
+            (Role::Cloner, Some(to)) => return beside::clone(&self.pool, to),
+            _ => {}
+        }
         if self.role == Role::Judge {
             check_pool(&self.pool, false)?;
         }
@@ -116,9 +120,12 @@ impl Child {
         let attach = |name: String| patient(|| pool.attach_transactional::<Accounts>(&name));
         let bank = Bank { objects: names.map(attach).collect::<Result<_, _>>()? };
         let done = self.compare(&bank)?;
+        if self.on_demand {
+            self.compare_guest(&pool, &bank)?;
+        }
         match self.role {
-            Role::Victim => self.work(&bank, &done)?,
-            Role::Judge => {
+            Role::Victim => self.work(&pool, &bank, &done)?,
+            _ => {
                 self.scrub(&bank)?;
                 Said::Count { what: "banks compared with their transfers".into(), count: 1 }.say();
             }
@@ -179,9 +186,41 @@ impl Child {
         Ok(done)
     }
 
-    fn work(&self, bank: &Bank, done: &[u64]) -> Result<(), Trouble> {
+    /// The guest has what the bank has of it.
+    fn compare_guest(&self, pool: &Pool, bank: &Bank) -> Result<(), Trouble> {
+        let guest = patient(|| pool.attach_transactional::<Accounts>(&name(self.bank, GUEST)))?;
+        let (own, others) = transaction(&[&guest, &bank.objects[0]], |tx| {
+            Ok::<_, Error>((tx.read(&guest.done[LEAVES])?, tx.read(&bank.objects[0].done[LEAVES])?))
+        })?;
+        guest.detach()?;
+        match own == others {
+            true => Ok(()),
+            false => Err(Trouble::Wrong(format!("the guest has left {own} times, by the bank {others}"))),
+        }
+    }
+
+    /// The guest takes part in a transaction, and leaves: within another one, or before it is durable.
+    fn visit(&self, pool: &Pool, bank: &Bank, step: u64) -> Result<(), Trouble> {
+        let guest = patient(|| pool.attach_transactional::<Accounts>(&name(self.bank, GUEST)))?;
+        transaction(&[&guest, &bank.objects[0]], |tx| {
+            let leaves = tx.read(&bank.objects[0].done[LEAVES])? + 1;
+            tx.write(&guest.done[LEAVES], leaves)?;
+            tx.write(&bank.objects[0].done[LEAVES], leaves)
+        })?;
+        if step.is_multiple_of(3) {
+            return Ok(guest.detach()?);
+        }
+        let mut guest = Some(guest);
+        bank.objects[1].transaction(|_| {
+            drop(guest.take());
+            Ok::<_, Error>(())
+        })?;
+        if step.is_multiple_of(2) { Ok(bank.objects[1].tx_sync()?) } else { Ok(()) }
+    }
+
+    fn work(&self, pool: &Pool, bank: &Bank, done: &[u64]) -> Result<(), Trouble> {
         thread::scope(|scope| {
-            let work = |thread: usize, done: u64| move || self.transfers(bank, thread, done);
+            let work = |thread: usize, done: u64| move || self.transfers(pool, bank, thread, done);
             let running: Vec<_> =
                 done.iter().enumerate().map(|(thread, done)| scope.spawn(work(thread, *done))).collect();
             running.into_iter().try_for_each(|thread| thread.join().expect("it does not panic"))
@@ -195,7 +234,7 @@ impl Child {
         }
     }
 
-    fn transfers(&self, bank: &Bank, thread: usize, done: u64) -> Result<(), Trouble> {
+    fn transfers(&self, pool: &Pool, bank: &Bank, thread: usize, done: u64) -> Result<(), Trouble> {
         let all = bank.all();
         for step in done + 1..=done + self.steps {
             let moves = transfer(self.seed, self.bank, thread, step);
@@ -207,6 +246,9 @@ impl Child {
                 tx.write(&bank.objects[0].done[thread * 8], step)
             })?;
             Said::Done { workload: thread as u32, step }.say();
+            if self.on_demand && thread == 0 && step % 8 == 0 {
+                self.visit(pool, bank, step / 8)?;
+            }
             if self.on_demand && step % 64 == 0 {
                 bank.objects[0].tx_sync()?;
             }

@@ -3,7 +3,12 @@
 //! Each bank has objects of one class that one process at a time has, and several do after each other. A thread makes its transfers one after the other, and counts them in the object as a part of each;
 //! so the counts say what all accounts have to hold, to the last one: money is neither made nor lost. Transfers that a thread was told of are counted, whether they are durable
 //! or, on demand, in memory; and of others, one of each thread at most.
+//!
+//! On demand a guest takes part in a transaction of the bank now and then, and leaves before it is durable; and another process sweeps, recovers, keeps and copies the pool meanwhile, and is killed as well.
+//! A clone of what dead processes left has what the pool has.
 
+mod banks;
+mod beside;
 mod child;
 
 pub(crate) use child::Child;
@@ -14,11 +19,12 @@ use super::watch::{End, Fate, Names, Seen, start, watch};
 use crate::workloads::program::mixed;
 use crate::workloads::wire::Said;
 use anyhow::{Result, bail};
-use child::{BANKS, OBJECTS, Role, SIZE, THREADS, has_check_words, name};
+use banks::{BANKS, GUEST, THREADS, has_check_words, name};
+use child::{Role, SIZE};
 use indelible::{Class, CreateOptions, Pool};
 use indelible_record::add;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
@@ -44,7 +50,7 @@ impl Transfers {
         let Some(place) = Place::new(environment)? else { return Ok(None) };
         let pool = Pool::format(place.pool(), POOL)?;
         place.confirm(pool.medium())?;
-        for (bank, object) in (0..BANKS).flat_map(|bank| (0..OBJECTS).map(move |object| (bank, object))) {
+        for (bank, object) in (0..BANKS).flat_map(|bank| (0..=GUEST).map(move |object| (bank, object))) {
             let how = CreateOptions::new(SIZE).class(class).ecc(has_check_words(bank));
             pool.create_with(&name(bank, object), &how)?;
         }
@@ -73,12 +79,20 @@ impl Transfers {
         for _ in 0..BANKS {
             fates.push((0..self.rng.usize(1..=3)).map(|_| self.fate()).collect::<Vec<_>>());
         }
+        let keeper = (self.class == Class::OnDemand).then(|| (self.fate().0, self.rng.u32(1..30)));
         let this = &*self;
-        let seen: Vec<Result<(Done, Vec<Seen>)>> = thread::scope(|scope| {
+        let (seen, kept): (Vec<Result<(Done, Vec<Seen>)>>, _) = thread::scope(|scope| {
             let running: Vec<_> =
                 (0..).zip(fates).map(|(bank, fates)| scope.spawn(move || this.follow(bank, fates))).collect();
-            running.into_iter().map(|line| line.join().expect("it does not panic")).collect()
+            let kept = keeper.map(|(fate, steps)| {
+                let extra = ["--steps".to_owned(), steps.to_string()];
+                watch(start(this.command(Role::Keeper, 0, &[0; THREADS], &extra))?, fate, &|| false)
+            });
+            (running.into_iter().map(|line| line.join().expect("it does not panic")).collect(), kept)
         });
+        if let Some(seen) = kept {
+            self.account(Role::Keeper, &seen?)?;
+        }
         for (bank, seen) in seen.into_iter().enumerate() {
             let (done, seen) = seen?;
             self.done[bank] = done;
@@ -100,8 +114,26 @@ impl Transfers {
         Ok((done, all))
     }
 
+    /// Clones what is left, and compares the clone.
+    fn cloned(&mut self) -> Result<()> {
+        let to = self.place.pool().with_extension("clone");
+        let extra = ["--to".to_owned(), to.display().to_string()];
+        let command = self.command(Role::Cloner, 0, &[0; THREADS], &extra);
+        let seen = watch(start(command)?, Fate::default(), &|| false)?;
+        self.account(Role::Cloner, &seen)?;
+        for bank in 0..BANKS {
+            let command = self.command_on(&to, Role::Judge, bank, &self.done[bank], &[]);
+            let seen = watch(start(command)?, Fate::default(), &|| false)?;
+            self.account(Role::Judge, &seen)?;
+        }
+        Ok(std::fs::remove_file(to)?)
+    }
+
     /// Processes that recover, each killed while it does; then one in peace.
     fn judge(&mut self) -> Result<()> {
+        if self.class == Class::OnDemand && self.rng.u8(0..4) == 0 {
+            self.cloned()?;
+        }
         for bank in 0..BANKS {
             for _ in 0..self.rng.usize(0..3) {
                 let death = Some((0, self.rng.u32(0..400_000)));
@@ -126,11 +158,15 @@ impl Transfers {
     }
 
     fn command(&self, role: Role, bank: usize, done: &Done, extra: &[String]) -> Command {
+        self.command_on(&self.place.pool(), role, bank, done, extra)
+    }
+
+    fn command_on(&self, pool: &Path, role: Role, bank: usize, done: &Done, extra: &[String]) -> Command {
         let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("pmo-evidence"));
         let mut command = Command::new(own);
         command.args(["kills-transfers", &format!("{role:?}").to_lowercase()]);
         command.args(["--seed", &self.seed.to_string(), "--bank", &bank.to_string()]);
-        command.arg("--pool").arg(self.place.pool());
+        command.arg("--pool").arg(pool);
         if self.class == Class::OnDemand {
             command.arg("--on-demand");
         }
@@ -143,7 +179,11 @@ impl Transfers {
 
     /// Writes down what became of a process, counts it, and fails on what must not be.
     fn account(&mut self, role: Role, seen: &Seen) -> Result<()> {
-        let who = if role == Role::Judge { "recoverer" } else { "victim" };
+        let who = match role {
+            Role::Judge => "recoverer",
+            Role::Victim => "victim",
+            Role::Keeper | Role::Cloner => "process that keeps",
+        };
         let class = if self.class == Class::OnDemand { "on demand" } else { "durable" };
         let killed =
             [format!("SIGKILL of a {who}"), format!("SIGKILL beside transactions, {class}: a {who}")];
