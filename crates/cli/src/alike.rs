@@ -10,8 +10,9 @@ fn look_alike(pool: &Pool, name: &str) -> Option<String> {
     if name.is_ascii() {
         return None;
     }
-    let same = |other: &String| other != name && other.nfc().eq(name.nfc());
-    pool.list().filter_map(|stat| Some(stat.ok()?.name)).find(same)
+    let own = name.to_owned();
+    let same = move |other: &str| other != own && other.nfc().eq(own.nfc());
+    pool.list().named(same).find_map(|stat| Some(stat.ok()?.name))
 }
 
 /// Code points of what a name has beyond ASCII.

@@ -2,8 +2,15 @@
 //! Names are not paths, so `*` covers `/` too.
 
 /// A pattern, taken apart.
-pub struct Glob(Vec<Token>);
+#[derive(Clone, Debug)]
+pub struct Glob {
+    /// Characters that all names begin with.
+    prefix: String,
+    /// The rest.
+    tokens: Vec<Token>,
+}
 
+#[derive(Clone, Debug)]
 enum Token {
     Any,
     One,
@@ -14,11 +21,11 @@ enum Token {
 impl Glob {
     /// Takes a pattern apart. A `[` that is not closed stands for itself.
     pub fn new(pattern: &str) -> Self {
-        let mut tokens = Vec::new();
+        let (mut prefix, mut tokens) = (String::new(), Vec::new());
         let mut rest = pattern;
         while let Some(c) = rest.chars().next() {
             rest = &rest[c.len_utf8()..];
-            tokens.push(match c {
+            let token = match c {
                 '*' => Token::Any,
                 '?' => Token::One,
                 '\\' => match rest.chars().next() {
@@ -36,19 +43,33 @@ impl Glob {
                     None => Token::Char('['),
                 },
                 c => Token::Char(c),
-            });
+            };
+            match token {
+                Token::Char(c) if tokens.is_empty() => prefix.push(c),
+                token => tokens.push(token),
+            }
         }
-        Glob(tokens)
+        Glob { prefix, tokens }
     }
 
-    /// Whether the whole of `name` matches. Costs at most the product of both lengths.
+    /// The one name that matches, if there are no others.
+    pub fn literal(&self) -> Option<&str> {
+        self.tokens.is_empty().then_some(&self.prefix)
+    }
+
+    /// Whether the whole of `name` matches. Costs at most the product of both lengths, and nearly
+    /// nothing if the name begins otherwise.
     pub fn matches(&self, name: &str) -> bool {
+        let Some(name) = name.strip_prefix(&*self.prefix) else { return false };
+        if matches!(self.tokens[..], [Token::Any]) {
+            return true;
+        }
         let name: Vec<char> = name.chars().collect();
         let (mut at, mut token) = (0, 0);
         // Position of the last `*`, and how much of the name it has taken.
         let mut star: Option<(usize, usize)> = None;
         while at < name.len() {
-            match self.0.get(token) {
+            match self.tokens.get(token) {
                 Some(Token::Any) => {
                     star = Some((token, at));
                     token += 1;
@@ -66,7 +87,7 @@ impl Glob {
                 },
             }
         }
-        self.0[token..].iter().all(|token| matches!(token, Token::Any))
+        self.tokens[token..].iter().all(|token| matches!(token, Token::Any))
     }
 }
 

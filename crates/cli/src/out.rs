@@ -5,6 +5,7 @@ use crate::terminal::is_quiet;
 use crate::text::{indented_json, json};
 use serde::Serialize;
 use std::io::{self, BufWriter, StdoutLock, Write};
+use std::iter::{repeat, repeat_n};
 
 /// Buffered standard output. Call [`finish`](Out::finish): a write that fails late is a failure, too.
 pub struct Out(BufWriter<StdoutLock<'static>>);
@@ -36,17 +37,23 @@ impl Out {
 
     /// Lines of cells, which are aligned: to the right in columns that have numbers.
     pub fn table(&mut self, lines: &[Vec<String>], numbers: &[bool]) -> Result {
-        let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..numbers.len()).map(width).collect();
-        for line in lines {
-            let cell = |((text, number), width): ((&String, &bool), &usize)| match number {
-                true => format!("{text:>width$}"),
-                false => format!("{text:<width$}"),
-            };
-            let cells: Vec<_> = line.iter().zip(numbers).zip(&widths).map(cell).collect();
-            self.line(cells.join("  ").trim_end())?;
+        let mut widths = Widths::of(numbers);
+        lines.iter().for_each(|line| widths.fit(line));
+        lines.iter().try_for_each(|line| self.row(line, &widths))
+    }
+
+    /// A line of cells, as wide as the fitted ones.
+    pub fn row(&mut self, cells: &[String], widths: &Widths) -> Result {
+        let mut line = String::new();
+        for ((text, (number, width)), separator) in
+            cells.iter().zip(&widths.0).zip([""].into_iter().chain(repeat("  ")))
+        {
+            line.push_str(separator);
+            let padding = width.saturating_sub(text.chars().count());
+            let (before, behind) = if *number { (padding, 0) } else { (0, padding) };
+            line.extend(repeat_n(' ', before).chain(text.chars()).chain(repeat_n(' ', behind)));
         }
-        Ok(())
+        self.line(line.trim_end())
     }
 
     /// One value as indented JSON.
@@ -54,14 +61,16 @@ impl Out {
         self.line(&indented_json(value)?)
     }
 
-    /// A JSON array, one element a line, written as they come.
+    /// A JSON array, one element a line.
     pub fn array<T: Serialize>(&mut self, values: impl IntoIterator<Item = T>) -> Result {
-        let mut before = "[\n";
-        for value in values {
-            write!(self.0, "{before}{}", json(&value)?)?;
-            before = ",\n";
-        }
-        self.line(if before == "[\n" { "[]" } else { "\n]" })
+        let mut array = self.begin_array();
+        values.into_iter().try_for_each(|value| array.push(&value))?;
+        array.end()
+    }
+
+    /// Begins a JSON array whose elements are written as they come, one a line.
+    pub fn begin_array(&mut self) -> Array<'_> {
+        Array { out: self, before: "[\n" }
     }
 
     /// Writes what is buffered.
@@ -72,6 +81,44 @@ impl Out {
     /// Writes what is buffered, now.
     pub fn flush(&mut self) -> Result {
         Ok(self.0.flush()?)
+    }
+}
+
+/// Columns of a table: whether they have numbers, which are aligned to the right, and their widths.
+#[derive(Clone)]
+pub struct Widths(Vec<(bool, usize)>);
+
+impl Widths {
+    /// Of columns without lines.
+    pub fn of(numbers: &[bool]) -> Widths {
+        Widths(numbers.iter().map(|number| (*number, 0)).collect())
+    }
+
+    /// Makes the columns wide enough for a line.
+    pub fn fit(&mut self, cells: &[String]) {
+        for ((_, width), cell) in self.0.iter_mut().zip(cells) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+}
+
+/// A JSON array that is being written.
+pub struct Array<'o> {
+    out: &'o mut Out,
+    before: &'static str,
+}
+
+impl Array<'_> {
+    /// One more element.
+    pub fn push(&mut self, value: &impl Serialize) -> Result {
+        write!(self.out.0, "{}{}", self.before, json(value)?)?;
+        self.before = ",\n";
+        Ok(())
+    }
+
+    /// Its end.
+    pub fn end(self) -> Result {
+        self.out.line(if self.before == "[\n" { "[]" } else { "\n]" })
     }
 }
 

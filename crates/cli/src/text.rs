@@ -7,6 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Characters that move the cursor, hide text or reorder it are shown as escapes.
 pub fn printable(text: &str) -> String {
+    if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() || is_invisible(c) { out.extend(c.escape_unicode()) } else { out.push(c) }

@@ -107,7 +107,8 @@ pub use plain::Plain;
 pub use pool::{
     Anchor, BadKeep, ByContent, Class, Collected, CommandAnchor, Counter, CreateOptions, Difference,
     EpochBounds, FileAnchor, Import, Keep, LaneUse, List, Logged, MediumKind, PendingCommits, Pool, PoolInfo,
-    PoolOptions, SealKey, SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey, guard_sockets,
+    PoolOptions, SealKey, Selection, SignKey, Stat, State, Tie, TpmAnchor, Tracking, VerifyKey,
+    guard_sockets,
 };
 pub use relative::Relative;
 pub use security::{Rule, RuleKind, Rules, SecurityContext};

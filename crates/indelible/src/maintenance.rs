@@ -74,20 +74,21 @@ fn note_no_spare(device: &Arc<dyn Device>, report: &mut Report) -> Result<(), St
     Ok(())
 }
 
-/// Calls `look` for each object, until it breaks off.
+/// Objects that are looked at with one look at the table.
+const PIECE: usize = 1024;
+
+/// Calls `look` for each intact object that `wanted` accepts, until it breaks off.
 fn each_object(
     store: &Arc<Store>,
+    wanted: impl Fn(&Located) -> bool,
     mut look: impl FnMut(&Located) -> Result<ControlFlow<()>, StoreError>,
 ) -> Result<(), StoreError> {
-    let mut from = Some((0, 0));
-    while let Some(start) = from {
-        let page = store.list(start, 100)?;
-        for object in &page.objects {
+    for entries in store.entries()?.chunks(PIECE) {
+        for object in &store.objects(entries, |object| wanted(object).then_some(*object))? {
             if look(object)?.is_break() {
                 return Ok(());
             }
         }
-        from = page.next;
     }
     Ok(())
 }
@@ -99,8 +100,8 @@ fn note_living_writers(
     device: &Arc<dyn Device>,
     report: &mut Report,
 ) -> Result<(), StoreError> {
-    each_object(store, |object| {
-        let writer = object.is_bound().then(|| living_writer(&object.entry)).flatten();
+    each_object(store, Located::is_bound, |object| {
+        let writer = living_writer(&object.entry);
         let Some((writer, name)) = writer.and_then(|writer| Some((writer, writer.name()?))) else {
             return Ok(ControlFlow::Continue(()));
         };
@@ -131,9 +132,10 @@ fn judge_contents(
     device: &Arc<dyn Device>,
     report: &mut Report,
 ) -> Result<(), StoreError> {
-    each_object(store, |object| {
-        let has_bytes = !object.is_bound() && !object.is_sealed() && object.entry.class != CLASS_SHARED;
-        if !has_bytes || device.probe(LockKey::Object(object.offset))?.is_some() {
+    let has_bytes =
+        |object: &Located| !object.is_bound() && !object.is_sealed() && object.entry.class != CLASS_SHARED;
+    each_object(store, has_bytes, |object| {
+        if device.probe(LockKey::Object(object.offset))?.is_some() {
             return Ok(ControlFlow::Continue(()));
         }
         let size = object.entry.usable(object.entry.size.get());

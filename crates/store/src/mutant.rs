@@ -126,6 +126,8 @@ mutants! {
         RevivedUnproven,
         /// Objects that come together become visible one after the other.
         ImportApart,
+        /// Objects of a directory get their new names one after the other.
+        DirectoryApart,
         /// Nobody compares bytes with the ID that is their hash.
         ContentUnchecked,
         /// An object that goes back to a snapshot gives the bitmap that it has up before it has another one.

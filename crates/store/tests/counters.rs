@@ -44,8 +44,8 @@ fn each_psync_is_counted_when_it_returns() {
         let check = |a, b| {
             for store in [&ours, &others, &looks] {
                 assert_eq!((counted(store, "a"), counted(store, "b")), (a, b), "on a disk: {disk}");
-                let all = store.statuses(&store.entries().unwrap()).unwrap();
-                let sum: u64 = all.into_iter().map(|one| one.unwrap().1.psyncs).sum();
+                let all = store.statuses(&store.entries().unwrap(), None, |_, status| status.psyncs);
+                let sum: u64 = all.unwrap().into_iter().flatten().map(Result::unwrap).sum();
                 assert_eq!(sum, a + b);
             }
         };

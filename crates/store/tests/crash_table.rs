@@ -251,6 +251,26 @@ fn create_attached() {
     );
 }
 
+/// A directory gets another name: all its objects have it, or none.
+#[test]
+fn directories() {
+    for config in media() {
+        let medium = formatted(2 << 20, config);
+        let program = |run: &mut Scenario| {
+            for name in ["a/1", "a/2", "a/b/3", "a/b/b/3", "other"] {
+                run.step(|store| store.create(name, &of(100)))?;
+            }
+            for (from, to) in [("a/", "c/"), ("c/b/", "c/"), ("c/", "")] {
+                run.step(|store| store.rename_directory(from, to, KEY).map_err(|unmoved| unmoved.cause))?;
+            }
+            Ok(())
+        };
+        let report =
+            crash_everywhere(&medium, &LIMITS, program).unwrap_or_else(|f| panic!("{config:?}: {f}"));
+        println!("directories, {config:?}: {report:?}");
+    }
+}
+
 /// The table's own lane goes round several times.
 #[test]
 fn table_lane_full() {

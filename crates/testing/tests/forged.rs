@@ -19,7 +19,7 @@ fn use_all(image: &Image) {
     let store = open();
     let _ = store.info();
     let _ = store.lanes();
-    let _ = store.entries().and_then(|all| store.statuses(&all).map(drop));
+    let _ = store.entries().and_then(|all| store.statuses(&all, None, |_, _| ()).map(drop));
     let _ = store.list((0, 0), 100);
     for name in ["a", "b", "absent"] {
         let _ = open().stat(name);

@@ -3,19 +3,21 @@
 use crate::bytes::human;
 use crate::commands::stat::{ObjectReport, class, flags};
 use crate::context::Context;
+use crate::directory::Directory;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::glob::Glob;
-use crate::out::Out;
+use crate::listing::{each, every};
+use crate::out::{Out, Widths};
 use crate::process::{Holder, is_zero, listed};
 use crate::terminal::note;
-use crate::text::{address, hex, printable, time};
+use crate::text::{address, count, hex, printable, time};
 use crate::values::pool;
 use clap::{Args, ValueEnum};
-use indelible::{ErrorKind, Pool, Stat, State};
+use indelible::{Pool, Selection, Stat, State};
 use serde::Serialize;
-use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::UNIX_EPOCH;
 
 /// List objects by name: state, who has them, size
 ///
@@ -27,7 +29,10 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   pmo ls data.pmo
-  pmo ls data.pmo 'logs/*'      * also covers /, names are not paths; ? and [a-z] work, too
+  pmo ls data.pmo logs/         what is in the directory; those in it are a line each
+  pmo ls data.pmo /             the directories of the pool, and the objects in none
+  pmo ls data.pmo logs/ --recursive
+  pmo ls data.pmo 'logs/*.old'  * also covers /; ? and [a-z] work, too
   pmo ls data.pmo --sort size --columns size,psyncs,name
   pmo ls data.pmo 'ledger@*' --sort own --columns own,created,name    what each snapshot takes
   pmo ls data.pmo --json | jq -r '.[] | select(.needs_recovery).name'
@@ -37,6 +42,7 @@ JSON:
   {\"name\":\"a\",\"state\":\"W\",\"holder\":{\"pid\":4711,\"command\":\"redis\"},\"needs_recovery\":false,\"size\":4096,
    \"own\":4096}
   ]
+  A directory in the one that is listed is {\"name\":\"logs/old/\",\"directory\":true,\"objects\":12,\"size\":49152,\"own\":49152}.
   own are the bytes of pages that the object does not share with what it was copied from, or with its snapshots.
   holder is null if nobody has the object, or if it is not known who. It has \"stopped\":true if the process \
 is stopped, and \"elsewhere\":true if it belongs to another pid namespace, where pid is its ID. An object that several \
@@ -47,9 +53,13 @@ pub struct Ls {
     #[arg(value_parser = pool())]
     pool: PathBuf,
 
-    /// Which names: a pattern with *, ? and [a-z]
+    /// Which names: a pattern with *, ? and [a-z], or a directory, with / at its end
     #[arg(value_name = "NAME-PATTERN")]
     pattern: Option<String>,
+
+    /// List the objects of inner directories, too
+    #[arg(short = 'R', long, requires = "pattern")]
+    recursive: bool,
 
     /// Sort by this: size, own, psyncs and created begin with the largest
     #[arg(short, long, value_name = "ORDER", value_enum, default_value_t)]
@@ -107,17 +117,16 @@ enum Order {
 }
 
 impl Order {
-    /// Largest, latest first; names ascending, where all else is equal, too.
-    fn compare(self, a: &Stat, b: &Stat) -> Ordering {
-        let first = match self {
-            Order::Name => Ordering::Equal,
-            Order::Size => b.size.cmp(&a.size),
-            Order::Own => b.own.cmp(&a.own),
-            Order::Psyncs => b.psyncs.cmp(&a.psyncs),
-            Order::Created => b.created.cmp(&a.created),
-            Order::State => a.state.letter().cmp(&b.state.letter()),
-        };
-        first.then_with(|| a.name.cmp(&b.name))
+    /// Key of the order, which counts before names do: largest, latest first.
+    fn rank(self, stat: &Stat) -> u64 {
+        match self {
+            Order::Name => 0,
+            Order::Size => !stat.size,
+            Order::Own => !stat.own,
+            Order::Psyncs => !stat.psyncs,
+            Order::Created => !stat.created.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            Order::State => stat.state.letter().into(),
+        }
     }
 }
 
@@ -151,6 +160,23 @@ impl<'a> Row<'a> {
     }
 }
 
+/// A directory in the one that is listed.
+#[derive(Serialize)]
+struct Inner<'a> {
+    name: &'a str,
+    directory: bool,
+    #[serde(flatten)]
+    totals: Totals,
+}
+
+/// The objects of a directory.
+#[derive(Clone, Copy, Default, Serialize)]
+struct Totals {
+    objects: u64,
+    size: u64,
+    own: u64,
+}
+
 impl Column {
     fn heading(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_uppercase())
@@ -181,6 +207,19 @@ impl Column {
     }
 }
 
+impl Column {
+    fn of_directory(self, name: &str, totals: &Totals) -> String {
+        match self {
+            Column::State => "/".to_owned(),
+            Column::Holder => count(totals.objects, "object"),
+            Column::Size => human(totals.size),
+            Column::Own => human(totals.own),
+            Column::Name => printable(name),
+            _ => "-".to_owned(),
+        }
+    }
+}
+
 /// The processes that have an object, for people.
 pub fn held_by(stat: &Stat) -> String {
     let listed = listed(Holder::of(stat).as_ref(), &Holder::others(stat), stat.unseen_readers);
@@ -194,68 +233,155 @@ pub fn held_by(stat: &Stat) -> String {
 
 pub fn run(context: &Context, args: &Ls) -> Result {
     let pool = context.look(&args.pool)?;
-    let mut damaged = false;
-    let mut rows = rows(&pool, args.pattern.as_deref(), &mut damaged)?;
-    rows.sort_unstable_by(|a, b| args.sort.compare(a, b));
-    if args.reverse {
-        rows.reverse();
-    }
+    let found = Found::look(&pool, context, args)?;
     let mut out = Out::new();
-    if !context.json {
-        text(&rows, args, &mut out)?;
-    } else if args.long {
-        out.array(rows.iter().map(ObjectReport::of))?;
+    let mut damaged = found.damaged;
+    if context.json {
+        found.json(args, &mut out, &mut damaged)
     } else {
-        out.array(rows.iter().map(Row::of))?;
-    }
+        found.text(args, &mut out, &mut damaged)
+    }?;
     out.finish()?;
     if damaged {
         return Err(Failure::Quiet(Exit::Damaged));
     }
-    if rows.is_empty() && !context.json {
-        note(match args.pattern {
-            Some(_) => "no object has such a name",
-            None => "the pool has no objects yet; `pmo create POOL NAME SIZE` makes one",
-        });
+    if found.is_empty() {
+        if let Some(directory) = args.directory().filter(|directory| !directory.prefix().is_empty()) {
+            return Err(directory.missing());
+        }
+        if !context.json {
+            note(match args.pattern.as_deref() {
+                Some(pattern) if pattern != "/" => "no object has such a name",
+                _ => "the pool has no objects yet; `pmo create POOL NAME SIZE` makes one",
+            });
+        }
     }
     Ok(())
 }
 
-/// The objects that match. Damaged ones are reported, and the rest listed.
-pub fn rows(pool: &Pool, pattern: Option<&str>, damaged: &mut bool) -> Result<Vec<Stat>> {
-    let glob = pattern.map(Glob::new);
-    let mut rows = Vec::new();
-    for stat in pool.list() {
-        let stat = match stat {
-            Ok(stat) => stat,
-            Err(error) if error.kind() == ErrorKind::Damaged => {
-                Failure::from(error).report();
-                *damaged = true;
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
-        if glob.as_ref().is_none_or(|glob| glob.matches(&stat.name)) {
-            rows.push(stat);
+impl Ls {
+    /// The directory that is asked for.
+    fn directory(&self) -> Option<Directory> {
+        Directory::of(self.pattern.as_deref()?)
+    }
+
+    fn columns(&self) -> &[Column] {
+        match (self.long, self.columns.is_empty()) {
+            (true, _) => Column::value_variants(),
+            (false, true) => &USUAL,
+            (false, false) => &self.columns,
         }
     }
-    Ok(rows)
 }
 
-fn text(rows: &[Stat], args: &Ls, out: &mut Out) -> Result {
-    if rows.is_empty() {
-        return Ok(());
+/// The objects to be listed. They are read once more when they are printed, as the figures of a
+/// million are too much to be kept.
+struct Found {
+    directories: BTreeMap<String, Totals>,
+    objects: Selection,
+    widths: Widths,
+    damaged: bool,
+}
+
+impl Found {
+    fn look(pool: &Pool, context: &Context, args: &Ls) -> Result<Found> {
+        let numbers: Vec<bool> = args.columns().iter().map(|column| column.is_number()).collect();
+        let mut found = Found {
+            directories: BTreeMap::new(),
+            objects: pool.selection(),
+            widths: Widths::of(&numbers),
+            damaged: false,
+        };
+        let directory = args.directory();
+        let flat = directory.as_ref().filter(|_| !args.recursive);
+        let mut damaged = false;
+        let look = |stat: Stat| {
+            if let Some(inner) = flat.and_then(|directory| directory.child(&stat.name)) {
+                found.count(inner, &stat);
+                return Ok(());
+            }
+            found.objects.add(&stat, args.sort.rank(&stat));
+            if !context.json {
+                found.widths.fit(&cells(padded(args.columns()), &stat));
+            }
+            Ok(())
+        };
+        match directory.clone() {
+            Some(inside) => every(pool.list().named(move |name| inside.has(name)), &mut damaged, look),
+            None => each(pool, args.pattern.as_deref(), &mut damaged, look),
+        }?;
+        found.damaged = damaged;
+        found.objects.sort();
+        if args.reverse {
+            found.objects.reverse();
+        }
+        Ok(found)
     }
-    let columns: &[Column] = match (args.long, args.columns.is_empty()) {
-        (true, _) => Column::value_variants(),
-        (false, true) => &USUAL,
-        (false, false) => &args.columns,
-    };
-    let mut table: Vec<Vec<String>> = Vec::new();
-    if !args.no_header {
-        table.push(columns.iter().map(|column| column.heading()).collect());
+
+    fn count(&mut self, directory: &str, stat: &Stat) {
+        // Most objects are of a directory that is known.
+        if !self.directories.contains_key(directory) {
+            self.directories.insert(directory.to_owned(), Totals::default());
+        }
+        if let Some(totals) = self.directories.get_mut(directory) {
+            totals.objects += 1;
+            totals.size = totals.size.saturating_add(stat.size);
+            totals.own = totals.own.saturating_add(stat.own);
+        }
     }
-    table.extend(rows.iter().map(|stat| columns.iter().map(|column| column.text(stat)).collect()));
-    let numbers: Vec<bool> = columns.iter().map(|column| column.is_number()).collect();
-    out.table(&table, &numbers)
+
+    fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.directories.is_empty()
+    }
+
+    /// Directories by name, as the objects are.
+    fn directories(&self, args: &Ls) -> Vec<(&String, &Totals)> {
+        let mut all: Vec<_> = self.directories.iter().collect();
+        if args.reverse {
+            all.reverse();
+        }
+        all
+    }
+
+    fn json(&self, args: &Ls, out: &mut Out, damaged: &mut bool) -> Result {
+        let mut array = out.begin_array();
+        for (name, totals) in self.directories(args) {
+            array.push(&Inner { name, directory: true, totals: *totals })?;
+        }
+        every(self.objects.stats(), damaged, |stat| match args.long {
+            true => array.push(&ObjectReport::of(&stat)),
+            false => array.push(&Row::of(&stat)),
+        })?;
+        array.end()
+    }
+
+    fn text(&self, args: &Ls, out: &mut Out, damaged: &mut bool) -> Result {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let columns = args.columns();
+        let mut first: Vec<Vec<String>> = Vec::new();
+        if !args.no_header {
+            first.push(columns.iter().map(|column| column.heading()).collect());
+        }
+        for (name, totals) in self.directories(args) {
+            first.push(columns.iter().map(|column| column.of_directory(name, totals)).collect());
+        }
+        let mut widths = self.widths.clone();
+        first.iter().for_each(|line| widths.fit(line));
+        first.iter().try_for_each(|line| out.row(line, &widths))?;
+        every(self.objects.stats(), damaged, |stat| out.row(&cells(columns, &stat), &widths))
+    }
+}
+
+/// The columns whose widths count: nothing stands behind text in the last one.
+fn padded(columns: &[Column]) -> &[Column] {
+    match columns.split_last() {
+        Some((last, others)) if !last.is_number() => others,
+        _ => columns,
+    }
+}
+
+fn cells(columns: &[Column], stat: &Stat) -> Vec<String> {
+    columns.iter().map(|column| column.text(stat)).collect()
 }

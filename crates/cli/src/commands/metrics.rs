@@ -2,10 +2,10 @@
 
 use crate::commands::stat::Pending;
 use crate::context::Context;
-use crate::failure::Result;
-use crate::glob::Glob;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::listing::each;
 use crate::out::Out;
-use crate::process::Holder;
 use crate::text::printable;
 use crate::values::pool;
 use clap::Args;
@@ -65,15 +65,15 @@ const OBJECTS: [Family; 9] = [
 pub fn run(context: &Context, args: &Metrics) -> Result {
     let pool = context.look(&args.pool)?;
     let info = pool.info()?;
-    let glob = args.pattern.as_deref().map(Glob::new);
-    let mut stats = Vec::new();
-    for stat in pool.list() {
-        let stat = stat?;
-        if glob.as_ref().is_none_or(|glob| glob.matches(&stat.name)) {
-            stats.push(stat);
-        }
+    let (mut figures, mut damaged) = (Figures::default(), false);
+    each(&pool, args.pattern.as_deref(), &mut damaged, |stat| {
+        figures.keep(&pool, &stat);
+        Ok(())
+    })?;
+    if damaged {
+        return Err(Failure::Quiet(Exit::Damaged));
     }
-    stats.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    figures.sort();
     let path = escaped(&info.path.to_string_lossy());
     let mut out = Out::new();
     for (name, help, figure) in [
@@ -85,21 +85,21 @@ pub fn run(context: &Context, args: &Metrics) -> Result {
         family(&mut out, name, "gauge", help)?;
         out.line(&format!("{name}{{pool=\"{path}\"}} {figure}"))?;
     }
-    for (name, kind, help, figure) in OBJECTS {
+    for (nth, (name, kind, help, _)) in OBJECTS.into_iter().enumerate() {
         family(&mut out, name, kind, help)?;
         let suffix = if kind == "counter" { "_total" } else { "" };
-        for stat in &stats {
-            let Some(figure) = figure(stat) else { continue };
-            let object = escaped(&stat.name);
+        for object in figures.objects() {
+            let Some(figure) = object.figures[nth] else { continue };
+            let object = escaped(object.name);
             out.line(&format!("{name}{suffix}{{pool=\"{path}\",object=\"{object}\"}} {figure}"))?;
         }
     }
-    pending(&mut out, &pool, &path, &stats)?;
+    pending(&mut out, &path, &figures)?;
     family(&mut out, "pmo_object_state", "gauge", "1 for the state that the object is in, with its holder.")?;
-    for stat in &stats {
-        let pid = Holder::of(stat).map_or_else(String::new, |holder| holder.pid.to_string());
-        let (object, state) = (escaped(&stat.name), stat.state.letter());
-        let labels = format!("pool=\"{path}\",object=\"{object}\",state=\"{state}\",pid=\"{pid}\"");
+    for object in figures.objects() {
+        let pid = object.holder.map_or_else(String::new, |pid| pid.to_string());
+        let (name, state) = (escaped(object.name), object.state);
+        let labels = format!("pool=\"{path}\",object=\"{name}\",state=\"{state}\",pid=\"{pid}\"");
         out.line(&format!("pmo_object_state{{{labels}}} 1"))?;
     }
     out.line("# EOF")?;
@@ -107,7 +107,7 @@ pub fn run(context: &Context, args: &Metrics) -> Result {
 }
 
 /// Commits on demand that are not durable, of each object that a process has so.
-fn pending(out: &mut Out, pool: &Pool, path: &str, stats: &[Stat]) -> Result {
+fn pending(out: &mut Out, path: &str, figures: &Figures) -> Result {
     type Figure = fn(&Pending) -> f64;
     const FIGURES: [(&str, &str, &str, Figure); 4] = [
         (
@@ -132,16 +132,97 @@ fn pending(out: &mut Out, pool: &Pool, path: &str, stats: &[Stat]) -> Result {
             |pending| pending.at_once as f64,
         ),
     ];
-    let found: Vec<_> = stats.iter().filter_map(|stat| Some((stat, Pending::of(pool, stat)?))).collect();
     for (name, kind, help, figure) in FIGURES {
         family(out, name, kind, help)?;
         let suffix = if kind == "counter" { "_total" } else { "" };
-        for (stat, pending) in &found {
-            let object = escaped(&stat.name);
+        for (name_of, pending) in &figures.pending {
+            let object = escaped(name_of);
             out.line(&format!("{name}{suffix}{{pool=\"{path}\",object=\"{object}\"}} {}", figure(pending)))?;
         }
     }
     Ok(())
+}
+
+/// The figures of all objects, in few bytes: each family names every object, and a pool may have
+/// a million.
+#[derive(Default)]
+struct Figures {
+    /// Names and figures, one object after the other.
+    bytes: Vec<u8>,
+    /// Where each object's are.
+    places: Vec<usize>,
+    /// Commits on demand that are not durable, by object.
+    pending: Vec<(String, Pending)>,
+}
+
+/// The figures of an object.
+struct Figured<'f> {
+    name: &'f str,
+    state: char,
+    holder: Option<u64>,
+    figures: [Option<u64>; OBJECTS.len()],
+}
+
+impl Figures {
+    fn keep(&mut self, pool: &Pool, stat: &Stat) {
+        self.places.push(self.bytes.len());
+        self.put(Some(stat.name.len() as u64));
+        self.bytes.extend(stat.name.as_bytes());
+        self.put(Some(u64::from(stat.state.letter())));
+        self.put(stat.holder.or(stat.holder_elsewhere).map(u64::from));
+        for (_, _, _, figure) in OBJECTS {
+            self.put(figure(stat));
+        }
+        self.pending.extend(Pending::of(pool, stat).map(|pending| (stat.name.clone(), pending)));
+    }
+
+    /// Appends a figure, or that there is none, in as many groups of seven bits as it needs.
+    fn put(&mut self, figure: Option<u64>) {
+        let mut rest = figure.map_or(0, |figure| u128::from(figure) + 1);
+        while rest > 0x7f {
+            self.bytes.push(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        self.bytes.push(rest as u8);
+    }
+
+    /// Orders the objects by name.
+    fn sort(&mut self) {
+        let bytes = &self.bytes;
+        self.places.sort_unstable_by_key(|place| name_of(&mut &bytes[*place..]));
+        self.pending.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    }
+
+    fn objects(&self) -> impl Iterator<Item = Figured<'_>> {
+        self.places.iter().map(|place| {
+            let mut rest = &self.bytes[*place..];
+            let name = std::str::from_utf8(name_of(&mut rest)).unwrap_or_default();
+            let state = take(&mut rest).and_then(|state| char::from_u32(state as u32)).unwrap_or('?');
+            let holder = take(&mut rest);
+            Figured { name, state, holder, figures: std::array::from_fn(|_| take(&mut rest)) }
+        })
+    }
+}
+
+fn name_of<'f>(rest: &mut &'f [u8]) -> &'f [u8] {
+    let len = take(rest).unwrap_or(0) as usize;
+    let (name, behind) = rest.split_at(len);
+    *rest = behind;
+    name
+}
+
+/// Takes the next figure from the front.
+fn take(rest: &mut &[u8]) -> Option<u64> {
+    let mut figure = 0_u128;
+    for shift in (0..).step_by(7) {
+        let (byte, behind) = rest.split_first()?;
+        *rest = behind;
+        figure |= u128::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            break;
+        }
+    }
+    figure.checked_sub(1).map(|figure| figure as u64)
 }
 
 fn family(out: &mut Out, name: &str, kind: &str, help: &str) -> Result {

@@ -1,8 +1,9 @@
-//! `pmo mv`: another name for an object, or another pool.
+//! `pmo mv`: another name for an object or a directory, or another pool.
 
 use crate::alike;
 use crate::commands::stat::ObjectReport;
 use crate::context::Context;
+use crate::directory::Directory;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
 use crate::keys::KeyArgs;
@@ -13,13 +14,19 @@ use crate::terminal::detail;
 use crate::values::pool;
 use clap::Args;
 use indelible::{ErrorKind, Pool};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Give an object another name, or move it to another pool; everything else about it stays
+/// Give an object or a directory another name, or move an object to another pool; everything else about it stays
 ///
 /// The object must not be attached, and the name must be free: nothing is replaced. The name of a
 /// sealed object is sealed with it: another one takes its seal key, and its sign
 /// key if it is signed.
+///
+/// A name with / at its end is a directory. An object goes into it under the last part of its name.
+/// A directory is moved with all that is in it, as one step: a crash leaves all of it where it was,
+/// or where it is to be. About a thousand objects fit into one step, in a pool with very many about
+/// sixty; more are refused, and so are sealed objects.
 ///
 /// In another pool, on whatever medium, the object has the identity, the keys and the addresses that it had. Its snapshots and copies stay where they are. It is removed
 /// here once it is durable there: if the command is cut short before, the object is here and nothing is there; if it is cut short in
@@ -28,19 +35,22 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Examples:
   pmo mv data.pmo counters counters.old
+  pmo mv data.pmo counters old/              now old/counters
+  pmo mv data.pmo logs/ archive/logs/        all of it, or nothing
   pmo mv data.pmo counters --to /dev/shm/fast.pmo
   pmo mv data.pmo ledger ledger.old --seal-key-file ledger.key
 
-JSON: the object, as `pmo stat` has it")]
+JSON: the object, as `pmo stat` has it; of a directory
+  {\"from\":\"logs/\",\"to\":\"archive/logs/\",\"objects\":12}")]
 pub struct Mv {
     /// The pool
     #[arg(value_parser = pool())]
     pool: PathBuf,
 
-    /// Name it has
+    /// Name it has; a directory, with / at its end
     old: String,
 
-    /// Name it is to have
+    /// Name it is to have; a directory, with / at its end
     #[arg(required_unless_present = "to")]
     new: Option<String>,
 
@@ -59,6 +69,14 @@ pub struct Mv {
     key: KeyArgs,
 }
 
+/// A directory that was moved.
+#[derive(Serialize)]
+struct Moved<'a> {
+    from: &'a str,
+    to: &'a str,
+    objects: u64,
+}
+
 pub fn run(context: &Context, args: &Mv) -> Result {
     let key = args.key.read()?;
     if args.to.is_some() && args.seal.is_asked() {
@@ -66,21 +84,49 @@ pub fn run(context: &Context, args: &Mv) -> Result {
         return Err(Failure::new(Exit::Usage, message, "leave its seal key out"));
     }
     let pool = context.open(&args.pool)?;
+    // An object may have such a name, too.
+    let is_object = || args.new.as_deref().and_then(Directory::of).is_none() && pool.stat(&args.old).is_ok();
+    if let Some(from) = Directory::of(&args.old).filter(|_| !is_object()) {
+        return move_directory(context, args, &pool, &from, &key);
+    }
     let (pool, name) = match (&args.to, &args.new) {
-        (Some(to), _) => (move_to(context, args, &pool, to, &key)?, &args.old),
+        (Some(to), _) => (move_to(context, args, &pool, to, &key)?, args.old.clone()),
         (None, new) => {
             let new = new.as_ref().unwrap_or(&args.old);
+            let new = Directory::of(new).map_or_else(|| new.clone(), |into| into.name_of(&args.old));
             let renamed = match args.seal.read()? {
-                Some(seal) => pool.rename_sealed(&args.old, new, &key, &seal),
-                None => pool.rename(&args.old, new, &key),
+                Some(seal) => pool.rename_sealed(&args.old, &new, &key, &seal),
+                None => pool.rename(&args.old, &new, &key),
             };
             renamed.map_err(|error| alike::explain(&pool, &args.old, error))?;
-            detail(|| format!("renamed {} to {}", object(&args.old), object(new)));
+            detail(|| format!("renamed {} to {}", object(&args.old), object(&new)));
             (pool, new)
         }
     };
-    alike::warn(&pool, name);
-    if context.json { show(true, &ObjectReport::of(&pool.stat(name)?), |_, _| Ok(())) } else { Ok(()) }
+    alike::warn(&pool, &name);
+    if context.json { show(true, &ObjectReport::of(&pool.stat(&name)?), |_, _| Ok(())) } else { Ok(()) }
+}
+
+fn move_directory(context: &Context, args: &Mv, pool: &Pool, from: &Directory, key: &[u8]) -> Result {
+    let Some(to) = args.new.as_deref().and_then(Directory::of) else {
+        return Err(Failure::usage(match args.to {
+            Some(_) => {
+                "a directory stays in its pool: `pmo export` and `pmo import` bring objects to another one"
+            }
+            None => "a directory gets the name of a directory, with / at its end",
+        }));
+    };
+    if args.seal.is_asked() {
+        return Err(Failure::usage("sealed objects are renamed one by one, each with its seal key"));
+    }
+    let moved =
+        pool.rename_directory(from.prefix(), to.prefix(), key).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => from.missing(),
+            _ => error.into(),
+        })?;
+    detail(|| format!("renamed {} objects of {} to {}", moved, from.shown(), to.shown()));
+    let report = Moved { from: from.prefix(), to: to.prefix(), objects: moved };
+    if context.json { show(true, &report, |_, _| Ok(())) } else { Ok(()) }
 }
 
 fn move_to(context: &Context, args: &Mv, from: &Pool, to: &Path, key: &[u8]) -> Result<Pool> {

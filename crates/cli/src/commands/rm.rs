@@ -3,6 +3,7 @@
 use crate::alike;
 use crate::bytes::human;
 use crate::context::Context;
+use crate::directory::Directory;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, object};
 use crate::glob::Glob;
@@ -19,12 +20,14 @@ use std::path::PathBuf;
 ///
 /// Objects that a process has attached are refused, unless --later is given. Of several names, those that can be destroyed are;
 /// the exit code is that of the first that cannot. A name is taken as it is, whatever characters it has; for patterns
-/// there is --match.
+/// there is --match, for directories --recursive. Each object goes as a step of its own: a command
+/// that is cut short leaves the others.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   pmo rm data.pmo counters
   pmo rm data.pmo a b c
+  pmo rm data.pmo --recursive logs/old/               a directory with all that is in it
   pmo rm data.pmo --match 'logs/2024*' --dry-run      which would that be?
   pmo rm data.pmo --force a                           no failure if there is none
   pmo rm data.pmo --later a                           although a process has it attached
@@ -44,6 +47,10 @@ pub struct Rm {
     /// Objects whose names match a pattern with *, ? and [a-z], too; * covers / as well
     #[arg(short = 'm', long = "match", value_name = "PATTERN")]
     patterns: Vec<String>,
+
+    /// Take names with / at their end as directories, and destroy what is in them; / is the whole pool
+    #[arg(short, long)]
+    recursive: bool,
 
     /// List what would be destroyed, and do nothing
     #[arg(short = 'n', long)]
@@ -97,22 +104,32 @@ pub fn run(context: &Context, args: &Rm) -> Result {
     first.map_or(Ok(()), |exit| Err(Failure::Quiet(exit)))
 }
 
-/// The names given, and those that match a pattern.
+/// The names given, and the names that match a pattern or lie in a directory.
 fn names(pool: &Pool, args: &Rm) -> Result<Vec<String>> {
-    let mut names = args.names.clone();
+    let directory = |name: &String| Directory::of(name).filter(|_| args.recursive);
+    let (directories, mut names): (Vec<_>, Vec<_>) =
+        args.names.iter().cloned().partition(|name| directory(name).is_some());
+    let directories: Vec<Directory> = directories.iter().filter_map(directory).collect();
     let globs: Vec<Glob> = args.patterns.iter().map(|pattern| Glob::new(pattern)).collect();
-    if globs.is_empty() {
+    if globs.is_empty() && directories.is_empty() {
         return Ok(names);
     }
+    let asked = directories.clone();
+    let matches = move |name: &str| {
+        globs.iter().any(|glob| glob.matches(name)) || asked.iter().any(|directory| directory.has(name))
+    };
     let mut matching = Vec::new();
-    for stat in pool.list() {
+    for stat in pool.list().named(matches) {
         let name = stat?.name;
-        if globs.iter().any(|glob| glob.matches(&name)) && !names.contains(&name) {
+        if !names.contains(&name) {
             matching.push(name);
         }
     }
-    if matching.is_empty() {
-        note("no object has a name that matches");
+    let is_missing = |directory: &&Directory| !matching.iter().any(|name| directory.has(name));
+    match directories.iter().find(is_missing) {
+        Some(missing) if !args.force => return Err(missing.missing()),
+        _ if matching.is_empty() && !args.patterns.is_empty() => note("no object has a name that matches"),
+        _ => {}
     }
     matching.sort_unstable();
     names.append(&mut matching);
@@ -138,6 +155,10 @@ fn destroy(pool: &Pool, args: &Rm, name: &str, key: &[u8]) -> Result<Option<u64>
     match done {
         Err(error) if error.kind() == ErrorKind::NotFound && args.force => Ok(None),
         Err(error) if error.kind() == ErrorKind::Held => Err(Failure::from(error).with_help(LATER)),
+        Err(error) if error.kind() == ErrorKind::NotFound && has_objects(pool, name) => {
+            let help = "it is a directory: `pmo rm --recursive` destroys what is in it";
+            Err(Failure::from(error).with_help(help))
+        }
         Err(error) => Err(alike::explain(pool, name, error)),
         Ok(()) => {
             if !args.dry_run {
@@ -146,6 +167,12 @@ fn destroy(pool: &Pool, args: &Rm, name: &str, key: &[u8]) -> Result<Option<u64>
             Ok(Some(size))
         }
     }
+}
+
+/// Whether a name is that of a directory.
+fn has_objects(pool: &Pool, name: &str) -> bool {
+    let Some(directory) = Directory::of(name) else { return false };
+    pool.list().named(move |name| directory.has(name)).next().is_some()
 }
 
 fn text(report: &Report, out: &mut Out) -> Result {

@@ -1,17 +1,18 @@
 //! `pmo top`: who has which object, and how often it is psynced.
 
 use crate::bytes::human;
-use crate::commands::ls::{held_by, rows};
+use crate::commands::ls::held_by;
 use crate::commands::stat::Pending;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::out::Out;
+use crate::listing::{each, every};
+use crate::out::{Out, Widths};
 use crate::process::Holder;
 use crate::text::{self, printable};
 use crate::values::pool;
 use clap::Args;
-use indelible::{Pool, Stat};
+use indelible::{Logged, Pool, Selection, Stat};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -81,11 +82,11 @@ struct Row {
 
 pub fn run(context: &Context, args: &Top) -> Result {
     let pool = context.look(&args.pool)?;
-    let mut before = Look::at(&pool, args)?;
+    let mut before = Look::at(&pool, args, None)?;
     loop {
         std::thread::sleep(args.interval);
-        let now = Look::at(&pool, args)?;
-        show(context.json, &now.since(&before, &pool), args)?;
+        let now = Look::at(&pool, args, Some(&before))?;
+        now.show(context.json, &pool, args)?;
         if args.once {
             return if now.damaged { Err(Failure::Quiet(Exit::Damaged)) } else { Ok(()) };
         }
@@ -93,92 +94,142 @@ pub fn run(context: &Context, args: &Top) -> Result {
     }
 }
 
-/// The objects at a moment.
+/// Psyncs and bytes a second.
+type Rates = (f64, f64);
+
+/// The objects at a moment. Of an object without psyncs only the name is kept.
 struct Look {
     at: Instant,
-    objects: Vec<Stat>,
+    /// Psyncs of the others, and the log then, by their IDs, ascending.
+    counted: Vec<([u8; 16], u64, Logged)>,
+    /// Rates of the objects psynced since the look before, by their IDs.
+    active: HashMap<[u8; 16], Rates>,
+    /// All objects, most psyncs a second first.
+    objects: Selection,
     damaged: bool,
 }
 
 impl Look {
-    fn at(pool: &Pool, args: &Top) -> Result<Look> {
-        let mut damaged = false;
-        let objects = rows(pool, args.pattern.as_deref(), &mut damaged)?;
-        Ok(Look { at: Instant::now(), objects, damaged })
-    }
-
-    /// Lines for what happened since, those with most psyncs first.
-    fn since(&self, before: &Look, pool: &Pool) -> Vec<Row> {
-        let then: HashMap<_, _> = before.objects.iter().map(|stat| (stat.id, stat)).collect();
-        let seconds = self.at.duration_since(before.at).as_secs_f64().max(1e-9);
-        let row = |stat: &Stat| {
-            // One that was created since had none.
-            let then = then.get(&stat.id).copied();
-            let psyncs = stat.psyncs.saturating_sub(then.map_or(0, |then| then.psyncs));
-            Row {
-                name: stat.name.clone(),
-                state: stat.state.letter(),
-                holder: Holder::of(stat),
-                psyncs_per_second: psyncs as f64 / seconds,
-                bytes_per_second: logged_since(stat, then, psyncs) / seconds,
-                dirty: stat.dirty_bytes(),
-                lag: stat.logged.bytes,
-                pending: Pending::of(pool, stat),
-                psyncs: stat.psyncs,
-                own: stat.own,
-                size: stat.size,
-                held_by: held_by(stat),
-            }
+    fn at(pool: &Pool, args: &Top, before: Option<&Look>) -> Result<Look> {
+        let mut look = Look {
+            at: Instant::now(),
+            counted: Vec::new(),
+            active: HashMap::new(),
+            objects: pool.selection(),
+            damaged: false,
         };
-        let mut rows: Vec<Row> = self.objects.iter().map(row).collect();
-        rows.sort_by(|a, b| {
-            b.psyncs_per_second.total_cmp(&a.psyncs_per_second).then_with(|| a.name.cmp(&b.name))
-        });
-        rows
+        let mut damaged = false;
+        let seconds = before.map_or(1.0, |before| look.at.duration_since(before.at).as_secs_f64().max(1e-9));
+        each(pool, args.pattern.as_deref(), &mut damaged, |stat| {
+            look.note(&stat, before, seconds);
+            Ok(())
+        })?;
+        look.damaged = damaged;
+        look.counted.sort_unstable_by_key(|(id, ..)| *id);
+        look.objects.sort();
+        Ok(look)
+    }
+
+    fn note(&mut self, stat: &Stat, before: Option<&Look>, seconds: f64) {
+        if stat.psyncs > 0 || stat.logged != Logged::default() {
+            self.counted.push((stat.id, stat.psyncs, stat.logged));
+        }
+        let Some(before) = before else { return };
+        // One that was created since had none.
+        let (then, logged) = before.of(&stat.id).unwrap_or_default();
+        let psyncs = stat.psyncs.saturating_sub(then);
+        let rates = (psyncs as f64 / seconds, logged_since(stat, logged, psyncs) / seconds);
+        if rates != (0.0, 0.0) {
+            self.active.insert(stat.id, rates);
+        }
+        // The bits of numbers that are not negative rise with them.
+        self.objects.add(stat, !rates.0.to_bits());
+    }
+
+    /// Psyncs of an object, and the part that its log had.
+    fn of(&self, id: &[u8; 16]) -> Option<(u64, Logged)> {
+        let at = self.counted.binary_search_by_key(id, |(id, ..)| *id).ok()?;
+        let (_, psyncs, logged) = self.counted[at];
+        Some((psyncs, logged))
+    }
+
+    fn row(&self, stat: Stat, pool: &Pool) -> Row {
+        let (psyncs_per_second, bytes_per_second) = self.active.get(&stat.id).copied().unwrap_or_default();
+        Row {
+            state: stat.state.letter(),
+            holder: Holder::of(&stat),
+            psyncs_per_second,
+            bytes_per_second,
+            dirty: stat.dirty_bytes(),
+            lag: stat.logged.bytes,
+            pending: Pending::of(pool, &stat),
+            psyncs: stat.psyncs,
+            own: stat.own,
+            size: stat.size,
+            held_by: held_by(&stat),
+            name: stat.name,
+        }
+    }
+
+    fn show(&self, json: bool, pool: &Pool, args: &Top) -> Result {
+        let mut out = Out::new();
+        let mut damaged = false;
+        if json {
+            let mut before = "[";
+            every(self.objects.stats(), &mut damaged, |stat| {
+                out.bytes(format!("{before}{}", text::json(&self.row(stat, pool))?).as_bytes())?;
+                before = ",";
+                Ok(())
+            })?;
+            out.line(if before == "[" { "[]" } else { "]" })?;
+            return out.finish();
+        }
+        if !args.once && std::io::stdout().is_terminal() {
+            // To the first place, with nothing behind.
+            out.bytes(b"\x1b[H\x1b[2J")?;
+        }
+        let numbers = HEADINGS.map(|heading| !matches!(heading, "STATE" | "NAME" | "HOLDER"));
+        let mut widths = Widths::of(&numbers);
+        let headings = HEADINGS.map(str::to_owned);
+        widths.fit(&headings);
+        every(self.objects.stats(), &mut damaged, |stat| {
+            widths.fit(&cells(&self.row(stat, pool)));
+            Ok(())
+        })?;
+        out.row(&headings, &widths)?;
+        every(self.objects.stats(), &mut damaged, |stat| out.row(&cells(&self.row(stat, pool)), &widths))?;
+        out.finish()
     }
 }
 
-/// Bytes that so many psyncs of an object changed since `then`.
-fn logged_since(stat: &Stat, then: Option<&Stat>, psyncs: u64) -> f64 {
+const HEADINGS: [&str; 11] =
+    ["STATE", "PSYNCS/S", "BYTES/S", "DIRTY", "LAG", "PENDING", "PSYNCS", "OWN", "SIZE", "NAME", "HOLDER"];
+
+/// Bytes that so many psyncs of an object changed since its log was as `then`.
+fn logged_since(stat: &Stat, then: Logged, psyncs: u64) -> f64 {
     let now = stat.logged;
-    match then.map(|then| then.logged) {
-        Some(then) if then.generation == now.generation => now.bytes.saturating_sub(then.bytes) as f64,
+    if then.generation == now.generation {
+        now.bytes.saturating_sub(then.bytes) as f64
+    } else if now.psyncs > 0 {
         // The log began anew: as the psyncs that it has now.
-        _ if now.psyncs > 0 => now.bytes as f64 / now.psyncs as f64 * psyncs as f64,
-        _ => 0.0,
+        now.bytes as f64 / now.psyncs as f64 * psyncs as f64
+    } else {
+        0.0
     }
 }
 
-fn show(json: bool, rows: &[Row], args: &Top) -> Result {
-    let mut out = Out::new();
-    if json {
-        out.line(&text::json(rows)?)?;
-        return out.finish();
-    }
-    if !args.once && std::io::stdout().is_terminal() {
-        // To the first place, with nothing behind.
-        out.bytes(b"\x1b[H\x1b[2J")?;
-    }
-    const HEADINGS: [&str; 11] = [
-        "STATE", "PSYNCS/S", "BYTES/S", "DIRTY", "LAG", "PENDING", "PSYNCS", "OWN", "SIZE", "NAME", "HOLDER",
-    ];
-    let mut table = vec![HEADINGS.map(str::to_owned).to_vec()];
-    table.extend(rows.iter().map(|row| {
-        vec![
-            row.state.to_string(),
-            format!("{:.1}", row.psyncs_per_second),
-            human(row.bytes_per_second as u64),
-            row.dirty.map_or_else(|| "-".to_owned(), human),
-            human(row.lag),
-            row.pending.as_ref().map_or_else(|| "-".to_owned(), |pending| human(pending.bytes)),
-            row.psyncs.to_string(),
-            human(row.own),
-            human(row.size),
-            printable(&row.name),
-            row.held_by.clone(),
-        ]
-    }));
-    let numbers = HEADINGS.map(|heading| !matches!(heading, "STATE" | "NAME" | "HOLDER"));
-    out.table(&table, &numbers)?;
-    out.finish()
+fn cells(row: &Row) -> [String; HEADINGS.len()] {
+    [
+        row.state.to_string(),
+        format!("{:.1}", row.psyncs_per_second),
+        human(row.bytes_per_second as u64),
+        row.dirty.map_or_else(|| "-".to_owned(), human),
+        human(row.lag),
+        row.pending.as_ref().map_or_else(|| "-".to_owned(), |pending| human(pending.bytes)),
+        row.psyncs.to_string(),
+        human(row.own),
+        human(row.size),
+        printable(&row.name),
+        row.held_by.clone(),
+    ]
 }

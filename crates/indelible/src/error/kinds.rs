@@ -30,7 +30,7 @@ pub(super) fn store_kind(error: &StoreError) -> ErrorKind {
             ErrorKind::BadSize
         }
         StoreError::AlreadyAPool => ErrorKind::PoolExists,
-        StoreError::NoRoom { .. } => ErrorKind::NoRoom,
+        StoreError::NoRoom { .. } | StoreError::TooManyAtOnce { .. } => ErrorKind::NoRoom,
         StoreError::NoAddresses { .. } | StoreError::AddressesTaken { .. } => ErrorKind::NoAddresses,
         StoreError::BadWindow { .. } => ErrorKind::BadWindow,
         StoreError::NotFound | StoreError::NotItsSnapshot { .. } => ErrorKind::NotFound,

@@ -268,6 +268,10 @@ impl Locks for FileMedium {
         ofd::probe(live(&self.fd)?, key.byte())
     }
 
+    fn may_have_locks(&self, from: LockKey, to: LockKey) -> Result<bool, MediumError> {
+        Ok(ofd::probe_range(live(&self.fd)?, from.byte()..=to.byte())?.is_some())
+    }
+
     fn holder(&self, key: LockKey) -> Option<Process> {
         ofd::holder(self.fd.as_fd(), key.byte())
     }

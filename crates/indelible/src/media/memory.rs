@@ -198,6 +198,17 @@ impl Medium for MemoryMedium {
         Ok(())
     }
 
+    fn read_once(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
+        // Each page that is read by a load stays mapped.
+        match self.backing {
+            Backing::File | Backing::Dax => {
+                space::check(offset, buf.len() as u64, self.len())?;
+                space::read_all(live(&self.fd)?, offset, buf)
+            }
+            Backing::Device => self.read(offset, buf),
+        }
+    }
+
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         let at = self.target(offset, bytes.len() as u64)?;
         // SAFETY: the range was checked and has blocks (2); it is the caller's to write (3).
@@ -375,6 +386,10 @@ impl Locks for MemoryMedium {
 
     fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {
         ofd::probe(live(&self.fd)?, key.byte())
+    }
+
+    fn may_have_locks(&self, from: LockKey, to: LockKey) -> Result<bool, MediumError> {
+        Ok(ofd::probe_range(live(&self.fd)?, from.byte()..=to.byte())?.is_some())
     }
 
     fn holder(&self, key: LockKey) -> Option<Process> {

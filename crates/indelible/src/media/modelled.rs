@@ -151,6 +151,10 @@ impl Locks for ModelledMedium {
         self.beneath.probe(key)
     }
 
+    fn may_have_locks(&self, from: LockKey, to: LockKey) -> Result<bool, MediumError> {
+        self.beneath.may_have_locks(from, to)
+    }
+
     fn holder(&self, key: LockKey) -> Option<Process> {
         self.beneath.holder(key)
     }

@@ -12,6 +12,7 @@ use indelible_store::format::entry::{
 use indelible_store::medium::Process;
 pub use indelible_store::store::{LaneUse, Logged};
 use indelible_store::store::{Status, StoreInfo};
+use indelible_store::table::Located;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -59,6 +60,8 @@ impl State {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stat {
+    /// Where its entry is in the table.
+    pub(super) entry: u64,
     /// Name.
     pub name: String,
     /// 128-bit identity.
@@ -141,8 +144,13 @@ pub(crate) fn living_writer(entry: &Entry) -> Option<Process> {
 }
 
 impl Stat {
+    pub(super) fn made(object: &Located, status: &Status) -> Self {
+        Stat::of(&object.entry, status)
+    }
+
     pub(crate) fn of(entry: &Entry, status: &Status) -> Self {
         Stat {
+            entry: entry.own_offset.get(),
             name: entry.name(),
             id: entry.id,
             size: entry.usable(entry.size.get()),

@@ -22,6 +22,7 @@ mod pending;
 mod registry;
 mod seal_key;
 mod seen;
+mod selection;
 mod thin;
 mod transacting;
 mod transfer;
@@ -46,6 +47,7 @@ pub use options::{MediumKind, PoolOptions, Tracking};
 pub use pending::PendingCommits;
 pub use seal_key::{SealKey, SignKey, VerifyKey};
 pub(crate) use seen::Seen;
+pub use selection::Selection;
 pub use thin::{BadKeep, Keep};
 
 use crate::error::{Cause, Error, ErrorKind, Result};

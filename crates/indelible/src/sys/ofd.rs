@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use indelible_store::medium::{LockMode, MediumError, Process};
@@ -81,9 +82,19 @@ pub(crate) fn unlock_all(fd: BorrowedFd<'_>) {
 
 /// The strongest mode in which another open file description has the byte.
 pub(crate) fn probe(fd: BorrowedFd<'_>, byte: u64) -> Result<Option<LockMode>, MediumError> {
+    probe_range(fd, byte..=byte)
+}
+
+/// The mode of a lock that another open file description has in this range; the strongest, if it
+/// is one byte.
+pub(crate) fn probe_range(
+    fd: BorrowedFd<'_>,
+    bytes: RangeInclusive<u64>,
+) -> Result<Option<LockMode>, MediumError> {
     // Asking for an exclusive lock finds any holder. An exclusive holder is alone, so the first
-    // one found is the strongest.
-    let mut lock = request(libc::F_WRLCK, byte, 1)?;
+    // one found of a byte is the strongest.
+    let len = bytes.end().saturating_sub(*bytes.start()).saturating_add(1);
+    let mut lock = request(libc::F_WRLCK, *bytes.start(), len)?;
     fcntl(fd, libc::F_OFD_GETLK, &mut lock).map_err(explain)?;
     Ok(match libc::c_int::from(lock.l_type) {
         libc::F_UNLCK => None,

@@ -192,6 +192,18 @@ pub enum StoreError {
     /// The name is taken.
     #[error("an object of that name exists")]
     Exists,
+    /// One step would change too much of the table.
+    #[error(
+        "{objects} objects cannot get other names in one step: it takes {needed} bytes of the table's log, which has {most}"
+    )]
+    TooManyAtOnce {
+        /// Objects that were to be renamed.
+        objects: u64,
+        /// Bytes of the log that this takes, at least.
+        needed: u64,
+        /// Bytes that it has.
+        most: u64,
+    },
     /// The name cannot be used.
     #[error("this is not a usable name: {why}")]
     BadName {

@@ -56,6 +56,12 @@ pub trait Locks: Send + Sync {
     /// The strongest mode in which *another* holder has the key, `None` when nobody has.
     fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError>;
 
+    /// Whether another holder may have a lock from one key's byte to the other's: one call for many
+    /// objects, as a pool has few locks.
+    fn may_have_locks(&self, _from: LockKey, _to: LockKey) -> Result<bool, MediumError> {
+        Ok(true)
+    }
+
     /// A process that has the lock, to be shown to people. `None` where nobody can tell.
     fn holder(&self, _key: LockKey) -> Option<Process> {
         None

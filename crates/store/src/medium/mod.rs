@@ -71,6 +71,12 @@ pub trait Medium: Send + Sync {
     /// Fills `buf` from `offset`.
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError>;
 
+    /// As [`read`](Medium::read), of bytes that are not read again soon: they need not stay in this
+    /// process's memory.
+    fn read_once(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
+        self.read(offset, buf)
+    }
+
     /// Writes `bytes` at `offset`, in space that is reserved; durable only after a later
     /// [`barrier`](Medium::barrier). After an error any part of it may be visible.
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal>;

@@ -31,7 +31,8 @@ impl Overlay {
     }
 
     fn read_under(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
-        self.under.read(offset, buf).inspect_err(|_| self.unread.store(true, Ordering::Relaxed))
+        // Looks and checks read whole tables so.
+        self.under.read_once(offset, buf).inspect_err(|_| self.unread.store(true, Ordering::Relaxed))
     }
 
     /// The pages that were written here: offset in the pool, content.
@@ -146,6 +147,10 @@ impl Locks for Overlay {
 
     fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError> {
         self.under.probe(key)
+    }
+
+    fn may_have_locks(&self, from: LockKey, to: LockKey) -> Result<bool, MediumError> {
+        self.under.may_have_locks(from, to)
     }
 
     fn holder(&self, key: LockKey) -> Option<Process> {

@@ -2,10 +2,11 @@
 
 use super::Located;
 use crate::error::{Part, Result, StoreError};
-use crate::format::DATA;
 use crate::format::entry::{FREE_MAGIC, SIZE, Slot};
+use crate::format::{DATA, PAGE};
 use crate::medium::MediumError;
 use crate::space::TableTransaction;
+use zerocopy::FromBytes;
 
 /// See the module.
 #[derive(Debug)]
@@ -38,7 +39,41 @@ pub fn slot_at(read: Result<Slot, MediumError>, seed: u64, offset: u64, pool_len
     }
 }
 
+/// Bytes that one read of neighbouring slots has at most.
+const READ: u64 = 64 * 1024;
+
 impl TableTransaction<'_> {
+    /// Reads and judges the slots at `offsets`, in this order. Neighbours are read together.
+    ///
+    /// # Errors
+    /// Those of `visit`.
+    pub fn slots(&self, offsets: &[u64], visit: &mut dyn FnMut(u64, SlotFound) -> Result<()>) -> Result<()> {
+        let (mut buffer, mut rest) = (Vec::new(), offsets);
+        while let Some(first) = rest.first() {
+            let start = first / PAGE * PAGE;
+            let mut end = start;
+            let near = rest.iter().take_while(|offset| {
+                let page = *offset / PAGE * PAGE;
+                let fits = (start..=end).contains(&page) && page - start < READ && !self.pages().has(page);
+                end = if fits { end.max(page + PAGE) } else { end };
+                fits
+            });
+            let (together, later) = rest.split_at(near.count().max(1));
+            rest = later;
+            buffer.resize((end - start) as usize, 0);
+            let alone = together.len() == 1 || self.pages().medium().read(start, &mut buffer).is_err();
+            for &offset in together {
+                let bytes = buffer.get((offset - start) as usize..).filter(|_| !alone);
+                let found = match bytes.and_then(|bytes| Slot::read_from_prefix(bytes).ok()) {
+                    Some((slot, _)) => slot_at(Ok(slot), self.seed(), offset, self.pool_len()),
+                    None => self.slot(offset),
+                };
+                visit(offset, found)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Reads and judges the slot at `offset`.
     #[must_use]
     pub fn slot(&self, offset: u64) -> SlotFound {

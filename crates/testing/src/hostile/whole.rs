@@ -79,7 +79,8 @@ pub fn recover(input: &[u8]) {
 fn inspect(store: &Arc<Store>) -> Result<()> {
     let _ = store.info();
     let _ = store.lanes();
-    let _ = store.entries().and_then(|all| store.statuses(&all[..all.len().min(8)]).map(drop));
+    let _ =
+        store.entries().and_then(|all| store.statuses(&all[..all.len().min(8)], None, |_, _| ()).map(drop));
     for object in objects(store)?.iter().take(8) {
         let _ = store.status(object);
     }

@@ -11,6 +11,7 @@ mod beside;
 mod blocks;
 mod chains;
 mod commits;
+mod directories;
 mod dropped;
 mod dying;
 pub mod errors;
@@ -147,6 +148,9 @@ rule_tests! {
     arrivals::objects_that_come_together_are_there_together_after_a_power_cut => ImportApart;
     arrivals::objects_that_come_together_are_there_together_wherever_it_ends => ImportApart;
     arrivals::too_many_objects_at_once_are_refused_as_a_whole => ImportApart;
+    directories::a_directory_is_moved_whole_or_not_at_all_by_a_power_cut => DirectoryApart;
+    directories::a_directory_is_moved_whole_or_not_at_all_wherever_it_ends => DirectoryApart;
+    directories::a_directory_that_cannot_be_moved_stays_whole => DirectoryApart;
     arrivals::bytes_of_another_content_do_not_come => ContentUnchecked;
     arrivals::a_content_that_changed_is_found => ContentUnchecked;
     beside::a_writer_goes_on_beside_a_snapshot => BaseBehind | RevisionKept;

@@ -165,7 +165,7 @@ impl Survey {
         for &(id, offset) in &self.trees[TreeId::Ids as usize].slots {
             all.push(Mention { offset, hash: None, id: Some(id) });
         }
-        all.sort_by_key(|mention| mention.offset);
+        all.sort_unstable_by_key(|mention| (mention.offset, mention.hash, mention.id));
         let mut twice = Vec::new();
         all.dedup_by(|later, first| {
             if later.offset != first.offset {

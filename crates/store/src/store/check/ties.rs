@@ -12,10 +12,13 @@ impl Survey {
     /// Says of each object whether it is tied to one that is there. Lists that are damaged, or lead back, are for a repair to drop; their objects
     /// stay.
     pub(super) fn judge_ties(&mut self) {
-        let entries: BTreeMap<(u64, u64), u64> =
-            self.objects.iter().map(|object| (object.id, object.offset)).collect();
         let tied: Vec<u64> =
             self.objects.iter().filter(|object| object.ties.1 > 0).map(|object| object.offset).collect();
+        if tied.is_empty() {
+            return;
+        }
+        let entries: BTreeMap<(u64, u64), u64> =
+            self.objects.iter().map(|object| (object.id, object.offset)).collect();
         let mut targets: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         let mut kept = BTreeSet::new();
         for &offset in &tied {

@@ -8,14 +8,16 @@ use crate::format::root::Root;
 use crate::format::{LANES, PAGE, TABLE_LANE, TABLE_LANE_LEN};
 use crate::lane::{LaneLog, scan};
 use crate::medium::{LockKey, LockMode, LockTable, Others};
+use crate::recovery::Standing;
 use crate::space::{PAGES, TableTransaction};
 use crate::store::access::read_table_log;
 use crate::store::pool::Store;
 use crate::table::{Located, directory};
 use std::cell::OnceCell;
+use std::ops::RangeInclusive;
 
 /// An object's state as a person would name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// 'D', 'R', 'W', 'P' or 'C'.
     pub state: char,
@@ -92,6 +94,15 @@ pub struct BatchDump {
 pub(super) struct Looked {
     lanes: LaneStandings,
     locks: OnceCell<LockTable>,
+    /// Entries of objects that no other process has.
+    unlocked: Option<RangeInclusive<u64>>,
+}
+
+impl Looked {
+    /// Nothing found yet but that no other process has objects with these entries.
+    pub fn unlocked(unlocked: Option<RangeInclusive<u64>>) -> Looked {
+        Looked { unlocked, ..Looked::default() }
+    }
 }
 
 impl Store {
@@ -126,9 +137,12 @@ impl Store {
         &self,
         table: &TableTransaction<'_>,
         object: &Located,
-        Looked { lanes, locks }: &mut Looked,
+        Looked { lanes, locks, unlocked }: &mut Looked,
     ) -> Result<Status> {
-        let lock = self.device.probe(LockKey::Object(object.offset))?;
+        let lock = match unlocked {
+            Some(entries) if entries.contains(&object.offset) => None,
+            _ => self.device.probe(LockKey::Object(object.offset))?,
+        };
         let stale = self.stale_lane(table, object)?;
         let mine = self.object_locks.readers(object.offset);
         let held = match (mine, lock) {
@@ -159,7 +173,12 @@ impl Store {
         let abandoned = held.is_none() && stale.is_some();
         let in_lane = found.map(|found| if abandoned { found.newest } else { found.durable });
         let in_memory = held.is_none() && object.entry.memory_in(&self.identity.boot).is_some();
-        let now = newest(self, table, object, in_lane.flatten(), stale.is_some())?;
+        // A detached object has no writer: its line is as it was read with the entry.
+        let settled = held.is_none() && !object.is_bound();
+        let now = match object.progress(self.seed) {
+            Ok(line) if settled => Standing::in_line(&line),
+            _ => newest(self, table, object, in_lane.flatten(), stale.is_some())?,
+        };
         let own = table.own_bytes(object)?;
         Ok(Status {
             state,

@@ -5,6 +5,8 @@ use super::inspect::{Looked, Status};
 use crate::error::{Part, Result, StoreError};
 use crate::format::entry::FLAG_HIDDEN;
 use crate::format::root::TreeId;
+use crate::medium::LockKey;
+use crate::space::TableTransaction;
 use crate::store::pool::Store;
 use crate::table::{Located, SlotFound};
 
@@ -15,7 +17,9 @@ impl Store {
     /// The table of names cannot be read.
     pub fn entries(&self) -> Result<Vec<u64>> {
         self.view(|table| {
-            let mut all = Vec::new();
+            let count = table.root.trees[TreeId::Names as usize].count.get();
+            // A damaged root may count more than there are.
+            let mut all = Vec::with_capacity(count.min(1 << 24) as usize);
             table.walk(TreeId::Names, &mut |_, level, slots| {
                 if level == 0 {
                     all.extend(slots.iter().map(|slot| slot.value.get()));
@@ -27,34 +31,65 @@ impl Store {
         })
     }
 
-    /// The objects whose entries are at these offsets, with their states. One destroyed meanwhile is left
-    /// out, one that is damaged or cannot be read is an error of its own.
+    /// Applies `show` to the objects whose entries are at these offsets, and returns one result for
+    /// each offset: `None` if the object was destroyed meanwhile, or its name is not `wanted`; an
+    /// error of its own if the entry is damaged or cannot be read.
     ///
     /// # Errors
     /// The table cannot be read.
-    pub fn statuses(&self, entries: &[u64]) -> Result<Vec<Result<(Located, Status)>>> {
-        self.view(|table| {
-            let mut looked = Looked::default();
-            let mut all = Vec::with_capacity(entries.len());
-            for offset in entries {
-                let object = match table.slot(*offset) {
-                    SlotFound::Used(object) => *object,
-                    // Destroyed since.
-                    SlotFound::Free => continue,
-                    SlotFound::Damaged => {
-                        all.push(Err(StoreError::damaged(Part::Entry, *offset)));
-                        continue;
-                    }
-                    SlotFound::Unreadable(error) => {
-                        all.push(Err(error.into()));
-                        continue;
-                    }
-                };
-                if !object.entry.has(FLAG_HIDDEN) {
-                    all.push(self.status_in(table, &object, &mut looked).map(|status| (object, status)));
-                }
+    pub fn statuses<T>(
+        &self,
+        entries: &[u64],
+        wanted: Option<&dyn Fn(&str) -> bool>,
+        show: impl Fn(&Located, &Status) -> T,
+    ) -> Result<Vec<Option<Result<T>>>> {
+        self.each_entry(entries, |table, looked, object| {
+            if wanted.is_some_and(|wanted| !wanted(&object.entry.name())) {
+                return None;
             }
+            Some(self.status_in(table, object, looked).map(|status| show(object, &status)))
+        })
+    }
+
+    /// Applies `show` to the objects whose entries are at these offsets; damaged ones are left out.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn objects<T>(&self, entries: &[u64], show: impl Fn(&Located) -> Option<T>) -> Result<Vec<T>> {
+        let all = self.each_entry(entries, |_, _, object| show(object).map(Ok))?;
+        Ok(all.into_iter().flatten().filter_map(Result::ok).collect())
+    }
+
+    fn each_entry<T>(
+        &self,
+        entries: &[u64],
+        show: impl Fn(&TableTransaction<'_>, &mut Looked, &Located) -> Option<Result<T>>,
+    ) -> Result<Vec<Option<Result<T>>>> {
+        self.view(|table| {
+            let mut looked = self.look_for_locks(entries)?;
+            let mut all = Vec::with_capacity(entries.len());
+            table.slots(entries, &mut |offset, found| {
+                all.push(match found {
+                    SlotFound::Used(object) if object.entry.has(FLAG_HIDDEN) => None,
+                    SlotFound::Used(object) => show(table, &mut looked, &object),
+                    // Destroyed since.
+                    SlotFound::Free => None,
+                    SlotFound::Damaged => Some(Err(StoreError::damaged(Part::Entry, offset))),
+                    SlotFound::Unreadable(error) => Some(Err(error.into())),
+                });
+                Ok(())
+            })?;
             Ok(all)
         })
+    }
+
+    /// Asks once whether another process has any of the objects. An attach that comes later changes
+    /// the table, or is a reader's.
+    fn look_for_locks(&self, entries: &[u64]) -> Result<Looked> {
+        let (Some(&from), Some(&to)) = (entries.iter().min(), entries.iter().max()) else {
+            return Ok(Looked::default());
+        };
+        let locked = self.device.may_have_locks(LockKey::Object(from), LockKey::Object(to))?;
+        Ok(Looked::unlocked((!locked).then_some(from..=to)))
     }
 }

@@ -6,6 +6,7 @@ mod class;
 mod content;
 mod copies;
 mod diff;
+mod directory;
 mod following;
 mod format;
 mod hash;

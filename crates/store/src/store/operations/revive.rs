@@ -310,7 +310,7 @@ impl Revived {
     }
 }
 
-/// Objects that came back and could not be published.
+/// Objects that were to change together and did not: none of them has.
 #[derive(Debug)]
 pub struct Unpublished {
     /// The name of the one that is in the way of all, if it was one of them.

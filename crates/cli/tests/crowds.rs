@@ -1,0 +1,53 @@
+//! Pools with very many objects: what a command keeps of each is little.
+
+use crate::common::{PMO, Rig, Run};
+use indelible::Pool;
+use std::process::Command;
+
+/// Objects, and kilobytes that a command may have. It keeps a name and a few words of each object;
+/// all that `pmo stat` shows would take twice as much as this.
+const OBJECTS: u64 = 20_000;
+const MOST: u64 = 8_000;
+
+/// Runs the tool with no more memory than that.
+fn with_little(rig: &Rig, arguments: &[&str]) -> Run {
+    let script = format!("ulimit -d {MOST} && exec \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, "sh", PMO, arguments[0]]).arg(&rig.pool).args(&arguments[1..]);
+    Run::of(&mut command, b"")
+}
+
+#[test]
+fn lists_of_many_objects_take_little_memory_and_are_sorted() {
+    // In memory, where no object waits for a disk.
+    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let rig = Rig { pool: dir.path().join("t.pmo"), dir };
+    let pool = Pool::format(&rig.pool, 1 << 30).unwrap();
+    let name = |number: u64| {
+        // In no order of the entries.
+        let mixed = number * 7919 % OBJECTS;
+        format!("directory {:03}/object {mixed:05} of a name that is as long as others", mixed % 100)
+    };
+    for number in 0..OBJECTS {
+        pool.create(&name(number), 1 + number % 7).unwrap();
+    }
+    drop(pool);
+    let mut names: Vec<String> = (0..OBJECTS).map(name).collect();
+    names.sort_unstable();
+    let listed = with_little(&rig, &["ls", "--columns", "name", "--no-header"]).fine().out;
+    assert!(listed.lines().eq(names.iter()));
+    let listed = with_little(&rig, &["ls", "--sort", "size", "--reverse", "--json"]).fine().json();
+    let sizes = listed.as_array().unwrap().iter().map(|row| row["size"].as_u64().unwrap());
+    assert!(listed.as_array().unwrap().len() as u64 == OBJECTS && sizes.is_sorted());
+    let listed = with_little(&rig, &["ls", "/", "--json"]).fine().json();
+    assert_eq!((listed.as_array().unwrap().len(), &listed[7]["objects"]), (100, &200.into()));
+    let found = with_little(&rig, &["ls", "directory 007/object 0010*", "--columns", "name", "--no-header"]);
+    assert_eq!(found.fine().out, "directory 007/object 00107 of a name that is as long as others\n");
+    let metrics = with_little(&rig, &["metrics"]).fine().out;
+    let sizes = metrics.lines().filter(|line| line.starts_with("pmo_object_size_bytes{"));
+    let of = |line: &str| line.split("object=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    assert!(sizes.map(of).eq(names.iter().cloned()));
+    let top = with_little(&rig, &["top", "--once", "--interval", "0.01", "--json"]).fine().json();
+    let found = top.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap());
+    assert!(found.eq(names.iter()));
+}

@@ -1,0 +1,107 @@
+//! Objects of a listing, to be read once more in another order.
+//!
+//! Cost: the name and 26 bytes of each object are kept, and each is read a second time.
+
+use super::list::PIECE;
+use super::{Pool, Stat};
+use crate::error::Result;
+
+/// An object that was chosen.
+#[derive(Clone, Copy)]
+struct Item {
+    rank: u64,
+    entry: u64,
+    /// Where its name is among the names, behind its length.
+    name: usize,
+}
+
+/// Objects chosen from a [listing](Pool::list), which can be sorted and then read again: memory
+/// holds little more of them than their names.
+///
+/// ```
+/// # fn main() -> indelible::Result<()> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let pool = indelible::Pool::format(dir.path().join("pool.pmo"), 16 << 20)?;
+/// # for name in ["b", "a", "c"] { pool.create(name, 4096)?; }
+/// let mut selection = pool.selection();
+/// for stat in pool.list() {
+///     selection.add(&stat?, 0);
+/// }
+/// selection.sort();
+/// let names = selection.stats().map(|stat| Ok(stat?.name)).collect::<indelible::Result<Vec<_>>>()?;
+/// assert_eq!(names, ["a", "b", "c"]);
+/// # Ok(()) }
+/// ```
+pub struct Selection {
+    pool: Pool,
+    names: Vec<u8>,
+    items: Vec<Item>,
+}
+
+impl Pool {
+    /// A selection without objects.
+    #[must_use]
+    pub fn selection(&self) -> Selection {
+        Selection { pool: self.clone(), names: Vec::new(), items: Vec::new() }
+    }
+}
+
+impl Selection {
+    /// Adds an object of this pool. `rank` is what it is sorted by before its name.
+    pub fn add(&mut self, stat: &Stat, rank: u64) {
+        self.items.push(Item { rank, entry: stat.entry, name: self.names.len() });
+        // At most 511 bytes.
+        self.names.extend((stat.name.len() as u16).to_le_bytes());
+        self.names.extend(stat.name.as_bytes());
+    }
+
+    /// Sorts by rank, then by name, both ascending.
+    pub fn sort(&mut self) {
+        let names = &self.names;
+        self.items.sort_unstable_by(|a, b| {
+            a.rank.cmp(&b.rank).then_with(|| name_at(names, a.name).cmp(name_at(names, b.name)))
+        });
+    }
+
+    /// Turns the order round.
+    pub fn reverse(&mut self) {
+        self.items.reverse();
+    }
+
+    /// Number of objects.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Reads the objects, in their order, as they are now. An object that was destroyed or renamed
+    /// meanwhile is left out; one that is damaged is an error, and the iterator goes on behind it.
+    pub fn stats(&self) -> impl Iterator<Item = Result<Stat>> {
+        self.items.chunks(PIECE).flat_map(|items| self.read(items))
+    }
+
+    fn read(&self, items: &[Item]) -> Vec<Result<Stat>> {
+        let entries: Vec<u64> = items.iter().map(|item| item.entry).collect();
+        let found = match self.pool.inner.store.statuses(&entries, None, Stat::made) {
+            Ok(found) => found,
+            Err(cause) => return vec![Err(self.pool.error("list", cause))],
+        };
+        let stats = items.iter().zip(found).filter_map(|(item, found)| match found? {
+            Ok(stat) => (stat.name.as_bytes() == name_at(&self.names, item.name)).then_some(Ok(stat)),
+            Err(cause) => Some(Err(self.pool.error("list", cause))),
+        });
+        stats.collect()
+    }
+}
+
+/// The name whose length is at `at`.
+fn name_at(names: &[u8], at: usize) -> &[u8] {
+    let len = usize::from(u16::from_le_bytes([names[at], names[at + 1]]));
+    &names[at + 2..at + 2 + len]
+}

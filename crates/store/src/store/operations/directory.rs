@@ -1,0 +1,157 @@
+//! Directories: objects whose names begin alike. The table keeps none; a name's directory is the
+//! part up to its last `/`.
+//!
+//! One batch of the table gives all objects of a directory other names, so that a crash leaves all
+//! of them moved, or none.
+
+use super::revive::Unpublished;
+use crate::error::{Result, SealError, StoreError};
+use crate::format::entry::FLAG_HIDDEN;
+use crate::format::root::TreeId;
+use crate::format::{LINE, TABLE_LANE_LEN};
+use crate::medium::LockMode;
+use crate::mutant::Mutant;
+use crate::space::TableTransaction;
+use crate::store::locks::ObjectLock;
+use crate::store::pool::Store;
+use crate::table::{Key, Located, SlotFound, check_name, entry_hash};
+use std::sync::Arc;
+
+/// Lines of an entry that another name changes at least: the checksum's and the name's.
+const CHANGED: u64 = 2 * LINE;
+
+impl Store {
+    /// Gives each object whose name begins with `from` the name that begins with `to` instead, all
+    /// by one batch of the table. Returns their number.
+    ///
+    /// # Errors
+    /// As for [`rename`](Store::rename), with the object concerned; `NameSealed` also of a sealed
+    /// object whose writer died. `NotFound`: no name begins with `from`. `BadName`: `to` begins with
+    /// `from`. `TooManyAtOnce`: the batch would be larger than the table's lane. Nothing happened.
+    pub fn rename_directory(
+        self: &Arc<Self>,
+        from: &str,
+        to: &str,
+        key: Key<'_>,
+    ) -> Result<u64, Unpublished> {
+        let mut object = None;
+        let done = match to.starts_with(from) {
+            true => Err(StoreError::BadName { why: "a directory cannot be moved into itself" }),
+            false => self.unless_held_still(|| {
+                object = None;
+                self.rename_directory_now((from, to), key, &mut object)
+            }),
+        };
+        done.map_err(|cause| Unpublished { object, cause })
+    }
+
+    fn rename_directory_now(
+        &self,
+        (from, to): (&str, &str),
+        key: Key<'_>,
+        concerned: &mut Option<String>,
+    ) -> Result<u64> {
+        if Mutant::DirectoryApart.is_on() {
+            let mut objects = self.view(|table| in_directory(table, from))?;
+            let moved = objects.len() as u64;
+            while let Some(object) = objects.pop() {
+                self.update(|table| rename_all(table, vec![object], (from, to), concerned))?;
+            }
+            return Ok(moved);
+        }
+        // The number of objects whose changes are whole.
+        let mut whole = 0;
+        let moved = self.update(|table| {
+            let objects = in_directory(table, from)?;
+            if objects.is_empty() {
+                return Err(StoreError::NotFound);
+            }
+            let count = objects.len() as u64;
+            if count * CHANGED > TABLE_LANE_LEN {
+                return Err(too_many(count, count * CHANGED, TABLE_LANE_LEN));
+            }
+            let mut locks = Vec::with_capacity(objects.len());
+            for object in &objects {
+                *concerned = Some(object.entry.name());
+                if let Some(unknown) = object.entry.unknown() {
+                    return Err(StoreError::ObjectFeature { unknown });
+                }
+                if !object.opens_for_writing(key) {
+                    return Err(StoreError::WrongKey);
+                }
+                // One that waits for recovery may have another key page by then.
+                let named = table.sealed_identity(object)?.is_some_and(|sealed| sealed.is_of(&object.entry));
+                if named || object.is_sealed() && object.is_bound() {
+                    return Err(SealError::NameSealed.into());
+                }
+                locks.push(ObjectLock::take(&self.object_locks, object, LockMode::Exclusive)?);
+            }
+            rename_all(table, objects, (from, to), concerned)?;
+            *concerned = None;
+            whole = count;
+            Ok(count)
+        });
+        match moved {
+            Err(StoreError::NoRoom { needed, largest, .. }) if whole > 0 => {
+                Err(too_many(whole, needed, largest))
+            }
+            moved => moved,
+        }
+    }
+}
+
+fn too_many(objects: u64, needed: u64, most: u64) -> StoreError {
+    StoreError::TooManyAtOnce { objects, needed, most }
+}
+
+/// The objects whose names begin with `prefix`.
+fn in_directory(table: &TableTransaction<'_>, prefix: &str) -> Result<Vec<Located>> {
+    let (mut entries, mut found) = (Vec::new(), Vec::new());
+    table.walk(TreeId::Names, &mut |_, level, slots| {
+        if level == 0 {
+            entries.extend(slots.iter().map(|slot| slot.value.get()));
+        }
+        Ok(())
+    })?;
+    entries.sort_unstable();
+    table.slots(&entries, &mut |offset, slot| {
+        match slot {
+            SlotFound::Used(object) => {
+                let is_in = object.entry.name_bytes().starts_with(prefix.as_bytes());
+                found.extend((is_in && !object.entry.has(FLAG_HIDDEN)).then_some(*object));
+            }
+            // It may be in the directory.
+            _ => found.push(table.entry(offset)?),
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Changes the names of objects, all of which lose theirs first: one may get that of another.
+fn rename_all(
+    table: &mut TableTransaction<'_>,
+    objects: Vec<Located>,
+    (from, to): (&str, &str),
+    concerned: &mut Option<String>,
+) -> Result<()> {
+    for object in &objects {
+        table.stock_up(true)?;
+        table.remove(TreeId::Names, (entry_hash(table.seed(), &object.entry), object.offset))?;
+    }
+    for mut object in objects {
+        let name = object.entry.name();
+        let new = format!("{to}{}", &name[from.len()..]);
+        *concerned = Some(name);
+        check_name(&new)?;
+        if table.find(&new)?.is_some() {
+            *concerned = Some(new);
+            return Err(StoreError::Exists);
+        }
+        object.entry.set_name(&new);
+        table.stock_up(true)?;
+        table.insert(TreeId::Names, (table.name_hash(&new), object.offset), object.offset)?;
+        table.put_entry(&object)?;
+    }
+    Ok(())
+}
