@@ -152,6 +152,28 @@ fn uses_of_fields_become_calls() {
             "void f(struct order *p, struct order *q) { PMO_LEDS_COPY(&(*p), &(*q), pmo_leds_type_order(), \"order\"); pmo_extended_free(q, 1, pmo_leds_type_order()); }",
         ),
         (
+            "void f(struct item *p, struct item *q) { memcpy(p, q, sizeof(struct item)); }",
+            "void f(struct item *p, struct item *q) { PMO_LEDS_COPIES(p, q, sizeof(struct item), pmo_type_item()); }",
+        ),
+        (
+            "void f(struct item *p, int at, int n) { memmove(&p[at + 1], &p[at], sizeof(p[0]) * (n - at)); }",
+            "void f(struct item *p, int at, int n) { PMO_LEDS_COPIES(&p[at + 1], &p[at], sizeof(p[0]) * (n - at), pmo_type_item()); }",
+        ),
+        (
+            "void f(struct order *p, struct order *q) { memcpy((void *)p, (char *)q, sizeof *p); memcpy(p->items, q->items, sizeof p->items); }",
+            "void f(struct order *p, struct order *q) { PMO_LEDS_COPIES((void *)p, (char *)q, sizeof *p, pmo_leds_type_order()); \
+             PMO_LEDS_COPIES(p->items, q->items, sizeof p->items, pmo_type_item()); }",
+        ),
+        (
+            "int f(struct item *p) { return PMO_UNEXTEND(p); }",
+            "int f(struct item *p) { return pmo_leds_item_none(p); }",
+        ),
+        (
+            "int f(struct item *p, struct item *q) { struct item t = *p; q->id = 4; int s = t.stock; *q = t; return s; }",
+            "int f(struct item *p, struct item *q) { struct item t = *p; q->id = 4; int s = pmo_leds_item_get_stock(&(t)); \
+             PMO_LEDS_COPY(&(*q), &(t), pmo_type_item(), \"item\"); return s; }",
+        ),
+        (
             "int f(struct item *p) { struct item t = *p; t.id = 4; return t.stock; }",
             "int f(struct item *p) { struct item t = *p; t.id = 4; return pmo_leds_item_get_stock(&(t)); }",
         ),
@@ -356,6 +378,11 @@ fn uses_of_fields_in_cpp_become_calls() {
             "const int &r = pmo_leds_item_1(p)->stock;",
         ),
         ("void f(item *p) { int &r = p->stock; r = 2; }", "int &r = pmo_leds_item_1(p)->stock;"),
+        ("void f(item *p) { whole(*p); }", "{ whole(*p); }"),
+        (
+            "void f(item *p) { item t = *p; temporary(t.stock); }",
+            "item t = *p; temporary(pmo_leds_item_get_stock(&(t)));",
+        ),
         ("void f(item *p) { letters(p->name); }", "letters(pmo_leds_item_1(p)->name);"),
         // The body of a lambda is run when it is called: nobody knows what is there then.
         (
@@ -366,7 +393,7 @@ fn uses_of_fields_in_cpp_become_calls() {
     let named = |code: &str, number: usize| code.replace("void f(", &format!("void f{number}("));
     let all: Vec<_> = (0..).zip(cases).map(|(number, (code, _))| named(code, number)).collect();
     let head = "void constant(const int &);\nvoid stores(int &);\nvoid temporary(const long &);\n\
-                void text(const char *);\nvoid letters(char *);\n";
+                void text(const char *);\nvoid letters(char *);\nvoid whole(const item &);\n";
     let Some(found) = lowered_as(CPP, &(head.to_owned() + &all.join("\n"))) else { return };
     let found: Vec<_> = found.lines().filter(|line| line.starts_with("void f")).collect();
     assert_eq!(found.len(), cases.len());
@@ -414,16 +441,36 @@ fn extendible_structs_are_no_bytes() {
     let cases = [
         // The shapes of an editor's rows, of a JSON library's references and hooks, and of a table that is sorted and saved.
         (
-            "void f(struct item *rows, int at, int n) { memmove(&rows[at + 1], &rows[at], sizeof(struct item) * (n - at)); }",
-            "in.c:11:44: memmove takes an extendible struct as bytes",
+            "void f(struct item *rows, int at, int n) { memmove(&rows[at + 1], &rows[at], sizeof rows * (n - at)); }",
+            "in.c:11:44: memmove takes an extendible struct as bytes, without its extensions (a number of bytes that is no product",
         ),
         (
-            "struct item *f(void *o, struct item *it) { struct item *reference = pmo_malloc(o, sizeof *it); memcpy(reference, it, sizeof(struct item)); return reference; }",
+            "void f(struct item *to, struct item *from) { memcpy(to, from, sizeof(struct item *)); }",
             "memcpy takes an extendible struct as bytes",
         ),
         (
-            "void f(struct order *to, struct order *from) { memcpy((void *)to, (char *)from, sizeof *to); }",
+            "void f(struct item *to, struct item *from) { memcpy(to, from, sizeof(struct item) - 8); }",
             "memcpy takes an extendible struct as bytes",
+        ),
+        (
+            "void f(struct order *to, struct item *from) { memcpy(to, from, sizeof(struct item)); }",
+            "memcpy takes an extendible struct as bytes",
+        ),
+        (
+            "void f(void *to, void *from) { memcpy(to, from, sizeof(struct item)); }",
+            "by a pointer that does not say so",
+        ),
+        (
+            "int f(struct item *p) { struct item t = {0}; memcpy(&t, p, sizeof t); return t.stock; }",
+            "memcpy to a variable would share its extensions: assign it",
+        ),
+        (
+            "void *mempcpy(void *, const void *, size_t);\nvoid f(struct item *to, struct item *from) { mempcpy(to, from, sizeof *to); }",
+            "mempcpy takes an extendible struct as bytes",
+        ),
+        (
+            "int f(struct item *p, struct item *q) { return memcmp(p, q, sizeof *p); }",
+            "memcmp takes an extendible struct as bytes",
         ),
         (
             "struct hooks { void (*release)(void *); } hooks;\nvoid f(struct item *p) { hooks.release(p); }",
@@ -431,7 +478,7 @@ fn extendible_structs_are_no_bytes() {
         ),
         (
             "void qsort(void *, unsigned long, unsigned long, int (*)(const void *, const void *));\nint by(const void *, const void *);\n\
-             void f(struct item *p) { qsort(p, 2, sizeof *p, by); }",
+             void f(struct item *p) { qsort(p, 1, 2 * sizeof *p, by); }",
             "in.c:13:26: qsort takes an extendible struct as bytes",
         ),
         (
@@ -455,11 +502,98 @@ fn extendible_structs_are_no_bytes() {
         "int f(struct item *p, void *q) { return p == q; }",
         "void f(char *a, struct item *p) { memcpy(a, p->name, 8); }",
         "int send(struct item *, int);\nint f(struct item *p) { return send(p, 1); }",
+        "void qsort(void *, unsigned long, unsigned long, int (*)(const void *, const void *));\nint by(const void *, const void *);\n\
+         void f(struct item *p) { qsort(p, 2, sizeof *p, by); }",
+        "struct handle { void *next; };\nextendible struct entry { int key; struct handle hh; };\n\
+         void f(struct entry *a, struct entry *b) { struct handle *h = &a->hh; a->hh.next = b; h->next = b; }",
     ] {
         if lowered(code).is_none() {
             return;
         }
     }
+}
+
+#[test]
+fn a_copy_in_a_variable_is_read_only_while_its_extensions_have_not_changed() {
+    // An exchange by a third variable is one of these.
+    let cases = [
+        (
+            "void f(struct item *p, struct item *q) { struct item t = *p; *p = *q; *q = t; }",
+            "in.c:11:76: it is read of a variable that shares",
+        ),
+        (
+            "int f(struct item *p) { struct item t = *p; p->stock = 9; return t.stock; }",
+            "stock is read of a variable that shares",
+        ),
+        (
+            "int f(struct item *p) { struct item t; t = *p; pmo_free(p); return t.stock; }",
+            "stock is read of a variable",
+        ),
+        (
+            "int f(struct item *p) { int *a = &p->stock; struct item t = *p; *a = 9; return t.stock; }",
+            "stock is read of a variable",
+        ),
+        (
+            "int f(struct item *p) { struct where *a = &p->at; struct item t = *p; a->x = 9; return t.at.x; }",
+            "at is read of a variable",
+        ),
+        (
+            "int f(struct item *p, int i) { struct item t = *p; while (i--) { i += t.stock; p->more++; } return 0; }",
+            "stock is read of a variable",
+        ),
+        (
+            "void g(void);\nint f(struct item *p) { struct item t = *p; g(); struct item u = t; return u.id; }",
+            "it is read of a variable",
+        ),
+    ];
+    expect_refused(&cases);
+}
+
+#[test]
+fn templates_that_copy_extendible_structs_are_refused() {
+    let head =
+        "#include <vector>\n#include <algorithm>\n#include <map>\n#include <memory>\n#include <utility>\n";
+    let cases = [
+        (
+            "void f(item *p) { std::vector<item> v; v.resize(2); }",
+            "std::vector<item> copies and destroys item",
+        ),
+        (
+            "void f(std::vector<item *> &v, item *p) { std::pair<int, item> x(1, *p); v.push_back(&x.second); }",
+            "pair",
+        ),
+        (
+            "template <class T> void f(T &v, item *p) { v.push_back(p); }\nvoid g(item *p) { auto x = std::make_pair(1, *p); }",
+            "make_pair of C++'s library copies",
+        ),
+        ("void f(item *p, item *q) { std::copy(p, p + 2, q); }", "copy of C++'s library copies"),
+        ("void f(item *p) { std::unique_ptr<item> u(p); }", "std::unique_ptr<item> copies and destroys item"),
+    ];
+    for (code, why) in cases {
+        let Some(result) = Ground::new().lower_as(CPP, &with(&(head.to_owned() + code)), &[]) else { return };
+        let problems = result.err().unwrap_or_else(|| panic!("{code} is lowered"));
+        assert!(problems.iter().any(|problem| problem.contains(why)), "{code}: {problems:?}");
+    }
+    let qualified = [
+        (
+            "namespace n { struct two { item of[2]; }; }",
+            "two has extendible structs in it, and lies in a namespace",
+        ),
+        (
+            "template <class T> struct box { T of; };\nint f(box<item> *p) { return p->of.id; }",
+            "has extendible structs in it",
+        ),
+    ];
+    for (code, why) in qualified {
+        let Some(result) = Ground::new().lower_as(CPP, &with(code), &[]) else { return };
+        let problems = result.err().unwrap_or_else(|| panic!("{code} is lowered"));
+        assert!(problems.iter().any(|problem| problem.contains(why)), "{code}: {problems:?}");
+    }
+    let code = "bool by(const item &a, const item &b);\n\
+        void f(item *p, std::vector<item *> &v, std::map<int, item *> &m) { v.push_back(p); m[1] = p; m.emplace(2, p);\n\
+        std::sort(p, p + 2, by); std::swap(*p, p[1]); std::reverse(p, p + 2); std::sort(v.begin(), v.end());\n\
+        auto x = std::make_pair(1, p); (void)x; }";
+    lowered_as(CPP, &(head.to_owned() + code));
 }
 
 fn expect_refused(cases: &[(&str, &str)]) {

@@ -1,5 +1,6 @@
 //! How an expression uses a field: it reads it, or it needs its place.
 
+use crate::problem::Place;
 use crate::tree::{Kind, Node};
 
 /// The use of a field of an extension, with the expression that is read: the field, or something in it.
@@ -76,6 +77,12 @@ fn prints(call: &Node, argument: &Node) -> bool {
         _ => return false,
     };
     call.children.iter().skip(format + 1).any(|child| std::ptr::eq(child, argument))
+}
+
+/// The variable that a value lies in, unless that is a reference.
+pub(crate) fn variable(value: &Node) -> Option<Place> {
+    let to = root(value)?.refers?;
+    (matches!(to.kind, Kind::Variable | Kind::Parameter) && !to.is_reference).then_some(to.place)
 }
 
 /// The variable whose bytes an expression lies in: `v` of `v.field[2]`.

@@ -1,5 +1,11 @@
 //! Extendible structs as bytes: a function or a pointer without their type copies, moves or frees the link alone.
+//!
+//! `memcpy` and `memmove` of whole structs become copies with all extensions, and `qsort` exchanges
+//! whole structs, links included. Everything else is refused.
 
+use crate::access::variable;
+use crate::layout::describer;
+use crate::problem::Place;
 use crate::rewrite::Rewrite;
 use crate::tree::{Kind, Node, Type};
 
@@ -35,17 +41,87 @@ const PLAIN: [&str; 6] = ["bsearch", "free", "memset", "madvise", "msync", "pthr
 
 const REMEDY: &str = "assign it (`*to = *from`), free it by pmo_free, and pass its fields";
 
+/// Without the decoration of a compiler or a C library.
+fn plain_name(name: &str) -> &str {
+    let name = name.trim_start_matches("__builtin_").trim_start_matches("__");
+    name.strip_suffix("_chk").unwrap_or(name)
+}
+
 impl Rewrite<'_> {
-    /// Refuses a call of a function that takes extendible structs as bytes, behind any cast.
+    /// A call of a function that takes extendible structs as bytes, behind any cast: lowers or
+    /// refuses it.
     pub(crate) fn bytes(&mut self, call: &Node) {
-        let name = call.name.trim_start_matches("__builtin_").trim_start_matches("__");
-        let name = name.strip_suffix("_chk").unwrap_or(name);
-        let [_, arguments @ ..] = &call.children[..] else { return };
-        if !BYTES.contains(&name) || !arguments.iter().any(|argument| self.loses(argument)) {
-            return;
+        let [callee, arguments @ ..] = &call.children[..] else { return };
+        let name = plain_name(&call.name);
+        if !BYTES.contains(&name) {
+            return self.templates(call);
         }
-        let text = format!("{name} takes an extendible struct as bytes, without its extensions: {REMEDY}");
-        self.refuse(call.begin, text);
+        let led = |argument: &Node| argument.ty.is_pointer().then(|| self.led(argument)).flatten();
+        let whole = arguments.iter().find_map(|argument| self.whole(argument));
+        match (name, arguments) {
+            ("memcpy" | "memmove", [to, from, size])
+                if whole.is_some() && led(to) == whole && led(from) == whole =>
+            {
+                return self.copies(call, callee, (to, size), whole);
+            }
+            ("qsort", [base, _, size, _])
+                if led(base).is_some()
+                    && self.whole(size) == led(base)
+                    && size.plain().kind == Kind::Unevaluated =>
+            {
+                return;
+            }
+            _ => {}
+        }
+        if arguments.iter().any(|argument| self.loses(argument)) {
+            let copied = match name {
+                "memcpy" | "memmove" => "a number of bytes that is no product with the struct's sizeof",
+                _ => "its bytes",
+            };
+            let text = format!(
+                "{name} takes an extendible struct as bytes, without its extensions ({copied}): {REMEDY}"
+            );
+            self.refuse(call.begin, text);
+        } else if whole.is_some() {
+            let text = format!(
+                "{name} takes an extendible struct as bytes, by a pointer that does not say so: have the pointer lead to the struct"
+            );
+            self.refuse(call.begin, text);
+        }
+    }
+
+    /// `memcpy` or `memmove` of whole structs: each is copied with its extensions.
+    fn copies(&mut self, call: &Node, callee: &Node, (to, size): (&Node, &Node), of: Option<Place>) {
+        let Some(describer) = of.and_then(|place| describer(self.program, place)) else { return };
+        if addressed(to) {
+            let text = format!("{} to a variable would share its extensions: assign it", call.name);
+            return self.refuse(call.begin, text);
+        }
+        if self.is_new(callee.begin, call.name.clone()) {
+            self.replace_name(callee, "PMO_LEDS_COPIES".to_owned());
+            self.edits(size.end).close(size.end.offset, format!(", {describer}()"));
+        }
+    }
+
+    /// The extendible struct of which an expression is a number of sizes.
+    fn whole(&self, size: &Node) -> Option<Place> {
+        let size = size.plain();
+        match (size.kind, &size.children[..]) {
+            (Kind::Unevaluated, [operand, ..]) => {
+                let text = self.text(size.begin.file).get(size.begin.offset..size.end.offset)?;
+                let pointer = operand.kind == Kind::TypeName && text.contains(['*', '[', '&']);
+                let place = operand.ty.record().filter(|_| text.starts_with("sizeof") && !pointer)?;
+                self.program.record_extends(place).then_some(place)
+            }
+            (Kind::Binary, [left, right]) => {
+                let between = left.end.offset..right.begin.offset;
+                let times = self.text(left.end.file).get(between)?.trim() == "*";
+                let product = || self.whole(left).or_else(|| self.whole(right));
+                times.then(product).flatten()
+            }
+            (Kind::Cast, [.., inner]) => self.whole(inner),
+            _ => None,
+        }
     }
 
     /// Refuses a conversion to `void *` that is not written down, in an argument or an assignment.
@@ -59,32 +135,50 @@ impl Rewrite<'_> {
             Kind::Call => {
                 let known =
                     parent.name.to_ascii_lowercase().starts_with("pmo_") || PLAIN.contains(&&*parent.name);
-                let name = parent.name.trim_start_matches("__builtin_").trim_start_matches("__");
-                if known || BYTES.contains(&name.strip_suffix("_chk").unwrap_or(name)) {
+                if known || BYTES.contains(&plain_name(&parent.name)) {
                     return;
                 }
                 if parent.name.is_empty() { "a function".to_owned() } else { parent.name.clone() }
             }
             Kind::Variable | Kind::InitList => "a variable".to_owned(),
-            Kind::Binary if parent.ty.is_pointer() => "a variable".to_owned(),
+            Kind::Binary if parent.ty.is_pointer() && !self.links(parent) => "a variable".to_owned(),
             _ => return,
         };
         let text = format!(
             "{to} gets an extendible struct as void *, and may copy or free it without its extensions: {REMEDY}; \
-             if only the address is meant, write the cast (void *)"
+             if it is freed there, free its extensions by PMO_UNEXTEND before; then, and if only the address is meant, write \
+             the cast (void *)"
         );
         self.refuse(node.begin, text);
     }
 
-    /// Whether an argument is a pointer to an extendible struct that was converted to another pointer.
-    fn loses(&self, argument: &Node) -> bool {
-        argument.ty.target().is_none_or(|to| !self.program.extends(to)) && self.leads(argument)
+    /// Whether an assignment is one to a field of an extendible struct, or of a handle in it: such
+    /// fields link structs to each other.
+    fn links(&self, assignment: &Node) -> bool {
+        let to = assignment.children.first().map(Node::inner).filter(|to| to.kind == Kind::Member);
+        to.and_then(|to| to.refers).is_some_and(|field| self.program.is_within(field.place))
     }
 
-    /// Whether a pointer to an extendible struct lies behind conversions and casts.
-    fn leads(&self, node: &Node) -> bool {
-        let typed = node.ty.target().is_some_and(|to| self.program.extends(to));
+    /// Whether an argument is a pointer to an extendible struct that was converted to another pointer.
+    fn loses(&self, argument: &Node) -> bool {
+        argument.ty.target().is_none_or(|to| !self.program.extends(to)) && self.led(argument).is_some()
+    }
+
+    /// The extendible struct that a pointer leads to behind conversions and casts.
+    fn led(&self, node: &Node) -> Option<Place> {
+        let typed = node.ty.target().filter(|to| self.program.extends(to)).and_then(Type::record);
         let inner = matches!(node.kind, Kind::Paren | Kind::Implicit | Kind::Cast);
-        typed || inner && node.children.last().is_some_and(|inner| self.leads(inner))
+        typed.or_else(|| node.children.last().filter(|_| inner).and_then(|inner| self.led(inner)))
+    }
+}
+
+/// Whether a pointer is the address of a variable, behind conversions and casts.
+fn addressed(pointer: &Node) -> bool {
+    let Some(inner) = pointer.children.last() else { return false };
+    match pointer.kind {
+        Kind::Unary => variable(inner).is_some(),
+        Kind::Implicit if inner.ty.is_array() => variable(inner).is_some(),
+        Kind::Paren | Kind::Implicit | Kind::Cast => addressed(inner),
+        _ => false,
     }
 }

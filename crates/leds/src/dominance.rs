@@ -1,11 +1,13 @@
 //! Checks that another one dominates: an extension that was stored to through a variable is there as long as the variable keeps its
-//! value and nothing is called that may free, revert or replace what it leads to.
+//! value and nothing is called that may free, revert or replace what it leads to. And copies in
+//! variables, which share extensions: what is read of them is right as long as nothing may have
+//! changed those.
 //!
 //! The walk follows the structure of statements. Facts hold from the end of a full expression on, as C does not order what is within
 //! it; a loop begins with those that nothing in it ends, and so does each part of it; behind a condition those hold that hold on each
 //! of its ways; labels and cases begin with none.
 
-use crate::access::{Use, usage};
+use crate::access::{self, Use, usage};
 use crate::problem::Place;
 use crate::program::Program;
 use crate::tree::{Kind, Node};
@@ -17,11 +19,30 @@ type Facts = HashMap<(Place, usize), usize>;
 /// The call that makes all extensions, or ends as an access does.
 pub(crate) const EXTENDED: &str = "PMO_EXTENDED";
 
-/// Uses of fields, by the place of their names, whose extensions are known to be there.
-pub(crate) fn known(program: &Program<'_>, function: &Node) -> HashSet<Place> {
+/// The number of a struct in another kind of fact: the variable is a copy of a struct whose
+/// extensions have not changed since.
+const FRESH: usize = usize::MAX;
+
+/// Functions that change and free nothing of an object, and call nothing of the program.
+const PURE: [&str; 13] = [
+    "printf", "fprintf", "dprintf", "puts", "fputs", "putchar", "fflush", "strlen", "strcmp", "strncmp",
+    "memcmp", "abs", "labs",
+];
+
+/// Facts at places of a function.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// Uses of fields, by the place of their names, whose extensions are there.
+    pub(crate) there: HashSet<Place>,
+    /// Names of variables that are copies of structs whose extensions have not changed since.
+    pub(crate) fresh: HashSet<Place>,
+}
+
+/// Walks over a function.
+pub(crate) fn known(program: &Program<'_>, function: &Node) -> Known {
     let mut escaped = HashSet::new();
     find_escaped(function, &mut escaped);
-    let mut walk = Walk { program, escaped, known: HashSet::new() };
+    let mut walk = Walk { program, escaped, known: Known::default() };
     for child in &function.children {
         if child.kind == Kind::Block {
             walk.statement(child, &mut Facts::new());
@@ -52,13 +73,15 @@ fn names(node: &Node, out: &mut HashSet<Place>) {
 struct Walk<'a> {
     program: &'a Program<'a>,
     escaped: HashSet<Place>,
-    known: HashSet<Place>,
+    known: Known,
 }
 
 /// Facts that end.
 #[derive(Default)]
 struct Ends {
     all: bool,
+    /// Those about copies.
+    copies: bool,
     variables: HashSet<Place>,
 }
 
@@ -67,7 +90,8 @@ impl Ends {
         if self.all {
             facts.clear();
         }
-        facts.retain(|(variable, _), _| !self.variables.contains(variable));
+        facts
+            .retain(|(variable, of), _| !self.variables.contains(variable) && !(self.copies && *of == FRESH));
     }
 }
 
@@ -137,6 +161,7 @@ impl<'a> Walk<'a> {
 
     /// A full expression, or a variable with its initial value.
     fn expression(&mut self, node: &Node, facts: &mut Facts) {
+        self.operands(node, facts);
         let mut ends = Ends::default();
         self.find_ends(node, &mut ends);
         ends.apply(facts);
@@ -148,6 +173,29 @@ impl<'a> Walk<'a> {
             let known = facts.entry(variable).or_default();
             *known = extension.max(*known);
         }
+        facts.extend(self.program.shallow_copy(node).map(|to| ((to, FRESH), 1)));
+    }
+
+    /// Marks copies that are read before the last operation of an expression takes effect, a call or an assignment.
+    fn operands(&mut self, node: &Node, facts: &Facts) {
+        let mut last = node;
+        while let (Kind::Variable | Kind::Implicit | Kind::Paren | Kind::Other, [inner]) =
+            (last.kind, &last.children[..])
+        {
+            last = inner;
+        }
+        let (mut ends, mut before) = (Ends::default(), facts.clone());
+        last.children.iter().for_each(|child| self.find_ends(child, &mut ends));
+        ends.apply(&mut before);
+        self.mark_fresh(last, &before);
+    }
+
+    fn mark_fresh(&mut self, node: &Node, facts: &Facts) {
+        let is_fresh = |node: &Node| node.refers.is_some_and(|to| facts.contains_key(&(to.place, FRESH)));
+        if node.kind == Kind::Name && is_fresh(node) {
+            self.known.fresh.insert(node.at);
+        }
+        node.children.iter().for_each(|child| self.mark_fresh(child, facts));
     }
 
     /// Marks uses that are known, and collects the extensions that are made for certain.
@@ -164,7 +212,7 @@ impl<'a> Walk<'a> {
             && let Some(place) = node.children.first().and_then(|base| self.own(base))
         {
             if facts.get(&(place, field.of)).is_some_and(|known| *known >= field.extension) {
-                self.known.insert(node.at);
+                self.known.there.insert(node.at);
             }
             if certain && matches!(usage(node, parents), Use::Stored) {
                 let known = made.entry((place, field.of)).or_default();
@@ -215,7 +263,7 @@ impl<'a> Walk<'a> {
             }
             // Anything may be freed in a function, but for one that makes extensions.
             Kind::Call => {
-                ends.all |= node.name != EXTENDED;
+                ends.all |= node.name != EXTENDED && !PURE.contains(&node.name.as_str());
                 None
             }
             Kind::Lambda => {
@@ -225,12 +273,34 @@ impl<'a> Walk<'a> {
             _ => None,
         };
         if let Some(to) = stored.map(Node::inner) {
-            if self.program.extends(&to.ty) && to.kind != Kind::Implicit {
-                ends.all = true;
+            if to.kind != Kind::Implicit {
+                let variable = access::variable(to).filter(|_| to.kind == Kind::Name);
+                ends.all |= self.program.extends(&to.ty) && variable.is_none();
+                ends.copies |= self.changes(to);
             }
             ends.variables.extend(to.refers.filter(|_| to.kind == Kind::Name).map(|to| to.place));
         }
         node.children.iter().for_each(|child| self.find_ends(child, ends));
+    }
+}
+
+impl Walk<'_> {
+    /// Whether a store to a place may change an extension.
+    fn changes(&self, to: &Node) -> bool {
+        let Some(base) = to.children.first().map(Node::inner) else {
+            return to.refers.is_none_or(|to| to.is_reference);
+        };
+        let extends = |pointer: &Node| pointer.ty.target().is_some_and(|to| self.program.extends(to));
+        match to.kind {
+            Kind::Member if to.refers.is_some_and(|to| self.program.field(to.place).is_some()) => true,
+            Kind::Member if base.ty.is_pointer() => !extends(base),
+            Kind::Member => self.changes(base),
+            Kind::Subscript => match base.children.first().filter(|_| base.kind == Kind::Implicit) {
+                Some(array) if array.ty.is_array() => self.changes(array.inner()),
+                _ => !extends(base),
+            },
+            _ => !self.program.extends(&to.ty),
+        }
     }
 }
 

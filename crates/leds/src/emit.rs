@@ -119,7 +119,12 @@ impl<'a> Emit<'a> {
                 edits.replace(range.clone(), lines_of(&text[range.clone()]));
             }
         }
-        edits.close(of.close, "struct pmo_extensions extensions; ".to_owned());
+        let (access, value) = match (self.program.is_cpp, constructs(&text[of.name.end..of.close], &of.tag)) {
+            (true, true) => ("public: ", "{}"),
+            (true, false) => ("public: ", ""),
+            _ => ("", ""),
+        };
+        edits.close(of.close, format!("{access}struct pmo_extensions extensions{value}; "));
         let mut after = "\n".to_owned();
         self.extensions(of, &mut after);
         after.push_str(&self.line(of.file, of.end));
@@ -238,6 +243,18 @@ impl<'a> Emit<'a> {
             }
         }
     }
+}
+
+/// Whether the fields of a struct have a constructor among them, which does not know the link.
+fn constructs(fields: &str, tag: &str) -> bool {
+    let all = tokens(fields);
+    all.windows(3).any(|three| {
+        three[1].kind == Kind::Name
+            && three[1].text(fields) == tag
+            && three[2].is(b'(')
+            && !three[0].is(b'~')
+            && three[0].text(fields) != "new"
+    })
 }
 
 fn is_once(directive: &str) -> bool {

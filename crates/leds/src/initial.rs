@@ -26,7 +26,8 @@ impl Rewrite<'_> {
             ("malloc", [size]) => ("calloc", size),
             ("pmo_realloc" | "pmo_aligned_alloc" | "realloc" | "aligned_alloc", _) => {
                 let text = format!(
-                    "{} does not fill extendible structs with zeros: take pmo_calloc, and copy them",
+                    "{} does not fill extendible structs with zeros: take pmo_calloc, copy them by memcpy, and free the \
+                     others by pmo_extended_free",
                     call.name
                 );
                 return self.refuse(call.begin, text);
@@ -75,7 +76,7 @@ impl Rewrite<'_> {
         for (child, field) in list.children.iter().zip(&record.fields).filter(|_| !named) {
             if child.plain().kind == Kind::InitList {
                 self.list(&field.ty, child.plain());
-            } else if self.program.extends(&field.ty) && !is_zero && !self.is_copy(child) {
+            } else if self.program.extends(&field.ty) && !is_zero && !self.program.is_copy(child) {
                 self.refuse(child.begin, "write braces around each struct: its link is not named here");
             }
         }

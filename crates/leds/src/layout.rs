@@ -1,7 +1,7 @@
 //! Descriptions of structs: for the output, as tables of C, and for the file of layouts, in the words that roots keep (FORMAT.md,
 //! section 10), which Rust has for the same fields.
 
-use crate::problem::Place;
+use crate::problem::{Place, Refusal};
 use crate::program::Program;
 use crate::tree::{Field, Record, Shape, Type};
 use std::collections::BTreeSet;
@@ -222,4 +222,21 @@ fn count(ty: &Type) -> Option<usize> {
 pub(crate) fn holders(program: &Program<'_>) -> BTreeSet<Place> {
     let all = program.unit.records.keys().copied();
     all.filter(|place| program.structure(*place).is_none() && program.record_extends(*place)).collect()
+}
+
+/// Refuses those that cannot be described behind all sources.
+pub(crate) fn check_holders(program: &Program<'_>) -> Result<(), Vec<Refusal>> {
+    let mut wrong = Vec::new();
+    for place in holders(program) {
+        let Some(record) = program.unit.records.get(&place) else { continue };
+        if record.is_qualified || record.is_inner && program.is_cpp {
+            let text = format!(
+                "{} has extendible structs in it, and lies in a namespace, a class or a template: have it lie \
+                 outside, or have pointers",
+                record.spelled
+            );
+            wrong.push(Refusal::new(place, text));
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }

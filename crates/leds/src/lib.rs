@@ -18,6 +18,7 @@
 
 mod access;
 mod bytes;
+mod copies;
 mod dominance;
 mod edit;
 mod emit;
@@ -31,6 +32,7 @@ mod parse;
 mod problem;
 mod program;
 mod rewrite;
+mod templates;
 mod token;
 mod tree;
 

@@ -2,6 +2,7 @@
 
 use crate::emit::{appended, emit};
 use crate::extendible::{Struct, blanked, find, is_likely, keywords};
+use crate::layout::check_holders;
 use crate::lock::{self, Lock};
 use crate::parse::{Compiler, Moved, Source};
 use crate::problem::{Problem, Refusal, position};
@@ -56,7 +57,7 @@ pub fn lower(compiler: &Compiler, request: &Request) -> Result<Lowered, Vec<Prob
     let is_cpp = is_cpp(request);
     let program = Program::new(&unit, &texts, &structs, is_cpp);
     let refused = |all: Vec<Refusal>| problems(&unit.files, &texts, all);
-    program.check().map_err(refused)?;
+    program.check().and_then(|()| check_holders(&program)).map_err(refused)?;
     let rewritten = rewrite(&program).map_err(refused)?;
     let text = emit(&program, &rewritten);
     let lowered = sources.checked(&text)?;
@@ -156,7 +157,8 @@ impl Sources<'_> {
         texts[0].1.push_str(behind);
         let c = if is_cpp(self.request) { "extern \"C\" " } else { "" };
         let mut prologue = format!(
-            "{c}void PMO_EXTENDED(const void *);\n{c}int PMO_EXTEND(const void *);\nstruct pmo_type;\n"
+            "{c}void PMO_EXTENDED(const void *);\n{c}int PMO_EXTEND(const void *);\n{c}int PMO_UNEXTEND(const void *);\n\
+             struct pmo_type;\n"
         );
         for of in structs.iter().chain(self.all.iter().flat_map(|read| &read.structs)) {
             let _ = writeln!(prologue, "static inline const struct pmo_type *pmo_type_{}(void);", of.tag);

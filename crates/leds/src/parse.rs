@@ -241,10 +241,22 @@ impl Copy<'_> {
                 self.records(child);
             } else if !child.is_reference() || child.get_kind() == EntityKind::MemberRef {
                 children.push(self.node(child));
+            } else if kind == Kind::Unevaluated {
+                children.extend(child.get_reference().map(|named| self.type_name(child, named)));
             }
             EntityVisitResult::Continue
         });
         Node { kind, name: entity.get_name().unwrap_or_default(), begin, end, at, ty, refers, children }
+    }
+
+    /// The name of a type, as the operand of `sizeof`.
+    fn type_name(&mut self, name: Entity<'_>, named: Entity<'_>) -> Node {
+        let mut node = self.node(name);
+        node.kind = Kind::TypeName;
+        if let Some(ty) = named.get_type() {
+            node.ty = self.ty(&ty);
+        }
+        node
     }
 
     fn referent(&mut self, to: Entity<'_>) -> Referent {
@@ -262,7 +274,13 @@ impl Copy<'_> {
         let lasts = matches!(to.get_storage_class(), Some(StorageClass::Static | StorageClass::Extern));
         let ty = to.get_type().map(|ty| ty.get_canonical_type().get_kind());
         let is_reference = matches!(ty, Some(TypeKind::LValueReference | TypeKind::RValueReference));
-        Referent { place: self.place(to.get_location()), kind, is_local: inside && !lasts, is_reference }
+        Referent {
+            place: self.place(to.get_location()),
+            kind,
+            is_local: inside && !lasts,
+            is_reference,
+            is_of_system: to.is_in_system_header(),
+        }
     }
 
     fn ty(&mut self, ty: &clang::Type<'_>) -> Type {
@@ -326,6 +344,8 @@ impl Copy<'_> {
             align: ty.get_alignof().unwrap_or(0),
             is_union,
             is_inner,
+            is_qualified: of == Some(EntityKind::Namespace) || canonical.contains('<'),
+            is_of_system: definition.is_in_system_header(),
             fields: Vec::new(),
         };
         // Before its fields, which may have pointers to it.

@@ -1,8 +1,9 @@
 //! A source with its extendible structs, parsed, as the steps of lowering look at it.
 
+use crate::access::variable;
 use crate::extendible::Struct;
 use crate::problem::{Place, Refusal};
-use crate::tree::{Record, Shape, Type, Unit};
+use crate::tree::{Field, Kind, Node, Record, Shape, Type, Unit};
 use std::collections::HashMap;
 
 /// See the module.
@@ -81,6 +82,45 @@ impl<'a> Program<'a> {
         record.is_some_and(|record| record.fields.iter().any(|field| self.extends(&field.ty)))
     }
 
+    /// Whether a field is one of an extendible struct, or of a struct in it, such as the handle of
+    /// a list.
+    pub(crate) fn is_within(&self, field: Place) -> bool {
+        (0..self.structs.len()).filter_map(|of| self.record(of)).any(|record| self.has_within(record, field))
+    }
+
+    fn has_within(&self, record: &Record, place: Place) -> bool {
+        let inner = |field: &Field| self.unit.records.get(&field.ty.record()?);
+        let has = |inner: &Record| self.has_within(inner, place);
+        record.fields.iter().any(|field| field.place == place || inner(field).is_some_and(has))
+    }
+
+    /// Whether an expression makes a copy of a value with extensions.
+    pub(crate) fn is_copy(&self, node: &Node) -> bool {
+        let [.., inner] = &node.children[..] else { return false };
+        let is_value = self.extends(&node.ty) && !node.ty.is_array();
+        let of_value = inner.plain().kind != Kind::InitList && self.extends(&inner.ty);
+        match node.kind {
+            // In C++ a conversion may lead to a reference, and a constructor copies.
+            Kind::Implicit if self.is_cpp => is_value && self.is_copy(inner),
+            Kind::Implicit => is_value && of_value,
+            Kind::Call => {
+                let is_tag = || self.unit.records.values().any(|record| record.tag == node.name);
+                let constructs = node.refers.is_none_or(|to| to.kind == Kind::Function && is_tag());
+                is_value && of_value && constructs
+            }
+            _ => false,
+        }
+    }
+
+    /// The variable that a declaration or an assignment copies a value with extensions to.
+    pub(crate) fn shallow_copy(&self, node: &Node) -> Option<Place> {
+        match (node.kind, &node.children[..]) {
+            (Kind::Variable, [.., value]) if self.is_copy(value) => Some(node.at),
+            (Kind::Binary | Kind::Call, [to, .., value]) if self.is_copy(value) => variable(to),
+            _ => None,
+        }
+    }
+
     /// Refuses structs that have no fixed layout, or whose extensions would own something.
     pub(crate) fn check(&self) -> Result<(), Vec<Refusal>> {
         let mut wrong = Vec::new();
@@ -92,6 +132,9 @@ impl<'a> Program<'a> {
                     at,
                     "an extendible struct is declared outside of functions and structs",
                 ));
+            }
+            if record.is_qualified {
+                wrong.push(Refusal::new(at, "an extendible struct lies in no namespace, and is no template"));
             }
             for field in &record.fields {
                 wrong.extend(self.refused(structure, field).map(|text| Refusal::new(field.place, text)));
@@ -113,7 +156,7 @@ impl<'a> Program<'a> {
         is_own.or_else(|| record.fields.iter().find_map(|field| self.unnamed(&field.ty)))
     }
 
-    fn refused(&self, structure: &Struct, field: &crate::tree::Field) -> Option<String> {
+    fn refused(&self, structure: &Struct, field: &Field) -> Option<String> {
         let Struct { tag, .. } = structure;
         let name = &field.name;
         let extended = self.field(field.place).is_some();

@@ -1,7 +1,7 @@
 //! Changes of expressions: accesses to extensions become calls, copies become deep, frees free chains.
 
-use crate::access::{Use, root, usage};
-use crate::dominance::{EXTENDED, known};
+use crate::access::{Use, usage, variable};
+use crate::dominance::{EXTENDED, Known, known};
 use crate::edit::Edits;
 use crate::extendible::Init;
 use crate::layout::describer;
@@ -16,7 +16,8 @@ use std::ops::Range;
 pub(crate) const INIT: &str = "pmo_leds_init_";
 /// The call that makes all extensions, or returns -1.
 const EXTEND: &str = "PMO_EXTEND";
-
+/// The call that frees all extensions.
+const UNEXTEND: &str = "PMO_UNEXTEND";
 /// Changes by file, of code, and of the functions that compute initial values, which are taken out of their structs.
 #[derive(Debug, Default)]
 pub(crate) struct Rewritten {
@@ -30,7 +31,7 @@ pub(crate) fn rewrite(program: &Program<'_>) -> Result<Rewritten, Vec<Refusal>> 
         program,
         out: Rewritten::default(),
         refused: Vec::new(),
-        known: HashSet::new(),
+        known: Known::default(),
         temporary: HashSet::new(),
         init: None,
         counter: 0,
@@ -62,10 +63,10 @@ pub(crate) struct Rewrite<'a> {
     pub(crate) program: &'a Program<'a>,
     out: Rewritten,
     refused: Vec<Refusal>,
-    /// Uses of extensions that are there.
-    known: HashSet<Place>,
+    /// Facts at uses of extensions.
+    pub(crate) known: Known,
     /// Variables that are shallow copies.
-    temporary: HashSet<Place>,
+    pub(crate) temporary: HashSet<Place>,
     init: Option<Computes>,
     /// Names of scratch variables so far.
     counter: usize,
@@ -133,35 +134,8 @@ impl<'a> Rewrite<'a> {
 
     /// Local variables that a value with extensions is copied to.
     fn find_temporaries(&mut self, node: &Node) {
-        let to = match (node.kind, &node.children[..]) {
-            (Kind::Variable, [.., value]) if self.is_copy(value) => Some(node.at),
-            (Kind::Binary | Kind::Call, [to, .., value]) if self.is_copy(value) => self.variable(to),
-            _ => None,
-        };
-        self.temporary.extend(to);
+        self.temporary.extend(self.program.shallow_copy(node));
         node.children.iter().for_each(|child| self.find_temporaries(child));
-    }
-
-    /// Whether an expression makes a copy of a value with extensions.
-    pub(crate) fn is_copy(&self, node: &Node) -> bool {
-        let [.., inner] = &node.children[..] else { return false };
-        let constructor = node.kind == Kind::Call
-            && node.refers.is_none_or(|to| to.kind == Kind::Function && self.is_tag(&node.name));
-        self.program.extends(&node.ty)
-            && !node.ty.is_array()
-            && (node.kind == Kind::Implicit || constructor)
-            && inner.plain().kind != Kind::InitList
-            && (self.program.extends(&inner.ty))
-    }
-
-    fn is_tag(&self, name: &str) -> bool {
-        self.program.unit.records.values().any(|record| record.tag == name)
-    }
-
-    /// The variable that a value lies in, unless that is a reference.
-    fn variable(&self, value: &Node) -> Option<Place> {
-        let to = root(value)?.refers?;
-        (matches!(to.kind, Kind::Variable | Kind::Parameter) && !to.is_reference).then_some(to.place)
     }
 
     fn visit<'n>(&mut self, node: &'n Node, parents: &mut Vec<&'n Node>) {
@@ -181,7 +155,10 @@ impl<'a> Rewrite<'a> {
                 self.call(node);
             }
             Kind::Binary => self.assignment(node),
-            Kind::Variable => self.local(node, parents),
+            Kind::Variable => {
+                self.local(node, parents);
+                self.container(node);
+            }
             Kind::CompoundLiteral => {
                 if let Some(list) = node.children.last().filter(|list| list.kind == Kind::InitList) {
                     self.list(&node.ty, list);
@@ -192,44 +169,17 @@ impl<'a> Rewrite<'a> {
             _ => {}
         }
         self.untyped(node, parents);
-        if self.is_copy(node) && !self.may_copy(node, parents) {
+        if self.program.is_copy(node) && !self.may_copy(node, parents) {
             let text = "a copy of an extendible struct would share its extensions: assign it (`*to = *from`), or copy it to a variable that is only read";
             self.refuse(node.begin, text);
             return;
         }
+        self.copy_of_variable(node);
         parents.push(node);
         for child in &node.children {
             self.visit(child, parents);
         }
         parents.pop();
-    }
-
-    /// Whether a copy is one to a variable, or the right side of an assignment.
-    fn may_copy(&self, node: &Node, parents: &[&Node]) -> bool {
-        match parents.last() {
-            Some(parent) if parent.kind == Kind::Variable => true,
-            Some(parent) if parent.kind == Kind::Binary || parent.name == "operator=" => {
-                parent.children.last().is_some_and(|last| std::ptr::eq(last, node))
-            }
-            // The constructor of C++ within conversions.
-            Some(parent)
-                if matches!(parent.kind, Kind::Implicit | Kind::Paren | Kind::Call)
-                    && self.is_copy(parent) =>
-            {
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// `&variable` of a shallow copy.
-    fn address(&mut self, node: &Node) {
-        let Some(inner) = node.children.first() else { return };
-        let shared = self.program.extends(&inner.ty)
-            && self.variable(inner).is_some_and(|it| self.temporary.contains(&it));
-        if shared {
-            self.refuse(node.begin, "the variable shares its extensions with the struct that it is a copy of: its address cannot be taken");
-        }
     }
 
     fn member<'n>(&mut self, node: &'n Node, parents: &[&'n Node]) {
@@ -270,12 +220,16 @@ impl<'a> Rewrite<'a> {
             }
         }
         let arrow = base.ty.is_pointer();
-        if stores && !arrow && self.variable(base).is_some() {
+        if stores && !arrow && variable(base).is_some() {
             let text = format!(
                 "{} lies in an extension, which a variable has no place for: allocate the struct in an object",
                 field.name
             );
             return self.refuse(node.at, text);
+        }
+        let evaluated = !arrow && !matches!(usage, Use::Unevaluated);
+        if evaluated && self.refuse_stale(base, node.at, field.name) {
+            return;
         }
         self.access(node, base, field, tail, usage);
     }
@@ -310,7 +264,7 @@ impl<'a> Rewrite<'a> {
         let tag = &self.program.structs[of].tag;
         let arrow = base.ty.is_pointer();
         let is_const = if arrow { base.ty.target().is_some_and(|to| to.is_const) } else { base.ty.is_const };
-        let is_known = self.known.contains(&node.at) && !matches!(usage, Use::Unevaluated);
+        let is_known = self.known.there.contains(&node.at) && !matches!(usage, Use::Unevaluated);
         let get = format!("pmo_leds_{tag}_{extension}");
         let how = match usage {
             Use::Read(all) => format!("{is_known} {:?} {:?}", all.begin, all.end),
@@ -384,14 +338,18 @@ impl<'a> Rewrite<'a> {
         let leads = |argument: &Node| argument.plain().ty.target().and_then(Type::record);
         let Some(first) = arguments.first() else { return };
         match node.name.as_str() {
-            EXTEND | EXTENDED => {
+            EXTEND | EXTENDED | UNEXTEND => {
                 let Some(of) = leads(first).and_then(|place| self.program.structure(place)) else {
                     return self.refuse(
                         first.begin,
                         format!("{} has one argument, a pointer to an extendible struct", node.name),
                     );
                 };
-                let name = if node.name == EXTEND { "try" } else { "all" };
+                let name = match node.name.as_str() {
+                    EXTEND => "try",
+                    UNEXTEND => "none",
+                    _ => "all",
+                };
                 let name = format!("pmo_leds_{}_{name}", self.program.structs[of].tag);
                 if !self.is_new(callee.begin, name.clone()) {
                     return;
@@ -424,11 +382,15 @@ impl<'a> Rewrite<'a> {
     /// `*to = *from`: a deep copy, unless it is one to a variable.
     fn assignment(&mut self, node: &Node) {
         let [to, .., from] = &node.children[..] else { return };
-        let copies = self.is_copy(from) || (node.kind == Kind::Call && self.program.extends(&from.ty));
+        let copies =
+            self.program.is_copy(from) || (node.kind == Kind::Call && self.program.extends(&from.ty));
         if !copies {
             return;
         }
-        if !self.program.extends(&to.ty) || self.variable(to).is_some() {
+        if self.refuse_stale(from.plain(), from.begin, "it") {
+            return;
+        }
+        if !self.program.extends(&to.ty) || variable(to).is_some() {
             return;
         }
         let Some(describer) = to.ty.record().and_then(|place| describer(self.program, place)) else { return };

@@ -30,6 +30,8 @@ pub(crate) struct Referent {
     pub(crate) is_local: bool,
     /// It stands for a value that lies elsewhere.
     pub(crate) is_reference: bool,
+    /// A header of the system declares it.
+    pub(crate) is_of_system: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +52,8 @@ pub(crate) enum Kind {
     Unary,
     /// `sizeof` and the like.
     Unevaluated,
+    /// The type in one of those.
+    TypeName,
     Binary,
     CompoundAssign,
     Conditional,
@@ -127,6 +131,10 @@ pub(crate) struct Record {
     pub(crate) is_union: bool,
     /// Whether it lies in a function or another struct.
     pub(crate) is_inner: bool,
+    /// Whether it lies in a namespace, or is made of a template.
+    pub(crate) is_qualified: bool,
+    /// A header of the system declares it.
+    pub(crate) is_of_system: bool,
     pub(crate) fields: Vec<Field>,
 }
 

@@ -57,8 +57,19 @@ static inline void *pmo_extension_there(const struct pmo_extensions *link, size_
 #define PMO_EXTENSION_FAILED(of) ((void)pmo_extension_failed(of))
 #endif
 
+/* All extensions of *it are freed, also those that this program does not know; -1: it is as it was. */
+#define PMO_LEDS_BARE(tag)                                                                        \
+    static inline int pmo_leds_##tag##_none(struct tag *it)                                       \
+    {                                                                                             \
+        char bare[sizeof(struct tag)] __attribute__((aligned(__alignof__(struct tag))));          \
+        __builtin_memcpy(bare, it, sizeof bare);                                                  \
+        ((struct tag *)(void *)bare)->extensions.link = 0;                                        \
+        return pmo_extended_copy(it, bare, pmo_type_##tag());                                     \
+    }
+
 /* All extensions of struct tag, of which there are count, are made, or it fails. */
 #define PMO_LEDS_ALL(tag, count)                                                                  \
+    PMO_LEDS_BARE(tag)                                                                            \
     static inline int pmo_leds_##tag##_try(struct tag *it)                                        \
     {                                                                                             \
         return pmo_extend(it, &it->extensions, pmo_leds_of_##tag, count) ? 0 : -1;                \
@@ -71,6 +82,7 @@ static inline void *pmo_extension_there(const struct pmo_extensions *link, size_
 
 /* The same where there are none. */
 #define PMO_LEDS_NONE(tag)                                                                        \
+    PMO_LEDS_BARE(tag)                                                                            \
     static inline int pmo_leds_##tag##_try(struct tag *it)                                        \
     {                                                                                             \
         (void)it;                                                                                 \
@@ -139,5 +151,28 @@ static inline void *pmo_extension_there(const struct pmo_extensions *link, size_
 /* An assignment of a struct. */
 #define PMO_LEDS_COPY(to, from, type, of)                                                         \
     (pmo_extended_copy(to, from, type) == 0 ? (void)0 : PMO_EXTENSION_FAILED(of))
+
+/* Copies the structs in so many bytes, which may overlap; -1: some were copied, and each is whole. */
+static inline int pmo_leds_copies(void *to, const void *from, size_t bytes, const struct pmo_type *type)
+{
+    size_t count = bytes / type->size;
+    int is_up = (uintptr_t)to > (uintptr_t)from;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = (is_up ? count - 1 - i : i) * type->size;
+        if (pmo_extended_copy((char *)to + at, (const char *)from + at, type))
+            return -1;
+    }
+    return 0;
+}
+
+/* memcpy, or memmove, of whole structs. */
+#define PMO_LEDS_COPIES(to, from, bytes, type)                                                    \
+    (__extension__({                                                                              \
+        void *pmo_leds_to = (to);                                                                 \
+        const struct pmo_type *pmo_leds_of = (type);                                              \
+        if (pmo_leds_copies(pmo_leds_to, from, bytes, pmo_leds_of))                               \
+            PMO_EXTENSION_FAILED(pmo_leds_of->name);                                              \
+        pmo_leds_to;                                                                              \
+    }))
 
 #endif

@@ -135,6 +135,47 @@ fn a_killed_program_leaves_each_struct_extended_whole_or_not_at_all() {
     }
 }
 
+/// Kills a program with the shape of a library again and again; `unit` is the end of what it says
+/// when it finds all as it was psynced.
+fn survives(name: &str, compiler: &Compiler, unit: &str) {
+    let folder = folder();
+    let text = std::fs::read_to_string(program(&format!("leds/{name}"))).expect("the source");
+    std::fs::copy(program("leds/library.h"), folder.path().join("library.h")).expect("a file");
+    let Some(binary) = build(folder.path(), name, &text, compiler) else { return };
+    let mut rng = Seeded::new(fastrand::u64(..));
+    println!("INDELIBLE_SEED={}", rng.seed());
+    let pool = folder.path().join("pool.pmo");
+    for _ in 0..ROUNDS / 2 {
+        let mut command = Command::new(&binary);
+        let (said, killed) = kill(command.arg(&pool).arg("run"), rng.usize(1..40), rng.u32(0..100_000));
+        assert!(killed && said.iter().all(|line| line == "psynced"), "{said:?}");
+        let found = run(&binary, &pool, "check");
+        assert!(found.ends_with(unit), "{found}");
+    }
+}
+
+#[test]
+fn an_editors_rows_that_memmove_moves_keep_their_extensions() {
+    survives("editor.c", &C, " rows\n");
+}
+
+#[test]
+fn json_items_that_memcpy_refers_to_and_hooks_free_keep_their_extensions() {
+    survives("json.c", &C, " items\n");
+}
+
+#[test]
+fn a_hash_tables_entries_in_a_report_that_qsort_sorts_keep_their_extensions() {
+    survives("table.c", &C, " entries\n");
+}
+
+#[test]
+fn a_documents_nodes_in_cpp_that_are_sorted_keep_their_extensions() {
+    if have("c++") {
+        survives("document.cpp", &CPP, " nodes\n");
+    }
+}
+
 #[test]
 fn threads_that_store_first_make_one_extension() {
     let folder = folder();
@@ -201,9 +242,11 @@ const CLASSES: &str = r#"
 #include "check.h"
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 extendible struct point {
     double x, y;
+    point() : x(0), y(0) {}
     EXTENSION(1) { int weight; char name[8]; INIT(point *it) { it->weight = static_cast<int>(it->x) + 1; } }
 };
 
@@ -240,6 +283,11 @@ int main(int, char **argv)
     two.weight++;
     CHECK(path(&one).weight() == 15 && two.weight == 16 && two.name[0] == 'a');
     CHECK(::pmo_heap_stats(heap, &stats) == 0 && stats.blocks == 3);
+    // A constructor does not know the link, which is zero all the same.
+    void *raw = pmo_malloc(heap, sizeof(point));
+    std::memset(raw, 0xff, sizeof(point));
+    point *made = new (raw) point;
+    CHECK(made->x == 0 && made->weight == 1 && ++made->weight == 2 && pmo_free(made) == 0);
     auto changes = [&one] { return ++one.weight; };
     CHECK(changes() == 16 && one.weight == 16);
     while (pmo_malloc(heap, 16))
