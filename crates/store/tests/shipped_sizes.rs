@@ -25,7 +25,7 @@ const SAMPLE: Cuts = Cuts::Sampled {
 /// For programs of a hundred megabytes.
 const FEW: Cuts = Cuts::Sampled {
     limits: Limits { exhaustive: 1, singles: 0, random: 1, points: 3, seed: 1 },
-    before_durable: 0,
+    before_durable: 1,
 };
 
 type Verdict = std::result::Result<(), String>;
