@@ -144,6 +144,11 @@ fn writer() {
 
 /// Starts a writer, perhaps as another user, has it registered, and kills it. Returns the last value that it said.
 fn killed(pool: &Path, service: &Service, user: Option<u32>) -> Option<u64> {
+    killed_after(pool, service, user, || ())
+}
+
+/// As [`killed`]; `before` is called just before.
+fn killed_after(pool: &Path, service: &Service, user: Option<u32>, before: impl FnOnce()) -> Option<u64> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "guard::writer", "--nocapture", "--ignored"]);
     command.env("GUARD_POOL", pool).env("GUARD_SOCKET", &service.socket).stdout(Stdio::piped());
@@ -158,6 +163,7 @@ fn killed(pool: &Path, service: &Service, user: Option<u32>) -> Option<u64> {
         service.until("it registers", |status| !status["writers"].as_array().unwrap().is_empty());
         values.by_ref().take(50).for_each(drop);
     }
+    before();
     child.kill().unwrap();
     let last = values.last().or(first);
     child.wait().unwrap();
@@ -195,6 +201,23 @@ fn s1_09_the_service_recovers_a_process_that_was_killed() {
     }
     let pool = Pool::open(&path).unwrap();
     assert!(durable(&pool) >= last);
+}
+
+/// A service manager that stops everything stops the writers first: their commits are in the pool
+/// when the guard has ended.
+#[test]
+fn a_service_that_is_told_to_end_recovers_dead_processes_first() {
+    let rig = Rig::new();
+    let mut service = Service::start(&rig, &[]);
+    // The guard learns of the death and of its own end at once.
+    let last = killed_after(&rig.pool, &service, None, || service.signal(Signal::STOP)).unwrap();
+    service.signal(Signal::TERM);
+    service.signal(Signal::CONT);
+    let status = service.child.wait().unwrap();
+    assert!(status.success() && !service.socket.exists(), "{status}");
+    let pool = Pool::open(&rig.pool).unwrap();
+    assert!(pool.pending("a").unwrap().is_none(), "it is for the next attach");
+    assert!(durable(&pool) >= last && last > 50);
 }
 
 /// The line by which a writer of this pool registers.

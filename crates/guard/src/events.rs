@@ -16,6 +16,9 @@ pub(crate) enum Event {
     Recovered(u64, Result<(), String>),
     /// The guard is to end.
     Stop,
+    /// It is to end when it has recovered what dead processes left; `true`: it has looked for
+    /// these since it was told so.
+    Finish(bool),
 }
 
 /// The end of the threads.

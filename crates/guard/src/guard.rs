@@ -59,6 +59,25 @@ impl Stop {
     pub fn stop(&self) {
         self.0.send(Event::Stop);
     }
+
+    /// Has [`Guard::run`] return when what the processes that are dead by now left is recovered.
+    pub fn finish(&self) {
+        self.0.send(Event::Finish(false));
+    }
+
+    /// Has the first SIGTERM of the process [finish](Self::finish) the guard. The process keeps
+    /// the signal back by [`hold_back_signals`](crate::hold_back_signals), or it dies of it.
+    ///
+    /// # Errors
+    /// The kernel gives no thread.
+    pub fn at_termination(self) -> io::Result<()> {
+        let work = move || {
+            if kernel::wait_for_termination().is_ok() {
+                self.finish();
+            }
+        };
+        std::thread::Builder::new().name("termination".into()).spawn(work).map(drop)
+    }
 }
 
 impl Guard {
@@ -103,6 +122,7 @@ impl Guard {
     /// # Errors
     /// The kernel refuses to wait.
     pub fn run(mut self) -> io::Result<()> {
+        let mut finishes = false;
         loop {
             let ready = self.wait()?;
             for event in self.events.take() {
@@ -110,6 +130,8 @@ impl Guard {
                     Event::Condition(nth, condition) => self.state.condition(nth, condition),
                     Event::Recovered(number, done) => self.state.recovered(number, done),
                     Event::Stop => return Ok(()),
+                    Event::Finish(true) => finishes = true,
+                    Event::Finish(false) => _ = self.sender.send(Event::Finish(true)),
                 }
             }
             for id in ready.clients {
@@ -122,6 +144,9 @@ impl Guard {
                 let _ = (0..TURN).all(|_| self.accept());
             }
             self.state.pass_time(Instant::now());
+            if finishes && self.state.recoveries.all().next().is_none() {
+                return Ok(());
+            }
         }
     }
 

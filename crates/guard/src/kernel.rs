@@ -8,26 +8,37 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-fn power_signal() -> libc::sigset_t {
+fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
     let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: the calls initialize the set that they are given.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
-        libc::sigaddset(set.as_mut_ptr(), libc::SIGPWR);
+        for signal in signals {
+            libc::sigaddset(set.as_mut_ptr(), *signal);
+        }
         set.assume_init()
     }
 }
 
-/// Keeps SIGPWR for a thread that waits for it: it does not end the process any more. To be called before the process has other threads.
-pub fn hold_back_power_signal() {
-    let set = power_signal();
+/// Keeps SIGPWR and SIGTERM for threads that wait for them: they do not end the process any more. To be called before the process has other threads.
+pub fn hold_back_signals() {
+    let set = set_of(&[libc::SIGPWR, libc::SIGTERM]);
     // SAFETY: changes the mask of this thread, which those that it starts inherit.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
 }
 
 /// Waits until the process gets a SIGPWR.
 pub(crate) fn wait_for_power_signal() -> io::Result<()> {
-    let (set, mut found) = (power_signal(), 0);
+    wait_for(libc::SIGPWR)
+}
+
+/// Waits until the process gets a SIGTERM.
+pub(crate) fn wait_for_termination() -> io::Result<()> {
+    wait_for(libc::SIGTERM)
+}
+
+fn wait_for(signal: libc::c_int) -> io::Result<()> {
+    let (set, mut found) = (set_of(&[signal]), 0);
     // SAFETY: both are values of this function's.
     match unsafe { libc::sigwait(&raw const set, &raw mut found) } {
         0 => Ok(()),

@@ -57,7 +57,7 @@ pub use condition::Condition;
 pub use detector::{Detector, Watch};
 pub use error::GuardError;
 pub use guard::{Config, Guard, Stop};
-pub use kernel::hold_back_power_signal;
+pub use kernel::hold_back_signals;
 pub use note::Note;
 pub use notify::ready;
 pub use recoveries::Recover;

@@ -30,7 +30,7 @@ pub(crate) struct State {
     detectors: Vec<Eye>,
     clients: BTreeMap<u64, Client>,
     next: u64,
-    recoveries: Recoveries,
+    pub(crate) recoveries: Recoveries,
     /// The parts of a round that are recoveries, by their numbers.
     in_round: BTreeMap<u64, u64>,
     recovered: u64,

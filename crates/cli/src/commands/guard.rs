@@ -10,8 +10,7 @@ use crate::text::{self, printable};
 use clap::{Args, Subcommand};
 use indelible_guard::detector::{FileDetector, LineDetector, NutDetector, SignalDetector};
 use indelible_guard::{
-    Budget, Condition, Config, Departed, Detector, GuardError, Note, RoundReport, Status,
-    hold_back_power_signal,
+    Budget, Condition, Config, Departed, Detector, GuardError, Note, RoundReport, Status, hold_back_signals,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -60,7 +59,7 @@ pub struct Guard {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Be the guard, until a signal ends it
+    /// Be the guard, until a signal ends it; SIGTERM has it recover dead processes first
     Run(Run),
     /// Show the guard that runs, its detectors, and the processes that are registered
     Status(Ask),
@@ -204,7 +203,7 @@ fn unusable(option: &str, value: &str, error: &std::io::Error) -> Failure {
 
 fn be_guard(context: &Context, args: &Run) -> Result {
     // Before there is another thread.
-    hold_back_power_signal();
+    hold_back_signals();
     let (json, budget) = (context.json, args.budget());
     let said = move |note: &Note| {
         let mut out = Out::new();
@@ -224,6 +223,8 @@ fn be_guard(context: &Context, args: &Run) -> Result {
     };
     let socket = config.socket.clone();
     let guard = indelible_guard::Guard::start(config)?;
+    let stop = guard.stop();
+    stop.at_termination().map_err(|error| Failure::file("wait for signals at", &socket, &error))?;
     detail(|| format!("the guard listens at {}", socket.display()));
     if let Err(error) = indelible_guard::ready() {
         note(&format!("the service manager cannot be told that the guard is ready: {error}"));

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Files of which the first letter says what the signal means: O, the power is back.
 const STATUS: [&str; 2] = ["/run/powerstatus", "/etc/powerstatus"];
 
-/// See the module. The process keeps the signal back by [`hold_back_power_signal`](crate::hold_back_power_signal), or it dies of it.
+/// See the module. The process keeps the signal back by [`hold_back_signals`](crate::hold_back_signals), or it dies of it.
 #[derive(Clone, Debug)]
 pub struct SignalDetector {
     status: Vec<PathBuf>,
