@@ -66,21 +66,26 @@ fn install_services(prefix: &Path) -> Result {
 }
 
 /// That of the machine's guard may kill processes and act for their users; it writes no file but its socket, as recoveries are processes of the pools' users, whose pools may be anywhere.
+/// Services and sessions begin after `basic.target` and so end before: a guard that begins before
+/// it recovers what they leave when the machine is shut down. Only the guard itself is told to end,
+/// and recoveries go on.
 fn guard_unit(pmo: &Path, machine: bool) -> String {
-    let (of, more, target) = match machine {
+    let (of, early, more, target) = match machine {
         true => (
             "the machine",
+            "Requires=sysinit.target\nAfter=sysinit.target\n",
             "OOMScoreAdjust=-900\nRuntimeDirectory=pmo\nCapabilityBoundingSet=CAP_KILL CAP_SETUID CAP_SETGID CAP_DAC_OVERRIDE\n\
              ProtectKernelTunables=yes\nProtectKernelModules=yes\nProtectControlGroups=yes\n",
             "multi-user.target",
         ),
-        false => ("a user", "", "default.target"),
+        false => ("a user", "", "", "default.target"),
     };
     format!(
         "# What tells of a power failure, and how long the machine goes on then: `pmo help guard run`.\n[Unit]\n\
-         Description=Guard of commits on demand of {of}\nDocumentation=man:pmo(1)\n\n[Service]\nType=notify\n\
+         Description=Guard of commits on demand of {of}\nDocumentation=man:pmo(1)\nDefaultDependencies=no\n{early}\
+         Before=basic.target shutdown.target\nConflicts=shutdown.target\n\n[Service]\nType=notify\n\
          Environment=PMO_GUARD_OPTIONS=--signal\nEnvironmentFile=-/etc/default/pmo-guard\n\
-         ExecStart={} guard run $PMO_GUARD_OPTIONS\nRestart=always\n{more}\
+         ExecStart={} guard run $PMO_GUARD_OPTIONS\nRestart=always\nRestartPreventExitStatus=2\nKillMode=mixed\n{more}\
          NoNewPrivileges=yes\nRestrictAddressFamilies=AF_UNIX AF_INET AF_INET6\nLockPersonality=yes\n\
          MemoryDenyWriteExecute=yes\nRestrictRealtime=yes\nSystemCallArchitectures=native\n\n[Install]\nWantedBy={target}\n",
         pmo.display()

@@ -40,3 +40,16 @@ fn systemd_finds_nothing_wrong_with_the_installed_units() {
     let guard = Command::new(prefix.join("bin/pmo")).args(["guard", "run", "--help"]).output();
     assert!(guard.expect("what the units start").status.success());
 }
+
+/// The guard ends after the writers, so that it recovers what these leave, and alone, so that
+/// recoveries go on.
+#[test]
+fn units_of_the_guard_end_after_all_services() {
+    for folder in ["system", "user"] {
+        let unit = installed().join(format!("lib/systemd/{folder}/pmo-guard.service"));
+        let unit = std::fs::read_to_string(unit).expect("a unit");
+        for setting in ["DefaultDependencies=no", "Before=basic.target shutdown.target", "KillMode=mixed"] {
+            assert!(unit.lines().any(|line| line == setting), "no {setting} in {unit}");
+        }
+    }
+}
