@@ -90,8 +90,7 @@ impl Ends {
         if self.all {
             facts.clear();
         }
-        facts
-            .retain(|(variable, of), _| !self.variables.contains(variable) && !(self.copies && *of == FRESH));
+        facts.retain(|(variable, of), _| !(self.variables.contains(variable) || self.copies && *of == FRESH));
     }
 }
 

@@ -139,16 +139,14 @@ impl World {
                 .map(|(number, (seat, steps))| {
                     let (turns, thread) = (turns.clone(), self.thread());
                     let seed = self.seed ^ u64::from(thread) << 40;
-                    let mut work = move || {
+                    let work = move || {
                         let mut seat = lock(seat);
                         seat.thread = thread;
                         let done = steps.iter().try_for_each(|step| self.alone(&mut seat, step));
                         seat.thread = 0;
                         done
                     };
-                    scope.spawn(move || {
-                        selected.run(|| with_seed(seed, || turns.take_part(number, &mut work)))
-                    })
+                    scope.spawn(move || selected.run(|| with_seed(seed, || turns.take_part(number, work))))
                 })
                 .collect();
             let panicked = |_| Err("a process panicked".to_owned());

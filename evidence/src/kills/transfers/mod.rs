@@ -32,6 +32,8 @@ const POOL: u64 = 64 << 20;
 
 /// Transfers that threads of a bank were told of.
 type Done = [u64; THREADS];
+/// Transfers that the victims of a bank had done, and how each victim ended.
+type Followed = (Done, Vec<Seen>);
 
 pub(crate) struct Transfers {
     environment: Environment,
@@ -81,7 +83,7 @@ impl Transfers {
         }
         let keeper = (self.class == Class::OnDemand).then(|| (self.fate().0, self.rng.u32(1..30)));
         let this = &*self;
-        let (seen, kept): (Vec<Result<(Done, Vec<Seen>)>>, _) = thread::scope(|scope| {
+        let (seen, kept): (Vec<Result<Followed>>, _) = thread::scope(|scope| {
             let running: Vec<_> =
                 (0..).zip(fates).map(|(bank, fates)| scope.spawn(move || this.follow(bank, fates))).collect();
             let kept = keeper.map(|(fate, steps)| {
@@ -104,7 +106,7 @@ impl Transfers {
     }
 
     /// Runs the victims of a bank one after the other.
-    fn follow(&self, bank: usize, fates: Vec<(Fate, Vec<String>)>) -> Result<(Done, Vec<Seen>)> {
+    fn follow(&self, bank: usize, fates: Vec<(Fate, Vec<String>)>) -> Result<Followed> {
         let (mut done, mut all) = (self.done[bank], Vec::new());
         for (fate, extra) in fates {
             let seen = watch(start(self.command(Role::Victim, bank, &done, &extra))?, fate, &|| false)?;
