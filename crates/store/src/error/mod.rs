@@ -2,12 +2,14 @@
 
 mod class;
 mod date;
+mod failure;
 mod length;
 mod part;
 mod seal;
 
 pub use class::ClassError;
 pub use date::date_time;
+pub(crate) use failure::Failure;
 pub use length::LengthError;
 pub use part::Part;
 pub use seal::SealError;
@@ -409,44 +411,10 @@ fn because(cause: Option<&MediumError>) -> String {
 }
 
 impl StoreError {
-    /// The failure of the medium behind it; `None`: it says something of what the medium holds.
-    pub(crate) fn failure(&self) -> Option<Failure> {
-        match self {
-            StoreError::Failed(_) | StoreError::NotApplied(_) | StoreError::NoSpace => Some(Failure::Write),
-            StoreError::Medium(_) | StoreError::EntryRefused { cause: Some(_), .. } => Some(Failure::Read),
-            StoreError::LaneRefused { cause, .. } => cause.failure(),
-            _ => None,
-        }
-    }
-
-    /// The error for the medium's failure behind the commit of a psync: it did not undo that.
-    pub(crate) fn behind_commit(self) -> Self {
-        match self {
-            StoreError::Medium(cause) | StoreError::Failed(cause) => StoreError::NotApplied(cause),
-            StoreError::Poisoned => StoreError::NotApplied(MediumError::Faulted),
-            other => other,
-        }
-    }
-
-    /// The error of a psync that is one step of an operation: that the step is durable says nothing of the rest.
-    pub(crate) fn of_step(self) -> Self {
-        match self {
-            StoreError::NotApplied(cause) => StoreError::Failed(cause),
-            other => other,
-        }
-    }
-
     /// Damage of `part` at `offset`.
     pub(crate) fn damaged(part: Part, offset: u64) -> Self {
         StoreError::Damaged { part, offset }
     }
-}
-
-/// How a medium failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
-    Read,
-    Write,
 }
 
 /// Result of the store half.
