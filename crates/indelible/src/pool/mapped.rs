@@ -132,7 +132,11 @@ impl Inner {
             writable,
             rung: self.settings.rung,
             advice: self.settings.advice,
-            fault_in: if copied { Some(false) } else { self.settings.fault_in.then_some(true) },
+            fault_in: if self.store.is_read_only() {
+                Some(false)
+            } else {
+                self.settings.fault_in.then_some(true)
+            },
             // Reading a page of a sealed object takes longer than a fault: only those are read ahead that are likely to be used.
             ahead: if secret { 0 } else { 8 },
             limit: self.settings.memory_limit.filter(|_| secret),
