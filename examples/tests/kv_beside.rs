@@ -265,7 +265,7 @@ fn replies_are_those_of_redis() {
     let Some((_peer, address)) = start("redis-server", &["--save", "", "--dir", path]) else {
         return not_tested("kv-server beside redis-server, which is not installed");
     };
-    let mut random = Seeded::new(fastrand::u64(..));
+    let mut random = Seeded::new(1);
     println!("INDELIBLE_SEED={}", random.seed());
     let server = Server::start(&folder.path().join("kv.pmo"));
     for version in [2, 3] {
@@ -349,10 +349,15 @@ fn replies_are_those_of_memcached() {
     let Some((_peer, address)) = start("memcached", &["-l", "127.0.0.1", "-u", "nobody"]) else {
         return not_tested("kv-server beside memcached, which is not installed");
     };
-    let mut random = Seeded::new(fastrand::u64(..));
+    let mut random = Seeded::new(2);
     println!("INDELIBLE_SEED={}", random.seed());
     let server = Server::of_both(&folder.path().join("kv.pmo"));
     let mut clients = [server.memcached(), TextClient::connect(address).unwrap()];
+    let negative = clients.each_mut().map(|client| {
+        assert_eq!(client.ask("set negative 0 0 2|-1"), "STORED");
+        client.ask("incr negative 1")
+    });
+    assert_eq!(negative[0], negative[1]);
     for at in 0..COMMANDS {
         let template = MEMCACHED[random.usize(0..MEMCACHED.len())];
         let key = |random: &mut Seeded| format!("key:{}", random.u8(0..6));
@@ -360,7 +365,8 @@ fn replies_are_those_of_memcached() {
         while line.contains("{key}") {
             line = line.replacen("{key}", &key(&mut random), 1);
         }
-        let values = ["", "1", "10", "18446744073709551615", "hello", "007", "-1", "two words"];
+        // None has a '-': memcached looks for one behind numbers of 2^63 and more, also in what it has overwritten.
+        let values = ["", "1", "10", "18446744073709551615", "hello", "007", "two words"];
         let value = values[random.usize(0..values.len())];
         let number = ["1", "9", "100", "18446744073709551615", "x", "-1"][random.usize(0..6)];
         let line = line.replace("{number}", number);

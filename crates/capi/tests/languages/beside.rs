@@ -61,7 +61,7 @@ fn maps_are_followed(folder: &tempfile::TempDir) {
     if !have("c++") {
         return;
     }
-    let mut random = Seeded::new(fastrand::u64(..));
+    let mut random = Seeded::new(1);
     println!("INDELIBLE_SEED={}", random.seed());
     let (binary, pool) = (folder.path().join("beside"), folder.path().join("pool.pmo"));
     CPP.build(&program("beside.cpp"), &binary);

@@ -17,7 +17,7 @@ fn the_list_of_the_paper_runs_as_printed_and_survives_sigkill() {
     let source = project().join("examples/c/linked-list.c");
     let code: String = std::fs::read_to_string(&source).unwrap().split_whitespace().collect();
     assert!(code.contains(LISTING), "the listing was changed");
-    let mut rng = Seeded::new(fastrand::u64(..));
+    let mut rng = Seeded::new(1);
     println!("INDELIBLE_SEED={}", rng.seed());
     let folder = disk();
     let (binary, pool) = (folder.path().join("linked-list"), folder.path().join("pool.pmo"));
@@ -54,7 +54,7 @@ fn the_word_count_continues_after_sigkill_and_counts_right() {
     if !have("c++") {
         return;
     }
-    let mut rng = Seeded::new(fastrand::u64(..));
+    let mut rng = Seeded::new(2);
     println!("INDELIBLE_SEED={}", rng.seed());
     let folder = disk();
     let (binary, pool) = (folder.path().join("word-count"), folder.path().join("pool.pmo"));

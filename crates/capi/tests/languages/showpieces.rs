@@ -52,7 +52,7 @@ fn a_lua_interpreter_goes_on_in_the_middle_of_its_coroutines() {
     let expected = succeed(&mut lua(&binary, &folder.path().join("at-once.pmo")));
     let expected: Vec<_> = expected.lines().collect();
     assert_eq!(expected.len(), 1024, "1,023 moves and the end");
-    let mut rng = Seeded::new(fastrand::u64(..));
+    let mut rng = Seeded::new(1);
     println!("INDELIBLE_SEED={}", rng.seed());
     let (mut kills, mut runs) = (0, 0);
     while kills < KILLS {
@@ -119,7 +119,7 @@ fn a_database_of_sqlite_in_memory_outlives_its_processes() {
         command.arg(&pool).args(arguments);
         command
     };
-    let mut rng = Seeded::new(fastrand::u64(..));
+    let mut rng = Seeded::new(2);
     println!("INDELIBLE_SEED={}", rng.seed());
     let (mut rows, mut kills) = (0, 0);
     for _ in 0..KILLS {
