@@ -89,9 +89,15 @@ impl Inner {
     /// How an object is mapped.
     pub(crate) fn mapping_of(&self, entry: &Entry, place: Place, writable: bool) -> Params<'_> {
         let offset = entry.primary_offset();
-        // In a read-only pool nothing keeps writers away: an attached object has to be a copy. So has one whose holes could not be touched.
-        let lacks = !writable && self.media.may_lack_pages(offset, entry.extent_len());
-        let copied = self.store.is_read_only() || lacks;
+        // In a read-only pool nothing keeps writers away: an attached object has to be a copy.
+        let read_only = self.store.is_read_only();
+        // An object of which a copy of the file left blocks out. A sparse one may be larger than memory: see `avoids_holes`.
+        let lacks = !writable
+            && entry.flags & FLAG_SPARSE == 0
+            && self.media.may_lack_pages(offset, entry.extent_len());
+        let copied = read_only || lacks;
+        // System calls work on mapped pages, so that they have to on these.
+        let whole = read_only || (lacks && fault::reach() != Some(Reach::Full));
         // A reader sees words without their check words; transactions use both.
         let decoded = entry.has(FLAG_ECC) && !writable;
         let mapped = !self.settings.fills() && !copied && !decoded && !self.avoids_holes(entry);
@@ -132,11 +138,7 @@ impl Inner {
             writable,
             rung: self.settings.rung,
             advice: self.settings.advice,
-            fault_in: if self.store.is_read_only() {
-                Some(false)
-            } else {
-                self.settings.fault_in.then_some(true)
-            },
+            fault_in: if whole { Some(false) } else { self.settings.fault_in.then_some(true) },
             // Reading a page of a sealed object takes longer than a fault: only those are read ahead that are likely to be used.
             ahead: if secret { 0 } else { 8 },
             limit: self.settings.memory_limit.filter(|_| secret),
