@@ -21,7 +21,7 @@ fn of(size: u64) -> CreateOptions<'static> {
     CreateOptions { size, ..CreateOptions::default() }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Op {
     Attach(&'static str),
     Detach(&'static str),
@@ -31,6 +31,7 @@ enum Op {
     Resize(&'static str, u64),
     Grow(&'static str, u64),
     Psync(&'static str, u64, u8),
+    Large(&'static str, u8),
     Both(&'static str, &'static str, u8),
     Load(&'static str, u64, u8),
     Checkpoint(&'static str),
@@ -67,6 +68,25 @@ const ROUND: [Op; 24] = [
 ];
 
 const LEN: u64 = 200;
+/// Bytes of a psync for which a lane of this pool is made longer.
+const LARGE: u64 = 100 << 10;
+
+const UNDISTURBED: &str = "undisturbed";
+
+/// A lane is made longer, and short again as its last object leaves.
+const LONG_LANE: [Op; 11] = [
+    Attach("large"),
+    Large("large", 1),
+    Detach("large"),
+    Attach("a"),
+    Psync("a", 0, 2),
+    Attach("large"),
+    Psync("large", 64, 3),
+    Detach("a"),
+    Large("large", 4),
+    Psync("large", 5000, 5),
+    Detach("large"),
+];
 
 struct Program {
     store: Arc<Store>,
@@ -129,6 +149,7 @@ impl Program {
             Psync(name, from, value) => {
                 psync(self.reaching(name, from + LEN)?, &[(from, &[value; LEN as usize])])
             }
+            Large(name, value) => psync(self.writer(name)?, &[(0, &vec![value; LARGE as usize])]),
             Both(one, other, value) => {
                 let bytes = [value; LEN as usize];
                 let mut parts: Vec<_> =
@@ -168,6 +189,7 @@ fn applied(state: &State, op: Op) -> Option<State> {
         }
         Resize(name, size) | Grow(name, size) => state.get_mut(name)?.resize(size as usize, 0),
         Psync(name, from, value) => store(&mut state, name, from, value)?,
+        Large(name, value) => state.get_mut(name)?.fill(value),
         Both(one, other, value) => {
             store(&mut state, one, 0, value)?;
             store(&mut state, other, 0, value)?;
@@ -189,12 +211,16 @@ fn brief(found: &State, states: &[State]) -> String {
 }
 
 /// One run with one failure; the numbers of durable writes and of reservations in its first round.
-fn run(config: SimConfig, plan: &dyn Fn(&WritebackFile), at: &str) -> (u64, u64) {
-    let sim = formatted(2 << 20, config);
+fn run(config: SimConfig, round: &[Op], plan: &dyn Fn(&WritebackFile), at: &str) -> (u64, u64) {
+    let has_long_lane = round == LONG_LANE;
+    let sim = formatted(if has_long_lane { 1536 << 10 } else { 2 << 20 }, config);
     {
         let store = Store::open(Arc::new(sim.handle()), process(1)).unwrap();
         for (name, size) in [("a", 10_000), ("wall", 100), ("b", 10_000), ("d", 5000)] {
             store.create(name, &of(size)).unwrap();
+        }
+        if has_long_lane {
+            store.create("large", &of(LARGE)).unwrap();
         }
     }
     sim.settle();
@@ -204,10 +230,14 @@ fn run(config: SimConfig, plan: &dyn Fn(&WritebackFile), at: &str) -> (u64, u64)
     let mut program = Program { store, writers: BTreeMap::new(), states };
     let reserved = sim.count(OpKind::Reserve);
     plan(&file);
-    ROUND.into_iter().for_each(|op| program.run(op, at));
+    round.iter().for_each(|op| program.run(*op, at));
+    if has_long_lane && at == UNDISTURBED {
+        let lanes = program.store.lanes().unwrap();
+        assert!(lanes.iter().all(|lane| lane.index.is_none() || lane.len < LARGE), "{lanes:?}");
+    }
     let counts = (file.durable.load(Ordering::Relaxed), sim.count(OpKind::Reserve) - reserved);
     // Once more, now and then dying or losing power.
-    for (nth, op) in ROUND.into_iter().enumerate() {
+    for (nth, &op) in round.iter().enumerate() {
         if nth % 6 == 0 {
             for choice in [Choice::None, Choice::Random(nth as u64), Choice::All] {
                 let found = recovered(&sim.power_cut(choice.clone()).medium())
@@ -230,31 +260,38 @@ fn run(config: SimConfig, plan: &dyn Fn(&WritebackFile), at: &str) -> (u64, u64)
 
 #[test]
 fn calls_after_a_failed_durable_write_lose_nothing_acknowledged() {
+    let runs = media()[..2].iter().map(|config| fail_each_durable_write(*config, &ROUND)).sum::<u64>();
+    assert!(runs > 150, "{runs} runs");
+}
+
+#[test]
+fn calls_after_a_lane_could_not_be_made_shorter_lose_nothing_acknowledged() {
+    let runs = fail_each_durable_write(media()[0], &LONG_LANE);
+    assert!(runs > 40, "{runs} runs");
+}
+
+/// The number of runs, one for each durable write and outcome.
+fn fail_each_durable_write(config: SimConfig, round: &[Op]) -> u64 {
     let mut runs = 0;
-    for config in &media()[..2] {
-        let (count, _) = run(*config, &|_| {}, "undisturbed");
-        for nth in 0..count {
-            for visible in [Visible::None, Visible::Half, Visible::All] {
-                run(
-                    *config,
-                    &|file| file.fail(nth, visible),
-                    &format!("{config:?}, durable write {nth}, {visible:?}"),
-                );
-                runs += 1;
-            }
+    let (count, _) = run(config, round, &|_| {}, UNDISTURBED);
+    for nth in 0..count {
+        for visible in [Visible::None, Visible::Half, Visible::All] {
+            let at = format!("{config:?}, durable write {nth}, {visible:?}");
+            run(config, round, &|file| file.fail(nth, visible), &at);
+            runs += 1;
         }
     }
-    assert!(runs > 150, "{runs} runs");
+    runs
 }
 
 #[test]
 fn a_call_refused_for_want_of_space_changes_nothing() {
     let mut runs = 0;
     for config in &media()[..2] {
-        let (_, count) = run(*config, &|_| {}, "undisturbed");
+        let (_, count) = run(*config, &ROUND, &|_| {}, UNDISTURBED);
         for nth in 0..count {
             let plan = |file: &WritebackFile| file.sim.fail_at(OpKind::Reserve, nth, Fault::NoSpace);
-            run(*config, &plan, &format!("{config:?}, reservation {nth}"));
+            run(*config, &ROUND, &plan, &format!("{config:?}, reservation {nth}"));
             runs += 1;
         }
     }
