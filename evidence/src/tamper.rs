@@ -60,7 +60,7 @@ impl Tamper {
     }
 }
 
-/// The keys of those who read and of those who write the objects of a pool.
+/// The keys of readers and of writers of the objects of a pool.
 struct Keys {
     reading: SealKey,
     writing: SealKey,

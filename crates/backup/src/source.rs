@@ -5,7 +5,7 @@
 //! killed left are known, and removed by the next.
 //!
 //! In a pool that is opened for reading nothing keeps writers away, and no snapshot can be made. There no process may write an object, and the table
-//! must be the same once all was read: whoever begins to write changes it.
+//! must be the same once all was read: an attach for writing changes it.
 
 use crate::error::{BackupError, Result};
 use crate::format::{PAGE, hex};
@@ -46,7 +46,7 @@ pub(crate) struct Source {
     /// The objects that were kept, and the names of their snapshots.
     snapshots: Vec<(String, String)>,
     key: Vec<u8>,
-    /// Of a pool that is opened for reading: where the table's lane ended.
+    /// End of the table's lane, if the pool is opened for reading.
     as_of: Option<(u64, u64)>,
 }
 

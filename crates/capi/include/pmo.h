@@ -297,7 +297,7 @@ int pmo_destroy(pmo_pool *pool, const char *name, const void *key, size_t key_le
 /** Gives an object that nobody has attached another size; its address stays. */
 int pmo_resize(pmo_pool *pool, const char *name, uint64_t size, const void *key, size_t key_len);
 
-/** Gives an object that nobody has attached another name. A sealed one whose name is sealed with it is renamed by pmo_rename_sealed: PMO_ERR_SEALED. */
+/** Renames a detached object. PMO_ERR_SEALED: its name is sealed with it, and pmo_rename_sealed renames it. */
 int pmo_rename(pmo_pool *pool, const char *name, const char *new_name, const void *key, size_t key_len);
 
 /** Keeps reach bytes of addresses for an object to grow into, from its first one on, if those behind the ones that it has are free. It may be attached; a heap grows into them after its next attach.
@@ -765,10 +765,12 @@ void *pmo_attach_snapshot_sealed(pmo_pool *pool, const char *name, const void *k
 /** As pmo_resize, of a sealed object. */
 int pmo_resize_sealed(pmo_pool *pool, const char *name, uint64_t size, const void *key, size_t key_len, const pmo_seal_key *seal);
 
-/** Gives a sealed object, which nobody has attached, another name, which is authenticated with it; seal has the sign key of one that is signed. A crash leaves one of the two names. */
+/** Renames a detached, sealed object, and authenticates the new name with it; seal has the sign key of a signed object. A
+ * crash leaves one of the two names. */
 int pmo_rename_sealed(pmo_pool *pool, const char *name, const char *new_name, const void *key, size_t key_len, const pmo_seal_key *seal);
 
-/** Has the name and the ID of a sealed object, which nobody has attached, authenticated with it from now on: of one that an earlier release made, or a copy, for which seal says what it was sealed as. */
+/** Authenticates the name and the ID of a detached, sealed object with it from now on. The object is one of an earlier
+ * release, or a copy; for a copy seal has the name of its origin (pmo_seal_key_sealed_as). */
 int pmo_bind_name(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal);
 
 /** Seals all of a sealed object, which nobody has attached, anew, by a new key, which these keys open, each in its slot; all other slots go, so that nobody who had another

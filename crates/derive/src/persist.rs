@@ -111,7 +111,7 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
         #[inline]
         unsafe fn check(at: *const Self, bounds: &::indelible::collections::Bounds) -> bool {
             let _ = (at, bounds);
-            // SAFETY: the fields of what the caller promises.
+            // SAFETY: fields of the value that the caller promises.
             true #(&& unsafe { #check })*
         }
 
@@ -121,7 +121,7 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
             search: &mut ::indelible::collections::Search,
         ) -> ::indelible::Result<()> {
             let _ = (at, bounds, &search);
-            // SAFETY: the fields of what the caller promises.
+            // SAFETY: fields of the value that the caller promises.
             #(unsafe { #search }?;)*
             ::core::result::Result::Ok(())
         }

@@ -109,7 +109,7 @@ fn note_living_writers(
             return Ok(ControlFlow::Continue(()));
         }
         let pid = writer.pid;
-        // Notes on what that writer left say nothing more.
+        // Notes on the remains of that writer say nothing more.
         report.findings.retain(|found| {
             (found.severity, found.part, found.offset) != (Severity::Note, Part::Entry, object.offset)
         });

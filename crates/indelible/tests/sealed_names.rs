@@ -18,7 +18,7 @@ fn verify_key() -> VerifyKey {
     sign_key().verify_key()
 }
 
-/// The keys of those who read an object, and of those who write it.
+/// The keys of readers and of writers of an object.
 #[derive(Clone)]
 struct Keys {
     reading: SealKey,
@@ -103,7 +103,7 @@ fn objects_of_one_key_that_were_exchanged_are_refused() {
         let pool = world.format();
         made(&pool, "prod", &keys("prod"), 1);
         made(&pool, "test", &keys("test"), 2);
-        // Before a reader beside a writer has their extents be bases.
+        // Before a reader beside a writer turns their extents into bases.
         let [prod, test] = ["prod", "test"].map(|name| pool.store().find(name).unwrap());
         drop(pool);
         let sound = world.raw();
@@ -207,7 +207,7 @@ fn copies_and_snapshots_say_what_they_are_copies_of() {
             writing: own.writing.clone().sealed_as(name),
         };
         for (pool, name) in [(&pool, "copy"), (&other, "copy"), (&other, "a")] {
-            // Of the same name in another pool, it is another object all the same.
+            // The object of the same name in another pool is another object.
             is_refused(pool, name, &own, way);
             let other_name = named("b");
             let refused = looks(pool, name, &other_name).map(|found| found.unwrap_err().kind());
@@ -287,7 +287,7 @@ fn an_anchor_that_is_given_is_satisfied_where_pages_are_verified() {
     a.as_mut_slice().fill(2);
     a.psync().unwrap();
     let verify = |pool: &Pool, key: &SealKey| pool.verify_sealed("a", b"", key, &mut |_, _| {});
-    // Beside its writer as well.
+    // The same beside its writer.
     assert_eq!(verify(&pool, &anchored("a")).unwrap(), []);
     a.detach().unwrap();
     assert_eq!(verify(&pool, &anchored("a")).unwrap(), []);

@@ -97,7 +97,7 @@ fn databases_that_are_not_changed_and_plain_files_do_not_keep_a_commit_back() {
             )
             .unwrap();
         assert_eq!(psyncs(&pool), before + 4, "{mode}");
-        // A connection that keeps its locks has no end of them between transactions.
+        // A connection in this mode keeps its locks between transactions.
         connection.execute_batch("PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=5").unwrap();
         for _ in 0..2 {
             connection

@@ -182,7 +182,6 @@ fn lane_shortened() {
             run.step(|_| psync(&mut a, &[(0, &vec![7; 200 << 10])]))?;
             let long = space_of_lanes(&run.store);
             run.quiet(|_| a.detach())?;
-
             assert!(space_of_lanes(&run.store) < long);
             let (mut a, mut b) = (attach(&run.store, "a"), attach(&run.store, "b"));
             run.step(|_| psync_many(&mut [(&mut a, &[(9, &[1])]), (&mut b, &[(0, &[1])])]))?;

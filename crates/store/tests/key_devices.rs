@@ -152,7 +152,7 @@ fn every_bit_of_a_devices_slot_and_blob_is_covered() {
 #[test]
 fn an_exchanged_key_opens_nothing_and_the_new_one_does() {
     let cheap = Cost { memory: 64, passes: 1, lanes: 1 };
-    let phrase = |text: &str| SealKey::passphrase_at(text.into(), cheap).unwrap();
+    let phrase = |text: &str| SealKey::passphrase(text.into()).unwrap().costing(cheap).unwrap();
     let (mut page, _) =
         KeyPage::new(SIZE, &of_a(), &[(&file(1), "first"), (&phrase("old"), "alice")]).unwrap();
     assert_eq!(page.exchange(&phrase("old"), &phrase("new"), None).unwrap(), 1);
@@ -170,7 +170,7 @@ fn an_exchanged_key_opens_nothing_and_the_new_one_does() {
 #[test]
 fn a_forged_cost_keeps_no_valid_passphrase_out() {
     let cheap = Cost { memory: 64, passes: 1, lanes: 1 };
-    let right = SealKey::passphrase_at("right".into(), cheap).unwrap();
+    let right = SealKey::passphrase("right".into()).unwrap().costing(cheap).unwrap();
     let (page, _) = KeyPage::new(SIZE, &of_a(), &[(&right, "forged"), (&right, "own")]).unwrap();
     let forged = |slots: &[usize], (memory, passes, lanes): (u32, u32, u32)| {
         let mut bytes = Box::new(*page.bytes());
@@ -224,7 +224,7 @@ fn a_blob_that_opens_nothing_is_no_key() {
 #[test]
 fn a_slot_that_costs_more_is_opened_by_a_passphrase_of_that_cost() {
     let dear = Cost { memory: 257 << 10, passes: 1, lanes: 1 };
-    let key = |cost| SealKey::passphrase_at("right".into(), cost).unwrap();
+    let key = |cost| SealKey::passphrase("right".into()).unwrap().costing(cost).unwrap();
     let (page, _) = KeyPage::new(SIZE, &of_a(), &[(&key(dear), "")]).unwrap();
     again(&page).open(&key(dear)).unwrap();
     let refused = seal_error(again(&page).open(&key(Cost::default())));

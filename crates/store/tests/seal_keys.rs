@@ -28,7 +28,7 @@ pub fn pool() -> (SimMedium, Arc<Store>) {
 
 /// A passphrase as a key.
 pub fn passphrase(text: &str) -> SealKey {
-    SealKey::passphrase_at(text.into(), CHEAP).unwrap()
+    SealKey::passphrase(text.into()).unwrap().costing(CHEAP).unwrap()
 }
 
 /// The bytes of a file as a key.

@@ -102,7 +102,7 @@ fn keys_that_cannot_be_used_are_refused() {
     for cost in
         [Cost { memory: u32::MAX, ..CHEAP }, Cost { passes: 1000, ..CHEAP }, Cost { memory: 0, ..CHEAP }]
     {
-        assert!(bad(SealKey::passphrase_at("x".into(), cost)), "{cost:?}");
+        assert!(bad(SealKey::passphrase("x".into()).unwrap().costing(cost)), "{cost:?}");
     }
     assert!(matches!(seal_error(store.create_sealed("a", &of(5000), &[])), SealError::BadKey { .. }));
     let many = vec![file(1); 13];

@@ -6,7 +6,7 @@ use indelible_store::format::seal::KeySlot;
 use sha2::{Digest, Sha256};
 use zerocopy::FromBytes;
 
-/// Reads the object by what FORMAT.md says alone.
+/// Reads the object by FORMAT.md alone.
 pub(crate) struct Independent {
     pub(crate) cipher: XChaCha20Poly1305,
     pub(crate) key: [u8; 32],

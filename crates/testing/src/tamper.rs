@@ -18,7 +18,7 @@ const FLAGS: usize = 12;
 /// Flag of the header: the root authenticates ID and name.
 const IDENTITY: u8 = 4;
 
-/// A way to exchange two detached objects of one size, in the bytes of a pool that nobody has open.
+/// A way to exchange two detached objects of one size, in the bytes of a closed pool.
 /// Nothing in the table's lane is redone over it.
 pub type Exchange = fn(&mut [u8], &Located, &Located);
 

@@ -192,7 +192,7 @@ pub(crate) fn parts<'a>(words: &[&'a [u8]], typed: bool) -> Result<Part<'a>, Ref
     Ok(part)
 }
 
-/// Replies with the cursor with which a walk goes on, and what it met.
+/// Replies with the cursor with which a walk goes on, and the keys that it met.
 pub(crate) fn scanned(reply: &mut Reply, next: u64, found: &[Vec<u8>]) {
     reply.array(2);
     reply.bulk(next.to_string().as_bytes());

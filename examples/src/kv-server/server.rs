@@ -108,7 +108,7 @@ impl<'s, 'h> EventLoop<'s, 'h> {
             if let Err(error) = settled {
                 match error.kind() {
                     ErrorKind::NoSpace | ErrorKind::NoRoom | ErrorKind::Busy => {}
-                    // Memory may differ from what is durable; only the next attach tells.
+                    // Memory may differ from the durable state; only the next attach tells.
                     _ => {
                         eprintln!("{error}");
                         std::process::exit(1);

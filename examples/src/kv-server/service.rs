@@ -65,7 +65,7 @@ impl<'h> Service<'h> {
     pub(crate) fn with<R>(&self, changes: bool, work: impl FnOnce(&mut Access<'_, 'h>) -> R) -> R {
         let mut database = self.database.lock();
         if changes {
-            // Counted before the lock is released: whoever sees the change sees the count.
+            // Counted before the lock is released: a thread that sees the change sees the count.
             self.changed.fetch_add(1, SeqCst);
         }
         work(&mut Access { database: &mut database, heap: self.place, now: now() })

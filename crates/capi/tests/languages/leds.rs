@@ -114,7 +114,7 @@ fn s4_05_programs_in_c_of_all_versions_use_the_same_data() {
 fn a_killed_program_leaves_each_struct_extended_whole_or_not_at_all() {
     for folder in [folder(), disk()] {
         let Some([_, two, _]) = shops(folder.path()) else { return };
-        let mut rng = Seeded::new(fastrand::u64(..));
+        let mut rng = Seeded::new(1);
         println!("INDELIBLE_SEED={}", rng.seed());
         let (pool, mut extended, mut kills) = (folder.path().join("pool.pmo"), 0, 0);
         for _ in 0..ROUNDS {
@@ -135,14 +135,14 @@ fn a_killed_program_leaves_each_struct_extended_whole_or_not_at_all() {
     }
 }
 
-/// Kills a program with the shape of a library again and again; `unit` is the end of what it says
-/// when it finds all as it was psynced.
+/// Kills a program with the shape of a library again and again. Its output ends in `unit` when it
+/// finds all as it was psynced.
 fn survives(name: &str, compiler: &Compiler, unit: &str) {
     let folder = folder();
     let text = std::fs::read_to_string(program(&format!("leds/{name}"))).expect("the source");
     std::fs::copy(program("leds/library.h"), folder.path().join("library.h")).expect("a file");
     let Some(binary) = build(folder.path(), name, &text, compiler) else { return };
-    let mut rng = Seeded::new(fastrand::u64(..));
+    let mut rng = Seeded::new(2);
     println!("INDELIBLE_SEED={}", rng.seed());
     let pool = folder.path().join("pool.pmo");
     for _ in 0..ROUNDS / 2 {

@@ -97,7 +97,7 @@ pub fn run(context: &Context, args: &Top) -> Result {
 /// Psyncs and bytes a second.
 type Rates = (f64, f64);
 
-/// The objects at a moment. Of an object without psyncs only the name is kept.
+/// The objects at a moment. An object without psyncs is kept as a name alone.
 struct Look {
     at: Instant,
     /// Psyncs of the others, and the log then, by their IDs, ascending.

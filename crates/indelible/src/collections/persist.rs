@@ -356,7 +356,7 @@ unsafe impl<'h, T: Persist<'h>, const N: usize> Persist<'h> for [T; N] {
     }
 
     unsafe fn expect_extensions(at: *const Self, bounds: &Bounds, search: &mut Search) -> Result<()> {
-        // SAFETY: the elements of what the caller promises.
+        // SAFETY: elements of the array that the caller promises.
         (0..N).try_for_each(|index| unsafe { T::search(at.cast::<T>().add(index), bounds, search) })
     }
 

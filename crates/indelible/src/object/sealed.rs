@@ -205,8 +205,7 @@ impl Pool {
         self.about("change the sign key of", name, changed)
     }
 
-    /// Gives a sealed object, which nobody has attached, another name, which its root
-    /// authenticates: an object of the same keys that takes its place is refused. `seal` has the
+    /// Renames a detached, sealed object. Its root authenticates the new name: an object of the same keys that takes its place is refused. `seal` has the
     /// [key that signs](SealKey::signed_by) it, if it is signed. A crash leaves the object under
     /// one of the two names.
     ///
@@ -218,11 +217,10 @@ impl Pool {
         self.about("rename", name, renamed)
     }
 
-    /// Has the root of a sealed object, which nobody has attached, authenticate the name and the ID
-    /// that it has: of one that an earlier release made, whose root says none, and of a copy, or
-    /// one that came back under another
-    /// name, for which `seal` says what it was [sealed as](SealKey::sealed_as). Nothing changes if
-    /// the root does so already.
+    /// Binds a detached, sealed object to the name and the ID that it has: its root authenticates
+    /// both from then on. The object is one of an earlier release, whose root has neither; or a copy,
+    /// or one that came back under another name, and then `seal` has the name that it was
+    /// [sealed as](SealKey::sealed_as). Nothing changes if the object is bound already.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed); `ObjectReadOnly` of a snapshot.

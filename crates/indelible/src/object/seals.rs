@@ -51,8 +51,8 @@ impl Pool {
         self.about("verify", name, verified)
     }
 
-    /// Whether a sealed object, whoever has it attached, was sealed under the name and the ID that
-    /// it has. `false`: it is a copy, a snapshot of an object, was renamed without its key, or
+    /// Whether a sealed object, attached or not, was sealed under the name and the ID that it has.
+    /// `false`: it is a copy, a snapshot of an object, was renamed without its key, or
     /// exchanged for another one. `None`: an earlier release made it,
     /// and its root says no name.
     ///

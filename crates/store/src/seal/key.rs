@@ -174,18 +174,9 @@ impl SealKey {
         Ok(SealKey::of(Owned::Passphrase(Arc::new(Secret::take(&mut secret)), Cost::default())))
     }
 
-    /// As [`passphrase`](SealKey::passphrase); slots that are made with it ask for so much work.
-    /// Opening a slot takes what that slot asks for: at most 256 MiB, and five times the work of
-    /// the default, or `cost` if that is more.
-    ///
-    /// # Errors
-    /// `BadKey`: it is empty, or the cost is out of bounds.
-    pub fn passphrase_at(text: String, cost: Cost) -> Result<SealKey> {
-        SealKey::passphrase(text)?.costing(cost)
-    }
-
-    /// The same passphrase; slots that are made with it ask for so much work, and slots that ask for
-    /// as much are opened.
+    /// The same passphrase; slots that are made with it ask for so much work. Opening a slot takes
+    /// the work that the slot asks for: at most 256 MiB, and five times the work of the default, or
+    /// `cost` if that is more.
     ///
     /// # Errors
     /// `BadKey`: it is no passphrase, or the cost is out of bounds.

@@ -39,8 +39,7 @@ impl TableTransaction<'_> {
         Ok(Some(header.id))
     }
 
-    /// The object that was sealed, as the key page of an object has it that nobody changes; `None`:
-    /// it says nothing of that. Nothing proves it.
+    /// The identity in the key page of a detached object; `None`: it has none. Nothing proves it.
     ///
     /// # Errors
     /// As for [`layers`](Self::layers).

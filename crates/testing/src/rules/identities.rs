@@ -106,7 +106,7 @@ fn exchanged(signed: bool) -> Verdict {
         exchange(&mut bytes, &a, &b);
         is_refused(&bytes, &["a", "b"], &keys, what)?;
     }
-    // A rename that asks nobody.
+    // A rename in the bytes of the table, without keys.
     let mut renamed = bytes.clone();
     [a, b].iter().for_each(|object| say_identity(&mut renamed, object, false));
     let medium = SimMedium::from_bytes(&renamed, CONFIG);
@@ -129,8 +129,8 @@ pub(super) fn signed_objects_that_were_exchanged_are_told_apart() -> Verdict {
     exchanged(true)
 }
 
-/// A copy has the key of its origin, and is used by callers alone who say of what it is a copy, or
-/// once it is bound to its own name.
+/// A copy has the key of its origin. It opens for callers that give the name of the origin, and for
+/// all once it is bound to its own name.
 pub(super) fn a_copy_is_not_taken_for_its_origin() -> Verdict {
     for signed in [false, true] {
         let medium = prepared_in(8 << 20, CONFIG, signed).map_err(text)?;

@@ -112,7 +112,7 @@ impl Turns {
     }
 }
 
-/// The turn passes to whoever the order has next; returns when it is this thread's again. Threads that take no part
+/// Passes the turn to the next thread of the order; returns when it is this thread's again. Threads that take no part
 /// go on.
 pub(super) fn pass() {
     take_turns(Turns::next);

@@ -12,7 +12,7 @@ pub(super) fn cell_of(number: usize) -> usize {
     8 + number * 5 % (CELLS - 8)
 }
 
-/// The transactions in an object, and the one that changed it last, by what it says.
+/// The transactions in an object, and the one that changed it last, as its bytes tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) there: Set,

@@ -1,4 +1,4 @@
-//! The transactions of a program: which of them may be found, and which have to be.
+//! The transactions of a program that may be found, and those that must be.
 
 use super::found::{Found, numbers};
 use super::transaction::{Fate, Line, MOST, Set, Transaction};
@@ -7,7 +7,7 @@ use indelible_testing::SimMedium;
 use indelible_testing::pool::Snapshot;
 use std::collections::BTreeMap;
 
-/// A promise: transactions that have to be found from a mark on, and those that may be.
+/// A promise: transactions that must be found from a mark on, and those that may be.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moment {
     pub(super) must: Set,
@@ -18,9 +18,9 @@ pub(super) struct Moment {
 pub(super) struct Ledger {
     pub(super) transactions: Vec<Transaction>,
     durable: Set,
-    /// Of the present medium.
+    /// Promises on the present medium.
     pub(super) moments: Vec<Moment>,
-    /// Snapshots: the object, and what was durable before.
+    /// Snapshots: the object, and the transactions that were durable before.
     snapshots: BTreeMap<String, (usize, Set)>,
 }
 
@@ -41,7 +41,7 @@ impl Ledger {
         all.filter(|(number, one)| has(*number, one)).fold(0, |set, (number, _)| set | 1 << number)
     }
 
-    /// Transactions that may be found now, and those that have to be.
+    /// Transactions that may be found now, and those that must be.
     pub(super) fn now(&self) -> Moment {
         let may = self.which(|_, one| one.fate != Fate::Lost);
         Moment { must: self.durable & may, may }
@@ -91,7 +91,7 @@ impl Ledger {
         self.durable |= self.which(|_, one| one.has(object) && one.fate == Fate::Done);
     }
 
-    /// So is all that a thread committed, and what it read.
+    /// So are all transactions that a thread committed, and those that it read from.
     pub(super) fn thread_durable(&mut self, line: Line, thread: u32) {
         let own = self.which(|_, one| one.line == line && one.thread == thread && one.fate == Fate::Done);
         let mut objects = 0;

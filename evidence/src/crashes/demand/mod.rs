@@ -8,7 +8,7 @@
 //! 1. Each transaction has a number, which it stores to a cell of its own in each of its objects: it is in all of them, or in none.
 //! 2. A transaction that returned is there after the death of its process.
 //! 3. A transaction that a call acknowledged as durable is there after a power cut: `tx_sync`, `psync`, a detach, a recovery or an attach that returned, and `pending` that has none.
-//! 4. Of the transactions of a process those that are there after a power cut are the first so many.
+//! 4. The transactions of a process that are there after a power cut are its first ones, without a gap.
 //! 5. No call fails but for a reason: another process has the object, there is no room, or an operation of the medium failed. Commits in memory are never gone.
 //! 6. A copy of the file is one state of the pool, and takes nothing from it. So are a backup and a snapshot.
 //!
@@ -176,7 +176,7 @@ impl Shrinks for Step {
     }
 }
 
-/// A program, and what else decides its images.
+/// A program, and the choices that decide its images.
 pub(crate) struct Demand {
     config: SimConfig,
     program: Program<Step>,
@@ -235,7 +235,7 @@ impl Demand {
         self.judge_program(&self.program, None)
     }
 
-    /// The smallest program found that violates something, and what.
+    /// The smallest program found that violates a rule, and the rule.
     pub(crate) fn explain(&self, cause: String) -> String {
         let mut last = cause;
         let small = shrink(&self.program, |program| match self.judge_program(program, Some(&SAMPLE)) {

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 /// Bytes of a pool.
 const POOL: u64 = 4 << 20;
 
-/// A medium between two power cuts, and what was promised on it.
+/// A medium between two power cuts, and the promises made on it.
 pub(super) struct Segment {
     pub(super) medium: SimMedium,
     pub(super) moments: Vec<Moment>,

@@ -1,4 +1,4 @@
-//! Short programs of objects on demand: one for each thing that was once lost, and what is like it.
+//! Short programs of objects on demand: one for each loss that there was, and variants of it.
 
 use super::{LARGE, OnCopy, Place, Step, TRANSACTIONAL};
 use indelible_testing::oracle::Program;

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-/// The answer to a `tx_sync`, and what is pending behind it.
+/// The answer to a `tx_sync`, and the commits pending behind it.
 type Answer = (indelible::Result<()>, Pending);
 
 fn ask(object: &Object) -> Answer {
@@ -40,7 +40,7 @@ impl World {
                 let there = attached.clone();
                 let asked = std::thread::spawn(move || selected.run(|| with_seed(seed, || ask(&there))));
                 let answer = asked.join().map_err(|_| "tx_sync panicked")?;
-                // Of a thread without a transaction it is not known what it waits for.
+                // A thread without a transaction waits for all commits.
                 self.answered(life, line, answer, |world| lock(&world.ledger).all_durable(line))
             }
             Place::Within => {

@@ -1,4 +1,4 @@
-//! A pool, its processes, and what was promised to them.
+//! A pool, its processes, and the promises made to them.
 
 use super::super::counts::Counts;
 use super::OBJECTS;

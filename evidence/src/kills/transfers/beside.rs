@@ -8,7 +8,7 @@ use indelible::{ErrorKind, Pool, PoolOptions};
 use indelible_backup::{BackupError, Choice, backup_to, clone_pool};
 use std::path::Path;
 
-/// Others have the object, or its memory, or what the call needs. That is no matter here.
+/// Ignores the error of a call whose object, memory or lock another process has.
 fn unless_others_have_it<T>(result: indelible::Result<T>) -> Result<(), Trouble> {
     match result {
         Err(error)

@@ -5,7 +5,7 @@
 //! or, on demand, in memory; and of others, one of each thread at most.
 //!
 //! On demand a guest takes part in a transaction of the bank now and then, and leaves before it is durable; and another process sweeps, recovers, keeps and copies the pool meanwhile, and is killed as well.
-//! A clone of what dead processes left has what the pool has.
+//! A clone of the pool that dead processes left has the same accounts.
 
 mod banks;
 mod beside;

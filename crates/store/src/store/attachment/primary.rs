@@ -5,6 +5,7 @@ use super::sealed_pages::SealedPages;
 use super::writer::Writer;
 use crate::error::{Result, SealError, StoreError};
 use crate::format::PAGE;
+use crate::format::entry::FLAG_OVERLAY;
 use crate::medium::Medium;
 use crate::store::lanes::{Changing, PageCache, PageImage, WriterLane};
 use crate::store::locks::lock;
@@ -160,6 +161,9 @@ impl Store {
 
     /// The layers of an object; lines of its bitmap may wait in memory as those of its pages do.
     fn layers_of(&self, object: &Located, waiting: Option<&PageCache>) -> Result<Option<Layers>> {
+        if !object.entry.has(FLAG_OVERLAY) {
+            return Ok(None);
+        }
         self.view(|table| match waiting {
             Some(page_cache) => table.layers_with(object, &|at, bytes| page_cache.amend(at, bytes)),
             None => table.layers(object),

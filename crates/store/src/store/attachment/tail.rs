@@ -149,8 +149,7 @@ impl Ahead<'_> {
     fn section(&mut self, batch: &mut BatchView<'_, '_>, index: usize, section: &Section) -> Result<()> {
         let is_psync = section.kind.get() == kind::PSYNC;
         if is_psync && section.psyncs.get() <= self.shown {
-            // Its lines are in what the reader began with: a checkpoint counts them before the lane
-            // loses them.
+            // The reader began with its lines: a checkpoint counts them before the lane loses them.
             return Ok(());
         }
         let next = is_psync && section.psyncs.get() == self.shown + 1;

@@ -92,8 +92,8 @@ impl Store {
         })
     }
 
-    /// Attaches an object to be read where it lies, whoever writes it. `None`: the pool was opened
-    /// for reading, or a writer that died has left something, which
+    /// Attaches an object to be read where it lies, also beside its writer. `None`: the pool was
+    /// opened for reading, or a dead writer left psyncs that
     /// [`attach_reader`](Store::attach_reader) recovers.
     ///
     /// # Errors

@@ -70,7 +70,7 @@ impl Store {
         }
     }
 
-    /// Changes the name of an object nobody has attached. A sealed one that was sealed under its
+    /// Renames a detached object. A sealed one that was sealed under its
     /// name is renamed by its [writer](crate::store::Writer::rename).
     ///
     /// # Errors

@@ -200,7 +200,7 @@ impl Store {
         Ok(WriterLane::new(lane_lock, self.apply_locks.clone(), medium, self.seed, log, revision))
     }
 
-    /// Gives a lane another extent, with room for a batch of `bytes`. Its objects stay bound to it.
+    /// Gives a lane another extent, of `len` bytes. Its objects stay bound to it.
     ///
     /// # Errors
     /// `NoRoom`: nothing happened. As for [`WriterLane::relocate`].

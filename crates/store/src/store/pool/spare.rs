@@ -19,7 +19,7 @@ pub(in crate::store) fn has_room(medium: &dyn Medium, superblock: &Superblock) -
     superblock.length.get().checked_add(PAGE).is_some_and(|end| end <= medium.len())
 }
 
-/// Whether the copy is there as it has to be.
+/// Whether the copy is there, and that of this superblock.
 pub(in crate::store) fn is_spared(medium: &dyn Medium, superblock: &Superblock) -> bool {
     let copy = || read_struct::<Superblock>(medium, superblock.length.get());
     has_room(medium, superblock) && copy().is_ok_and(|found| found.as_bytes() == superblock.copy().as_bytes())
