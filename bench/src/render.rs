@@ -37,8 +37,8 @@ pub fn markdown(report: &Report, remarks: &str) -> String {
         out.push_str("It was a quick run: few repetitions, small sizes. It shows that everything runs, not how fast.\n");
     }
     out.push_str(
-        "Figures are medians, with the middle half of the samples in brackets. Floors were measured in the same run, \
-         turn by turn with what stands beside them.\n\n",
+        "Figures are medians, with the middle half of the samples in brackets. Floors were measured in\n\
+         the same run, turn by turn with the compared rows.\n\n",
     );
     machine(report, &mut out);
     summary(report, &mut out);
