@@ -59,7 +59,7 @@ fn the_word_count_continues_after_sigkill_and_counts_right() {
     let folder = disk();
     let (binary, pool) = (folder.path().join("word-count"), folder.path().join("pool.pmo"));
     CPP.build(&project().join("examples/cpp/word-count.cpp"), &binary);
-    let text = project().join("README.md");
+    let text = project().join("SAFETY.md");
     let run = |arguments: &[&str]| {
         let mut command = Command::new(&binary);
         command.arg(&pool).args(arguments);
