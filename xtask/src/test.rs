@@ -44,6 +44,12 @@ const RARE: &[Step] = &[
         done(step("histories of types", &test))
     })
     .about(&["crates/indelible/src/retention"]),
+    Step::new("images merged under every mutant", 100, || {
+        let test =
+            ["test", "--workspace", "--bin", "pmo-evidence", "--", "--ignored", "merging_changes_no_verdict"];
+        done(step("images merged under every mutant", &test))
+    })
+    .about(&["crates/testing/src/sim", "evidence/src/crashes/judge.rs"]),
     Step::new("packages compile from their content", 120, packages::unpacked)
         .about(&["xtask/src/packages.rs"])
         .needs("the toolchain of the oldest Rust, or it says that this was not tested"),

@@ -8,7 +8,7 @@ use indelible_testing::pool::psync;
 use indelible_testing::scenario::{Scenario, crash_everywhere, formatted, media};
 use std::sync::Arc;
 
-const LIMITS: Limits = Limits { exhaustive: 32, singles: 4, random: 6, points: u64::MAX, seed: 7 };
+const LIMITS: Limits = Limits { exhaustive: 16, singles: 2, random: 3, points: u64::MAX, seed: 7 };
 const KEY: Key<'static> = Key(&[]);
 
 fn of(size: u64) -> CreateOptions<'static> {
@@ -27,7 +27,7 @@ fn fill(store: &Arc<Store>, name: &str, byte: u8) {
 }
 
 /// Of programs that write many pages, whose images take most of the time of these tests.
-const FEWER: Limits = Limits { exhaustive: 16, singles: 2, random: 3, ..LIMITS };
+const FEWER: Limits = Limits { exhaustive: 8, singles: 1, random: 2, ..LIMITS };
 
 fn everywhere(name: &str, prepare: impl Fn(&Arc<Store>), program: impl Fn(&mut Scenario) -> Result<()>) {
     within(&LIMITS, name, prepare, program);

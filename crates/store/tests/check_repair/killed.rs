@@ -104,10 +104,10 @@ fn a_repair_that_dies_shows_no_object_what_it_did_not_psync() {
 fn a_repair_that_failed_and_dies_when_it_is_run_again_loses_nothing() {
     let (medium, expected) = settled(6);
     let map = map(&medium);
-    for ((name, damage), first) in BEARABLE.iter().zip((0..4).cycle()) {
+    for ((name, damage), first) in BEARABLE.iter().zip((0..8).cycle()) {
         for kind in [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier] {
             for fault in [Fault::Io, Fault::After] {
-                for nth in (first..).step_by(4) {
+                for nth in (first..).step_by(8) {
                     let damaged = copy(&medium);
                     damage(&damaged, &map);
                     let ended = std::cell::Cell::new(false);
