@@ -106,7 +106,7 @@ pub fn publish_borrowed(
     Ok(lines)
 }
 
-/// Fails if what was read for the batch, or found equal, may have been lost by the system.
+/// Fails if the system may have lost bytes that were read for the batch, or found equal.
 pub(crate) fn expect_readings(medium: &dyn Medium) -> Result<()> {
     match Mutant::ReadingsTrusted.is_on() {
         true => Ok(()),

@@ -1,8 +1,9 @@
 //! Threads that a group commit waits for before it begins to write, so that one durable write serves all of them: heaps with tickets, and transactions.
 //!
-//! A round that is closed as soon as somebody waits has half of the threads: the others were just woken by the end of the round
-//! before. So the two halves take turns, with twice the writes. Those who waited when a cut ended are expected in the next round.
-//! An expectation that fails costs a wait that is short beside a cut, and for some rounds nobody is expected then.
+//! A round that closes at its first waiter has half of the threads: the end of the round before has
+//! just woken the others. So the two halves take turns, with twice the writes. Threads that waited
+//! when a cut ended are expected in the next round. An expectation that fails costs a wait that is
+//! short beside a cut, and switches expectations off for some rounds.
 
 #[doc(hidden)]
 pub use crate::sync::{since, wait_for};
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 /// Cuts that are shorter are not worth a wait: waking a thread takes as long.
 const WORTH: Duration = Duration::from_micros(50);
-/// Of the time that a cut takes, as what part the company may keep away before the round is closed without it.
+/// The round waits for missing company at most a cut's time divided by this.
 const SHARE: u32 = 4;
 /// Rounds without expectations after many failures: 2 to the power of this.
 const DISTRUST: u32 = 6;
@@ -28,12 +29,12 @@ pub struct Company {
     pace: Duration,
     /// Expectations that failed in a row.
     failures: u32,
-    /// Rounds to close without waiting for anybody.
+    /// Rounds to close without waiting.
     trustless: u32,
     /// Rounds that were closed.
     closed: u64,
-    /// The round for whose company a thread watches: the one behind so many. One that watched for an earlier round may not have seen
-    /// yet that it was closed, so that nobody relies on it.
+    /// The round for whose company a thread watches: the one behind so many. A watcher of an
+    /// earlier round may not have seen yet that it was closed, so no code relies on it.
     watched: Option<u64>,
 }
 
@@ -72,13 +73,14 @@ impl Company {
         self.waiting -= 1;
     }
 
-    /// Whether nobody else is worth waiting for.
+    /// Whether no other thread is worth waiting for.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.arrived >= self.expected || self.trustless > 0 || self.pace < WORTH
     }
 
-    /// Begins to watch for the company of the round that tickets join. `None`: a thread does so already, and wakes the others.
+    /// Begins to watch for the company of the round that tickets join. `None`: a thread already
+    /// watches, and wakes the others.
     pub fn watch(&mut self) -> Option<Watch> {
         if self.watched == Some(self.closed) {
             return None;
@@ -87,7 +89,7 @@ impl Company {
         Some(Watch { round: self.closed, arrived: self.arrived, patience: self.pace / SHARE })
     }
 
-    /// Ends a watch. If nobody came meanwhile, the company is not waited for any longer.
+    /// Ends a watch. If no thread came meanwhile, the round stops waiting for company.
     pub fn end_watch(&mut self, watch: Watch, in_time: bool) {
         if self.watched == Some(watch.round) {
             self.watched = None;

@@ -8,7 +8,7 @@
 mod list;
 
 mutants! {
-    /// Of the protocol: `pmo-evidence mutants` has every layer of evidence look for them.
+    /// Mutants of the protocol: `pmo-evidence mutants` has every layer of evidence look for them.
     PROTOCOL {
         /// The primary changes before the batch is durable.
         ApplyFirst,
@@ -36,7 +36,7 @@ mutants! {
         CommitNotAwaited,
         /// Of transactions that become durable one after the other, the newest comes first.
         CommitsReordered,
-        /// Of a line that several transactions of one batch changed, the oldest content is kept.
+        /// If several transactions of a batch changed a line, the oldest content is kept.
         CommitOlderLine,
         /// A transaction of several objects becomes durable object by object.
         CommitApart,
@@ -52,7 +52,7 @@ mutants! {
         AnyGeneration,
         /// Batches are accepted out of sequence.
         AnySequence,
-        /// A checkpoint does not wait for what was applied.
+        /// A checkpoint does not wait until applied lines are durable.
         EarlyCheckpoint,
         /// A checkpoint starts the lane again under the same generation.
         SameGeneration,
@@ -100,7 +100,7 @@ mutants! {
         EarlyTableCheckpoint,
         /// A process does not look at what others did to the table.
         StaleTable,
-        /// Destroyed space is handed out with what was in it.
+        /// Destroyed space is handed out with its former bytes.
         NoZeroing,
         /// Calls that rely on the primary do not wait for lines that wait in memory.
         ApplyForgotten,
@@ -128,7 +128,7 @@ mutants! {
         ImportApart,
         /// Objects of a directory get their new names one after the other.
         DirectoryApart,
-        /// Nobody compares bytes with the ID that is their hash.
+        /// Bytes are not compared with the ID that is their hash.
         ContentUnchecked,
         /// An object that goes back to a snapshot gives the bitmap that it has up before it has another one.
         BitmapGivenUp,
@@ -138,7 +138,7 @@ mutants! {
         TieIgnored,
         /// An object points to its list of ties before that is durable.
         TieUnproven,
-        /// Nobody has the object that stands for a process, which goes at once.
+        /// The object that stands for a process is not locked, so it goes at once.
         LifeUnlocked,
         /// A volatile object is attached after the machine was started anew.
         VolatileKept,
@@ -168,7 +168,7 @@ mutants! {
         HashUnchecked,
         /// The signature of a sealed object is written behind the batch that changes the root.
         SignatureApart,
-        /// The header of a sealed object that gets another size is written behind the batch that says so.
+        /// The header of a sealed object that gets another size is written behind its batch.
         SizeApart,
         /// Pages that a sealed object loses as it shrinks keep their seals.
         CutKept,
@@ -186,7 +186,7 @@ mutants! {
         NonceReused,
         /// A reader of a sealed object goes on to a later psync with pages that it decrypted before, whose seals are others now.
         PlaintextKept,
-        /// A page of a sealed object that does not verify is damaged, although somebody has moved what the object rests on.
+        /// A page that does not verify is damaged, although the object's base was moved.
         MovedUnseen,
         /// An object that takes the place of its base does not say which pages are its own.
         MergedUnclaimed,
@@ -258,7 +258,7 @@ mutants! {
     TRANSACTIONS {
         /// The lines of a transaction are told as they were before it.
         CommitLineBefore,
-        /// Anybody may load and store at the address of an object that is for transactions.
+        /// Plain loads and stores reach an object that is for transactions.
         AddressOpen,
         /// The own addresses of an object that is readable outside of transactions can be stored to.
         OutsideWritable,
@@ -328,7 +328,8 @@ mutants! {
         AcknowledgedEarly,
     }
 
-    /// Of the memory of objects, in the mapped half: `crates/indelible/tests/evicted.rs` looks for them.
+    /// Mutants of objects' memory, in the mapped half: `crates/indelible/tests/evicted.rs` finds
+    /// them.
     MEMORY {
         /// A cut drops pages once stores are let pass again.
         EvictedOutsideGate,
@@ -370,7 +371,7 @@ mutants! {
         SlotRightsIgnored,
         /// A fault takes an object away that threads use, because its slot was emptied.
         ViewAdoptedInUse,
-        /// An object is attached for what its slot asks for, whatever the security contexts allow.
+        /// A slot's requested rights are granted, whatever the security contexts allow.
         ContextIgnored,
         /// A mask of a security context takes no right away.
         MaskIgnored,

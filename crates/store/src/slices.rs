@@ -34,7 +34,7 @@ pub fn begin() -> Instant {
     SLICE.get().map_or_else(Instant::now, |slice| slice.begin)
 }
 
-/// Whether a wait that is not over has to end early.
+/// Whether a wait must end early.
 #[must_use]
 pub fn is_over() -> bool {
     let Some(slice) = SLICE.get().filter(|slice| slice.end <= Instant::now()) else { return false };

@@ -183,7 +183,7 @@ pub enum StoreError {
     /// No object of that name or ID.
     #[error("there is no such object")]
     NotFound,
-    /// An object cannot go back to what another one holds.
+    /// An object cannot go back to the contents of this other one.
     #[error("{snapshot:?} is no snapshot of it: {why}")]
     NotItsSnapshot {
         /// Name of the other one.
@@ -257,7 +257,7 @@ pub enum StoreError {
         holder: Holder,
         /// The other readers.
         others: Others,
-        /// Nobody has it attached: it is locked by work that ends by itself, such as merging what it rests on.
+        /// No process has it attached: short work locks it, such as merging its bases.
         passing: bool,
     },
     /// The lock on the table could not be had in time.
@@ -328,7 +328,7 @@ pub enum StoreError {
         /// End of the write, in bytes from the object's start.
         end: u64,
     },
-    /// A direct write to an object that rests on a base, whose pages have to be logged when they first change.
+    /// A direct write to an object with a base: its pages must be logged when they first change.
     #[error("the object rests on a base: its pages cannot be written straight to their place")]
     HasBase,
     /// It concerns the durability class of an object.

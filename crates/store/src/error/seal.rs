@@ -85,7 +85,7 @@ pub enum SealError {
         /// Slots of an object.
         slots: usize,
     },
-    /// It is signed, and nothing says by whom.
+    /// It is signed, and the caller gave no key that verifies.
     #[error(
         "it is signed: give the key that verifies its signature, or the one that signs it, with the seal key; nothing of it was read"
     )]
@@ -106,7 +106,7 @@ pub enum SealError {
         "its name is sealed with it: to rename it, give its seal key, and its sign key if it is signed; nothing happened"
     )]
     NameSealed,
-    /// Nobody signed an object that should be signed.
+    /// The object should be signed and is not.
     #[error(
         "it is not signed, and the seal key is given with a key of a signature: it is another object, or somebody without the sign key made it; nothing of it is used"
     )]

@@ -105,7 +105,7 @@ impl Section {
         self.flags.get() == SKIPPABLE
     }
 
-    /// Whether it changes an object, so that whoever recovers the lane has to redo it.
+    /// Whether it changes an object, so that recovery of the lane must redo it.
     #[must_use]
     pub fn is_of_object(&self) -> bool {
         self.is_known() && self.kind.get() != kind::TABLE

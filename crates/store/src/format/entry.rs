@@ -321,7 +321,8 @@ impl Entry {
         &self.name[..(self.name_len.get() as usize).min(NAME_MAX)]
     }
 
-    /// The name; verified entries hold valid UTF-8. Of a damaged one what there is of it.
+    /// The name; verified entries hold valid UTF-8. A damaged entry's name is read as far as
+    /// possible.
     #[must_use]
     pub fn name(&self) -> String {
         let name = self.name_bytes().split(|byte| *byte == 0).next().unwrap_or_default();
@@ -365,14 +366,14 @@ impl Entry {
         if self.has(FLAG_TIED) { self.tie_count.get().saturating_mul(16).div_ceil(PAGE) } else { 0 }
     }
 
-    /// The range of the pool that holds the list of ties, which no lane but the table's has a say in.
+    /// The pool's range with the list of ties; only the table's lane writes there.
     #[must_use]
     pub fn ties_range(&self) -> Range<u64> {
         let start = self.ties.get().saturating_mul(PAGE);
         start..start.saturating_add(self.ties_pages() * PAGE)
     }
 
-    /// The ranges of the pool that hold the object's bytes, and what is said of them: its extent, and its bitmap.
+    /// The pool's ranges with the object's data: its extent, and its bitmap.
     pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + use<> {
         let bitmap = self.bitmap_offset()..self.bitmap_offset() + self.bitmap_pages() * PAGE;
         let extent = self.primary_offset()..self.primary_offset() + self.extent_len();

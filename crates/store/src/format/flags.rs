@@ -6,15 +6,15 @@ pub const FLAG_READ_ONLY: u32 = 1;
 pub const FLAG_SPARSE: u32 = 2;
 /// Only typed code stored to the object since it was blank: its invariants hold.
 pub const FLAG_TYPED: u32 = 4;
-/// Nobody finds the object by its name: it is the work of a resize, a base without a name, or deleted.
+/// The object has no visible name: it is the work of a resize, a base without a name, or deleted.
 pub const FLAG_HIDDEN: u32 = 8;
-/// Nobody ever writes to the object's bytes: others have it as their base, or it is a snapshot.
+/// The object's bytes never change again: it is a base of others, or a snapshot.
 pub const FLAG_BASE: u32 = 16;
 /// Pages that are not the object's own are its base's.
 pub const FLAG_OVERLAY: u32 = 32;
 /// The object's addresses are those of another object, and not taken from the window.
 pub const FLAG_FOREIGN: u32 = 64;
-/// The object was deleted: it is hidden, and goes when nobody has it attached any more.
+/// The object was deleted: it is hidden, and goes with its last attachment.
 pub const FLAG_DELETED: u32 = 128;
 /// The contents hold in one boot of the machine.
 pub const FLAG_VOLATILE: u32 = 256;
@@ -26,7 +26,8 @@ pub const FLAG_SEALED: u32 = 1024;
 pub const FLAG_ECC: u32 = 2048;
 /// The object is in the list of another one, or was.
 pub const FLAG_TARGET: u32 = 0x1_0000;
-/// Nothing in the object depends on its addresses, says somebody who has its key: it may get others as it is.
+/// A holder of the object's key declared that nothing in it depends on its addresses: it may get
+/// others as it is.
 pub const FLAG_POSITION_INDEPENDENT: u32 = 0x2_0000;
 /// The ID is the hash of the object's bytes, which never change.
 pub const FLAG_CONTENT: u32 = 0x8_0000;

@@ -53,8 +53,8 @@ pub fn apply_word(lane: u32) -> u64 {
     APPLY_WORDS + line * LINE + place * 16
 }
 
-/// Offset of the revision of a lane, beside its apply word: it is raised when somebody who holds the lane's primaries still changes
-/// entries of objects on it.
+/// Offset of a lane's revision, beside its apply word. It rises before a process that holds the
+/// lane's primaries changes entries of objects on the lane.
 #[must_use]
 pub fn revision(lane: u32) -> u64 {
     apply_word(lane) + 8

@@ -99,11 +99,11 @@ pub struct Seal {
     pub tag: [u8; 16],
     /// How often the page was sealed, from 1.
     pub version: U64,
-    /// Of a signed object the first half of SHA-256 of the page as it is in the pool; else zero.
+    /// In signed objects, the first half of SHA-256 of the page as it is in the pool; else zero.
     pub hash: [u8; 16],
 }
 
-/// A key slot: the object's key, encrypted by a key that is derived from what its owner has.
+/// A key slot: the object's key, encrypted by a key that is derived from its owner's secret.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct KeySlot {

@@ -86,7 +86,7 @@ impl Superblock {
 
     /// Accepts the slot only if everything else in the crate may rely on it.
     pub fn verify(&self, medium_len: u64) -> Result<(), SlotFault> {
-        // No version is 0: a slot that says so was never written whole.
+        // No version is 0: a slot with version 0 was never written whole.
         if self.magic != MAGIC || self.version.get() == 0 {
             return Err(SlotFault::NoMagic);
         }

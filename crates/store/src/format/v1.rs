@@ -1,5 +1,6 @@
-//! Format 1, as far as an upgrade reads it: the structs that format 2 changed, and what each becomes. All else, the
-//! root, nodes, free slots, the directory and the headers of lanes, sections and runs, is the same in both.
+//! Format 1, as far as an upgrade reads it: the structs that format 2 changed, and their
+//! conversions. All else, the root, nodes, free slots, the directory and the headers of lanes,
+//! sections and runs, is the same in both.
 
 use super::batch::{self, MAGIC};
 use super::entry::{self, FLAG_HIDDEN};

@@ -2,10 +2,11 @@
 //!
 //! The table's lane has a record of the batches that were applied, too, which are durable before.
 //!
-//! Behind the last batch that verifies, a lane has the rest of a commit that was cut short, or a batch that
-//! had been durable and is damaged. An intact batch further on tells the two apart: one whose write began
-//! after the batch at the end was durable proves damage. Redoing the batches before a damaged one would mix
-//! them with the lines that the damaged one brought in place, so that a lane with such an ending is refused.
+//! A lane ends, after its last batch that verifies, with the rest of a commit that was cut short,
+//! or with a damaged batch that had been durable. An intact batch further on tells the two apart:
+//! if its write began after the batch at the end was durable, it proves damage. Redoing the batches
+//! before a damaged one would mix them with lines that the damaged one had already applied, so a
+//! lane with such an ending is refused.
 
 use super::{LaneLog, Witnesses};
 use crate::error::{Result, StoreError};

@@ -108,8 +108,8 @@ impl LaneLog {
     /// | *g*, damaged | the second was not durable | first | second |
     /// | damaged, *g* | checkpoint torn | second, by the barrier before | first |
     ///
-    /// As nobody can see whether the write of another holder was durable, it skips a generation, so that it does not look
-    /// like that of a lane given back.
+    /// Another holder's write may not have been durable, and no read can tell. So this skips a
+    /// generation, to differ from that of a lane given back.
     ///
     /// # Errors
     /// The medium's.
@@ -121,7 +121,7 @@ impl LaneLog {
             _ if Mutant::GenerationUnstated.is_on() => return Ok(next(1)),
             [Some(0), Some(0)] => return Ok(next(1)),
             [Some(first), Some(second)] if second == first + 1 => return Ok(next(1)),
-            // A checkpoint was cut short, or failed, between the two: nobody knows whether the first is durable.
+            // A checkpoint was cut short, or failed, between the two: the first may not be durable.
             [Some(first), Some(second)] if first > second && !Mutant::SureCopyRisked.is_on() => 0,
             [Some(_), _] => 1,
             [None, _] => 0,

@@ -42,7 +42,7 @@ impl LaneLog {
         Ok(header.generation(seed, self.offset) == Some(self.generation))
     }
 
-    /// Writes both headers of a lane that nobody uses yet; not durable.
+    /// Writes both headers of an unused lane; not durable.
     pub fn initialise(medium: &dyn Medium, seed: u64, offset: u64, generation: u64) -> Result<()> {
         for copy in HEADERS {
             medium.write(offset + copy, Header::new(seed, offset, generation).as_bytes())?;
@@ -94,8 +94,9 @@ impl LaneLog {
         Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?)
     }
 
-    /// States the generation in the second copy of the header once more, durable after the next barrier: whoever stated it may have failed to
-    /// write it back, and a barrier of this process does not tell. In a checkpoint the first copy is at risk next.
+    /// States the generation in the second copy of the header once more, durable after the next
+    /// barrier: an earlier process may have failed to write it back, and a barrier of this process
+    /// does not tell. In a checkpoint the first copy is at risk next.
     pub fn state_again(&self, medium: &dyn Medium, seed: u64) -> Result<()> {
         let header = Header::new(seed, self.offset, self.generation);
         Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?)

@@ -1,8 +1,8 @@
 //! One wrong bit in a batch.
 //!
-//! A checksum of 64 bits that fits after one bit was changed leaves no doubt of what the writer meant to write. Then
-//! it does not matter whether the batch had been durable and a bit of it went wrong, or its commit was cut short
-//! and left all but that bit: a commit that was under way may count as done.
+//! If a checksum of 64 bits fits after one bit was changed, the writer certainly meant those bytes.
+//! Then it does not matter whether the batch had been durable and a bit of it went wrong, or its
+//! commit was cut short and left all but that bit: a commit that was under way may count as done.
 
 use super::{LaneLog, scan};
 use crate::error::Result;

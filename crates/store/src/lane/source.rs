@@ -10,7 +10,7 @@ pub type Done = Result<(), Fatal>;
 /// commit. If they change all the same, the batch holds bytes of either time; it is valid nevertheless, and
 /// the primary gets what it holds.
 pub trait BatchSource: Sync {
-    /// Fills `out` with what goes to `target` in the pool.
+    /// Fills `out` with the bytes for `target` in the pool.
     fn copy(&self, target: u64, out: &mut [u8]);
 
     /// Does `work` for parts of `0..lines` that together are all of it: several threads may share them.

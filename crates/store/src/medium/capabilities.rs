@@ -8,12 +8,14 @@ pub struct Capabilities {
     pub tear_unit: usize,
     /// A durable write costs so much that concurrent commits should share it, and the lane that it goes to.
     pub shares_commits: bool,
-    /// A barrier waits for everything that anybody wrote to the medium, a durable write for its own bytes alone.
+    /// A barrier waits for all processes' writes to the medium, a durable write for its own bytes
+    /// alone.
     pub barriers_wait_for_all: bool,
     /// Reads and writes are loads and stores: nothing is gained by keeping pages in memory, and a batch may borrow the
     /// bytes that it consists of.
     pub byte_addressable: bool,
-    /// The system writes bytes back later than it accepts them, and reports a failure to whoever asks for durability next.
+    /// The system writes bytes back later than it accepts them, and reports a failure to the next
+    /// caller that asks for durability.
     pub writes_back_later: bool,
     /// Space can be reserved without a write. Its first write then counts for more than any other
     /// (exception 7 of the [module](super)).

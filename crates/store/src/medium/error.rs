@@ -1,7 +1,8 @@
 //! Errors of a medium. The type of an error says what may have happened:
 //!
 //! - [`MediumError`]: the medium was to be read, locked or looked at. Nothing on it changed.
-//! - [`ReserveError::NoSpace`]: space was to be claimed, and nothing happened. Only a reservation says so.
+//! - [`ReserveError::NoSpace`]: space was to be claimed, and nothing happened. Only a reservation
+//!   returns it.
 //! - [`Fatal`]: the medium was to be changed, or made durable. How much of it took place is unknown, and so
 //!   is whether earlier writes to the same file are durable.
 
@@ -38,17 +39,18 @@ pub enum MediumError {
     /// An earlier change of the medium failed. This one was not begun.
     #[error("an earlier write to the medium failed")]
     Faulted,
-    /// Any other failure of the operating system. Of a write, "no space" is one: the system may have
-    /// claimed to have taken the bytes long before.
+    /// Any other failure of the operating system. "No space" of a write is one: the system may have
+    /// accepted the bytes long before.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 /// A change of the medium that failed.
 ///
-/// Linux reports a failed write-back once for each open file, to the next call that asks for durability, and
-/// marks the pages clean although they may be lost. So this concerns every write to the file since the last
-/// barrier that succeeded, whoever made it, and trying again proves nothing.
+/// Linux reports a failed write-back once for each open file, to the next call that asks for
+/// durability, and marks the pages clean although they may be lost. So this concerns every
+/// process's writes to the file since the last barrier that succeeded, and trying again proves
+/// nothing.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Fatal(#[from] pub MediumError);

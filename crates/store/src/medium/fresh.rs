@@ -1,4 +1,4 @@
-//! First writes to space, whoever had it before.
+//! First writes to space, also to space that had an earlier user.
 //!
 //! A write that failed, perhaps in a process that is gone, may have left pages that take no write any more, although every
 //! barrier succeeds, until they are zeroed (see the module above, 7). A caller that begins to use space, and goes on to write
@@ -11,7 +11,8 @@ use std::io;
 /// Bytes written at a time.
 const PIECE: u64 = 1 << 20;
 
-/// Makes space that nobody uses read as zeros, after a barrier also for good. Only its first `used` bytes were ever published.
+/// Makes unused space read as zeros, after a barrier also for good. Only its first `used` bytes
+/// were ever published.
 ///
 /// If the medium reserves blocks, the rest is zeroed too: a process that failed, and published nothing, may have written there.
 ///
@@ -25,8 +26,9 @@ pub fn clear_fresh(medium: &dyn Medium, offset: u64, len: u64, used: u64) -> Res
     }
 }
 
-/// Writes zeros to space that nobody uses: after a barrier, later writes find blocks that were written. Only the first
-/// `used` bytes have to be zeros on a medium without such blocks, which is only cleared and prepared.
+/// Writes zeros to unused space: after a barrier, later writes find blocks that were written. Only
+/// the first `used` bytes must be zeros on a medium without such blocks, which is only cleared and
+/// prepared.
 ///
 /// # Errors
 /// Those of [`clear_fresh`], of [`Medium::prepare`] and of [`Medium::write`].
@@ -46,10 +48,10 @@ pub fn zero_fresh(medium: &dyn Medium, offset: u64, len: u64, used: u64) -> Resu
     Ok(())
 }
 
-/// Makes the rest of a page read as zeros, durably, whose first bytes are somebody's.
+/// Makes the rest of a page, whose first bytes are in use, read as zeros, durably.
 ///
-/// Blocks that were never written are left alone. They read as zeros, and a first write that failed there would be held against
-/// whoever writes to the page later: nobody zeroes it any more.
+/// Blocks that were never written are left alone. They read as zeros; if a first write failed
+/// there, every later writer to the page would meet the failure, as the page is never zeroed again.
 ///
 /// # Errors
 /// Those of [`Medium::unwritten`], of [`Medium::reserve`] and of [`Medium::write_durable`].
@@ -67,7 +69,7 @@ pub fn clear_rest(medium: &dyn Medium, offset: u64, len: u64) -> Result<(), Rese
     Ok(())
 }
 
-/// Writes `bytes` to space that nobody uses, durably.
+/// Writes `bytes` to unused space, durably.
 ///
 /// # Errors
 /// Those of [`Medium::reserve`] and of [`Medium::write_durable`].
@@ -84,7 +86,8 @@ pub fn write_fresh(medium: &dyn Medium, offset: u64, bytes: &[u8]) -> Result<(),
     if medium.unwritten(offset, len)?.is_empty() { Ok(()) } else { Err(not_kept(offset).into()) }
 }
 
-/// The error for what was redone beside the process that writes the object, and is lost: zeroing the blocks would show it zeros.
+/// The error for bytes that were redone beside the object's writer, and are lost: zeroing the
+/// blocks would show it zeros.
 pub(crate) fn not_kept_beside(offset: u64) -> Fatal {
     let what = format!(
         "the file system does not keep what is written at {offset} since a write there failed; that is mended once no process has the \

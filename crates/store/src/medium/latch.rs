@@ -1,10 +1,11 @@
 //! The fault latch: the one place that knows whether writes of this process to a file may be lost.
 //!
-//! A write-back that failed concerns the file, not the call that is told of it: Linux reports it once, to the
-//! next call on the open file that asks for durability, and then takes the pages for clean. So one failed
-//! change ends the *epoch*: everything in this process that relies on what it wrote or found in the epoch,
-//! all lanes, the table's lane, direct writes, copies under way, can no longer change the medium. It starts
-//! again from what recovery reads, makes durable and writes anew in a later epoch.
+//! A failed write-back concerns the file, not the call that learns of it: Linux reports it once, to
+//! the next call on the open file that asks for durability, and then takes the pages for clean. So
+//! one failed change ends the *epoch*: every user in this process that relies on bytes written or
+//! found in the epoch (all lanes, the table's lane, direct writes, copies under way) can no longer
+//! change the medium. It starts again in a later epoch, from the bytes that recovery reads, makes
+//! durable and writes anew.
 //!
 //! The store writes through an [`Epoch`] only. Each user of the file enters one before it reads what it will
 //! rely on, and keeps it.
@@ -18,9 +19,10 @@
 //!    at a time, so that none takes the report that another needs to know its own bytes lost. Barriers and
 //!    durable writes do not wait for each other to begin: the medium keeps their reports apart.
 //!
-//! Other processes have the file open on their own: each open file is told of each failure once, unless it was
-//! opened after somebody else had been told. Such a late process has read nothing before; it makes
-//! the batches that it finds durable, and writes their lines anew, before it relies on them (docs/decisions/0003, 0021).
+//! Other processes open the file on their own: each open file is told of each failure once, unless
+//! it was opened after another had been told. Such a late process has read nothing before; it makes
+//! the batches that it finds durable, and writes their lines anew, before it relies on them
+//! (docs/decisions/0003, 0021).
 
 use super::{Capabilities, Device, Extended, Fatal, Medium, MediumError, ReserveError, Transfers};
 use crate::mutant::Mutant;
@@ -58,9 +60,10 @@ impl FaultLatch {
         Err(failure)
     }
 
-    /// Takes the other reports of a failure that was counted: a report that waits for the other kind of
-    /// call would fail somebody who relies on nothing of it. If there is one, it counts as another failure, as it may
-    /// concern writes of an epoch that began meanwhile. The caller has neither lock.
+    /// Takes the other reports of a failure that was counted: a report left for the other kind of
+    /// call would fail a caller that relies on none of the lost bytes. If there is one, it counts
+    /// as another failure, as it may concern writes of an epoch that began meanwhile. The caller
+    /// has neither lock.
     fn take_reports(&self) {
         let _barrier = lock(&self.barrier);
         let _durable = lock(&self.durable);

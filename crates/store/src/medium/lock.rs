@@ -53,7 +53,7 @@ pub trait Locks: Send + Sync {
     /// Releases the lock; nothing happens if it is not held.
     fn unlock(&self, key: LockKey);
 
-    /// The strongest mode in which *another* holder has the key, `None` when nobody has.
+    /// The strongest mode in which *another* holder has the key; `None`: no holder.
     fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError>;
 
     /// Whether another holder may have a lock from one key's byte to the other's: one call for many
@@ -62,12 +62,12 @@ pub trait Locks: Send + Sync {
         Ok(true)
     }
 
-    /// A process that has the lock, to be shown to people. `None` where nobody can tell.
+    /// A process that has the lock, for messages to people. `None` where the system cannot tell.
     fn holder(&self, _key: LockKey) -> Option<Process> {
         None
     }
 
-    /// All locks with those who have them, to be shown to people. It costs a look at every process.
+    /// All locks with their holders, for messages to people. It costs a look at every process.
     fn table(&self) -> LockTable {
         LockTable::default()
     }

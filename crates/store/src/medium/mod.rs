@@ -156,9 +156,9 @@ pub trait Medium: Send + Sync {
     /// Begins to bring written bytes of a range to the device, if that saves the next barrier time.
     fn begin_writeback(&self, _offset: u64, _len: u64) {}
 
-    /// Makes the bytes durable that a read of the range returns, whoever wrote them: also if a
-    /// barrier of their writer failed. Nobody writes to the range meanwhile. Errors are those of
-    /// [`write_durable`](Medium::write_durable).
+    /// Makes the bytes durable that a read of the range returns, whichever process wrote them: also
+    /// if a barrier of their writer failed. The caller keeps all writers from the range meanwhile.
+    /// Errors are those of [`write_durable`](Medium::write_durable).
     fn persist(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         // Writing it again decides it even on a medium that forgets a failed write.
         let (mut at, end) = (offset, offset + len);

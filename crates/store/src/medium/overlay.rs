@@ -137,7 +137,7 @@ impl Medium for Overlay {
     }
 }
 
-/// Locks of an overlay succeed without being taken: nobody else can see its writes.
+/// Locks of an overlay succeed without being taken: its writes are visible to this process alone.
 impl Locks for Overlay {
     fn try_lock(&self, _key: LockKey, _mode: LockMode) -> Result<bool, MediumError> {
         Ok(true)

@@ -70,7 +70,7 @@ impl Medium for VolatileMedium {
     }
 }
 
-/// Nobody else can reach it.
+/// One process alone can reach it.
 impl Locks for VolatileMedium {
     fn try_lock(&self, _key: LockKey, _mode: LockMode) -> Result<bool, MediumError> {
         Ok(true)

@@ -25,7 +25,8 @@ const WRITE: usize = 64 << 10;
 /// Pages prepared for writes at a time, at most.
 const SPAN: usize = 256;
 
-/// Spreads the numbers of groups, which nobody chooses to collide: at worst a lane costs more time.
+/// Spreads the numbers of groups. No attacker chooses them to collide: at worst a lane costs more
+/// time.
 #[derive(Default)]
 struct Spread(u64);
 
@@ -44,9 +45,9 @@ impl Hasher for Spread {
 
 /// Writes waiting to be made.
 ///
-/// Memory: 64 bytes for each line, 256 for each page of it and about 128 for each group of 16 pages; up to
-/// `Transfers::combine` bytes (64 MiB), and the writes since, if the caller flushes as soon as
-/// [`is_full`](WriteCombiner::is_full) says so.
+/// Memory: 64 bytes for each line, 256 for each page of it and about 128 for each group of 16
+/// pages; up to `Transfers::combine` bytes (64 MiB), and the writes since, if the caller flushes as
+/// soon as [`is_full`](WriteCombiner::is_full) returns true.
 pub struct WriteCombiner<'m> {
     medium: &'m dyn Medium,
     index: HashMap<u64, usize, BuildHasherDefault<Spread>>,
@@ -57,7 +58,7 @@ pub struct WriteCombiner<'m> {
     /// nearby.
     last: usize,
     written: u64,
-    /// Gets the ranges that were written, if somebody asks for them.
+    /// Gets the written ranges, if the caller wants them.
     record: Option<&'m mut Runs>,
     /// Memory after which [`is_full`](WriteCombiner::is_full) asks for a flush.
     limit: usize,

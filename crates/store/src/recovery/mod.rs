@@ -12,11 +12,11 @@
 //! between the two. They are made durable (`LaneLog::confirm`) before any of them is redone; otherwise a
 //! power cut could keep a part of the redo and lose the batch.
 //!
-//! A barrier alone does not prove that what was redone is durable: the lane's writer, or somebody who redid it before,
-//! may have failed to write the same blocks (`redo`).
+//! A barrier alone does not prove that redone bytes are durable: the lane's writer, or an earlier
+//! recovery, may have failed to write the same blocks (`redo`).
 //!
-//! Primaries may go back for a moment, where a lane has more than is combined at once. Nobody sees them
-//! before the whole lane was replayed.
+//! Primaries may go back for a moment, where a lane has more than is combined at once. No reader
+//! sees them before the whole lane was replayed.
 
 mod judge;
 mod progress;
@@ -69,7 +69,7 @@ pub fn replay(
     // An empty lane's generation is confirmed by the directory, into which the caller enters the next.
     if found.end.sequence > 0 {
         found.end.confirm(medium, seed, found.start.position())?;
-        // Of a write that failed, pages that were seen may be gone by then: what counts is what is there now.
+        // After a failed write, pages that were seen may be gone: the present bytes count.
         found = judged().map_err(|cause| refused(lane, cause))?;
     }
     redo(table, lane, directory, &found, false)

@@ -5,9 +5,9 @@
 //! ([`Medium::unwritten`]). So the medium is asked after the barrier. Blocks that were redone and are not there are zeroed,
 //! which ends the consequences of the failure, and redone again.
 //!
-//! Zeroing such a block loses nothing. No barrier was ever made for what was written to it, so that it holds no psync but
-//! those in the lane: psyncs of earlier generations and bindings were made durable, and published direct writes, too,
-//! by processes that were told of every failure since.
+//! Zeroing such a block loses nothing. No barrier was ever made for the bytes in it, so its only
+//! psyncs are those in the lane: psyncs of earlier generations and bindings, and published direct
+//! writes, were made durable by processes that were told of every failure since.
 
 use super::{Waiting, put_progress};
 use crate::error::Result;
@@ -29,7 +29,8 @@ pub(super) struct Redo<'r> {
     /// After the last one.
     pub(super) end: LaneLog,
     pub(super) objects: &'r BTreeMap<u64, Waiting>,
-    /// Whether somebody sees the primaries meanwhile, so that no byte goes back to an earlier psync.
+    /// Whether readers see the primaries meanwhile, so that no byte may go back to an earlier
+    /// psync.
     pub(super) seen: bool,
 }
 
@@ -100,8 +101,8 @@ impl Redo<'_> {
             }
             batch.redo(index, &mut |target, bytes| {
                 if bytes.len() >= long {
-                    // A later batch may have some of these lines anew, so that the primary goes back for a moment: nobody
-                    // sees it before the lane was replayed to its end.
+                    // A later batch may have some of these lines anew, so the primary goes back for
+                    // a moment: no reader sees it before the lane was replayed to its end.
                     return Ok(pages.write_past(target, bytes)?);
                 }
                 pages.put(target, bytes);

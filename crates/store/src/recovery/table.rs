@@ -1,7 +1,8 @@
-//! The table's lane: whoever takes the table redoes what others, or an earlier run, published.
+//! The table's lane: a process that takes the table redoes the batches of others, or of an earlier
+//! run.
 //!
-//! Of every line of the table only the newest content is written, so that whoever dies while redoing
-//! does not take anything back to an earlier state: a process that knows the batches would not redo them.
+//! Only the newest content of each table line is written, so that a process that dies while redoing
+//! takes nothing back to an earlier state: a process that knows the batches would not redo them.
 
 use crate::error::{Part, Result, StoreError};
 use crate::format::batch::kind;

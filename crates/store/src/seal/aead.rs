@@ -58,8 +58,8 @@ impl Sealer {
         Sealer { key: key.clone(), id: header.id, hashed }
     }
 
-    /// The hash in a seal: of its nonce, the bytes that are authenticated, and those that are encrypted. Half of SHA-256 suffices: whoever would look for two of one hash
-    /// does not choose the nonce.
+    /// The hash in a seal: of its nonce, the authenticated bytes, and the encrypted ones. Half of
+    /// SHA-256 suffices: an attacker who looks for two of one hash does not choose the nonce.
     fn hash(&self, nonce: &Nonce, associated: &[u8], bytes: &[u8]) -> [u8; 16] {
         let mut half = [0; 16];
         if self.hashed {
@@ -89,7 +89,8 @@ impl Sealer {
         Ok(made((nonce, tag), version, self.hash(&nonce, &place, bytes)))
     }
 
-    /// Decrypts page `index` of the contents; `false`: it does not match its seal, and what the bytes are is of no account.
+    /// Decrypts page `index` of the contents; `false`: it does not match its seal, and `bytes` is
+    /// undefined.
     pub(super) fn open(&self, index: u64, seal: &Seal, bytes: &mut PageBytes) -> bool {
         let place = place(&self.id, Role::Granule, index, seal.version.get());
         if !self.is_hash(seal, &place, bytes) {

@@ -3,8 +3,9 @@
 //! The root's version is compared: it is authenticated, and no change of the object takes it back. While a process writes the object the anchor may be behind, by the psyncs
 //! since it was last told; once the object is left it is exact.
 //!
-//! An anchor may have a counter that never goes back. Its records are counted then, and proved by the object's key, so that they may lie anywhere: an older record has an older
-//! number than the counter, and nobody without the key makes one with a newer number.
+//! An anchor may have a counter that never goes back. Its records are then counted, and proved by
+//! the object's key, so they may lie anywhere: an older record has a number below the counter's,
+//! and only holders of the key make records with newer numbers.
 
 use super::aead::PROOF;
 use super::hex::{hex, unhex};
@@ -13,7 +14,7 @@ use crate::mutant::Mutant;
 
 const MAGIC: &str = "indelible-anchor";
 
-/// A state of an object: what an anchor is told, or what the pool has.
+/// A state of an object: as recorded in an anchor, or as found in the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnchorRecord {
     /// The seal ID.

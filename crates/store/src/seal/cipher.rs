@@ -21,7 +21,7 @@ pub(super) fn encrypt(key: &[u8; 32], nonce: &Nonce, associated: &[u8], bytes: &
     tag.unwrap_or_default()
 }
 
-/// Decrypts the bytes in place; `false`: they do not match the tag, and what they are then is of no account.
+/// Decrypts the bytes in place; `false`: they do not match the tag, and are then undefined.
 pub(super) fn decrypt(key: &[u8; 32], nonce: &Nonce, associated: &[u8], bytes: &mut [u8], tag: &Tag) -> bool {
     #[cfg(feature = "__engines")]
     let is_it = choice::decrypt(choice::chosen(), key, nonce, associated, bytes, tag);

@@ -100,8 +100,9 @@ impl Tree {
         self.header == other.header && id(self) == id(other)
     }
 
-    /// Pages whose seals are others than in `older`, a tree of the same object, ascending. Pages that nobody has read by `older` may be among them, whatever
-    /// their seals. Takes the nodes that `older` has verified, as far as they are the same.
+    /// Pages whose seals differ from those in `older`, a tree of the same object, ascending. Pages
+    /// that were never read by `older` may be among them, with any seal. Takes over the nodes that
+    /// `older` has verified, as far as they are the same.
     ///
     /// # Errors
     /// `Broken`, the medium's.

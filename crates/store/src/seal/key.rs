@@ -1,4 +1,4 @@
-//! Keys: what users have, and what objects have.
+//! Keys: those of users, and those of objects.
 
 use super::device::{SECRET, SecretDevice};
 use super::identity::Meant;
@@ -90,13 +90,15 @@ impl SealKey {
         SealKey { owned, expires: 0, signer: None, meant: Meant::default() }
     }
 
-    /// The same; slots that are made with it are refused from then on, in seconds since 1970. A guard rail: the slot is as it was for those who have other software, or another clock.
+    /// The same; slots that are made with it are refused from then on, in seconds since 1970. A
+    /// guard rail: other software, or a clock that is wrong, still opens the slot.
     #[must_use]
     pub fn until(self, seconds: u64) -> SealKey {
         SealKey { expires: seconds.max(1), ..self }
     }
 
-    /// The same, with the key by which the object is signed: whoever has the seal key alone reads it, and does not forge it.
+    /// The same, with the key that signs the object: a holder of the seal key alone reads it, and
+    /// cannot forge it.
     ///
     /// # Errors
     /// `BadKey`: it is the seal key.

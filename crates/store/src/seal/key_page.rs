@@ -203,7 +203,7 @@ impl KeyPage {
         Identity::read_from_prefix(&self.bytes[IDENTITY..]).ok().map(|(found, _)| found).filter(|_| is_there)
     }
 
-    /// Signs the root, if somebody signs the object.
+    /// Signs the root, if the object is signed.
     pub(super) fn sign(&mut self, signer: Option<&Signer>) -> Result<()> {
         if let Some(signer) = signer {
             let head = head(&self.header, self.identity().as_ref());

@@ -15,8 +15,8 @@ use crate::mutant::Mutant;
 use zerocopy::little_endian::{U32, U64};
 
 impl Change {
-    /// Gives the object another size. Bytes that lay behind its end, or do so now, are gone. Returns the page of the contents that this changes,
-    /// encrypted, if it is one.
+    /// Gives the object another size. Bytes behind its old or its new end are gone. Returns the
+    /// page of the contents that this changes, encrypted, if there is one.
     ///
     /// # Errors
     /// As for [`page`](Change::page); `BadKey` of a size that no sealed object has.

@@ -1,4 +1,5 @@
-//! Another key for a sealed object: all of its pages are sealed anew, into another place, by a key that nobody has had.
+//! Another key for a sealed object: all of its pages are sealed anew, into another place, by a new
+//! key.
 //!
 //! The seal ID stays, and versions go on, so that an anchor still says which state is older. The number of rotations in the header tells a process that
 //! has the former key that it is the former one.

@@ -1,4 +1,5 @@
-//! Memory of keys: overwritten when it is given up, and kept out of core dumps and swap as far as whoever maps memory can.
+//! Memory of keys: overwritten when it is freed, and kept out of core dumps and swap as far as the
+//! code that maps memory can.
 
 use super::PageBytes;
 use crate::format::PAGE;

@@ -1,7 +1,9 @@
 //! Signatures of roots: an object that is signed is read by all who have a seal key, and made by those alone who have its sign key.
 //!
-//! A tag binds nobody who has the seal key: another page is found for it. So each seal of a signed object has the hash of its page as well, the root's that of
-//! the top node and the header, and a line behind the root has the signature of both. A reader has the key that verifies from elsewhere, never from the object.
+//! A tag does not bind a holder of the seal key, who can find another page for it. So each seal of
+//! a signed object also has the hash of its page, the root's that of the top node and the header,
+//! and a line behind the root has the signature of both. A reader has the key that verifies from
+//! elsewhere, never from the object.
 
 use super::hex::{hex, unhex};
 use super::secret::{LONGEST, SHORTEST, Secret, scrub_stack_deep};
@@ -19,7 +21,7 @@ use zeroize::Zeroizing;
 /// A signature.
 pub(super) type Signed = [u8; SIGNATURE_LEN];
 
-/// Beginnings of what is hashed of a sign key's file, and of what is signed of a root.
+/// Prefixes of the hashed bytes of a sign key's file, and of the signed bytes of a root.
 const SIGN_KEY: &[u8] = b"indelible sign key 1";
 const ROOT: &[u8] = b"indelible root 1";
 
@@ -72,7 +74,8 @@ impl SignKey {
     }
 }
 
-/// A key that verifies what a [`SignKey`] signed. Its text is 64 hexadecimal digits. No secret, but to be had from somebody who is trusted.
+/// A key that verifies signatures of a [`SignKey`]. Its text is 64 hexadecimal digits. It is no
+/// secret; get it over a trusted channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerifyKey([u8; 32]);
 
@@ -101,7 +104,7 @@ impl VerifyKey {
     }
 }
 
-/// The one who is believed to have made a signed object: the key that verifies, and, of those who write it, the one that signs.
+/// The accepted signer of an object: the key that verifies, and, for writers, the one that signs.
 #[derive(Clone, Debug)]
 pub struct Signer {
     verify: VerifyKey,
@@ -179,7 +182,7 @@ mod tests {
         assert_eq!(text.len(), 64);
         assert_eq!(format!(" {text}\n").parse::<VerifyKey>().unwrap(), key);
         assert_eq!(text.to_uppercase().parse::<VerifyKey>().unwrap(), key);
-        // The last one is a point of order 1, for which anybody makes signatures.
+        // The last one is a point of order 1, for which signatures need no key.
         let weak = format!("01{}", "00".repeat(31));
         for other in [
             "",

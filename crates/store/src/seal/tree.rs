@@ -146,7 +146,7 @@ impl Tree {
     /// Refuses a record that is not the newest by the counter of its anchor, which is at `counter`.
     ///
     /// # Errors
-    /// `RecordBehind`; `BadAnchor`: it is not counted, or nobody with the object's key made it.
+    /// `RecordBehind`; `BadAnchor`: it is not counted, or was not made with the object's key.
     pub fn judge_count(&self, record: &AnchorRecord, counter: u64) -> Result<()> {
         record.judge_count(counter, |text, proof| self.sealer.is_proof(text, proof))
     }
@@ -196,7 +196,7 @@ impl Tree {
         Seal::read_from_bytes(&node[at..at + LINE as usize]).unwrap_or_else(|_| Seal::new_zeroed())
     }
 
-    /// Whether there is a node, and not zeros that nobody ever wrote.
+    /// Whether there is a node, and not zeros that were never written.
     pub(super) fn has(&mut self, level: u32, index: u64, read: ReadPage<'_>) -> Result<bool> {
         let top = self.shape.top();
         if level >= top {

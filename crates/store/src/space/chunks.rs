@@ -20,8 +20,8 @@ impl TableTransaction<'_> {
         self.root.free_page_count.get().saturating_add(chunk)
     }
 
-    /// Upholds invariant 4 of `transaction`; `required` operations fail when there is no space for more table pages,
-    /// others (those that free space) go on with what is at hand.
+    /// Upholds invariant 4 of `transaction`; `required` operations fail when there is no space for
+    /// more table pages, others (those that free space) go on with the pages at hand.
     pub fn stock_up(&mut self, required: bool) -> Result<()> {
         while self.spare() < SPARE || self.root.chunk_next >= self.root.chunk_end {
             match self.take_chunk() {
@@ -45,8 +45,8 @@ impl TableTransaction<'_> {
         self.begin_chunk(first, pages)
     }
 
-    /// Takes in what the medium has behind the pool, which is `len` bytes long from here on, as free space. Bytes of it from
-    /// `zeros_from` on read as zeros.
+    /// Takes in the medium's space behind the pool, which is `len` bytes long from here on, as
+    /// free. Bytes of it from `zeros_from` on read as zeros.
     ///
     /// # Errors
     /// Those of a change of the table.

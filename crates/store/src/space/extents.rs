@@ -3,8 +3,8 @@
 //!
 //! Invariants:
 //! 1. Both trees hold the same extents; extents neither overlap nor touch.
-//! 2. Allocation takes the smallest extent that fits, of those the lowest, so that large pieces stay whole; or, for what is likely to
-//!    grow, the largest.
+//! 2. Allocation takes the smallest extent that fits, the lowest of equal ones, so that large
+//!    pieces stay whole; or the largest, for objects that are likely to grow.
 //!
 //! Cost: O(log n) pages for n free extents.
 

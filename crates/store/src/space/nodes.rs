@@ -1,9 +1,9 @@
 //! Nodes that were read and verified, kept for the next change or look.
 //!
-//! A node changes by table batches alone. So what is kept is what the medium has, as long as whoever
-//! has the table knows every batch of its lane: it [`clear`](Nodes::clear)s when there is one it did
-//! not publish itself, and when it lost track of the lane; and it [`forget`](Nodes::forget)s the pages of
-//! those it did.
+//! Only table batches change a node. So the kept nodes equal the medium's, as long as the holder of
+//! the table knows every batch of its lane: it [`clear`](Nodes::clear)s at a batch that another
+//! process published, and when it lost track of the lane; and it [`forget`](Nodes::forget)s the
+//! pages of its own batches.
 
 use crate::format::node::Node;
 use std::cell::RefCell;

@@ -94,7 +94,8 @@ impl<'m> TableTransaction<'m> {
     /// Writes the root back into its page; the last step before the transaction is published.
     ///
     /// # Errors
-    /// `Damaged`: what the table was found to hold made a root that nobody would accept. Nothing is published then.
+    /// `Damaged`: damage in the table made a root that no reader would accept. Nothing is published
+    /// then.
     pub fn seal_root(&mut self) -> Result<()> {
         self.root = self.root.sealed(self.seed);
         if !self.root.verify(self.seed, self.pool_len) {

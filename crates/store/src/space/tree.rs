@@ -110,8 +110,8 @@ impl TableTransaction<'_> {
     }
 
     /// Descends towards `key`; where the leaf has no answer, the nearest subtree on the `forward`
-    /// side has it at its edge. In a tree whose keys are out of order that may be one from the other side of
-    /// `key`, with which whoever goes from key to key would go in circles.
+    /// side has it at its edge. In a tree whose keys are out of order that may be one from the
+    /// other side of `key`, on which a loop from key to key would go in circles.
     fn seek(
         &self,
         tree: TreeId,

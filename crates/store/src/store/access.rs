@@ -1,8 +1,8 @@
-//! Access to the table: one process at a time, each first catching up with what others published.
+//! Access to the table: one process at a time, each first catching up with the batches of others.
 //!
 //! Invariants, while the table is held:
 //! 1. Every batch of the table lane has been applied to the table's pages.
-//! 2. `TableLog::known` has the end of the table lane.
+//! 2. `TableLog::known` is the end of the table lane.
 //! 3. A transaction is published as one batch, then applied; a transaction that fails leaves no trace.
 //! 4. `TableLog::nodes` has only nodes as they are on the medium.
 //! 5. Within the process one thread has the table at a time; others wait for it no longer than for another process.
@@ -114,7 +114,7 @@ impl Table {
     fn give_back(&self, log: TableLog) {
         let mut turns = lock(&self.turns);
         turns.log = Some(log);
-        // Waking costs a system call even if nobody waits.
+        // Waking costs a system call even without waiters.
         if turns.waiting > 0 {
             self.given_back.notify_one();
         }

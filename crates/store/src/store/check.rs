@@ -1,14 +1,14 @@
 //! Check: reads a whole pool and says what is wrong with it. Nothing on the medium changes.
 //!
-//! The check works on an overlay in which the table lane is caught up, as an open would do; writers'
-//! lanes are read but not replayed, so that memory does not grow with what they would write. The
-//! table is locked for reading throughout: nobody can attach meanwhile, but those who have attached
-//! go on. A device that is open for reading only is not locked: the check begins anew if the table changed,
-//! and at last says that it did. Lanes in use, and the progress lines of objects being written, can only be
-//! judged by their writers, and are left out.
+//! The check works on an overlay in which the table lane is caught up, as an open would do;
+//! writers' lanes are read but not replayed, so that memory does not grow with their writes. The
+//! table is locked for reading throughout: attaches wait meanwhile, and attached processes go on. A
+//! device that is open for reading only is not locked: the check begins anew if the table changed,
+//! and at last reports that it did. Lanes in use, and the progress lines of objects being written,
+//! can only be judged by their writers, and are left out.
 //!
-//! Nothing read is believed before it is verified. A structure is followed only through pages not met
-//! before, so that cycles end and memory is bounded by what the pool really holds.
+//! Nothing read is believed before it is verified. A structure is followed only through pages not
+//! met before, so that cycles end and the pool's real size bounds memory.
 
 mod bases;
 mod cut;
@@ -196,7 +196,8 @@ pub(super) struct Survey {
     /// Entries whose progress lines are damaged.
     pub progress: Vec<u64>,
     claims: Vec<Claim>,
-    /// The first thing met that only a later release knows: nothing can be said of what belongs to it, nor repaired.
+    /// The first thing met that only a later release knows: it and its parts can be neither judged
+    /// nor repaired.
     pub later: Option<StoreError>,
 }
 

@@ -1,13 +1,15 @@
 //! Repair: mends damage that a check finds, as far as intact structures allow. Explicit, never on its own.
 //!
 //! Invariants:
-//! 1. Nobody else has the pool: repair holds the table and every lane, and found every object free.
-//! 2. Bytes in use are only overwritten with what they were: one wrong bit that the checksum betrays, a copy
-//!    of what is known from elsewhere, or redo. New structures are built in space nobody uses, and take
-//!    effect with one table batch. Exceptions: where the table's lane is given up, and nobody can open the pool, the
-//!    root's numbers and the marks of typed objects are changed in place; what tears, the next repair puts right.
+//! 1. This process alone has the pool: repair holds the table and every lane, and found every
+//!    object free.
+//! 2. Bytes in use are only overwritten with their former content: one wrong bit that the checksum
+//!    betrays, a copy of data known from elsewhere, or redo. New structures are built in unused
+//!    space, and take effect with one table batch. Exceptions: where the table's lane is given up,
+//!    and the pool cannot be opened, the root's numbers and the marks of typed objects are changed
+//!    in place; the next repair puts torn ones right.
 //! 3. So a crash leaves the pool as it was, damaged, or as it will be; repair can be run again.
-//! 4. Psynced data is given up only if the caller allows it, and the report says so.
+//! 4. Psynced data is given up only if the caller allows it, and the report states it.
 //! 5. A failure of the medium is no damage: repair ends, and can be run again. Bytes count as damaged if they
 //!    could not be read twice.
 //! 6. An object that is marked as typed loses the mark before its content may change: see `trust`.
@@ -99,14 +101,15 @@ struct Repair {
 }
 
 impl Store {
-    /// Repairs the pool on `device`, which nobody may have in use, this process included. Damage that could
-    /// not be repaired is among the actions, not done. `progress` goes from 0 to its end once for each pass
-    /// over the pool.
+    /// Repairs the pool on `device`, which no process may have in use, this one included. Damage
+    /// that could not be repaired is among the actions, not done. `progress` goes from 0 to its end
+    /// once for each pass over the pool.
     ///
     /// # Errors
-    /// `Held` and `TableBusy`: the pool is in use. `NoSuperblock`: both superblock slots are beyond repair, and no copy is there.
-    /// `ObjectFeature`, `SectionKind`: only a later release knows what belongs to whom.
-    /// `NoRoom`: a new table does not fit. `ReadOnly` unless it is a dry run, and what the medium reports.
+    /// `Held` and `TableBusy`: the pool is in use. `NoSuperblock`: both superblock slots are beyond
+    /// repair, and no copy is there. `ObjectFeature`, `SectionKind`: only a later release knows
+    /// which pages belong to which object. `NoRoom`: a new table does not fit. `ReadOnly` unless it
+    /// is a dry run, and errors of the medium.
     pub fn repair(
         device: Arc<dyn Device>,
         options: &RepairOptions,
@@ -124,7 +127,7 @@ impl Store {
         }
         let _table = TableLock::take(&device, LockMode::Exclusive)?;
         let _lanes = LaneLocks::take(&device)?;
-        // Until now somebody may have made the pool longer.
+        // Until now another process may have made the pool longer.
         let (superblock, slots) = known_superblock(&*device)?;
         Repair::run(&device, superblock, &slots, options, progress)
     }
@@ -146,7 +149,7 @@ fn known_superblock(device: &dyn Device) -> Result<(Superblock, [SuperblockSlot;
 }
 
 impl Repair {
-    /// Repairs a pool that nobody has; a dry run only lists the actions.
+    /// Repairs an unused pool; a dry run only lists the actions.
     fn run(
         device: &Arc<dyn Device>,
         superblock: Superblock,
@@ -319,7 +322,7 @@ pub(in crate::store) fn held(device: &dyn Device, key: LockKey, writer: bool) ->
     }
 }
 
-/// Checks that nobody has a lane, on a device whose lanes cannot be locked.
+/// Checks that no process has a lane, on a device whose lanes cannot be locked.
 pub(in crate::store) fn lanes_are_free(device: &dyn Device) -> Result<()> {
     for key in (0..LANES).map(LockKey::Lane) {
         if device.probe(key)?.is_some() {

@@ -4,8 +4,8 @@
 //!    nothing has changed.
 //! 2. *Drain* (`drain`): whatever waits in lanes is recovered in the overlay, and brought into place. This is what recovery in format 1
 //!    does, so that the pool stays one of format 1 all the while, and losing power loses nothing.
-//! 3. *Begin*: both superblock slots are written, as of format 2 with an upgrade under way. Nobody else uses the pool from
-//!    then on, and nothing in its lanes matters any more.
+//! 3. *Begin*: both superblock slots are written, as of format 2 with an upgrade under way. No
+//!    other process uses the pool from then on, and nothing in its lanes matters any more.
 //! 4. *Convert* (`convert`): the slots of objects, in batches of the table's lane, in format 2. A slot is of one format or the other, and
 //!    says of which, so that an upgrade that was cut short goes on where it stopped.
 //! 5. *End*: the pool is checked, and the superblock says that the upgrade is over.
@@ -57,11 +57,13 @@ impl Store {
     /// Makes the pool on `device` one of this format. `dry_run`: only tries, in memory, whether that can be done.
     /// `progress(done, total)` is called now and then.
     ///
-    /// Nobody else may have the pool open; the caller sees to that as far as the locks of attachments do not tell.
+    /// No other process may have the pool open; the caller ensures that as far as the locks of
+    /// attachments do not tell.
     ///
     /// # Errors
-    /// Those of [`Store::open`]; `Held`: somebody has an object, or a lane; `NotSound`: the pool is damaged, and is as it was.
-    /// `NoSpace`: the medium has no room for what waits in lanes, or for the table. An upgrade that failed otherwise goes on when it is called again.
+    /// Those of [`Store::open`]; `Held`: a process has an object, or a lane; `NotSound`: the pool
+    /// is damaged, and is as it was. `NoSpace`: the medium has no room for the lanes' pending
+    /// batches, or for the table. An upgrade that failed otherwise goes on when it is called again.
     pub fn upgrade(
         device: &Arc<dyn Device>,
         identity: Identity,
@@ -87,14 +89,15 @@ fn go_on(
 ) -> Result<Upgraded> {
     let mut upgraded = Upgraded { from: v1::VERSION, ..Upgraded::default() };
     let Some(found) = found(&**device)? else { return Ok(Upgraded { from: VERSION, ..upgraded }) };
-    // A medium that is full says so here, before anything is written.
+    // A full medium fails here, before anything is written.
     device.reserve(0, DATA)?;
     let superblock = match found {
         Found::Ended(superblock) => {
             put_superblock(&**device, superblock, 0)?;
             return Ok(Upgraded { from: VERSION, ..upgraded });
         }
-        // Of a slot whose write failed that is seen, and not known to be durable: from here on nothing may be found that is of format 1.
+        // A slot whose write failed is seen, and may not be durable: from here on nothing of format
+        // 1 may be found.
         Found::Begun(superblock) => put_superblock(&**device, superblock, FEATURE_UPGRADING)?,
         Found::Old(old) => {
             let drained = drain::drain(device, identity, &old, progress)?;
@@ -191,7 +194,7 @@ fn expect_no_errors(device: Arc<dyn Device>, progress: &mut dyn FnMut(u64, u64))
     }
 }
 
-/// The table, locked: nobody can attach, nor take a lane.
+/// The table, locked: no process can attach, nor take a lane.
 struct Alone(Arc<dyn Device>);
 
 impl Alone {

@@ -1,4 +1,4 @@
-//! Bases in the table: an object's extent becomes one, others rest on it, and one that nobody needs goes.
+//! Bases in the table: an object's extent becomes one, others rest on it, and an unneeded one goes.
 //!
 //! Invariants, beside those of the objects:
 //! 1. `users` of a base counts the objects, bases included, that rest on it.
@@ -119,8 +119,9 @@ impl TableTransaction<'_> {
         Ok(unused.then_some(base))
     }
 
-    /// Lets the object have the extent of its base, which has the pages of both and is no shorter, and rest on what the base rests on. The base has the
-    /// extent that the object had, and nothing else: the caller destroys it.
+    /// Gives the object its base's extent, which has the pages of both and is no shorter, and lets
+    /// it rest on the base's base. The base keeps the object's former extent alone: the caller
+    /// destroys it.
     pub fn take_place_of_base(&mut self, object: &mut Located, base: &mut Located) -> Result<()> {
         self.give_extent(object.entry.overlay.get(), object.entry.bitmap_pages())?;
         let (own, entry) = (object.entry.primary, base.entry);

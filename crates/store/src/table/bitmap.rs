@@ -1,7 +1,8 @@
 //! The bitmap of an overlay: which pages are the object's own.
 //!
-//! It lies in pages of the pool, as the object is long; but only those count of which the *summary* says so, all others are zeros. So an
-//! overlay begins with a summary of zeros, a page for 4 TiB, and costs no more to make or to read than what has changed.
+//! It lies in pages of the pool, as the object is long; only those count that the *summary* lists,
+//! all others are zeros. So an overlay begins with a summary of zeros, a page for 4 TiB, and making
+//! or reading it costs no more than its changes.
 //!
 //! Invariants:
 //! 1. A page of the bitmap that the summary says counts is durable, and so is every page of the object that it says is the object's own.
@@ -27,7 +28,7 @@ pub(crate) struct Bitmap {
     pages: Vec<Option<Box<Bits>>>,
 }
 
-/// Bytes to be written to a bitmap: offset in the pool, and what.
+/// Writes to a bitmap: offset in the pool, and bytes.
 pub(crate) type Writes = Vec<(u64, Vec<u8>)>;
 
 impl Bitmap {

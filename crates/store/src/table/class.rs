@@ -1,4 +1,4 @@
-//! Durability classes of objects: by what their stores become durable.
+//! Durability classes of objects: how their stores become durable.
 
 use crate::error::{ClassError, Result};
 use crate::format::entry::{

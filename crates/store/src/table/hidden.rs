@@ -11,7 +11,7 @@ use crate::format::root::TreeId;
 use crate::space::TableTransaction;
 
 impl TableTransaction<'_> {
-    /// Takes the name from an object, which was deleted: nobody finds it any more, and the name is free.
+    /// Takes the name from a deleted object: lookups no longer find it, and the name is free.
     pub fn hide(&mut self, object: &mut Located) -> Result<()> {
         self.stock_up(false)?;
         self.remove(TreeId::Names, (entry_hash(self.seed(), &object.entry), object.offset))?;
@@ -23,8 +23,8 @@ impl TableTransaction<'_> {
 }
 
 impl Located {
-    /// Whether nothing in the table needs it: it is deleted, or the work of a resize, or a base that nothing rests on. A process may have
-    /// it attached, or be at work on it: its lock says so.
+    /// Whether nothing in the table needs it: it is deleted, or the work of a resize, or a base
+    /// that nothing rests on. A process may have it attached, or be at work on it: its lock tells.
     #[must_use]
     pub fn is_left(&self) -> bool {
         self.entry.has(FLAG_HIDDEN) && (!self.entry.has(FLAG_BASE) || self.entry.users.get() == 0)

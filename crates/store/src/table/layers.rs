@@ -30,7 +30,7 @@ struct Layer {
     sparse: bool,
 }
 
-/// The lowest base of an object, and what covers it.
+/// The lowest base of an object, and the layers above it.
 pub struct Lowest {
     /// Offset of its extent in the pool, in bytes.
     pub start: u64,
@@ -80,7 +80,7 @@ impl Layers {
         self.revision = revision;
     }
 
-    /// The revision of the lane in which they were read; 0 if nobody said.
+    /// The revision of the lane in which they were read; 0 if none was given.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
@@ -104,8 +104,8 @@ impl Layers {
         runs(self.own_pages(to))
     }
 
-    /// The lowest base, and what covers it of the object's first pages. `None` if there is none, or the object has grown beyond a base since.
-    /// Costs the pages that cover it.
+    /// The lowest base, and the layers that cover the object's first pages. `None` if there is
+    /// none, or the object has grown beyond a base since. Costs the pages that cover it.
     #[must_use]
     pub fn over_lowest(&self, pages: u64) -> Option<Lowest> {
         let (lowest, between) = self.below.split_last()?;
@@ -192,7 +192,7 @@ pub fn read_pages(
 }
 
 impl TableTransaction<'_> {
-    /// Reads bytes of an object that nobody changes, from `offset` on.
+    /// Reads bytes of an unchanging object, from `offset` on.
     ///
     /// # Errors
     /// As for [`layers`](Self::layers).

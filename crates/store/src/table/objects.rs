@@ -304,7 +304,7 @@ impl TableTransaction<'_> {
         Ok(())
     }
 
-    /// Lengthens the extent that ends at page `end` if what follows is free.
+    /// Lengthens the extent that ends at page `end` if the next pages are free.
     pub fn extend_extent(&mut self, end: u64, pages: u64) -> Result<bool> {
         let grown = PAGES.claim(self, end, pages)?;
         if grown {

@@ -26,7 +26,8 @@ impl TableTransaction<'_> {
         self.add(name, id, now, how, (true, Some(shape)))
     }
 
-    /// The seal ID of an object that nobody changes, which its snapshots and copies have as well; `None`: it is not sealed. Nothing proves it.
+    /// The seal ID of an unchanging object, which its snapshots and copies have as well; `None`: it
+    /// is not sealed. Nothing proves it.
     ///
     /// # Errors
     /// As for [`layers`](Self::layers).

@@ -13,7 +13,7 @@ use zerocopy::FromBytes;
 pub enum SlotFound {
     /// An object's.
     Used(Box<Located>),
-    /// Nobody's, and says so.
+    /// Marked as free.
     Free,
     /// It is neither.
     Damaged,

@@ -1,8 +1,8 @@
 //! Ties: an object that is tied to others outlives them. It has a list of their IDs, in an extent of its own.
 //!
-//! A list is never changed where it lies: each change writes another one to free space, durable before one batch lets the entry point to it.
-//! An ID in it that no object has any more says nothing, as IDs are random: so nobody has to look for the lists that an object is in
-//! when it goes.
+//! A list is never changed where it lies: each change writes another one to free space, durable
+//! before one batch lets the entry point to it. An ID in it without an object means nothing, as IDs
+//! are random: so removing an object needs no search of the lists that name it.
 //!
 //! Invariants:
 //! 1. Nothing in the list of an object is tied to that object, directly or through others (`expect_no_cycle`).
@@ -59,7 +59,8 @@ impl TableTransaction<'_> {
         tied_to(self.pages().medium(), self.seed(), &object.entry)
     }
 
-    /// Whether an object is there that this one is tied to. Yes, if its list is damaged: a repair may drop that, and nobody else.
+    /// Whether an object is there that this one is tied to. Yes, if its list is damaged: only a
+    /// repair may drop that.
     ///
     /// # Errors
     /// The table's.
@@ -115,7 +116,7 @@ impl TableTransaction<'_> {
         if !self.put_ties(object, &list)? {
             return Ok(false);
         }
-        // The one who removes it looks for what is tied to it.
+        // Its removal looks for objects tied to it.
         to.entry.set(FLAG_TARGET, true);
         self.put_entry(to)?;
         Ok(true)

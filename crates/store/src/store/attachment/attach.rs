@@ -251,8 +251,8 @@ impl Store {
         }
     }
 
-    /// Tries again as long as a lane that has to be recovered is held still, or the object is locked by work that ends by itself: with the table
-    /// locked nobody waits for that.
+    /// Tries again while a lane to recover is held still, or short work locks the object: it cannot
+    /// wait for those with the table locked.
     pub(in crate::store) fn unless_held_still<R>(&self, mut attempt: impl FnMut() -> Result<R>) -> Result<R> {
         let mut deadline = self.apply_locks.deadline();
         loop {
@@ -407,7 +407,8 @@ impl Reader {
         &self.object
     }
 
-    /// Hands its layers over, which somebody needs who reads pages of the object; `None`: all of its pages are its own.
+    /// Hands its layers over, for readers of the object's pages; `None`: all of its pages are its
+    /// own.
     pub fn take_layers(&mut self) -> Option<Layers> {
         self.layers.take()
     }

@@ -56,8 +56,9 @@ impl Store {
         Ok(stale.then_some(lane))
     }
 
-    /// Refuses to touch an object that is held still by the lane that it was attached to. A hold that begins later
-    /// looks at the table again, which the caller has locked, and finds that nobody has the object attached.
+    /// Refuses to touch an object that is held still by the lane that it was attached to. A hold
+    /// that begins later looks at the table again, which the caller has locked, and finds the
+    /// object unattached.
     ///
     /// # Errors
     /// `HeldStill`.

@@ -5,8 +5,10 @@
 //! page and its bit are durable together or not at all. The caller, who collects changes, knows nothing of them either: lines that are
 //! not in the batch are the base's, and are added here.
 //!
-//! If a barrier costs little, as in memory, the base's page is copied to its place ahead of the batch, and a barrier makes it durable before the batch is published: until the bit
-//! is set, nobody reads it there. That spares the page's way through the lane, and its checksum. Elsewhere a barrier costs more than the lines.
+//! If a barrier costs little, as in memory, the base's page is copied to its place ahead of the
+//! batch, and a barrier makes it durable before the batch is published: until the bit is set, no
+//! reader reads it there. That spares the page's way through the lane, and its checksum. Elsewhere
+//! a barrier costs more than the lines.
 
 use crate::error::Result;
 use crate::format::{LINE, PAGE};

@@ -9,8 +9,8 @@
 //! barrier.
 //!
 //! Invariants, beside `Standing` (a crash zeroes what is announced and not published):
-//! 1. Between `published` and `standing.direct` the primary holds zeros, or what `Written` proves, or `direct` is
-//!    `Open`.
+//! 1. Between `published` and `standing.direct` the primary holds zeros, or the bytes that
+//!    `Written` proves, or `direct` is `Open`.
 
 use super::unlocked::expect_plain;
 use super::writer::Writer;
@@ -23,9 +23,9 @@ use crate::recovery::{Standing, clear, clear_left};
 use crate::store::lanes::{Advance, Changing};
 
 impl Writer {
-    /// Announces that bytes of the object up to `to`, never psynced before, are about to be written straight
-    /// to the primary. From then on, and until a psync publishes it, a crash zeroes the range. Bytes that an
-    /// earlier direct write put there, and no psync published, have to be written again.
+    /// Announces that bytes of the object up to `to`, never psynced before, are about to be written
+    /// straight to the primary. From then on, until a psync publishes it, a crash zeroes the range.
+    /// Bytes of an earlier direct write that no psync published must be written again.
     ///
     /// # Errors
     /// `HasBase`, `Refused` of a sealed object: nothing happened. `Poisoned`, or a failure of the medium: the object is poisoned.
@@ -38,7 +38,7 @@ impl Writer {
         expect_plain(&self.object, "direct writes", "psync them")?;
         self.dissolve_page_cache(&changing)?;
         self.direct = Direct::Open;
-        // As long as that is announced, nobody makes the extent a base.
+        // As long as that is announced, the extent does not become a base.
         self.announce(changing, Standing { direct: to.max(self.standing.direct), ..self.standing })
     }
 

@@ -38,8 +38,9 @@ impl Store {
     /// first. The results are in the order of the names.
     ///
     /// # Errors
-    /// No object is attached: the table could not be changed, or an object could not be recovered. Of one object alone: `NotFound`, `Held`,
-    /// `ObjectReadOnly`, `WrongKey`, `KeyNeeded`, `Mismatch` of its class, `VolatileGone`.
+    /// No object is attached: the table could not be changed, or an object could not be recovered.
+    /// For one object alone: `NotFound`, `Held`, `ObjectReadOnly`, `WrongKey`, `KeyNeeded`,
+    /// `Mismatch` of its class, `VolatileGone`.
     pub fn attach_writers(self: &Arc<Self>, names: &[&str]) -> Result<Vec<Result<Writer>>> {
         let mut writers = Vec::with_capacity(names.len());
         for names in names.chunks(MOST_AT_ONCE) {

@@ -1,9 +1,9 @@
 //! Growth: in place where the pages behind the object are free and its addresses reach, else a larger
 //! extent and a copy. One table batch makes either real.
 //!
-//! A copy may take long, so that the table is not held meanwhile: the larger extent is a hidden object
-//! until it takes the place of the old one. A crash leaves at most a hidden object that nobody has
-//! locked, which the next resize removes.
+//! A copy may take long, so the table is not held meanwhile: the larger extent is a hidden object
+//! until it takes the place of the old one. A crash leaves at most a hidden, unlocked object, which
+//! the next resize removes.
 
 use super::writer::Writer;
 use crate::error::{Result, StoreError};
@@ -29,7 +29,7 @@ const AHEAD: u64 = 1 << 20;
 /// How an attached object may move to another extent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Nobody uses its memory meanwhile.
+    /// Its memory is unused meanwhile.
     Alone,
     /// Its memory is in use.
     Beside,

@@ -1,8 +1,10 @@
 //! Pages of an object for the memory of the process that writes it, which may touch one at any time.
 //!
-//! Somebody may merge or absorb bases of the object meanwhile, and give extents back in which this process believes pages. The lane's revision
-//! rises before that is published: bytes count that were read while it stayed the one that the layers were read in. If the object moves to another lane
-//! of the process, whose revisions are other numbers, the layers count as read in that one's from then on.
+//! Upkeep in any process may merge or absorb bases of the object meanwhile, and free extents in
+//! which this process believes pages. It raises the lane's revision before that is published: bytes
+//! count if the revision is still the one of the layers that were read. If the object moves to
+//! another lane of the process, whose revisions are other numbers, the layers count as read in that
+//! one's from then on.
 
 use crate::error::{Result, StoreError};
 use crate::store::lanes::WriterLane;
@@ -31,8 +33,8 @@ impl LivePages {
         lock(&self.layers).revision()
     }
 
-    /// Whether somebody has moved what the object rests on since revision `seen`, so that what was read by the layers may be of no account. They are
-    /// the newest ones then.
+    /// Whether the object's bases were moved since revision `seen`, so that bytes read by the
+    /// layers may be stale. The layers are then the newest ones.
     ///
     /// # Errors
     /// As for [`read`](LivePages::read).

@@ -1,7 +1,9 @@
 //! Objects on demand, as far as the pool is concerned (docs/decisions/0052-on-demand.md): their commits are in memory outside the pool, which outlives the process.
 //!
-//! The entry has the number of that memory from the attach until the pool has all commits, or the machine is started anew. As long as it has one of this boot
-//! and nobody has the object, nothing but [`Store::attach_left_writer`] recovers the object: everything else that needs its bytes is refused with `MemoryLeft`.
+//! The entry has the number of that memory from the attach until the pool has all commits, or the
+//! machine is started anew. As long as it names a memory of this boot and no process has the
+//! object, only [`Store::attach_left_writer`] recovers the object: every other use of its bytes is
+//! refused with `MemoryLeft`.
 
 use super::class::{Memory, expect_class};
 use super::unlocked::expect_key;
@@ -51,8 +53,9 @@ impl Store {
         self.attach_found_writer(&find, Some(key), Memory::New(memory))
     }
 
-    /// Attaches an object for writing whose commits are in the memory of this number, which a process that is gone left: for whoever brings them to the pool, which
-    /// takes no key, as a recovery does not. The number stays in the entry until the writer [forgets](Writer::forget_memory) it.
+    /// Attaches an object for writing whose commits are in the memory of this number, left by a
+    /// dead process: for the caller that brings them to the pool. Takes no key, as recovery takes
+    /// none. The number stays in the entry until the writer [forgets](Writer::forget_memory) it.
     ///
     /// # Errors
     /// `NotFound`: it has no commits there any more. `Held`, and as for [`attach_writer`](Store::attach_writer).
@@ -79,7 +82,8 @@ impl Store {
         })
     }
 
-    /// Whether the entry of an object states the memory of this number, or cannot be read and may do so. Looks at all objects of the pool.
+    /// Whether the entry of an object states the memory of this number, or is unreadable and may
+    /// state it. Looks at all objects of the pool.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -134,7 +138,7 @@ impl Store {
         writer.detach()
     }
 
-    /// Refuses an object that nobody has, and that has commits in memory which the pool lacks.
+    /// Refuses an unattached object with commits in memory which the pool lacks.
     ///
     /// # Errors
     /// `MemoryLeft`.
@@ -153,7 +157,7 @@ impl Store {
 }
 
 impl Writer {
-    /// The pool has all commits of the object: the detach says so in its entry.
+    /// The pool has all commits of the object: the detach clears the number in its entry.
     pub fn forget_memory(&mut self) {
         self.forgets_memory = true;
     }

@@ -1,8 +1,9 @@
 //! Growth of an object whose memory is in use, and that cannot be extended where it lies: it moves to a larger extent, and its memory stays.
 //!
-//! Memory that is mapped from the former extent goes on to show it. So that extent stays as it is, as that of a hidden object which this process
-//! has locked, until the object is detached, or its memory was mapped anew. Where nothing is mapped from it, it goes once the pages are read from
-//! the new extent. After a crash it is a hidden object that nobody has locked, which the next resize removes.
+//! Memory that is mapped from the former extent goes on to show it. So that extent stays as it is,
+//! as a hidden object which this process has locked, until the object is detached, or its memory
+//! was mapped anew. Where nothing is mapped from it, it goes once the pages are read from the new
+//! extent. After a crash it is a hidden, unlocked object, which the next resize removes.
 //!
 //! An object that rests on a base goes on to: its memory may be mapped from the lowest one. Only the pages that are its own are copied.
 

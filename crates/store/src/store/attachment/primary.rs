@@ -22,7 +22,8 @@ pub struct Primary<'a> {
     object: &'a Located,
     start: u64,
     page_cache: Option<MutexGuard<'a, PageCache>>,
-    /// Locked for each read alone: whoever compares touches pages of the shadow, which a thread may have to fill by these layers.
+    /// Locked for each read alone: a comparison touches pages of the shadow, which a thread may
+    /// have to fill by these layers.
     layers: Option<&'a Mutex<Layers>>,
     /// Its plaintext, which is not kept in memory, if it is sealed.
     sealed: Option<&'a SealedPages>,
@@ -41,8 +42,8 @@ impl Writer {
         }
     }
 
-    /// Has `look` read the object as last psynced. Others may have moved what the object rests on since its last psync; nobody does
-    /// meanwhile.
+    /// Lets `look` read the object as last psynced. Upkeep may have moved its bases since its last
+    /// psync; none does meanwhile.
     ///
     /// # Errors
     /// `HeldStill`; those of the table and of `look`.
@@ -178,7 +179,8 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Writes them to the primary, as [`Writer::apply`] does. A failure poisons the lane: the next psync says so.
+    /// Writes them to the primary, as [`Writer::apply`] does. A failure poisons the lane: the next
+    /// psync reports it.
     pub fn write_out(&self) {
         let written = self.lane.change().and_then(|_changing| {
             lock(&self.page_cache).write_out(self.lane.medium())?;

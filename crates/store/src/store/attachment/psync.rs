@@ -1,4 +1,4 @@
-//! psync of one object, and what it takes beforehand: space for the apply, and a lane that is large enough.
+//! psync of one object, and its preparations: space for the apply, and a lane that is large enough.
 
 use super::staged::{Changes, stage};
 use super::writer::Writer;

@@ -8,8 +8,9 @@ use crate::medium::Medium;
 use crate::seal::{PageBytes, SealKey};
 
 impl Writer {
-    /// Seals all of the object anew, by a new key, which the slots get that `owners` open. The other slots go, and whoever had the former key reads
-    /// nothing that is psynced from then on. `progress` is told how many pages of how many are done.
+    /// Seals all of the object anew, by a new key, in slots that `owners` open. The other slots go;
+    /// holders of the former key read nothing psynced from then on. `progress` is told how many
+    /// pages of how many are done.
     ///
     /// Needs the space of the object once more, and gives the former one back. A crash leaves the former key or the new one, and the whole object.
     ///
@@ -24,7 +25,8 @@ impl Writer {
         let (hidden, object_lock) = store.create_lender(entry.pages.get(), entry.has(FLAG_SPARSE))?;
         let (target, sparse) = (hidden.entry.primary_offset(), entry.has(FLAG_SPARSE));
         let medium = store.latch.enter();
-        // The object stays as it is meanwhile: nobody else writes to it, and what it rests on stays as long as it is attached.
+        // The object stays as it is meanwhile: this process is its only writer, and its bases stay
+        // as long as it is attached.
         let rotated = sealed.rotate(
             &self.object,
             owners,

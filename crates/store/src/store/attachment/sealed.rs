@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
-/// Time within which somebody who changes slots has done so: longer than a page takes to be written.
+/// Time for a change of slots to end: longer than a page takes to be written.
 const SLOTS_CHANGED: Duration = Duration::from_millis(200);
 
 impl Store {
@@ -40,7 +40,7 @@ impl Store {
     /// The key slots of a sealed object, recovered, or as they are published if a process writes it: that does not change them while it has the object for more than that.
     ///
     /// # Errors
-    /// As for [`key_page`](Store::key_page), but `Held`: somebody changes them and does not end.
+    /// As for [`key_page`](Store::key_page), but `Held`: a change of slots does not end.
     pub fn key_slots(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Vec<SlotInfo>> {
         let mut begun = None;
         loop {
@@ -52,7 +52,7 @@ impl Store {
             match self.published_slots(name, key)? {
                 Some(slots) if last || slots.iter().all(|slot| !slot.damaged) => return Ok(slots),
                 None if last => return Err(held),
-                // Of one that is being changed, too.
+                // Also while slots are being changed.
                 _ => self.device.pause(Duration::from_millis(1)),
             }
         }
@@ -200,8 +200,8 @@ impl Writer {
         !self.based && self.sealed.is_none()
     }
 
-    /// Collects the changes of a sealed object, and puts them into the current section of `batch`, sealed. Returns the end of what the object
-    /// has by then.
+    /// Collects the changes of a sealed object, and puts them into the current section of `batch`,
+    /// sealed. Returns the object's end by then.
     pub(super) fn collect_sealed(
         &mut self,
         sealed: &Arc<SealedPages>,
@@ -261,7 +261,7 @@ impl Writer {
         let Some(sealed) = self.sealed.clone() else { return Err(SealError::NotSealed.into()) };
         let changing = self.change()?;
         let mut page = sealed.key_page(&self.object)?;
-        // A derived key takes long, and nobody but this writer changes the page.
+        // A derived key takes long, and this writer alone changes the page.
         drop(changing);
         let out = change(&mut page, unlocked.key())?;
         self.psync_key_page(page.bytes())?;
@@ -272,7 +272,7 @@ impl Writer {
         self.object.entry.primary_offset() + KEY_PAGE * PAGE
     }
 
-    /// Has the object say whether it has an anchor.
+    /// Notes in the object whether it has an anchor.
     ///
     /// # Errors
     /// `NotSealed`; those of [`psync`](Writer::psync).

@@ -3,8 +3,8 @@
 //! Invariants:
 //! 1. The tree is that of the newest durable batch. A change is taken over once its batch is durable; nodes that it changes were read before.
 //! 2. Pages of plaintext are overwritten before their memory is given up.
-//! 3. Somebody may move what a writer's object rests on while a page is read outside of a change. Such a page does not verify, so that only a
-//!    failure asks for it.
+//! 3. Upkeep may move the object's bases while a page is read outside of a change. Such a page does
+//!    not verify, so only a failure checks for it.
 //! 4. Any thread may read a page at any time, also one that answers the faults of the thread that seals: no lock is held while memory of the
 //!    program is touched, and `seals` is not held while a page is decrypted.
 
@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 /// Longest time in which a batch that is durable is applied: a page of it that does not verify until then never does.
 const APPLIED: Duration = Duration::from_secs(10);
 
-/// A change of a sealed object's header, or of what goes with it.
+/// A change of a sealed object's header, or of data that goes with it.
 #[derive(Clone)]
 pub(super) enum Heading {
     /// Another size.
@@ -262,7 +262,7 @@ impl SealedPages {
         self.unless_moved(|| self.read_once(page, bytes))
     }
 
-    /// As [`read`](SealedPages::read), if nobody moves what the object rests on.
+    /// As [`read`](SealedPages::read), for bases that are not moved meanwhile.
     fn read_once(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
         let (found, opener) = self.find(page)?;
         if found.next.is_none() {
@@ -285,7 +285,8 @@ impl SealedPages {
         let begin = Instant::now();
         let (mut found, mut opener) = self.find(page)?;
         loop {
-            // Of a page that was absent before the batch under way, the pool has bytes of no account, or those of the batch.
+            // If a page was absent before the batch under way, the pool has undefined bytes, or the
+            // batch's.
             for seal in [Some(found.seal), found.next].into_iter().flatten().filter(|seal| !seal.is_absent())
             {
                 self.pages.read_still(found.at, bytes)?;
@@ -305,7 +306,8 @@ impl SealedPages {
         }
     }
 
-    /// Reads pages, which fail if they do not verify, again if somebody has moved what the object rests on. The tree is not locked.
+    /// Reads pages; after a failure to verify, reads them again if the object's bases were moved.
+    /// The tree is not locked.
     fn unless_moved<R>(&self, mut read: impl FnMut() -> Result<R>) -> Result<R> {
         loop {
             let seen = self.live.as_ref().map(LivePages::revision);

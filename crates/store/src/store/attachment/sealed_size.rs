@@ -1,7 +1,8 @@
 //! The size of an attached sealed object. Its header says it, and the root authenticates that: a batch of the object changes it.
 //!
-//! The table is changed beforehand if the extent grows, and afterwards if it shrinks. If that fails or is interrupted the entry differs from the header, until
-//! the next change of the size, or the next attach for writing, brings it to what the header says.
+//! The table is changed beforehand if the extent grows, and afterwards if it shrinks. If that fails
+//! or is interrupted the entry differs from the header, until the next change of the size, or the
+//! next attach for writing, makes it match the header.
 
 use super::grow::{Way, pages_of};
 use super::sealed_pages::{Heading, SealedPages};
@@ -16,7 +17,8 @@ use std::sync::Arc;
 use zerocopy::little_endian::U64;
 
 impl Store {
-    /// Gives a sealed object, which nobody has attached, another size. Shrinking cuts off its end. A crash leaves one of the two sizes.
+    /// Gives an unattached sealed object another size. Shrinking cuts off its end. A crash leaves
+    /// one of the two sizes.
     ///
     /// # Errors
     /// Those of [`attach_sealed_writer`](Store::attach_sealed_writer); `BadSize`, `NoRoom`, `NoAddresses`. After another one the size may be the new one.

@@ -14,7 +14,7 @@ pub struct Sharer {
     store: Arc<Store>,
     object: Located,
     object_lock: Option<ObjectLock>,
-    /// Whether nobody else has it.
+    /// Whether this is the only holder.
     alone: bool,
 }
 
@@ -57,7 +57,7 @@ impl Sharer {
         &self.object
     }
 
-    /// Whether nobody else has the object.
+    /// Whether this is the object's only holder.
     #[must_use]
     pub fn is_alone(&self) -> bool {
         self.alone

@@ -52,7 +52,7 @@ pub fn psync_all(
 pub struct Staged<'w, 'l> {
     /// `None`: a psync of no object.
     writers: Option<(Writers<'w>, Changing)>,
-    /// Passed on as a pointer: a small psync takes so little time that copies of what was just stored show.
+    /// A pointer: a small psync is so quick that copies of recent stores would show.
     batch: Box<Batch>,
     advances: Vec<Advance>,
     /// Pages that become objects' own, by entry.
@@ -179,7 +179,7 @@ impl Staged<'_, '_> {
         result
     }
 
-    /// The writers stay where they are, as copies of what was just stored show here, too.
+    /// The writers stay where they are, as copies of recent stores show here, too.
     fn publish(&mut self) -> Result<()> {
         let Staged { writers: Some((writers, changing)), batch, advances, claimed, sealed, source } = self
         else {

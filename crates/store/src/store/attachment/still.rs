@@ -1,7 +1,8 @@
 //! An object as last psynced, read beside the process that writes it.
 //!
-//! The primaries of the object's lane are held still, so that its log has an end. The batches of the log are redone in memory:
-//! neither the pool nor the writer sees any of it. The writer's next psync waits until the value is dropped.
+//! The primaries of the object's lane are held still, so that its log does not grow. The batches of
+//! the log are redone in memory: neither the pool nor the writer sees any of it. The writer's next
+//! psync waits until the value is dropped.
 
 use super::attach::undefined;
 use super::unlocked::expect_plain;
@@ -24,12 +25,13 @@ pub struct StillObject {
 }
 
 impl Store {
-    /// Holds an object still that is attached for writing, here or in another process. `None`: nobody writes it, so that it
-    /// can be attached for reading.
+    /// Holds an object still that is attached for writing, here or in another process. `None`: it
+    /// has no writer, so it can be attached for reading.
     ///
     /// # Errors
-    /// `NotFound`, `WrongKey`. `HeldStill`, `Changing`: not within [`patience`](Store::patience). `NeedsRecovery`: its
-    /// writer died meanwhile. `ReadOnly` of the medium: only those who may write to the pool can keep a writer waiting.
+    /// `NotFound`, `WrongKey`. `HeldStill`, `Changing`: not within [`patience`](Store::patience).
+    /// `NeedsRecovery`: its writer died meanwhile. `ReadOnly` of the medium: keeping a writer
+    /// waiting takes the right to write to the pool.
     pub fn hold_still(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Option<StillObject>> {
         let mut deadline = self.apply_locks.deadline();
         loop {

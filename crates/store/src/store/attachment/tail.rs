@@ -41,13 +41,13 @@ pub(in crate::store) struct Tail {
     object: Located,
     /// See invariant 1.
     shown: u64,
-    /// Behind the batches that were read; `None`: no writer had the object.
+    /// The log's end, as read; `None`: the object had no writer.
     log: Option<LaneLog>,
     /// End of the table's lane when the table was last looked at (invariant 5); `None`: it was not.
     seen: Option<LaneLog>,
 }
 
-/// Of what a look found: the tail that shows it, and the lines that lead there.
+/// Result of a look: the tail that shows it, and the lines that lead there.
 pub(super) type Found = (Tail, Lines);
 
 /// Outcome of a look at the lane.
@@ -109,7 +109,7 @@ struct Ahead<'a> {
     entry: &'a Entry,
     slot: u64,
     lines: Lines,
-    /// Behind the last batch that is known to be durable.
+    /// End of the last batch known to be durable.
     proven: Cut,
     /// Behind later ones, with their numbers.
     unproven: Vec<(u64, Cut)>,
@@ -250,7 +250,8 @@ impl Tail {
         (self.object.entry.id, self.shown) == (other.object.entry.id, other.shown)
     }
 
-    /// Whether the object has its name, and lies where it did. Upkeep of what it rests on gives it another binding.
+    /// Whether the object has its name, and lies where it did. Upkeep of its bases gives it another
+    /// binding.
     pub(super) fn is_there(&self, now: &Located) -> bool {
         let of = |entry: &Entry| {
             let place = (entry.primary, entry.pages, entry.size);

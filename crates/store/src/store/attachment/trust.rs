@@ -1,9 +1,9 @@
 //! Whether an object's durable bytes are the work of typed code alone.
 //!
-//! The mark is in the table, which no program has mapped for storing: code that can store to the object's
-//! bytes cannot forge it. It is cleared before foreign bytes become durable, and set after verified ones did,
-//! so that a crash in between leaves an object that has to be verified once more, never one that is trusted
-//! without reason.
+//! The mark is in the table, which no program has mapped for storing: code that can store to the
+//! object's bytes cannot forge it. It is cleared before foreign bytes become durable, and set after
+//! verified bytes are durable, so a crash in between leaves an object that must be verified once
+//! more, never one that is trusted without reason.
 
 use super::writer::Writer;
 use crate::error::{Result, StoreError};

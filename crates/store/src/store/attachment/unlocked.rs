@@ -30,7 +30,8 @@ impl Unlocked {
         self.signer.as_ref()
     }
 
-    /// Refuses to write a signed object without its sign key. Of one that says that it is not signed, the tree judges.
+    /// Refuses to write a signed object without its sign key. The tree judges objects that claim to
+    /// be unsigned.
     pub(super) fn expect_sign_key(&self) -> Result<()> {
         let signs = self.signer.as_ref().is_some_and(Signer::signs);
         if self.is_signed && !signs { Err(SealError::SignKeyNeeded.into()) } else { Ok(()) }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub struct Writer {
     pub(super) store: Arc<Store>,
     pub(super) lane: Arc<WriterLane>,
-    /// The same, for those who read pages of the object.
+    /// The same, for readers of the object's pages.
     pub(super) pages_lane: SharedLane,
     /// `None` before the binding is published, and once the attachment has ended.
     pub(super) object_lock: Option<ObjectLock>,
@@ -70,7 +70,8 @@ impl Writer {
         self.recovered
     }
 
-    /// Begins a change, with the object as the table has it: somebody who held the lane still may have made its extent a base.
+    /// Begins a change, with the object as the table has it: a hold of the lane may have made its
+    /// extent a base.
     ///
     /// # Errors
     /// `HeldStill`; those of the table: nothing happened.

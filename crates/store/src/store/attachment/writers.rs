@@ -57,7 +57,7 @@ impl Writers<'_> {
             let moved = store.update(|table| {
                 object = table.entry(object.offset)?;
                 store.bind(table, &mut object, lane.index)?;
-                // With the table locked: nobody can revise the lane before the object is on it.
+                // With the table locked: the lane cannot be revised before the object is on it.
                 writer.read_on(lane, lane.newest_revision()?);
                 Ok(())
             });
@@ -90,8 +90,8 @@ impl Writers<'_> {
     }
 }
 
-/// A psync that has begun: nobody holds the objects still, or makes one of them a base, before it ends. It has its writers until then, so that
-/// none of them is psynced, grown or detached in between.
+/// A psync that has begun: until it ends, the objects are not held still, and none becomes a base.
+/// It has its writers until then, so none of them is psynced, grown or detached in between.
 #[must_use = "nothing is durable before the commit"]
 pub struct Psync<'w> {
     /// `None`: a psync of no object.
@@ -99,8 +99,8 @@ pub struct Psync<'w> {
 }
 
 impl<'w> Psync<'w> {
-    /// Begins a psync of objects of one pool. Waits as long as somebody holds one of them still: so nobody should be kept
-    /// waiting by what the caller has locked or held up.
+    /// Begins a psync of objects of one pool. Waits while one of them is held still: so the caller
+    /// should have nothing locked for which others wait.
     ///
     /// # Errors
     /// `DifferentPools`, and those of [`Writer::psync`].

@@ -15,7 +15,7 @@ impl Written {
         Ok(Written { to })
     }
 
-    /// End of what is durable, in bytes from the object's start.
+    /// End of the durable bytes, from the object's start.
     pub(super) fn to(&self) -> u64 {
         self.to
     }
@@ -25,7 +25,7 @@ impl Written {
 pub(super) enum Direct {
     /// Nothing was written.
     None,
-    /// An earlier writer may have died in one, and part of what it announced may be written.
+    /// An earlier writer may have died in one, and part of its announced range may be written.
     Left,
     /// Part of the announced range may have been written, and is not durable.
     Open,

@@ -33,7 +33,7 @@ impl Survey {
             self.find_of(object.offset, found, what);
             self.baseless.push(object.offset);
         }
-        // Of a damaged entry it is unknown what it rests on.
+        // The base of a damaged entry is unknown.
         let known = self.damaged.is_empty();
         for base in bases.values() {
             let found = users.get(&base.offset).copied().unwrap_or(0);

@@ -38,7 +38,7 @@ pub(in crate::store) enum Cure {
     Drop,
     /// No repair helps.
     Restore,
-    /// Somebody has to decide.
+    /// A person must decide.
     Manual,
 }
 
@@ -100,7 +100,8 @@ pub struct Report {
     pub left_off: u64,
     /// Objects whose entries are intact.
     pub objects: u64,
-    /// Objects among them whose ID is the hash of what they hold, which [`Store::verify_content`](crate::store::Store::verify_content) compares.
+    /// Objects among them whose ID is the hash of their bytes, which
+    /// [`Store::verify_content`](crate::store::Store::verify_content) compares.
     pub contents: u64,
     /// Lanes that have space.
     pub lanes: u32,
@@ -129,7 +130,7 @@ impl Report {
         self.cures.contains(&cure)
     }
 
-    /// Errors that cannot be put right from what is intact.
+    /// Errors that no intact data can put right.
     pub(in crate::store) fn incurable(&self) -> u64 {
         self.incurable
     }

@@ -69,7 +69,7 @@ impl Survey {
         self.report.lanes = self.lanes.len() as u32;
     }
 
-    /// Reads the lanes that nobody has. A living writer's lane can only be judged by that writer.
+    /// Reads the unused lanes. A living writer's lane can only be judged by that writer.
     pub(super) fn read_lanes(&mut self, meter: &mut Meter<'_>) {
         let mut lanes = std::mem::take(&mut self.lanes);
         for lane in &mut lanes {

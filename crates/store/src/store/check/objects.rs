@@ -248,7 +248,7 @@ impl Survey {
         }
     }
 
-    /// Hidden objects that nothing needs and nobody has.
+    /// Hidden, unlocked objects that nothing needs.
     fn judge_left(&mut self) {
         let left: Vec<Object> = self.objects.iter().filter(|object| object.is_left()).copied().collect();
         for object in left {
@@ -302,7 +302,7 @@ impl Survey {
         }
     }
 
-    /// Two objects must not have one attach's number.
+    /// Two objects must not share an attach's number.
     fn judge_bindings_differ(&mut self) {
         let mut bindings: Vec<_> =
             self.objects.iter().filter(|o| o.binding != 0).map(|o| (o.binding, o.offset)).collect();

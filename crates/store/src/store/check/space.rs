@@ -20,7 +20,7 @@ pub(in crate::store) enum Owner {
     FreeTablePage,
     /// Table pages not handed out yet.
     Chunk,
-    /// Nobody.
+    /// In no use.
     Free,
 }
 

@@ -5,7 +5,7 @@
 //! Comparing with a cached page reads no medium, and a batch is applied to cached pages; pending lines are
 //! written to the primary page by page, before anything relies on it.
 //!
-//! With explicit tracking nothing has to be read to know what may have changed: of such pages a few lines are
+//! With explicit tracking no page must be read to find changed lines: a few lines of such pages are
 //! cached, and the primary has the others.
 //!
 //! Invariants:
@@ -184,7 +184,7 @@ impl PageCache {
         self.write_out_those(medium, |_, _| true)
     }
 
-    /// The primary has every pending line: somebody else wrote them out.
+    /// The primary has every pending line: another process wrote them out.
     pub(in crate::store) fn written_out(&mut self) {
         self.pages.values_mut().for_each(|cached| cached.pending = 0);
     }
@@ -221,7 +221,7 @@ impl PageCache {
                     spare = cached.pending.leading_zeros() as usize * LINE as usize;
                     piece.extend_from_slice(&cached.bytes.0);
                 }
-                // From the first pending line to the last.
+                // Spans the first to the last pending line.
                 medium.write(pages[0].0 + skip as u64, &piece[skip..piece.len() - spare])?;
                 for (page, _) in pages {
                     if let Some(cached) = self.pages.get_mut(page) {

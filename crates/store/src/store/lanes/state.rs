@@ -1,5 +1,5 @@
-//! States of a lane that this process has, and what each of them allows. No locks and no waiting here: `WriterLane`
-//! brings both, and the models run it in every order of threads.
+//! States of this process's lane, and the actions that each of them allows. No locks and no waiting
+//! here: `WriterLane` brings both, and the models run it in every order of threads.
 //!
 //! | state | a thread may take the turn | the thread with the turn may | a batch may be appended at once | checkpoint |
 //! |---|---|---|---|---|
@@ -7,9 +7,10 @@
 //! | writing | no, it waits | write, or give the turn back: open | no, it waits | by the thread with the turn, if nothing is being applied |
 //! | poisoned | no, it is refused | give the turn back | no, it is refused | no, it is refused |
 //!
-//! Batches that were written, or appended, are being applied until `applied` says so, in every state. A write, an
-//! application or a checkpoint that fails poisons, and nothing leads back from there: the next attach recovers from the lane.
-//! A write that was under way when something else failed counts if it succeeded: its batches are durable.
+//! Written or appended batches are being applied until `applied` is called, in every state. A
+//! write, an application or a checkpoint that fails poisons, and nothing leads back from there: the
+//! next attach recovers from the lane. A write that was under way when another one failed counts if
+//! it succeeded: its batches are durable.
 //!
 //! The rights are values that only this module makes: [`Turn`], to write with the lock released, and [`Durable`], a batch
 //! that is to be applied.

@@ -41,7 +41,8 @@ struct State {
     used: LaneUse,
     /// The lane's revision when a change last began.
     revision: u64,
-    /// Whether a generation was begun where the lane is, so that the first copy of its header says so.
+    /// Whether a generation was begun where the lane is, so that the first copy of its header
+    /// states it.
     begun: bool,
 }
 
@@ -94,8 +95,8 @@ pub(in crate::store) struct WriterLane {
     pub bound: AtomicUsize,
     /// Whether `LaneUse` has times.
     pub timed: AtomicBool,
-    /// An object that nobody has attached is still bound to the lane in the table: others wait for the lane, so that it
-    /// is not kept beyond the attachments that use it.
+    /// The table still binds an unattached object to the lane: other processes wait for the lane,
+    /// so it is not kept beyond the attachments that use it.
     pub given_up: AtomicBool,
 }
 

@@ -10,8 +10,9 @@
 //! say it. In both cases a lock of the kernel ([`LockKey::ApplyGate`]) goes with the hold, so that the hold of a process
 //! that died ends with it, and its word is taken back by the first that it is in the way of.
 //!
-//! Somebody who holds them still may change entries of objects on the lane, which its process knows by heart. The lane's
-//! *revision* is raised before that is published, and the process looks at it whenever it begins to change something.
+//! The holder may change entries of objects on the lane, which the lane's process has in memory. It
+//! raises the lane's *revision* before it publishes that, and the lane's process looks at the
+//! revision whenever it begins a change.
 //!
 //! Order: an apply lock is taken before the table's. A change that is under the table's lock asks once, and does not wait.
 //!
@@ -19,7 +20,8 @@
 //! 1. `changing` and `HELD` are never both seen by the two that set them: each sets its own first, by an operation that is
 //!    ordered with the other's, and gives way (`begin`) or waits (`hold`) if it finds the other.
 //! 2. The revision rises only while the lane is held, once its log was redone and is durable in the primaries.
-//! 3. `HELD` is taken back for a process that died only under that process's gate, so that it is nobody else's.
+//! 3. `HELD` is taken back for a dead process only under that process's gate, so that it is no
+//!    other process's.
 
 use super::{Deadline, Patience, lock};
 use crate::error::{Holder, Result, StoreError};
@@ -34,13 +36,13 @@ use zerocopy::little_endian::U64;
 
 /// Bit of a lane's word: its process changes primaries.
 const CHANGING: u64 = 1;
-/// Bit of a lane's word: somebody holds them still.
+/// Bit of a lane's word: a process holds them still.
 const HELD: u64 = 2;
 
 /// Lanes of which this process says something.
 #[derive(Default)]
 struct Own {
-    /// Those whose primaries it changes, where no word says so.
+    /// Lanes whose primaries it changes, where no word says it.
     changing: BTreeSet<u32>,
     /// Those whose primaries it holds still.
     held: BTreeSet<u32>,
@@ -124,7 +126,8 @@ impl ApplyLocks {
         Ok(true)
     }
 
-    /// Whether somebody wants the primaries of the lane still, or has them so. Asked by the process that changes them.
+    /// Whether another holder wants the primaries of the lane still, or has them so. Asked by the
+    /// process that changes them.
     pub(in crate::store) fn is_wanted(&self, lane: u32) -> Result<bool> {
         match self.word(lane) {
             Some(word) => Ok(word.load(Ordering::Acquire) & HELD != 0),
@@ -135,8 +138,8 @@ impl ApplyLocks {
         }
     }
 
-    /// Whether somebody has the primaries of the lane still, asked by any process. Marks left by a dead holder do not
-    /// count.
+    /// Whether any process holds the primaries of the lane still; any process may ask. Marks left
+    /// by a dead holder do not count.
     pub(in crate::store) fn is_held(&self, lane: u32) -> Result<bool> {
         match self.word(lane) {
             Some(word) if self.is_wanted(lane)? => Ok(!self.take_back(lane, word)?),
@@ -193,7 +196,7 @@ impl ApplyLocks {
         Err(self.still(lane, deadline))
     }
 
-    /// As [`pause`](Self::pause), of what the error says.
+    /// As [`pause`](Self::pause); returns `error` at the deadline.
     pub(in crate::store) fn pause_or(&self, error: StoreError, deadline: &mut Deadline) -> Result<()> {
         if deadline.pause(|moment| self.device.pause(moment)) { Ok(()) } else { Err(error) }
     }
@@ -226,8 +229,8 @@ impl ApplyLocks {
     /// process still has the lane.
     ///
     /// # Errors
-    /// `NeedsRecovery`: nobody has the lane. `HeldStill`: another process holds it already, for longer than this one waits.
-    /// `Changing`: its process does not end what it has begun.
+    /// `NeedsRecovery`: no process has the lane. `HeldStill`: another process holds it already, for
+    /// longer than this one waits. `Changing`: its process does not end the change that it began.
     pub(in crate::store) fn hold(
         self: &Arc<Self>,
         lane: u32,
@@ -325,7 +328,7 @@ impl Drop for ApplyLock {
                 Some(word) => {
                     word.fetch_and(!HELD, Ordering::AcqRel);
                 }
-                // Of a hold that failed the lock may be that of this process's changes.
+                // After a failed hold the lock may be that of this process's changes.
                 None if !own.changing.contains(&lane) => locks.device.unlock(LockKey::Apply(lane)),
                 None => {}
             }

@@ -106,7 +106,8 @@ impl ObjectLock {
         Err(locks.held(object, own.unwrap_or_else(writer)))
     }
 
-    /// As [`take`](Self::take), for upkeep, which leaves alone whatever somebody has: `None`, without a search for who that is.
+    /// As [`take`](Self::take), for upkeep, which leaves objects in use alone: `None`, without a
+    /// search for the holder.
     pub(in crate::store) fn try_take(
         locks: &Arc<ObjectLocks>,
         object: &Located,

@@ -1,6 +1,6 @@
 //! Waiting for a lock of the kernel: never longer than the caller is willing to. A timeout names the holder.
 //!
-//! Only the table's lock is waited for. An object or a lane that somebody has is an error at once.
+//! Only the table's lock is waited for. An object or a lane in use is an error at once.
 
 use crate::error::{Holder, Result, StoreError};
 use crate::medium::{Device, LockKey, LockMode};

@@ -1,9 +1,11 @@
-//! Absorption: a base that was made just now takes the pages of bases below it over, so that the chain below an object stays short
-//! whoever reads them.
+//! Absorption: a new base takes over the pages of bases below it, so that every reader's chain
+//! below an object stays short.
 //!
-//! Readers know the layers of what they read by heart, so that no base that one may know is changed or goes. The new one is known to the process
-//! that writes the object, which is told by the revision of its lane, and to the caller, who has it locked if it has a name. Pages that it lacks are copied to places of its extent that
-//! are of no account, bits follow, and once both are durable it rests on what lies below. Those that nothing needs any more go.
+//! Readers keep layers in memory, so no base that a reader may know is changed or goes. The new one
+//! is known to the object's writer, which the revision of its lane tells, and to the caller, who
+//! has it locked if it has a name. Pages that it lacks are copied to free places of its extent,
+//! bits follow, and once both are durable it rests on the next base that stays. Bases that nothing
+//! needs any more go.
 //!
 //! Bases are absorbed that have no more than [`RATIO`] times the pages that the new one has by then. So each has that many times fewer
 //! than the next one below, and a page is copied as often as there are such steps between it and the whole object, `RATIO` times at most each.
@@ -31,7 +33,7 @@ const PIECE: usize = 256;
 struct Absorption {
     object: Located,
     base: Located,
-    /// From the next one below on.
+    /// The absorbed bases, from the next one below on.
     absorbed: Vec<Located>,
     /// Pages to be copied, ascending: (page, its place in the pool).
     pages: Vec<(u64, u64)>,
@@ -111,7 +113,7 @@ impl Absorption {
             medium.reserve(*offset, bytes.len() as u64)?;
             medium.write(*offset, bytes)?;
         }
-        // The object rests on the base already: a page is there before its bit says so.
+        // The object rests on the base already: a page is there before its bit is set.
         if !Mutant::AbsorbedEarly.is_on() {
             medium.barrier()?;
         }
@@ -124,7 +126,8 @@ impl Absorption {
         Ok(())
     }
 
-    /// Lets the base rest on what lies below; returns the next one below if nothing needs that any more. `None`: the table has changed.
+    /// Lets the base rest on the next one below the absorbed ones; returns the next one below if
+    /// nothing needs it any more. `None`: the table has changed.
     fn relink(&self, table: &mut TableTransaction<'_>) -> Result<Option<Option<Located>>> {
         let (mut object, mut base) = (table.entry(self.object.offset)?, table.entry(self.base.offset)?);
         let of =

@@ -1,8 +1,9 @@
-//! Objects as one moment has them, each as its last psync left it: those that nobody writes are locked, and of those that a
-//! process writes the lanes are held still.
+//! Objects as of one moment, each as its last psync left it: unwritten ones are locked, and the
+//! lanes of written ones are held still.
 //!
-//! Such a process goes on afterwards with what the table says of its objects: their lanes are revised before that is published.
-//! By then the log of the lane is durable in the primaries, so that the process has nothing left to write there.
+//! A process with such a lane afterwards goes on with the table's entries of its objects: its lanes
+//! are revised before the change is published. By then the log of the lane is durable in the
+//! primaries, so the process has nothing left to write there.
 
 use crate::error::{Part, Result, StoreError};
 use crate::format::LANES;
@@ -27,7 +28,7 @@ enum Found<R> {
     All(R),
     /// A process has come to write one of them, or has gone, or moved it to another lane: it is on this one.
     Elsewhere(u32),
-    /// A direct write to one of them is under way on this lane: its bytes are nobody's yet.
+    /// A direct write to one of them is under way on this lane: its bytes are not defined yet.
     Undefined(u32),
 }
 
@@ -53,8 +54,9 @@ impl Right {
 }
 
 impl Store {
-    /// Changes the entries of objects (name, key) as one step of the table, at a moment at which nobody changes any of them. `change`
-    /// makes durable what it relies on, and may run more than once.
+    /// Changes the entries of objects (name, key) as one step of the table, at a moment at which no
+    /// process changes any of them. `change` makes all that it relies on durable, and may run more
+    /// than once.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `ObjectReadOnly`; `HeldStill`, `Changing`: not within [`patience`](Store::patience); those of
@@ -84,7 +86,8 @@ impl Store {
         }
     }
 
-    /// Holds the lanes still on which a process writes one of the objects: in order, so that two who do so do not wait for each other.
+    /// Holds the lanes still on which a process writes one of the objects: in order, so that two
+    /// callers do not wait for each other.
     fn hold_lanes(self: &Arc<Self>, objects: &[(&str, Key<'_>)]) -> Result<Held> {
         let mut lanes = self.view(|table| {
             let mut lanes = Vec::new();
@@ -168,7 +171,8 @@ impl Store {
             // Lanes that were recovered are given back once that is published.
             Ok((Found::All(out), locks, recovered))
         };
-        // Locks are given up with the table still locked, so that nobody takes this for a reader.
+        // Locks are given up with the table still locked, so that no process takes this for a
+        // reader.
         let unlocked = |(found, _locks, recovered)| (found, recovered);
         self.update_then(changed, unlocked).map(|(found, _recovered)| found)
     }

@@ -1,4 +1,5 @@
-//! The durability class of an object that nobody has attached, and what loads see of it outside of transactions.
+//! The durability class of an unattached object, and its visibility to loads outside of
+//! transactions.
 
 use super::boundary::Right;
 use crate::error::Result;
@@ -8,7 +9,7 @@ use crate::table::{Class, Key};
 use std::sync::Arc;
 
 impl Store {
-    /// Gives an object that nobody has attached another class. Its bytes stay.
+    /// Gives an unattached object another class. Its bytes stay.
     ///
     /// # Errors
     /// `Refused`; `Held`, `WrongKey`, `ObjectReadOnly` for a snapshot: nothing happened.
@@ -16,7 +17,7 @@ impl Store {
         self.change_class(name, key, |entry| class.give(entry))
     }
 
-    /// Says whether plain loads outside of transactions see an object that nobody has attached.
+    /// Sets whether plain loads outside of transactions see an unattached object.
     ///
     /// # Errors
     /// `Unreadable`; `Held`, `WrongKey`, `ObjectReadOnly` for a snapshot: nothing happened.

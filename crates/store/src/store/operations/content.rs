@@ -1,4 +1,5 @@
-//! Objects whose ID is the hash of what they hold (S2.1): the same bytes are one object, whoever makes them, and never change.
+//! Objects whose ID is the hash of their bytes (S2.1): the same bytes are one object, by any maker,
+//! and never change.
 
 use super::hash::{ContentHash, PIECE, content_id, in_pieces};
 use super::revive::Attributes;
@@ -18,8 +19,10 @@ impl Store {
     /// were compared. Returns whether it was made.
     ///
     /// # Errors
-    /// `Exists`: another object has the name, or the ID. `Damaged`: the object that is there has other bytes. `Held`: a deleted one is still attached, or somebody is
-    /// making it, for longer than [`patience`](Store::patience). `BadSize` of no bytes. Those of [`revive`](Store::revive).
+    /// `Exists`: another object has the name, or the ID. `Damaged`: the present object has other
+    /// bytes. `Held`: a deleted one is still attached, or another process is making it, for longer
+    /// than [`patience`](Store::patience). `BadSize` of no bytes. Those of
+    /// [`revive`](Store::revive).
     pub fn create_by_content(self: &Arc<Self>, name: &str, content: &[u8]) -> Result<(Located, bool)> {
         let id = content_id(content);
         let mut deadline = Deadline::after(self.patience());
@@ -28,7 +31,7 @@ impl Store {
             self.reap()?;
             let Some(found) = self.view(|table| table.find_id(&id))? else {
                 match self.make_by_content(name, id, content) {
-                    // Somebody else was first.
+                    // Another process was first.
                     Err(StoreError::Exists) if self.view(|table| table.find_id(&id))?.is_some() => continue,
                     made => return made.map(|made| (made, true)),
                 }
@@ -70,7 +73,7 @@ impl Store {
         });
         let made = written.and_then(|()| revived.publish());
         if made.is_err() {
-            // The hidden object is nobody's; the first error counts.
+            // The hidden object has no holder; the first error counts.
             let _ = self.reap();
         }
         made

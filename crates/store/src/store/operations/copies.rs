@@ -1,7 +1,7 @@
 //! Copies and snapshots that take no time: an object's extent becomes a base, on which the object and its copies rest.
 //!
-//! One batch of the table makes it real: the base's entry, and the object's, which has a new extent that nobody has written to. The
-//! base's progress line and the bitmaps, none of which anybody uses before, are durable by then.
+//! One batch of the table makes it real: the base's entry, and the object's, with a new, unwritten
+//! extent. The base's progress line and the bitmaps, all unused before, are durable by then.
 //!
 //! Cost: of the object's size only the summary of the bitmap, a page for 4 TiB. The new extent is as long as the object, and has blocks where it was
 //! written to.
@@ -33,9 +33,11 @@ pub struct SnapshotOf<'a> {
 }
 
 impl Store {
-    /// Keeps what objects hold now, each as its last psync left it, and all as of one moment, under other names: those objects are
-    /// read-only, have the same addresses, and take no space but for what the first ones change from now on. Processes that write
-    /// the objects go on; their psyncs wait until their lanes were redone, which have 8 MiB at most, and the table was changed.
+    /// Keeps the present contents of objects, each as its last psync left it, and all as of one
+    /// moment, under other names: those objects are read-only, have the same addresses, and take
+    /// space only for later changes of the first ones. Processes that write the objects go on;
+    /// their psyncs wait until their lanes, of 8 MiB at most, were redone and the table was
+    /// changed.
     ///
     /// If the snapshots that were made of an object last were destroyed, the new one takes over what is left of them, as far as that is not much
     /// more than it has itself: making and destroying one after the other does not fill the pool, though the object is always attached.
@@ -54,7 +56,7 @@ impl Store {
                 *object = table.entry(object.offset)?;
                 let mut base = self.freeze(table, object, Some(of.name), of.key, (*id, now))?;
                 self.go_on(table, object, &mut base)?;
-                // Nobody reads it before it has absorbed what it can.
+                // It has no reader before it has absorbed all that it can.
                 let object_lock = ObjectLock::take(&self.object_locks, &base, LockMode::Exclusive)?;
                 bases.push((base, object_lock));
             }
@@ -68,9 +70,10 @@ impl Store {
         Ok(bases.into_iter().map(|(base, _)| base).collect())
     }
 
-    /// Creates an object that holds what another one holds now, as its last psync left it, or what a snapshot holds. It has the same
-    /// addresses, so that pointers in it are right; a process attaches one of the two at a time. Keys and read-only are those of
-    /// `how`; without keys it has those of the call, if the other one has any.
+    /// Creates an object with the contents of another one, as its last psync left them, or of a
+    /// snapshot. It has the same addresses, so that pointers in it are right; a process attaches
+    /// one of the two at a time. Keys and read-only are those of `how`; without keys it has those
+    /// of the call, if the other one has any.
     ///
     /// # Errors
     /// As for [`snapshot`](Store::snapshot).
@@ -112,7 +115,8 @@ impl Store {
         })
     }
 
-    /// Makes the extent of an object that nobody changes, as of its last psync, a base with these (ID, time of creation).
+    /// Makes the extent of an unchanging object, as of its last psync, a base with these (ID, time
+    /// of creation).
     pub(super) fn freeze(
         &self,
         table: &mut TableTransaction<'_>,

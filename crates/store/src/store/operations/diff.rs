@@ -76,8 +76,8 @@ impl Still {
 }
 
 impl Store {
-    /// Compares what the last psyncs of two objects left, or what snapshots hold, in any mix, whoever has them attached. The key opens
-    /// both.
+    /// Compares the last psyncs of two objects, or snapshots, in any mix, attached or not. The key
+    /// opens both.
     ///
     /// Of two sealed objects, pages are told that were sealed anew in between, which may hold the same bytes again. No seal key is needed, and nothing is proved.
     ///

@@ -1,9 +1,12 @@
-//! Readers beside a writer: each has what a psync left, of its own choice the newest, and keeps nobody waiting.
+//! Readers beside a writer: each has a psync's state, the newest when it chooses, and keeps no
+//! writer waiting.
 //!
 //! Such a reader makes a snapshot that has no name, and has it locked as long as it reads. A process that dies has it locked no longer.
 //!
-//! Several readers of one object have one base, as long as the log of the writer's lane has all psyncs that came after it: another base would be a gap in the
-//! log of all others, each of which would make one in its turn. A base is anybody's once it has absorbed what it can, as readers know the layers by heart.
+//! Several readers of one object have one base, as long as the log of the writer's lane has all
+//! psyncs since: another base would be a gap in the log of all others, each of which would make one
+//! in its turn. A reader shares a base only once it has absorbed all that it can, as readers keep
+//! the layers in memory.
 
 use super::boundary::Right;
 use crate::entropy::{now, random_id};
@@ -19,8 +22,9 @@ use crate::table::{Class, Key, Located};
 use std::sync::Arc;
 
 impl Store {
-    /// Attaches what the last psync of an object left, for reading, whoever has the object attached or attaches it from now on. It has the
-    /// object's addresses. Of a snapshot, attaches that. A sealed object is as it is in the pool, until the reader is [unsealed](Reader::unseal).
+    /// Attaches the state of an object's last psync, for reading, beside any present or later
+    /// attachments. It has the object's addresses. A snapshot is attached itself. A sealed object
+    /// is as it is in the pool, until the reader is [unsealed](Reader::unseal).
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `NoRoom`; `HeldStill`, `Changing`: not within [`patience`](Store::patience). `ReadOnly` of the medium.
@@ -77,7 +81,8 @@ impl Store {
             let base = table.base(&object)?;
             let psyncs = |of: &Located| Ok::<_, StoreError>(Standing::in_line(&table.progress(of)?).psyncs);
             let shown = psyncs(&base)?;
-            // One with a name can be destroyed if nobody reads it. Psyncs of which the object's own line tells are gone from the log.
+            // A named base can be destroyed while it has no reader. The log no longer has psyncs
+            // that the object's own line counts.
             if !base.entry.has(FLAG_HIDDEN)
                 || base.entry.size != object.entry.size
                 || psyncs(&object)? != shown
@@ -119,7 +124,8 @@ impl Store {
         })
     }
 
-    /// Ends a reader that [`attach_snapshot`](Store::attach_snapshot) attached, and gives back what nobody else reads.
+    /// Ends a reader of [`attach_snapshot`](Store::attach_snapshot), and frees the base if it was
+    /// the last one.
     ///
     /// # Errors
     /// Those of the table. A base that is left goes with the next [`reap`](Store::reap).

@@ -1,4 +1,4 @@
-//! IDs that are hashes of what their objects hold.
+//! IDs that are hashes of their objects' bytes.
 
 use crate::error::Result;
 use crate::format::PAGE;

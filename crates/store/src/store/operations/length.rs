@@ -1,4 +1,4 @@
-//! Pools that become longer, beside those who use them.
+//! Pools that become longer while processes use them.
 //!
 //! Invariant: the root's length is at most that of each superblock slot, which is at most the medium's. So the medium becomes longer
 //! first, has the copy of the superblock behind the new end, then both slots say so, and at last one batch of the table has the new length and the new space: a crash at any instant leaves
@@ -23,8 +23,9 @@ impl Store {
     /// pool that is as long already stays as it is.
     ///
     /// # Errors
-    /// `NotLonger`; `TooLong`: `len` is more than its addresses, its device or any pool has; `NoSpace`: the file cannot be as long.
-    /// Nothing changed then. `ReadOnly`, and what the medium reports: the pool has one of both lengths.
+    /// `NotLonger`; `TooLong`: `len` is more than its addresses, its device or any pool has;
+    /// `NoSpace`: the file cannot be as long. Nothing changed then. `ReadOnly`, and errors of the
+    /// medium: the pool has one of both lengths.
     pub fn lengthen(&self, len: u64) -> Result<u64> {
         let len = len / PAGE * PAGE;
         // Formatted before roots had a length: from here on the superblock's may be ahead of it.

@@ -1,5 +1,5 @@
-//! All objects of a pool with their states, for pools with very many: the table is held for a piece at a
-//! time, and what an object costs does not grow with their number.
+//! All objects of a pool with their states, for pools with very many: the table is held for a piece
+//! at a time, and an object's cost does not grow with their number.
 
 use super::inspect::{Looked, Status};
 use crate::error::{Part, Result, StoreError};

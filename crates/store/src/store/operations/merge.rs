@@ -1,10 +1,12 @@
 //! Merging: an object, or a base, takes the place of its own base, which nothing else needs.
 //!
-//! The pages that it has are copied into the extent of the base, where nobody sees those of the base, and the extent becomes its own. If the
-//! base is shorter, and rests on nothing, its pages are copied the other way round, into places that are of no account. Either is durable before one batch of the table makes it real, so that a process that dies meanwhile has changed nothing that anybody sees.
+//! Its pages are copied into the extent of the base, where they hide those of the base, and the
+//! extent becomes its own. If the base is shorter, and has no base, its pages are copied the other
+//! way round, into free places. Either is durable before one batch of the table makes it real, so
+//! that a process that dies meanwhile has changed nothing visible.
 //!
-//! Nobody else may have any part of the chain from the object down to the two: whoever has it attached knows its layers by heart. The one who
-//! writes the object is told, by the revision of its lane.
+//! The chain from the object down to the two is locked: readers keep its layers in memory. The
+//! revision of the writer's lane tells the object's writer.
 //!
 //! Cost: the pages that are copied.
 
@@ -34,9 +36,9 @@ enum Into {
     Upper,
 }
 
-/// Two to be merged, and what is above them.
+/// Two to be merged, and the objects above them.
 struct Pair {
-    /// From the object down to the lower one.
+    /// The object, its bases, and the lower one at last.
     chain: Vec<Located>,
     into: Into,
 }
@@ -125,7 +127,8 @@ impl Pair {
         Ok(copied)
     }
 
-    /// Says in the bitmap of the lower one that it has the pages of the upper one, too. Nobody sees these there before the upper one takes its place.
+    /// Notes in the bitmap of the lower one that it has the pages of the upper one, too. No reader
+    /// sees these there before the upper one takes its place.
     fn claim(&self, medium: &dyn Medium, layers: &Layers) -> Result<()> {
         let (upper, lower) = self.both();
         let bitmap = Bitmap::read(&lower.entry, |offset, bytes| medium.read(offset, bytes))?;
@@ -165,8 +168,9 @@ impl Pair {
 }
 
 impl Store {
-    /// Merges bases that only this object needs, and that nobody has attached, and the object with them if nobody writes it; returns how
-    /// many bytes were copied. Does what it can: others may use any of them meanwhile. Asks for no key: what objects hold stays.
+    /// Merges unattached bases that only this object needs, and the object with them if it has no
+    /// writer; returns how many bytes were copied. Skips bases that other processes use meanwhile.
+    /// Asks for no key: contents stay.
     ///
     /// # Errors
     /// `NotFound`; `NoSpace` and failures of the medium: what was merged before stays so.
@@ -186,7 +190,7 @@ impl Store {
             Ok((!object.entry.has(FLAG_BASE) && Pair::find(table, &object, live)?.is_some()).then_some(live))
         })?;
         let Some(live) = found else { return Ok(None) };
-        // Its lock, if nobody has it.
+        // Its lock, if it is unlocked.
         let own = match live {
             true => None,
             false => {

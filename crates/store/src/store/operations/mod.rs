@@ -1,4 +1,4 @@
-//! Operations on a pool as a whole, and on objects that nobody has attached.
+//! Operations on a pool as a whole, and on unattached objects.
 
 mod absorb;
 mod boundary;

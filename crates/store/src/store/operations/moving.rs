@@ -1,4 +1,4 @@
-//! Objects that leave a pool: nobody else has them from the moment at which they are read until they are gone.
+//! Objects that leave a pool: they are locked from their first read until they are gone.
 
 use super::boundary::Right;
 use crate::error::Result;
@@ -19,7 +19,7 @@ pub struct Leaving {
 }
 
 impl Store {
-    /// Takes an object that nobody has attached, recovered, to move it elsewhere.
+    /// Takes an unattached object, recovered, to move it elsewhere.
     ///
     /// # Errors
     /// `NotFound`, `Held`, `WrongKey`; `ObjectReadOnly` of a snapshot.

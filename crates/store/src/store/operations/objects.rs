@@ -101,7 +101,7 @@ impl Store {
         })
     }
 
-    /// Says whether anything in an object that nobody has attached depends on its addresses.
+    /// Sets whether anything in an unattached object depends on its addresses.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `Held`.

@@ -1,4 +1,4 @@
-//! Removal of objects: at once, or, of those that somebody has, when the last one has gone.
+//! Removal of objects: at once, or with the last attachment.
 //!
 //! One batch of the table removes an object, or hides it. A hidden object that nothing needs any more goes with the first process that has it for
 //! itself: the one that deletes it, the one that detaches it last, or any that calls [`Store::reap`]. A process that dies in between leaves
@@ -17,7 +17,7 @@ use crate::store::pool::Store;
 use crate::table::{Key, Located};
 use std::sync::Arc;
 
-/// Treatment of an object that somebody has attached.
+/// Treatment of an attached object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Attached {
     Refused,
@@ -33,8 +33,8 @@ struct Removed {
 }
 
 impl Store {
-    /// Destroys an object nobody has attached. Its space and addresses are free, unless others need it: a snapshot that they rest on, or an object
-    /// that is tied to them. Such an object goes with the last of them.
+    /// Destroys an unattached object. Its space and addresses are free, unless it is a snapshot
+    /// that others rest on, or tied to other objects. Then it goes with the last of them.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `Held`, `HeldStill`: nothing happened.
@@ -42,9 +42,9 @@ impl Store {
         self.unless_held_still(|| self.remove_named(name, key, Attached::Refused))
     }
 
-    /// Deletes an object, whoever has it attached: from now on its name is free, and nobody can attach it. Processes that have it go on
-    /// until they detach, and psync as before. With the last of them its space and addresses are free; nobody recovers it if
-    /// they die.
+    /// Deletes an object, attached or not: from now on its name is free, and attaches do not find
+    /// it. Processes that have it go on until they detach, and psync as before. With the last of
+    /// them its space and addresses are free; it is not recovered if they die.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`: nothing happened.
@@ -126,7 +126,8 @@ impl Store {
         })
     }
 
-    /// Removes the volatile objects that are gone, as far as nobody has them, and says how many. Looks at all objects.
+    /// Removes the volatile objects that are gone, as far as they are unattached; returns their
+    /// number. Looks at all objects.
     ///
     /// # Errors
     /// Those of the table: what was removed before stays so.
@@ -146,8 +147,8 @@ impl Store {
         Ok(removed)
     }
 
-    /// Creates an object by `create`; once more after objects that nobody can use have made way: a volatile one of that name, or, where
-    /// there is no room, all that are gone or left.
+    /// Creates an object by `create`; once more after unusable objects have made way: a volatile
+    /// one of that name, or, where there is no room, all that are gone or left.
     pub(in crate::store) fn with_way_made<R>(
         self: &Arc<Self>,
         name: &str,
@@ -170,15 +171,15 @@ impl Store {
         if way_made { create() } else { Err(error) }
     }
 
-    /// Takes an object that nobody has, and nobody holds still.
+    /// Takes an object that is neither attached nor held still.
     fn take_alone(&self, object: &Located) -> Result<ObjectLock> {
         let object_lock = ObjectLock::take(&self.object_locks, object, LockMode::Exclusive)?;
         self.expect_not_held(object)?;
         Ok(object_lock)
     }
 
-    /// Removes a hidden object that nothing needs, the bases below it, and what was tied to it. One that somebody has is left for
-    /// [`reap`](Store::reap). Returns how many there were.
+    /// Removes a hidden object that nothing needs, the bases below it, and objects tied to it. One
+    /// in use is left for [`reap`](Store::reap). Returns how many there were.
     pub(in crate::store) fn remove_left(self: &Arc<Self>, left: Option<Located>) -> Result<u64> {
         let Removed { objects, was_target } = self.remove_chain(left)?;
         Ok(objects + if was_target { self.reap()? } else { 0 })
@@ -218,8 +219,8 @@ impl Store {
         Ok(removed)
     }
 
-    /// Removes the hidden objects that nothing needs and nobody has: deleted ones that are not tied to others, what resizes left that
-    /// died, unused bases. Returns how many there were.
+    /// Removes the hidden, unlocked objects that nothing needs: deleted ones that are not tied to
+    /// others, leftovers of dead resizes, unused bases. Returns how many there were.
     ///
     /// # Errors
     /// Those of the table: what was removed before stays so.

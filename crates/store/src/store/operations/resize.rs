@@ -1,4 +1,5 @@
-//! Resize of objects that nobody has attached: a shrink gives pages back, a growth is that of `attachment/grow.rs`.
+//! Resize of unattached objects: a shrink gives pages back, a growth is that of
+//! `attachment/grow.rs`.
 
 use super::boundary::Right;
 use crate::error::{Result, SealError, StoreError};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use zerocopy::little_endian::U32;
 
 impl Store {
-    /// Gives an object nobody has attached another size. Shrinking cuts off its end.
+    /// Gives an unattached object another size. Shrinking cuts off its end.
     pub fn resize(self: &Arc<Self>, name: &str, key: Key<'_>, size: u64) -> Result<Located> {
         match self.resize_if(name, key, size, |_| Ok(true))? {
             Some(object) => Ok(object),
@@ -55,7 +56,7 @@ impl Store {
         Ok(Some(object))
     }
 
-    /// Takes an object nobody has attached, recovered, whose bytes are in the pool.
+    /// Takes an unattached object, recovered, whose bytes are in the pool.
     pub(super) fn take_recovered(
         self: &Arc<Self>,
         name: &str,
@@ -66,7 +67,8 @@ impl Store {
         self.take_any(name, right, key)
     }
 
-    /// Takes an object nobody has attached, recovered. It gets another number, so that memory which processes shared is that of no object any more.
+    /// Takes an unattached object, recovered. It gets another number, so that memory which
+    /// processes shared belongs to no object any more.
     pub(super) fn take_any(
         self: &Arc<Self>,
         name: &str,
@@ -117,7 +119,7 @@ impl Store {
         Ok(())
     }
 
-    /// Grows an object the caller has exclusively and that nobody has attached.
+    /// Grows an unattached object the caller has exclusively.
     fn grow(self: &Arc<Self>, object: &mut Located, size: u64) -> Result<()> {
         // Bytes that a shrink left behind the end come back as zeros.
         let old = object.entry.pages.get() * PAGE;

@@ -1,6 +1,6 @@
 //! Objects come back from a backup: with their identity and address, hidden until all of their bytes are in place.
 //!
-//! One that a crash leaves is hidden, and removed as what a resize left is ([`Store::reap`]).
+//! One that a crash leaves is hidden, and removed as a resize's leftover is ([`Store::reap`]).
 
 use super::hash::hash_pieces;
 use super::window::{ANY, Window};
@@ -96,7 +96,7 @@ impl Attributes {
     /// Bytes from its first one on that may be other than zeros.
     #[must_use]
     pub fn end(&self) -> u64 {
-        // Behind what was published a pool relies on zeros.
+        // A pool relies on zeros after the published bytes.
         self.published.min(if self.is_sealed() { self.pages() * PAGE } else { self.size })
     }
 
@@ -135,7 +135,7 @@ pub struct Revived {
 }
 
 impl Store {
-    /// Begins to bring an object back: it has its place, and is zeros that nobody sees.
+    /// Begins to bring an object back: it has its place, and is hidden zeros.
     ///
     /// # Errors
     /// `Exists`, `AddressesTaken`, `BadName`, `BadSize`, `ObjectFeature`, `NoRoom`, `NoSpace`: nothing happened.
@@ -174,7 +174,7 @@ impl Store {
     /// As for [`revive`](Store::revive); `NoAddresses`; `Refused` of a sealed object.
     pub fn adopt_elsewhere(self: &Arc<Self>, kept: &Attributes, shared: Option<u64>) -> Result<Revived> {
         if kept.is_sealed() {
-            // Pointers are changed in what they lie in.
+            // Pointers are changed in the object that contains them.
             let instead = "copy or move it as it is, and have it and its copy attached by two processes, or one after the other";
             return Err(SealError::Refused { what: "rebase", instead }.into());
         }
@@ -298,7 +298,7 @@ impl Revived {
 }
 
 impl Revived {
-    /// An ID that is a hash has to be that of the bytes.
+    /// An ID that is a hash must match the bytes.
     fn expect_content(&self) -> Result<()> {
         let entry = &self.object.entry;
         if !entry.has(FLAG_CONTENT) || Mutant::ContentUnchecked.is_on() {

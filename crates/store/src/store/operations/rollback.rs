@@ -22,8 +22,8 @@ use crate::table::{Key, Located};
 use std::sync::Arc;
 
 impl Store {
-    /// Lets an object that nobody has attached hold what `snapshot` holds, which stays. Name, keys and identity of the object stay, too, and
-    /// its psyncs go on being counted.
+    /// Gives an unattached object the contents of `snapshot`, which stays. Name, keys and identity
+    /// of the object stay, too, and its psyncs go on being counted.
     ///
     /// # Errors
     /// `NotItsSnapshot`: it is none, or that of an object with other addresses. `NotFound`, `Held`, `WrongKey`, `ObjectReadOnly`; `NoRoom`
@@ -105,7 +105,8 @@ impl Store {
         object.entry.fingerprint = base.entry.fingerprint;
         object.entry.set(FLAG_TYPED, base.entry.has(FLAG_TYPED));
         let kept = (pages <= had).then_some(left.entry.primary.get());
-        // Space is taken before any is given back: what is taken is written to, and what is given back may be needed still.
+        // Space is taken before any is given back: taken space is written to, and given space may
+        // be needed still.
         if Mutant::BitmapGivenUp.is_on() {
             table.pages().medium().zero(left.bitmap().0, left.bitmap().1)?;
         }

@@ -14,7 +14,8 @@ use std::sync::Arc;
 impl Store {
     /// Creates a sealed object, which each of `keys`, with its label, opens. It is detached, and reads as zeros.
     ///
-    /// One that a crash leaves is hidden, and removed as what a resize left is ([`reap`](Store::reap)).
+    /// One that a crash leaves is hidden, and removed as a resize's leftover is
+    /// ([`reap`](Store::reap)).
     ///
     /// # Errors
     /// As for [`create`](Store::create); `BadKey`, `NoSlot`.
@@ -49,7 +50,7 @@ impl Store {
         self.revive_made(|table| {
             let object = table.create_sealed(name, id, now, &self.with_window(how))?;
             self.prepare_extent(table, &object, 0)?;
-            // Behind what was published a pool relies on zeros, and the key page is none.
+            // A pool relies on zeros after the published bytes, and the key page is none.
             let standing = Standing { published: object.entry.extent_len(), ..Standing::default() };
             Ok((object, standing))
         })

@@ -23,7 +23,7 @@ const TIB: u64 = 1 << 40;
 /// Parts of the upper half of the user address space that neither executables nor the system's own mappings use.
 const PLACES: [(u64, u64); 2] = [(0x4000_0000_0000, 0x5400_0000_0000), (0x5800_0000_0000, 0x7a00_0000_0000)];
 
-/// All of that, and what lies between.
+/// All of those, and the space between.
 pub(super) const ANY: Window = Window { start: PLACES[0].0, len: PLACES[1].1 - PLACES[0].0 };
 
 /// Windows begin at multiples of this: what a huge page, and one page of page tables, covers.

@@ -105,8 +105,9 @@ impl Store {
         drop(failed);
     }
 
-    /// Returns when nobody holds a lane of this process still. A call that attaches an object for one change of it waits for that first: a detach that a hold
-    /// refuses gives the lane up, with all objects on it.
+    /// Returns when no lane of this process is held still. A call that attaches an object for one
+    /// change of it waits for that first: a detach that a hold refuses gives the lane up, with all
+    /// objects on it.
     ///
     /// # Errors
     /// `HeldStill`: nothing happened.
@@ -179,7 +180,8 @@ impl Store {
         self.make_lane(table, index, LaneLog::default_len(table.pool_len(), index))
     }
 
-    /// Whether recovery of the lane for somebody else's sake failed in this process, and nobody has recovered it since.
+    /// Whether this process failed to recover the lane for another's sake, and it has not been
+    /// recovered since.
     fn is_passed_over(&self, index: u32, found: &Directory) -> bool {
         lock(&self.passed_over).get(&index) == Some(&found.generation.get())
     }

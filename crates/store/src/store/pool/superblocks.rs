@@ -1,7 +1,8 @@
 //! The two slots of the superblock, and the one that is in force.
 //!
-//! Invariant: at any instant one of the slots is durable as it was written. Of a slot whose durable write failed nobody knows that, although its bytes
-//! are seen, and it is the newest one then. So the newest is written first whenever both are.
+//! Invariant: at any instant one of the slots is durable as it was written. A slot whose durable
+//! write failed may not be durable, although its bytes are seen, and it is then the newest one. So
+//! the newest is written first whenever both are.
 
 use crate::error::{Part, Result, StoreError};
 use crate::format::VERSION;

@@ -1,4 +1,5 @@
-//! The needs of objects: ties that cannot stay, bases' counts of users, objects whose base is gone, and what nothing needs.
+//! The needs of objects: ties that cannot stay, bases' counts of users, objects whose base is gone,
+//! and objects that nothing needs.
 
 use super::settled::SettledRepair;
 use crate::error::{Part, Result};
@@ -29,7 +30,7 @@ impl SettledRepair<'_> {
         let (users, before) = (users(&survey.objects), self.actions.len());
         for base in survey.objects.iter().filter(|object| object.is_base) {
             let found = users.get(&base.offset).copied().unwrap_or(0);
-            // Of a damaged entry it is unknown what it rests on.
+            // The base of a damaged entry is unknown.
             if base.users < found || base.users > found && survey.damaged.is_empty() {
                 self.update(|table| {
                     let mut located = table.entry(base.offset)?;

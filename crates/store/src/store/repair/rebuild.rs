@@ -245,7 +245,7 @@ fn name_keys(plan: &Plan) -> (Vec<Pair>, Vec<Pair>) {
     ids.extend(plan.kept.iter().filter_map(|kept| Some((kept.id?, kept.offset))));
     names.sort_unstable();
     ids.sort_unstable();
-    // If two entries have one ID, one of them is found by it; the check says so.
+    // If two entries have one ID, it finds one of them; the check reports it.
     ids.dedup_by_key(|(id, _)| *id);
     (names, ids)
 }

@@ -1,4 +1,5 @@
-//! The table lane: brought into the table, then voided, so that repair starts from what lies in place.
+//! The table lane: brought into the table, then voided, so that repair starts from the bytes in
+//! place.
 
 use super::Repair;
 use super::plan::next_binding;

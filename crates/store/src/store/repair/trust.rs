@@ -1,8 +1,8 @@
 //! The mark of typed objects, where repair gives content up.
 //!
-//! Invariant: the mark of an object is gone, durably, before anything is done that may change or lose what the object
-//! psynced. A repair that is killed in between leaves an object that has to be verified although nothing happened to
-//! it, never one that is trusted although something did.
+//! Invariant: the mark of an object is gone, durably, before repair changes or loses any of its
+//! psynced bytes. A repair that is killed in between leaves an object that must be verified
+//! although nothing happened to it, never one that is trusted although its bytes changed.
 
 use super::Repair;
 use super::plan::{Plan, entries_are_known};
@@ -18,10 +18,11 @@ use std::mem::offset_of;
 use zerocopy::IntoBytes;
 
 impl Repair {
-    /// Takes the mark from every object, in place: changes of the table are about to be lost, among them, perhaps, that
-    /// a mark was taken before foreign bytes were psynced. The table's lane cannot be used, and still shows what is wrong,
-    /// so that nobody can open the pool meanwhile. An entry that tears lacks one bit, the mark's, or its checksum:
-    /// [`unmarked`] puts it right. Few enough at a time that the next repair looks at all of them.
+    /// Takes the mark from every object, in place: changes of the table are about to be lost, among
+    /// them, perhaps, that a mark was taken before foreign bytes were psynced. The table's lane
+    /// cannot be used, and still shows the damage, so the pool cannot be opened meanwhile. An entry
+    /// that tears lacks one bit, the mark's, or its checksum: [`unmarked`] puts it right. Few
+    /// enough at a time that the next repair looks at all of them.
     pub(super) fn distrust_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let survey = self.survey(progress)?;
         let mut entries: BTreeSet<u64> = survey.objects.iter().map(|object| object.offset).collect();

@@ -1,13 +1,15 @@
 //! Transactions of this process in one pool that become durable in the order of their numbers, several in one batch.
 //!
-//! The code that runs transactions gives each commit a number while nobody else can change its lines, tells it here, and waits for it when others
-//! can: one of the threads that wait makes all durable that were told, by one psync of the objects that changed; the others share it.
+//! The code that runs transactions gives each commit a number while no other thread can change its
+//! lines, tells it here, and waits for it when others can: one of the waiting threads makes all
+//! told commits durable, by one psync of the objects that changed; the others share it.
 //!
 //! Invariants:
-//! 1. One thread at a time publishes, and what it publishes comes next: see the queue. So, of what is durable, no commit is missing
-//!    that comes before one that is there, whatever objects they change.
+//! 1. One thread at a time publishes, in the order of numbers: see the queue. So the durable
+//!    commits are a prefix of all commits, over all objects.
 //! 2. A number is acknowledged only when all commits up to it are durable: a transaction that read what another one wrote waits for that one as well.
-//! 3. After a publication that failed nothing is published or acknowledged any more: what is in memory is ahead of what is durable, and stays so.
+//! 3. After a failed publication nothing is published or acknowledged any more: memory is ahead of
+//!    the durable state, and stays so.
 //! 4. `writers` is locked before nothing but what a psync locks; `state` is not locked meanwhile.
 
 use super::queue::{ChangedLine, Group, Lines, Queue, fitting, pages, weight};
@@ -154,7 +156,7 @@ impl Commits {
         grown
     }
 
-    /// Notes the state of the lane, for those who ask without a lock.
+    /// Notes the state of the lane, for callers that ask without a lock.
     fn measure(&self, writers: &BTreeMap<u64, Writer>) {
         let capacity = writers.values().map(Writer::lane_capacity).min().unwrap_or(0);
         self.capacity.store(capacity, Ordering::Relaxed);
@@ -199,7 +201,8 @@ impl Commits {
         Ok(())
     }
 
-    /// Tells of the commit of this number, whose lines nobody else can change meanwhile. All numbers from 1 on are told once, in any order.
+    /// Tells of the commit of this number, whose lines no other thread can change meanwhile. All
+    /// numbers from 1 on are told once, in any order.
     ///
     /// # Errors
     /// `Poisoned`: it is not told; the number is to be [skipped](Self::skip).
@@ -221,7 +224,8 @@ impl Commits {
         self.notify(&state);
     }
 
-    /// Wakes those who wait for a number that was told now, or skipped. Threads that wait for company are not woken: the one that told it comes next.
+    /// Wakes threads that wait for a number that was told now, or skipped. Threads that wait for
+    /// company are not woken: the one that told it comes next.
     fn notify(&self, state: &State) {
         if state.apart > 0 && !state.leading {
             self.changed.notify_all();
@@ -276,7 +280,8 @@ impl Commits {
         outcome
     }
 
-    /// Waits for those who are expected in the next publication: one thread looks at the clock for all.
+    /// Waits for the threads expected in the next publication: one thread looks at the clock for
+    /// all.
     fn gather<'a>(&'a self, mut state: MutexGuard<'a, State>, watch: Watch) -> MutexGuard<'a, State> {
         state.waiting += 1;
         let (mut state, in_time) = wait_for(&self.changed, &self.state, state, watch.patience);
@@ -297,7 +302,7 @@ impl Commits {
     fn lead(&self, mut state: MutexGuard<'_, State>, group: &Group) -> Result<()> {
         state.leading = true;
         state.company.close();
-        // A thread that waits alone has nobody to wait for.
+        // A thread that waits alone expects no company.
         let begin = (state.company.waiting() > 1).then(Instant::now);
         drop(state);
         let mut lead = Lead { commits: self, begin, failed: true };

@@ -84,7 +84,7 @@ fn converted(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<Op
     Ok(Some(slot))
 }
 
-/// Gives each lane a generation beyond every one that is stated in it, and states that nobody has anything left there.
+/// Gives each lane a generation beyond every one that is stated in it, and states that it is empty.
 fn void_lanes(medium: &dyn Medium, seed: u64, len: u64, batch: &mut Batch) -> Result<()> {
     let root: crate::format::root::Root = read_struct(medium, TABLE_ROOT)?;
     for lane in 0..LANES {

@@ -18,7 +18,7 @@ use zerocopy::{FromBytes, IntoBytes};
 /// Bytes of a lane read at a time.
 const PIECE: u64 = 1 << 20;
 
-/// The pool, and what of it is known.
+/// The pool, and the known parts of it.
 pub(super) struct OldPool {
     /// The pool in format 2.
     pub(super) overlay: Arc<Overlay>,
@@ -26,7 +26,7 @@ pub(super) struct OldPool {
     pub(super) len: u64,
     /// Offsets of the objects' slots.
     pub(super) slots: BTreeSet<u64>,
-    /// Pages of the table with what waited in its lane, as format 1 has them.
+    /// Pages of the table with the batches of its lane, as format 1 has them.
     pub(super) table: Vec<(u64, Vec<u8>)>,
 }
 

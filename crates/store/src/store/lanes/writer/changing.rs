@@ -6,8 +6,9 @@ use crate::store::locks::lock;
 use std::sync::Arc;
 
 impl WriterLane {
-    /// Begins a change of primaries of the lane's objects, or of its log. Waits while another process, or another thread, holds
-    /// them still. Nobody begins one within another: of the two the second would wait for a hold that waits for the first.
+    /// Begins a change of primaries of the lane's objects, or of its log. Waits while another
+    /// process, or another thread, holds them still. Changes do not nest: the inner one would wait
+    /// for a hold that waits for the outer one.
     ///
     /// # Errors
     /// `HeldStill`: nothing happened.
@@ -17,7 +18,7 @@ impl WriterLane {
         loop {
             let may = match state.changing {
                 0 => locks.begin(self.index)?,
-                // Others come in as long as nobody waits for all to be out.
+                // More changes may begin until a hold waits for all to end.
                 _ => !locks.is_wanted(self.index)?,
             };
             if may {
