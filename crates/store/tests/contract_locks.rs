@@ -64,7 +64,7 @@ fn many_readers_or_one_writer() {
     }
 }
 
-// S0.11 S0.25: the last reader of all leaves D, and no lock stays behind, whoever goes first.
+// S0.11 S0.25: the last reader of all leaves D, and no lock stays behind, in any order of detaches.
 #[test]
 fn readers_come_and_go() {
     let (_medium, stores) = two();
@@ -117,8 +117,9 @@ fn a_dead_owner_is_recovered_and_shown() {
     reader.attach_reader("a", KEY).unwrap();
 }
 
-/// A writer that dies while it writes the progress line leaves it torn until somebody recovers. Looking at the object
-/// failed until then, as if it were damaged. The lane has what the line lacks.
+/// A writer that dies while it writes the progress line leaves it torn until a recovery. Looking at
+/// the object failed until then, as if it were damaged. The lane has the lines that the progress
+/// line lacks.
 #[test]
 fn a_line_that_a_writer_was_writing_is_no_damage() {
     let (medium, stores) = two();
@@ -275,8 +276,8 @@ fn threads_share_commits() {
     }
 }
 
-/// Found by storms of kills: the slot of a destroyed object was free in the table and locked still, so that
-/// whoever got it next, for a new object or for the hidden copy of one that grows, was refused.
+/// Found by storms of kills: the slot of a destroyed object was free in the table and locked still,
+/// so its next user, a new object or the hidden copy of one that grows, was refused.
 #[test]
 fn a_slot_that_is_free_is_not_locked() {
     let medium = formatted(2 << 20, SimConfig::default());

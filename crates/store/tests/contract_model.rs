@@ -97,7 +97,7 @@ impl Machine {
                 }
             }
             12 => {
-                // Several as one step: whoever of one process has some.
+                // Several as one step: all of one process that are attached.
                 let mut parts: Vec<(&String, &mut Writer)> = self
                     .writers
                     .iter_mut()

@@ -1,4 +1,4 @@
-//! Waits are bounded and name who is in the way, and nobody who may only read is.
+//! Waits are bounded and name the holder, and read-only users block no writer.
 
 use indelible_store::error::{Holder, Result, StoreError};
 use indelible_store::medium::{LockKey, LockMode, Locks};
@@ -92,7 +92,7 @@ fn a_read_only_process_takes_no_lock_and_needs_none() {
     assert!(attached.is_current().unwrap());
     Store::check(Arc::new(medium.read_only_handle()), &mut |_, _| {}).unwrap();
     stopped.unlock(LockKey::Table);
-    // It is in nobody's way: not in a writer's, and not in that of whoever destroys the object.
+    // It blocks neither a writer, nor the object's removal.
     let mut writer = store.attach_writer("a", KEY).unwrap();
     assert!(!attached.is_current().unwrap());
     assert!(matches!(reader.attach_reader("a", KEY), Err(StoreError::Held { .. })));

@@ -197,7 +197,8 @@ fn grow_while_attached() {
     }
 }
 
-/// An object grows while its memory is in use: it moves, and what its memory shows stays. One of them rests on a base.
+/// An object grows while its memory is in use: it moves, and its memory shows the same bytes. One
+/// of them rests on a base.
 #[test]
 fn grow_while_in_use() {
     for (way, how) in both_ways_to_move() {

@@ -117,7 +117,7 @@ fn disturbed(config: SimConfig, kind: OpKind, nth: u64, fault: Fault, states: &[
                     result.as_ref().unwrap_or_else(|e| panic!("{at}: step {nth} again: {e}"));
                 }
             } else if kind == OpKind::Barrier {
-                // Poisoned: says so, and asks nothing of the medium.
+                // Poisoned: calls fail, and ask nothing of the medium.
                 for writer in &mut writers {
                     assert!(writer.is_poisoned(), "{at}: step {nth}");
                     let again = psync(writer, &[(0, &[77; 64])]);

@@ -363,7 +363,7 @@ fn the_regions_follow_each_other() {
     assert_eq!(format::TABLE_ROOT + format::PAGE, format::TABLE_LANE);
 }
 
-/// The numbers once more, for whoever changes the code and FORMAT.md together.
+/// The numbers once more, against changes of both the code and FORMAT.md.
 #[test]
 fn the_numbers_of_version_2() {
     let offsets: Vec<(&str, Vec<usize>, usize)> = structs()

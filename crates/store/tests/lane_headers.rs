@@ -25,7 +25,7 @@ enum Action {
     FailedTakeOver(Fault),
 }
 
-/// A lane and whoever has it.
+/// A lane and its holder.
 struct World {
     medium: SimMedium,
     /// The generation that the directory states.

@@ -1,5 +1,5 @@
-//! Latent sector errors: whatever sector of a pool cannot be read, nobody is shown other bytes than were
-//! psynced. Either the call says so, or the sector did not matter.
+//! Latent sector errors: whichever sector of a pool is unreadable, readers see psynced bytes alone.
+//! Either the call fails, or the sector did not matter.
 
 use indelible_store::store::{Severity, Store};
 use indelible_store::table::{CreateOptions, Key};

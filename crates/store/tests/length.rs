@@ -1,4 +1,4 @@
-//! Pools that become longer beside those who use them.
+//! Pools that become longer while processes use them.
 
 use indelible_store::error::StoreError;
 use indelible_store::format::root::Root;
@@ -82,7 +82,7 @@ fn processes_that_have_the_pool_open_use_the_new_space() {
         filled(&three, "b", 8).detach().unwrap();
         has(&reading, "b", 8);
         has(&one, "b", 8);
-        // Of an object that reaches into space that a process does not know of yet.
+        // The object reaches into space that one process does not know of yet.
         assert_eq!(three.lengthen(8 * MIB).unwrap(), 8 * MIB);
         a.grow(3 * MIB).unwrap();
         psync(&mut a, &[(3 * MIB - 9, &[9; 9])]).unwrap();
@@ -237,7 +237,8 @@ fn a_pool_without_a_length_in_its_root_becomes_longer() {
         let store = open(&medium, 2);
         assert_eq!(store.info().unwrap().length, MIB);
         if cut {
-            // Behind the superblocks, before the batch of the table: durable writes are two batches around two slots.
+            // Killed after the superblocks, before the batch of the table: durable writes are two
+            // batches around two slots.
             medium.fail_at(OpKind::WriteDurable, 3, Fault::Kill);
             store.lengthen(9 * MIB).unwrap_err();
             let store = open(&medium, 3);

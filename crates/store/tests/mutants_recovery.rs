@@ -1,4 +1,5 @@
-//! How often damage at random to what a dead writer left goes unnoticed, and how much rules of recovery do about it.
+//! How often random damage to a dead writer's lane goes unnoticed, and how much rules of recovery
+//! help.
 
 use indelible_store::format::lane::BODY;
 use indelible_store::store::Writer;
@@ -6,8 +7,8 @@ use indelible_store::{Mutant, with_mutant};
 use indelible_testing::rules::{dead, found, psync_both};
 use indelible_testing::{Choice, Fault, OpKind, SimMedium};
 
-/// Damage at random to what a dead writer left in its lane, and how often an attach then shows an earlier state, or a
-/// mixture, without a word.
+/// Damages a dead writer's lane at random; counts attaches that then silently show an earlier
+/// state, or a mixture.
 fn undone(rounds: u64) -> (u64, u64, u64) {
     let (mut whole, mut refused, mut undone) = (0, 0, 0);
     for seed in 0..rounds {

@@ -175,7 +175,7 @@ fn a_lane_that_was_never_entered_leaves_zeros() {
     }
 }
 
-/// A lane that could not be had half-way must not be half-way in what is published.
+/// A lane that was only half taken must not be half published.
 #[test]
 fn an_attach_falls_back_on_another_lane_only_if_nothing_failed() {
     let (medium, store) = pool(1 << 20);
@@ -251,7 +251,7 @@ fn a_lane_given_up_is_not_taken_from_the_next() {
     });
 }
 
-/// Batches longer than what is read at a time.
+/// Batches longer than one read.
 #[test]
 fn a_batch_of_megabytes_is_recovered() {
     let (medium, store) = pool(32 << 20);

@@ -1,4 +1,5 @@
-//! Sealed objects: their contract, keys, refusals, and every bit and line of what lies behind the contents (S3.1, S3.2, S3.5).
+//! Sealed objects: their contract, keys, refusals, and every bit and line behind the contents
+//! (S3.1, S3.2, S3.5).
 
 use super::seal_keys::{CHEAP, KEY, file, of, open, passphrase, pool, seal_error};
 use indelible_store::error::{Result, SealError, StoreError};
@@ -325,7 +326,8 @@ impl Pages {
 // S3.5: key slots have a test of their own.
 #[test]
 fn every_bit_of_every_structure_is_covered() {
-    // Of a signed object every eighth bit of what hashes cover, as each look at it verifies a signature.
+    // Signed objects: every eighth bit of the hashed bytes, as each look at them verifies a
+    // signature.
     for (signed, step) in [(false, 1), (true, 8)] {
         let (_, mut pages) = Pages::new(signed);
         assert_eq!(pages.read().unwrap(), pages.expected);

@@ -1,6 +1,6 @@
-//! Batches in many pieces, redo that goes past the write combiner, and a write combiner that is full: at the sizes that
-//! are shipped, with samples of what power cuts leave. The same programs at small sizes: one image at least of each class
-//! that a power cut may leave (`indelible_testing::ClassLimits`).
+//! Batches in many pieces, redo that goes past the write combiner, and a write combiner that is
+//! full: at the shipped sizes, with samples of power cuts. The same programs at small sizes: one
+//! image at least of each class that a power cut may leave (`indelible_testing::ClassLimits`).
 
 use indelible_store::error::Result;
 use indelible_store::format::{LINE, TABLE_LANE, TABLE_LANE_LEN};
@@ -42,7 +42,8 @@ enum Cuts {
     Every,
 }
 
-/// Records `record` and shows `verify` what power cuts leave; a verdict must follow from what is read of the medium.
+/// Records `record` and shows `verify` images of power cuts; a verdict must follow from the bytes
+/// read.
 fn cut(
     medium: &SimMedium,
     cuts: Cuts,
@@ -154,7 +155,7 @@ fn batches_in_many_small_pieces() {
 
 // Redo, long enough to go past the write combiner.
 
-/// A medium, and what "a" holds once it is recovered.
+/// A medium, and the content of "a" once it is recovered.
 struct Left(SimMedium, Vec<u8>);
 
 /// State after a process died following `program`, nothing of it in place; and the expected content of "a".
@@ -192,7 +193,7 @@ fn fill(bytes: &mut [u8], from: u64, round: u8) {
     }
 }
 
-/// Lines of "a" that are psynced, and what the object then holds.
+/// Lines of "a" that are psynced, and the object's content then.
 fn store_lines(writer: &mut Writer, expected: &mut [u8], round: u8, ranges: &[(u64, u64)]) {
     for &(at, len) in ranges {
         fill(&mut expected[at as usize..(at + len) as usize], at, round);
@@ -221,7 +222,8 @@ fn redo(transfers: Transfers) -> Left {
     })
 }
 
-/// Cuts the power while somebody recovers "a", which is to hold `expected` afterwards. Some of it is redone twice.
+/// Cuts the power while "a" is recovered, which must hold `expected` afterwards. Some of it is
+/// redone twice.
 fn recovered(Left(medium, expected): &Left, cuts: Cuts) -> Verdict {
     let medium = &medium.power_cut(Choice::All).medium();
     let recover = |medium: &SimMedium, pid| {
@@ -265,7 +267,7 @@ fn long_redo_at_small_sizes() {
 /// More short redo than the write combiner takes, then newer lines: of some that it wrote already, and of some that it
 /// still has.
 fn combine(transfers: Transfers) -> Left {
-    // Of a page, it keeps its 64 lines, their numbers, and a sixteenth of 128 bytes.
+    // For each page, it keeps its 64 lines, their numbers, and a sixteenth of 128 bytes.
     let pages = transfers.combine() as u64 / (4096 + 256 + 8);
     let (size, run) = ((pages + pages / 16 + 2) * 4096, transfers.direct() as u64 - LINE);
     let medium = pool(size, config(transfers, TearUnit::Sector, true));

@@ -1,4 +1,5 @@
-//! Signed objects: read by a seal key and the key that verifies, changed by the sign key alone (S3.5). States that somebody forged are `rules/signatures.rs`.
+//! Signed objects: read by a seal key and the key that verifies, changed by the sign key alone
+//! (S3.5). Forged states are in `rules/signatures.rs`.
 
 use super::seal_keys::{KEY, file, of, pool, seal_error};
 use indelible_store::error::SealError;
@@ -57,7 +58,7 @@ fn a_signed_object_is_read_by_one_key_and_written_by_another() {
     assert_eq!(refused(&reading()), SealError::SignKeyNeeded);
     assert_eq!(refused(&key()), SealError::SignKeyNeeded);
     assert_eq!(refused(&key().signed_by(&other()).unwrap()), SealError::BadSignature);
-    // Nobody is in the way of the next one.
+    // The next attach is free.
     attach(&signed_key()).unwrap().detach().unwrap();
     assert_eq!(&contents(&store, "a", &reading()).unwrap()[7..11], b"kept");
 }
@@ -131,7 +132,7 @@ fn all_that_changes_a_signed_object_signs_it() {
     expected[100..105].copy_from_slice(b"after");
     expect(&expected, "another key");
     writer.detach().unwrap();
-    // Slots are changed by who may write.
+    // Changing slots takes the right to write.
     let unlocked = sealed::unlock(&store, "a").unwrap();
     let mut writer = store.attach_sealed_writer("a", KEY, &unlocked).unwrap();
     writer.change_keys(&unlocked, |page, object| page.add(object, &file(1), "another")).unwrap();

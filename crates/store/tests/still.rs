@@ -15,7 +15,8 @@ use std::time::Duration;
 const KEY: Key<'static> = Key(&[]);
 const SIZE: u64 = 3 * PAGE;
 
-/// A pool on memory, where a word says who changes and who holds, or on a disk, where locks do.
+/// A pool on memory, where a word names the changing process and the holder, or on a disk, where
+/// locks do.
 fn pool(disk: bool) -> SimMedium {
     let medium = formatted(2 << 20, SimConfig { disk, ..SimConfig::default() });
     let store = open(&medium, 1);
@@ -83,7 +84,7 @@ fn a_direct_write_under_way_is_not_seen() {
     }
 }
 
-/// A hold that died with its process is in nobody's way.
+/// A hold ends with its process.
 #[test]
 fn a_holder_that_dies_lets_go() {
     for disk in [true, false] {
@@ -130,7 +131,7 @@ fn a_writer_that_dies_in_a_change_is_recovered_and_then_held() {
     }
 }
 
-/// While an object is held whose writer died meanwhile, nobody recovers it; afterwards it is whole.
+/// While an object with a dead writer is held, it is not recovered; afterwards it is whole.
 #[test]
 fn recovery_waits_for_who_holds_still() {
     for disk in [true, false] {
@@ -220,7 +221,7 @@ fn every_hold_sees_a_whole_psync() {
     }
 }
 
-/// A change of an object that nobody has attached, and that a hold refuses, takes no other object of its lane with it.
+/// If a hold refuses a change of an unattached object, no other object of its lane is lost with it.
 #[test]
 fn a_change_of_a_sealed_object_that_is_refused_leaves_others_alone() {
     for disk in [true, false] {

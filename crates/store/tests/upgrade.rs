@@ -271,7 +271,7 @@ fn damage_is_refused_and_a_wrong_bit_put_right() {
     };
     let (table, writers) = (batches(TABLE_LANE), batches(DATA));
     assert!(table.len() > writers.len() + 2 && writers.len() > 4);
-    // Of a batch that others follow, and of both superblocks.
+    // In a batch that others follow, and in both superblocks.
     for ranges in [vec![table[0] + 70], vec![writers[0] + 70], vec![SLOTS[0] + 40, SLOTS[1] + 40]] {
         let damaged = medium(pool, SimConfig::default());
         ranges.iter().for_each(|at| damaged.scribble(*at..at + 8, 3));

@@ -119,7 +119,7 @@ fn a_damaged_entry_keeps_the_lane_that_has_its_psyncs() {
     }
 }
 
-/// The same, unreadable for good: the text says so.
+/// The same, unreadable for good: the error's text tells it.
 #[test]
 fn an_unreadable_entry_keeps_the_lane_that_has_its_psyncs() {
     let (medium, states) = dead(Choice::None);
@@ -127,7 +127,7 @@ fn an_unreadable_entry_keeps_the_lane_that_has_its_psyncs() {
     super::writers::void_table_lane(&medium);
     let image = copy(&medium);
     medium.spoil(b..b + 512);
-    // The table's lane goes first: to redo the entry, its sector would have to be read.
+    // The table's lane goes first: redoing the entry would take a read of its sector.
     let error = attach(&medium, "a").unwrap_err();
     let text = error.to_string();
     assert!(text.contains(&format!("lane {lane}")) && text.contains("cannot be read"), "{text}");
@@ -156,7 +156,7 @@ fn a_damaged_lane_costs_its_lane_and_its_objects_and_nothing_else() {
             assert!(text.contains(&format!("lane {lane}")) && text.contains("pmo repair"), "{text}");
             assert!(store.attach_reader(name, KEY).is_err());
         }
-        // Somebody else's lane, too.
+        // Another process's lane, too.
         let writers = ["x", "y"].map(|name| {
             create(&store, &format!("{name} {pid}"), 100);
             store.attach_writer(&format!("{name} {pid}"), KEY).unwrap()

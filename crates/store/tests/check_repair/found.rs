@@ -16,8 +16,9 @@ fn a_free_extent_larger_than_the_pool_is_damage() {
     assert!(matches!(error, StoreError::Damaged { part: Part::FreeSpace, .. }), "{error}");
 }
 
-/// Beside a damaged batch of the table's lane a tree's node was damaged. To have that back, the
-/// batches before were redone, and with them what they had to say of an object that the damaged one attached.
+/// Beside a damaged batch of the table's lane a tree's node was damaged. To restore that node, the
+/// batches before were redone, and with them older states of an object that the damaged batch
+/// attached.
 #[test]
 fn repair_takes_no_object_back_behind_its_attach_for_the_sake_of_a_node() {
     let forged = edit::damaged(&[

@@ -1,4 +1,4 @@
-//! Images that somebody made up: checksums fit, nothing else does. Check and repair end, and say so.
+//! Forged images: checksums fit, nothing else does. Check and repair end, and report the damage.
 
 use super::sample::{Map, check, copy, judge, map, open, sample, seed_of, settled, try_repair};
 use indelible_store::error::StoreError;
@@ -243,7 +243,8 @@ fn forged_structures_are_reported() {
     }
 }
 
-/// Noise anywhere in the first megabyte: nothing panics, and what repair leaves is sound or named.
+/// Noise anywhere in the first megabyte: nothing panics, and a repaired pool is sound or its damage
+/// named.
 #[test]
 fn noise_is_survived() {
     let (medium, expected) = sample(6);

@@ -129,7 +129,8 @@ fn a_repair_that_failed_and_dies_when_it_is_run_again_loses_nothing() {
     }
 }
 
-/// A part of a list is damaged, so that the table is made anew, but most of what is there can be used meanwhile.
+/// A part of a list is damaged, so the table is made anew, but most of the pool can be used
+/// meanwhile.
 #[test]
 fn a_repair_that_dies_keeps_never_used_space_zero() {
     let (medium, expected) = settled(6);
@@ -144,7 +145,7 @@ fn a_repair_that_dies_keeps_never_used_space_zero() {
     }
 }
 
-/// An entry beyond reading is dropped: its slot is nobody's before the new table is in force.
+/// An unreadable entry is dropped: its slot stays unused until the new table is in force.
 #[test]
 fn a_repair_that_dies_gives_no_slot_away_twice() {
     let (medium, expected) = settled(6);

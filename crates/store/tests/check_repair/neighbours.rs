@@ -1,9 +1,9 @@
 //! Several objects on one lane, a power cut, and damage to each of them in turn: the others lose nothing, and the damaged
 //! one is right or refused, never wrong.
 //!
-//! The right content is that of recovery of the same image without damage. Damage to a lane is damage to all
-//! of its objects: then all of them are refused, the pool's check says so, and nothing is given up without
-//! consent.
+//! The right content is that of recovery of the same image without damage. Damage to a lane is
+//! damage to all of its objects: then all of them are refused, the pool's check reports it, and
+//! nothing is given up without consent.
 
 use super::dead_lanes::batches;
 use super::sample::{check, copy, create, format, map, open, try_repair};
@@ -20,13 +20,14 @@ use std::sync::Arc;
 const KEY: Key<'static> = Key(&[]);
 const SHARING: [&str; 3] = ["a", "b", "c"];
 
-/// An image that a power cut left of a process with three objects on one lane, and what it knew of them.
+/// The image after a power cut of a process with three objects on one lane, and the process's
+/// knowledge of them.
 struct Left {
     image: SimMedium,
     /// Offsets of the slots, by name.
     slots: BTreeMap<&'static str, u64>,
     lane: u32,
-    /// Content after recovery: of the lane's objects, and of one that nobody had.
+    /// Content after recovery: of the lane's objects, and of an unattached one.
     expected: Snapshot,
 }
 
@@ -98,7 +99,7 @@ fn refused(medium: &SimMedium, expected: &Snapshot, what: &str) -> BTreeMap<Stri
     refused
 }
 
-/// Nobody's psync is gone once the damage is undone.
+/// No psync is gone once the damage is undone.
 fn assert_nothing_lost(medium: &SimMedium, expected: &Snapshot, what: &str) {
     assert_eq!(refused(medium, expected, what), BTreeMap::new(), "{what}");
 }
@@ -107,7 +108,7 @@ fn is_reported(medium: &SimMedium) -> bool {
     check(medium).findings.iter().any(|finding| finding.severity >= Severity::Error)
 }
 
-/// Entries that are wrong in two bits (one is put right by nobody, either), or in an unreadable sector.
+/// Entries that are wrong in two bits (nothing puts one back, either), or in an unreadable sector.
 #[test]
 fn a_damaged_entry_costs_its_neighbours_nothing() {
     let mut images = 0;

@@ -181,7 +181,7 @@ fn a_damaged_entry_is_kept_until_it_may_be_dropped() {
     }
 }
 
-/// Without the root and with damaged entries nobody knows what is free: nothing is touched.
+/// Without the root and with damaged entries free space is unknown: nothing is touched.
 #[test]
 fn space_not_known_to_be_free_is_not_taken() {
     let (medium, expected) = settled(6);

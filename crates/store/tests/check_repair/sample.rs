@@ -1,4 +1,4 @@
-//! Pools to be damaged, and what is expected of them.
+//! Pools to be damaged, and their expected contents.
 
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::entry::Entry;
