@@ -1,11 +1,12 @@
 //! Codewords of few ones, of a code that gives each word of 64 bits a check word of 64 bits.
 //!
-//! Such codewords are the damages that nobody can notice; and half of one is a damage that has two explanations. They are
-//! found here by the check words alone, apart from whatever repairs with them.
+//! Such codewords are the damages that no check can notice; and half of one is a damage that has
+//! two explanations. They are found here by the check words alone, apart from the code that repairs
+//! with them.
 
 use std::collections::{BTreeSet, HashMap};
 
-/// Sums of up to three pairs, by what they leave of the check.
+/// Sums of up to three pairs, by their remainder of the check.
 struct Sums {
     exact: HashMap<u64, u128>,
     /// A bit for each of them, in the place of its hash: most look-ups end here.

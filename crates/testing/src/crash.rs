@@ -68,7 +68,7 @@ impl Drop for Blame {
 ///
 /// # Errors
 ///
-/// The first error of `verify`, with what is needed to get its image again.
+/// The first error of `verify`, with the numbers that make its image again.
 pub fn for_each_crash<E: fmt::Display>(
     medium: &SimMedium,
     record: impl FnOnce(&SimMedium),
@@ -108,11 +108,11 @@ pub fn for_each_crash<E: fmt::Display>(
 ///
 /// # Errors
 ///
-/// The first error of `verify`, with what is needed to get its image again.
+/// The first error of `verify`, with the numbers that make its image again.
 ///
 /// # Panics
 ///
-/// If `verify` depends on something else than what it reads, or the classes do not add up.
+/// If `verify` depends on other things than the bytes that it reads, or the classes do not add up.
 pub fn for_each_class<E: fmt::Display>(
     medium: &SimMedium,
     record: impl FnOnce(&SimMedium),

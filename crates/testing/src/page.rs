@@ -1,5 +1,5 @@
-//! Pages of documentation followed to the letter: programs are written to files, commands are run, and what
-//! they print is compared.
+//! Pages of documentation followed to the letter: programs are written to files, commands are run,
+//! and their output is compared.
 
 use std::collections::BTreeMap;
 use std::path::Path;

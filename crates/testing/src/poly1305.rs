@@ -1,4 +1,5 @@
-//! Poly1305 by its definition (RFC 8439, 2.5), and another message for a tag: with the key there is one, as tags do not bind those who have it.
+//! Poly1305 by its definition (RFC 8439, 2.5), and another message for a tag: a holder of the key
+//! can make one, as tags do not bind holders.
 
 use chacha20::XChaCha20;
 use chacha20::cipher::{KeyIvInit, StreamCipher};

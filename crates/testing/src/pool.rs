@@ -109,7 +109,7 @@ pub(crate) fn take(
             }
         }
     }
-    // Of the others, only lines that change are kept.
+    // Other pages keep only the lines that change.
     if old != new && number.is_multiple_of(2) {
         primary.keep(number, Box::new(PageImage(*old)));
     }
@@ -234,7 +234,7 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
     let mut pages = Tiles::default();
     let mut addresses = Tiles::default();
     let mut slots = BTreeSet::new();
-    // Of each base: the objects that rest on it, and how many it counts.
+    // For each base: the objects that rest on it, and how many it counts.
     let mut users: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     let mut listed = 0;
     let mut from = Some((0, 0));
@@ -263,7 +263,7 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
             if !(entry.has(FLAG_DELETED) && entry.lane.get() != NO_LANE) {
                 table.progress(&object).map_err(text)?;
             }
-            // No name leads to what a resize is making.
+            // No name leads to a resize's work in progress.
             let by_name = (!entry.has(FLAG_HIDDEN)).then(|| table.find(&entry.name()));
             for found in by_name.into_iter().chain([table.find_id(&entry.id)]) {
                 match found.map_err(text)? {

@@ -1,4 +1,4 @@
-//! Programs on a pool, step by step, and the judge of what a power cut left of them.
+//! Programs on a pool, step by step, and the judge of the images that power cuts leave.
 
 use crate::pool::{Snapshot, agree, check_tiling, objects, process, psync, recover_all, snapshot};
 use crate::sealed;
@@ -60,7 +60,7 @@ impl Scenario {
         Ok(out)
     }
 
-    /// A step that changes nothing anybody can see after a crash.
+    /// A step without effects that show after a crash.
     pub fn quiet<R>(&mut self, step: impl FnOnce(&Arc<Store>) -> Result<R>) -> Result<R> {
         let out = step(&self.store)?;
         self.promise(self.last());
@@ -121,12 +121,12 @@ pub fn judge(image: &CrashImage, states: &[Snapshot]) -> Result<Snapshot, String
 }
 
 /// As [`judge_medium`], without the checks before recovery and without using the pool afterwards: a
-/// function of what it reads from `medium`.
+/// function of the bytes that it reads from `medium`.
 pub fn judge_state(medium: &SimMedium, allowed: &[impl Borrow<Snapshot>]) -> Result<Snapshot, String> {
     judge_by(medium, |found| among(found, allowed))
 }
 
-/// As [`judge_state`]; `accept` says what is wrong with what was found.
+/// As [`judge_state`]; `accept` returns the faults of the state found.
 pub fn judge_by(
     medium: &SimMedium,
     accept: impl FnOnce(&Snapshot) -> Result<(), String>,
@@ -144,7 +144,7 @@ fn among(found: &Snapshot, allowed: &[impl Borrow<Snapshot>]) -> Result<(), Stri
     Err(difference(found, allowed))
 }
 
-/// Recovers what is on `medium`, which `accept` has to find in order.
+/// Recovers the pool on `medium`; `accept` must find it in order.
 fn recovered(
     medium: &SimMedium,
     accept: impl FnOnce(&Snapshot) -> Result<(), String>,

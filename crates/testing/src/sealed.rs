@@ -1,4 +1,4 @@
-//! Sealed objects under test. All of them have one key, so that whoever finds one can look into it.
+//! Sealed objects under test. All of them have one key, so that every judge can look into them.
 
 use indelible_store::error::{Result, SealError, StoreError};
 use indelible_store::format::seal::Shape;
@@ -99,7 +99,7 @@ pub fn open(reader: &mut Reader) -> Result<()> {
     Ok(())
 }
 
-/// The bytes of a sealed object that nobody writes.
+/// The bytes of an unwritten sealed object.
 pub fn contents(store: &Arc<Store>, object: &Located) -> Result<Vec<u8>> {
     match reader(store, &object.entry.name())?.sealed_pages() {
         Some(pages) => bytes(&pages),

@@ -1,4 +1,4 @@
-//! Tables that somebody forged, with checksums that fit: whatever reads them ends, and nothing overflows.
+//! Forged tables, with checksums that fit: every reader of them ends, and nothing overflows.
 
 use indelible_store::error::StoreError;
 use indelible_store::format::node::Node;

@@ -161,7 +161,8 @@ fn a_failed_barrier_leaves_both_outcomes_for_good() {
     assert_eq!(cuts_now(&m, &[0]), set([[1]]), "written again, it is dirty again");
 }
 
-/// `errseq_t`: one error of the file, told to every handle once, and to no handle opened after somebody knew.
+/// `errseq_t`: one error of the file, told to every handle once, and to no handle opened after its
+/// first report.
 #[test]
 fn a_writeback_error_is_told_once_to_each_handle() {
     let m = medium(TearUnit::Line);
@@ -189,7 +190,7 @@ fn an_error_nobody_was_told_of_is_told_to_a_handle_opened_later() {
     assert!(late.check_writeback().is_ok() && late.barrier().is_err() && late.barrier().is_ok());
     assert!(m.check_writeback().is_err() && m.check_writeback().is_ok());
     assert!(m.barrier().is_err() && m.barrier().is_ok());
-    // Pages that were not written back stay lost, whoever asks afterwards.
+    // Pages that were not written back stay lost for every later reader.
     assert_eq!(cuts_now(&m, &[0]), set([[0], [1]]));
 }
 

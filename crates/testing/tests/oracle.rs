@@ -23,7 +23,7 @@ fn an_object_of_another_process_stays_with_it_when_a_caller_dies() {
     assert_eq!((promise.steps, promise.deaths), (5, 1));
 }
 
-/// Nobody knows whether the object was deleted: if it was not, its writer may not read it, too.
+/// It is unknown whether the object was deleted: if it was not, its writer may not read it, too.
 #[test]
 fn a_writer_that_reads_an_object_that_may_be_deleted_is_told_who_has_it() {
     let fail = Step::FailIn {
@@ -63,7 +63,7 @@ fn a_deleted_object_that_nobody_freed_may_have_a_torn_progress_line() {
     }
 }
 
-/// Runs a program, and judges some of what power cuts leave of it.
+/// Runs a program, and judges some images of its power cuts.
 fn run_and_cut(medium: &SimMedium, program: &Program, seed: u64) -> Result<bool, String> {
     medium.reseed(seed);
     let promise = program.run(medium).map_err(|wrong| wrong.to_string())?;
@@ -75,8 +75,8 @@ fn run_and_cut(medium: &SimMedium, program: &Program, seed: u64) -> Result<bool,
     Ok(promise.failures > 0)
 }
 
-/// Operations of each step of each short program fail, in each way, and everybody goes on: a sample of what
-/// `pmo-evidence crashes` does.
+/// Operations of each step of each short program fail, in each way, and all processes go on: a
+/// sample of `pmo-evidence crashes`.
 #[test]
 fn any_operation_of_any_call_may_fail_and_everybody_goes_on() {
     let mut wrong = Vec::new();
@@ -335,7 +335,7 @@ fn threads_that_store_beside_cuts_do_the_same_again() {
     assert!(one.states == two.states);
 }
 
-/// The judge notices a cut during which nobody holds the stores.
+/// The judge notices a cut that holds no stores.
 #[test]
 fn cuts_that_hold_nobody_are_noticed() {
     let torn = |seed| cut_and_judge(Cuts { threads: 3, cuts: 6, held: false, seed }).is_err();
@@ -468,8 +468,8 @@ fn a_repair_that_fails_gives_nothing_up() {
     assert!(met > 50, "{met}");
 }
 
-/// A repair voids the table's lane, and its barrier fails: neither copy of the lane's header is risked while nobody knows of the
-/// other whether it is durable.
+/// A repair voids the table's lane, and its barrier fails: neither copy of the lane's header is
+/// risked while the other may not be durable.
 #[test]
 fn a_repair_that_failed_leaves_the_tables_lane_with_a_header() {
     let repair = Step::Repair { drop_damaged: false };

@@ -23,7 +23,7 @@ pub enum Kind {
     Directory,
     /// The table root.
     Root,
-    /// A node of a tree, or what still looks like one.
+    /// A node of a tree, or bytes that still look like one.
     Node,
     /// An entry slot in use, without its progress line.
     Entry,

@@ -94,7 +94,7 @@ pub fn entry(input: &[u8]) {
     let _ = found.of(&[9; 16], SEED);
 }
 
-/// A key page: one that can be read opens for nobody who has another key.
+/// A key page: a readable one does not open with another key.
 pub fn key_page(input: &[u8]) {
     let (mut found, stranger) =
         (Box::new([0; PAGE as usize]), SealKey::file(vec![9; 32]).expect("long enough"));

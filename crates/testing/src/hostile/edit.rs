@@ -1,4 +1,4 @@
-//! From the bytes of an input to a changed pool.
+//! Turns the bytes of an input into a changed pool.
 //!
 //! ```text
 //! pool (1 byte) | how (1 byte) | edits (16 bytes each, at most 32)
@@ -67,16 +67,16 @@ pub struct Forged {
     pub how: u8,
 }
 
-/// Applies an input's edits; afterwards checksums of what was edited fit.
+/// Applies an input's edits; afterwards checksums of the edited structures fit.
 #[must_use]
 pub fn forged(input: &[u8]) -> Forged {
     make(input, true)
 }
 
-/// As [`forged`], with flips, zeros and noise alone, and checksums as they were. Noise is derived from the
-/// value, so that nobody who sees the sums compared can supply them. Progress lines have single bits
-/// flipped: one that is nothing but noise cannot be told from one never written. The last batch of a lane is
-/// left alone.
+/// As [`forged`], with flips, zeros and noise alone, and checksums as they were. Noise is derived
+/// from the value, so that no fuzzer that sees the sums compared can supply them. Progress lines
+/// have single bits flipped: one of pure noise looks like one never written. The last batch of a
+/// lane is left alone.
 #[must_use]
 pub fn damaged(input: &[u8]) -> Forged {
     make(input, false)

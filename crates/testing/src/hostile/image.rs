@@ -1,4 +1,4 @@
-//! A medium that shares an image, keeps its own changes, and does not let anybody go on for ever.
+//! A medium that shares an image, keeps its own changes, and stops endless callers.
 
 use indelible_store::medium::{
     Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError,
@@ -21,7 +21,7 @@ struct State {
     writes: u64,
 }
 
-/// An image in memory. Nobody else can reach it, so that locks are always free.
+/// An image in memory. It is private, so locks are always free.
 pub struct Image {
     base: Arc<[u8]>,
     state: Mutex<State>,

@@ -1,9 +1,10 @@
-//! Images that somebody, or a failing medium, made up: what the store must withstand.
+//! Images that an attacker, or a failing medium, made up: the store must withstand them.
 //!
-//! Everything here is a plain function of bytes, so that a fuzzer, a replay of what one found, and a test
+//! All functions here depend on bytes alone, so that a fuzzer, a replay of its finds, and a test
 //! run the same code. [`TARGETS`] names them. A function panics if a promise is broken:
 //!
-//! 1. Nothing panics, and nothing is read out of bounds (the medium refuses that, and nobody may ask).
+//! 1. Nothing panics, and nothing is read out of bounds (the medium refuses that, and callers may
+//!    not ask).
 //! 2. Every operation ends: a [`Image`] panics when more operations or bytes are asked of it than any
 //!    operation on a pool of its size can need.
 //! 3. `check` changes nothing.

@@ -1,4 +1,4 @@
-//! Real pools, made by the library, to be damaged: their images and what they hold.
+//! Real pools, made by the library, to be damaged: their images and contents.
 
 use super::Image;
 use crate::pool::{check_tiling, contents, objects, process, psync, psync_many, recover_all, snapshot};
@@ -60,7 +60,7 @@ impl Pool {
         Image::new(self.image.clone())
     }
 
-    /// The image as it is once somebody has looked at the table: what waits in the table's lane is in place.
+    /// The image after a look at the table: the batches of the table's lane are in place.
     ///
     /// # Panics
     /// If the pool, which is sound, cannot be opened.
@@ -212,8 +212,8 @@ fn settled() -> Result<(SimMedium, History)> {
     Ok((medium, history))
 }
 
-/// A writer of three objects, one of them with a direct write under way, dies; of what is not durable, the
-/// power cut that follows leaves what `choice` says.
+/// A writer of three objects, one of them with a direct write under way, dies; `choice` decides
+/// which of the bytes that are not durable survive the power cut that follows.
 fn dead(choice: Choice) -> Result<(SimMedium, History)> {
     let (medium, store) = begin(1 << 20)?;
     for (name, size) in [("left", 5000), ("right", 3000), ("loading", 40_000)] {

@@ -17,9 +17,9 @@ pub enum Outcome {
     /// It lies in the last batch of a lane, which is undone whole, as if its commit had been cut short: objects
     /// show an earlier state, and check says that a batch is not whole.
     Undone,
-    /// As [`Undone`](Outcome::Undone), check says so; but what was brought in place before the bit flipped is
-    /// there still, so that who attaches without a check sees two states mixed. A last batch that was cut
-    /// short and one that is damaged look the same.
+    /// As [`Undone`](Outcome::Undone), and check reports it; but the lines that were applied before
+    /// the bit flipped are there still, so that an attach without a check sees two states mixed. A
+    /// last batch that was cut short and one that is damaged look the same.
     Mixed,
     /// It lies in an object's bytes, which have no checksum: the object shows it.
     Unprotected,
@@ -86,7 +86,7 @@ impl Regions {
 /// Counts of outcomes, by region.
 pub type Counts = BTreeMap<(Region, Outcome), u64>;
 
-/// Flips one bit and says what came of it; for a violation, with what was seen.
+/// Flips one bit and returns its outcome; for a violation, with the bytes that were seen.
 #[must_use]
 pub fn flip(pool: &Pool, regions: &Regions, byte: u64, bit: u32) -> (Outcome, String) {
     let image = pool.image();

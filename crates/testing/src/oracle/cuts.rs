@@ -41,7 +41,7 @@ pub struct Made {
     pub states: Vec<Snapshot>,
     /// Stores made between the moment when a cut was staged and the end of its commit.
     pub beside: u64,
-    /// Stores that had to wait.
+    /// Stores that waited.
     pub waited: u64,
 }
 

@@ -104,7 +104,8 @@ fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
             steps.extend((0..3).map(|object| (process, Step::Detach { object })));
             steps.extend(take_over(process, 0xd2));
         }
-        // It fails again in another way, and somebody else recovers while one of the barriers fails.
+        // It fails again in another way, and another process recovers while one of the barriers
+        // fails.
         2 => {
             let failing = |step: &Step, kind, nth| {
                 let (step, fault) = (Box::new(step.clone()), Fault::Io);
@@ -134,7 +135,7 @@ fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
             steps.push((other, Step::LetGo));
             steps.extend(take_over(other, 0xd7));
         }
-        // Somebody who has nothing to do with it fills lanes, and checkpoints.
+        // An unrelated process fills lanes, and checkpoints.
         _ => {
             steps.push(create);
             steps.push((other, Step::Attach { object: 3 }));

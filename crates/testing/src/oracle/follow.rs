@@ -1,4 +1,4 @@
-//! A process of a program that follows an object, whoever writes it.
+//! A process of a program that follows an object, beside any writer.
 
 use super::NAMES;
 use crate::sealed;

@@ -1,9 +1,10 @@
-//! Objects that are held though nobody has them attached: when that is lawful, and until when.
+//! Objects that are held though unattached: when that is lawful, and until when.
 //!
-//! An attach or a detach that fails may leave the object's entry bound to a lane of the process that failed. Another
-//! process that wants to attach the object has to recover that lane first, and finds it taken (`Held`). The process
-//! may keep the lane as long as it has an object attached for writing, because that one may use the same lane; not
-//! longer. The hold ends as well when the process dies, and when somebody attaches, resizes, destroys or deletes the object.
+//! A failed attach or detach may leave the object's entry bound to a lane of the process that
+//! failed. Another process that wants to attach the object must recover that lane first, and finds
+//! it taken (`Held`). The process may keep the lane as long as it has an object attached for
+//! writing, because that one may use the same lane; not longer. The hold ends as well when the
+//! process dies, and when a process attaches, resizes, destroys or deletes the object.
 
 use super::model::Model;
 use super::{PROCESSES, Step};

@@ -1,38 +1,41 @@
-//! Programs against a plain model of what the store promises.
+//! Programs against a plain model of the store's promises.
 //!
-//! A [`Program`] is a list of [`Step`]s: several processes create, attach, store to, psync, grow, checkpoint,
-//! detach, rename, resize and destroy a handful of objects; calls fail in the middle, and those who made them go
-//! on; and now and then a process dies, between two steps or in the middle of one. [`Program::run`] takes it
-//! through a pool on a simulated medium and, next to it, through a model that is nothing but maps of bytes:
-//! whether each call succeeds and what each attach shows must be what the model says. The result is a
-//! [`Promise`]: for every moment of the log the states that a power cut at that moment may leave.
+//! A [`Program`] is a list of [`Step`]s: several processes create, attach, store to, psync, grow,
+//! checkpoint, detach, rename, resize and destroy a handful of objects; calls fail in the middle,
+//! and their callers go on; and now and then a process dies, between two steps or in the middle of
+//! one. [`Program::run`] takes it through a pool on a simulated medium and, next to it, through a
+//! model of mere maps of bytes: the model predicts whether each call succeeds and the bytes that
+//! each attach shows. The result is a [`Promise`]: for every moment of the log the states that a
+//! power cut at that moment may leave.
 //!
 //! # What the model says of a call that fails
 //!
 //! 1. `NoSpace`, `NoRoom` and the like: nothing happened, and nothing is poisoned by it.
-//! 2. Any other failure, and the death of the caller: the call happened wholly or not at all, and nobody knows
-//!    which. From then on there are two *worlds*; each later answer and each content that is shown rules out
-//!    those that it contradicts. A power cut may leave what any world has that is left.
+//! 2. Any other failure, and the death of the caller: the call happened wholly or not at all,
+//!    unknown which. From then on there are two *worlds*; each later answer and each content that
+//!    is shown rules out those that it contradicts. A power cut may leave the state of any
+//!    remaining world.
 //! 3. An acknowledged call is in all worlds.
 //! 4. A psync, load, growth or checkpoint that fails either poisons its objects, or did not happen. A poisoned
 //!    object refuses all of these as `Poisoned` until it is detached. A new attachment is not poisoned.
 //! 5. A call may only fail where a failure was planned in it, or where its process has yet to be told of a
 //!    write-back error of the file (`sim`, 7).
 //! 6. While a process keeps poisoned objects attached, it may refuse others of their lane as `Poisoned`.
-//! 7. Nobody finds an object `Held` that no process has attached, with one exception, of which the module `left` is the whole
-//!    rule: a process whose attach or detach of it failed may keep the lane that the object is bound to, for as long
-//!    as it has another object attached for writing.
+//! 7. An unattached object is never `Held`, with one exception, of which the module `left` is the
+//!    whole rule: a process whose attach or detach of it failed may keep the lane that the object
+//!    is bound to, for as long as it has another object attached for writing.
 //! 8. While an object is held still, any call may be refused as `HeldStill`. Then nothing happened, but for a detach, which
 //!    poisons its lane. The holder sees what the last psync left; of a psync that failed, either; and it sees the same until it
 //!    lets go.
-//! 9. A snapshot holds what the last psync of its object left, whatever becomes of the two, and nobody attaches it for writing. It
-//!    may be refused as `Changing`, as if it had not been asked for, while a process writes the object.
+//! 9. A snapshot holds the state of its object's last psync, whatever becomes of the two, and is
+//!    never attached for writing. It may be refused as `Changing`, as if it had not been asked for,
+//!    while a process writes the object.
 //! 10. A process that follows an object sees what its last psync left, and goes on seeing that.
 //! 11. A sealed object, and each copy and snapshot of it, is all that, and has no other bytes. It may refuse to be held still, as if that had not been asked for.
 //! 12. A repair loses nothing, also if it may, and is refused as `Held` while others use the pool.
 //!
-//! Every step is defined in every state (storing to what is not attached does nothing), so that any part
-//! of a program is a program: that is what [`shrink`] relies on.
+//! Every step is defined in every state (storing to an unattached object does nothing), so that any
+//! part of a program is a program: [`shrink`] relies on that.
 
 mod cuts;
 mod failing;
@@ -92,22 +95,22 @@ pub enum Step {
         object: usize,
         to: usize,
     },
-    /// A snapshot of an object, whoever has it attached, or a copy of it that can be written to.
+    /// A snapshot of an object, attached or not, or a copy of it that can be written to.
     Copy {
         object: usize,
         to: usize,
         snapshot: bool,
     },
-    /// Lets an object that nobody has attached hold what a snapshot holds.
+    /// Gives an unattached object the contents of a snapshot.
     Rollback {
         object: usize,
         to: usize,
     },
-    /// Merges what only this object needs, of what it rests on.
+    /// Merges the bases that only this object needs.
     Merge {
         object: usize,
     },
-    /// Of an object nobody has attached.
+    /// Resizes an unattached object.
     Resize {
         object: usize,
         size: u32,
@@ -136,7 +139,7 @@ pub enum Step {
         len: u32,
         value: u8,
     },
-    /// Of those of the objects that are attached for writing, as one.
+    /// Psyncs those of the objects that are attached for writing, as one.
     Psync {
         objects: Vec<usize>,
     },
@@ -153,7 +156,8 @@ pub enum Step {
     Hold {
         object: usize,
     },
-    /// Attaches what the last psync of an object left, whoever writes it, and looks; once more at what it followed before.
+    /// Attaches the state of an object's last psync, beside any writer, and looks; once more at the
+    /// one that it followed before.
     Follow {
         object: usize,
     },
@@ -182,7 +186,8 @@ pub enum Step {
         fault: Fault,
         lasts: bool,
     },
-    /// The system fails to write back what is pending, for want of space or otherwise, and tells nobody yet.
+    /// The system fails to write pending pages back, for want of space or otherwise, and reports it
+    /// to no process yet.
     WritebackFails {
         no_space: bool,
     },

@@ -1,4 +1,4 @@
-//! The model: maps of bytes, and who has what attached.
+//! The model: maps of bytes, and the attachments of processes.
 
 use super::{NAMES, PROCESSES, Step};
 use crate::pool::Snapshot;

@@ -35,7 +35,7 @@ pub(super) struct Process {
 /// The answer to a call, and the stores that the process made with it.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// An object, where it lies, and what it holds.
+    /// An object, its place, and its content.
     object: Option<(usize, Located, Vec<u8>)>,
     /// An object that is followed, as its follower sees it.
     shown: Option<(usize, Vec<u8>)>,
@@ -108,7 +108,7 @@ impl Process {
     pub(super) fn begin(medium: &SimMedium, pid: u32) -> Result<Process> {
         let medium = Arc::new(medium.handle());
         let store = Store::open(medium.clone(), process(pid))?;
-        // Nobody lets go while another waits: one step follows the other.
+        // Locks are not released during a wait: one step follows the other.
         store.set_patience(Duration::ZERO);
         Ok(Process {
             medium,
@@ -221,7 +221,7 @@ impl Process {
             Step::Hold { object } => {
                 *hold = None;
                 *hold = store.hold_still(NAMES[object], key)?.map(Hold::begin).transpose()?;
-                // Of a psync that failed it may show what a power cut undoes.
+                // After a failed psync it may show bytes that a power cut undoes.
                 if let (Some(hold), Some(Writing::Well)) = (hold, world.writing(object)) {
                     seen.object = Some((object, *hold.object(), hold.shown().to_vec()));
                 }
@@ -230,7 +230,7 @@ impl Process {
                 if let Some(now) = follower.as_mut()
                     && now.again(object)
                 {
-                    // Of a psync that failed it may show what a power cut undoes.
+                    // After a failed psync it may show bytes that a power cut undoes.
                     if world.writing(object) != Some(Writing::Poisoned) {
                         seen.shown = Some((object, now.shown.clone()));
                     }

@@ -23,7 +23,7 @@ pub struct Promise {
     pub refused: u64,
     /// Steps in which an operation of the medium failed.
     pub failures: u64,
-    /// Calls of which nobody knew afterwards whether they had happened.
+    /// Calls whose outcome was unknown afterwards.
     pub unknown: u64,
 }
 
@@ -62,7 +62,7 @@ struct Run<'a> {
     worlds: Vec<Model>,
     processes: Vec<Process>,
     promise: Promise,
-    /// Processes that may keep objects from others, though nobody has them attached, with these objects.
+    /// Processes that may block these unattached objects.
     left: Left,
     pids: u32,
 }
@@ -291,7 +291,7 @@ impl Run<'_> {
         self.processes[process].is_poisoned(object) && !self.worlds[0].is_poisoned(process, object)
     }
 
-    /// Notes which objects are poisoned now. `may_be`: the caller's, and nobody else's.
+    /// Notes which objects are poisoned now. `may_be`: the caller's alone.
     fn poison(&mut self, caller: usize, may_be: bool) -> Verdict {
         for process in 0..PROCESSES {
             for (object, name) in NAMES.iter().enumerate() {
@@ -326,7 +326,7 @@ impl Run<'_> {
         }
     }
 
-    /// From here on what holds in one of the worlds is what is promised.
+    /// From here on the state of any one of the worlds is promised.
     fn promised(&mut self) {
         self.promise.windows.push(Vec::new());
         for world in 0..self.worlds.len() {
@@ -356,7 +356,7 @@ fn future(world: &Model, process: usize, step: &Step) -> Future {
     Future { before: world.clone(), answer, after }
 }
 
-/// The worlds in which the call is done and what was seen is so.
+/// The worlds in which the call is done and agrees with `seen`.
 fn agreeing(futures: Vec<Future>, seen: &Seen) -> Result<Vec<Model>, String> {
     let answers: Vec<Answer> = futures.iter().map(|future| future.answer).collect();
     let mut done: Vec<Model> = futures

@@ -1,10 +1,11 @@
 //! Concurrent programs: several actors at once, each with objects of its own, and one table.
 //!
-//! Actors are processes that take [turns](crate::sim) at the operations of the medium, or threads of one
-//! process, which run freely and join each other's commits. Because nobody else changes an actor's objects, what
-//! holds of them follows from what its own calls answered, whoever ran in between; what they share is the table, the
-//! lanes, free space and the file's errors. Each actor keeps the states its objects may be in, one after a call
-//! that succeeded, two after one that failed; each moment of the log has those of all actors.
+//! Actors are processes that take [turns](crate::sim) at the operations of the medium, or threads
+//! of one process, which run freely and join each other's commits. Only the actor changes its
+//! objects, so their states follow from the answers to its own calls, whichever actors ran in
+//! between; they share the table, the lanes, free space and the file's errors. Each actor keeps the
+//! states its objects may be in, one after a call that succeeded, two after one that failed; each
+//! moment of the log has those of all actors.
 
 use crate::pool::{Edits, Snapshot, contents, process, psync};
 use crate::sim::{CrashImage, Fault, OpKind, SimMedium, Turns};
@@ -129,7 +130,7 @@ impl Together {
     /// Runs the actors on a fresh pool, whose log begins when their objects exist.
     ///
     /// # Errors
-    /// A call that fails for no reason, or shows what nobody stored.
+    /// A call that fails for no reason, or shows bytes that were never stored.
     pub fn run(&self, medium: &SimMedium) -> Result<Shared, String> {
         with_seed(self.seed, || self.run_seeded(medium))
     }
@@ -207,7 +208,7 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 impl Actor<'_> {
     /// From here on these are the states that may be found.
     fn promise(&self, states: &[State]) {
-        // No operation of the medium in between: nobody else gets a turn.
+        // No operation of the medium in between: no other actor gets a turn.
         let mut shared = lock(self.shared);
         shared.entries.push(Entry { actor: self.number, states: states.to_vec() });
         self.medium.mark(shared.entries.len() as u64 - 1);
@@ -296,7 +297,7 @@ impl Actor<'_> {
                 self.call(|_| {}, |_| writer.map_or(Ok(()), Writer::detach)).map(drop)
             }
             _ => {
-                // Which of the two it is depends on what is there, if that is known.
+                // The object's existence, if it is known, decides which of the two it is.
                 let exists = self.states[0].contains_key(&extra);
                 if self.states.iter().any(|state| state.contains_key(&extra) != exists) {
                     let found = self.store.find(&extra);

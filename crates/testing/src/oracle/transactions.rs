@@ -1,8 +1,10 @@
 //! Programs of transactions: a process commits changes of several objects, psyncs another one beside them, fails and goes on, detaches, dies, and is followed by the next.
 //!
-//! The model is a line of states, one after each commit. The one that is found has to be one of them, no older than the last that was acknowledged and no newer than the last that
-//! was told; what an attach shows is what goes on from then. Of the object that is psynced it knows one state, or two after a psync that failed. After a failure the
-//! process makes more calls before it detaches: any that is acknowledged must hold.
+//! The model is a line of states, one after each commit. The state found must be one of them, no
+//! older than the last acknowledged and no newer than the last told; the process goes on from the
+//! state that an attach shows. The model knows one state of the psynced object, or two after a
+//! failed psync. After a failure the process makes more calls before it detaches: any acknowledged
+//! one must hold.
 
 use crate::pool::{Snapshot, contents, process, psync};
 use crate::seed::Seeded;
@@ -109,7 +111,8 @@ impl Transactions {
     /// Runs the program on a pool without objects, and marks what is promised.
     ///
     /// # Errors
-    /// A call that fails without reason, is acknowledged wrongly, or shows what nobody stored.
+    /// A call that fails without reason, is acknowledged wrongly, or shows bytes that were never
+    /// stored.
     pub fn run(&self, medium: &SimMedium) -> Result<Committed, String> {
         let text = |error: StoreError| format!("before the first step: {error}");
         let store = Store::open(Arc::new(medium.handle()), process(1)).map_err(text)?;
@@ -318,7 +321,7 @@ impl Run<'_> {
         self.call(|run| run.process.store.snapshot(&[of])).map(drop)
     }
 
-    /// Detaches everything, which makes all durable that was told or says so, and attaches it again.
+    /// Detaches everything, which makes all told commits durable or fails, and attaches it again.
     fn go_on(&mut self) -> Verdict {
         let left = self.call(|run| {
             let mut first = Ok(());

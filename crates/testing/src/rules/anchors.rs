@@ -1,4 +1,4 @@
-//! Anchors of sealed objects: by what they were told, a complete older state is told from the newest.
+//! Anchors of sealed objects: their records tell a complete older state from the newest.
 
 use super::{CONFIG, LIMITS, Verdict, open};
 use crate::for_each_crash;

@@ -1,4 +1,4 @@
-//! Objects that come to a pool together, and objects whose ID is the hash of what they hold.
+//! Objects that come to a pool together, and objects whose ID is the hash of their bytes.
 
 use super::{CONFIG, KEY, Verdict, crash_on, open};
 use crate::pool::contents;
@@ -92,7 +92,7 @@ pub(super) fn objects_that_come_together_are_there_together_wherever_it_ends() -
                 }
                 sound(&cut).map_err(named)?;
             }
-            // Somebody else goes on in the same boot; the power fails later.
+            // Another process goes on in the same boot; the power fails later.
             drop(store);
             let next = open(&medium, 4);
             if all_or_none(&next).map_err(named)? == 0 {
@@ -174,7 +174,7 @@ pub(super) fn a_content_that_changed_is_found() -> Verdict {
     if !first || second || ids != [ids[0]; 3] || store.verify_content("a", KEY).map_err(text)? != Some(true) {
         return Err("not the same object".into());
     }
-    // Somebody changes it below the pool.
+    // A program changes it below the pool.
     let changed = medium.handle().write(made.entry.primary_offset() + 4097, &[8]);
     changed.map_err(|error| StoreError::from(error).to_string())?;
     if store.verify_content("a", KEY).map_err(text)? != Some(false) {

@@ -28,8 +28,8 @@ fn shows(store: &Arc<Store>, name: &str, expected: &[u8]) -> Verdict {
     }
 }
 
-/// A few bytes of a copy change: the rest of their pages is what it was, in the copy and in what it was made from, at once and in the
-/// next attachment.
+/// A few bytes of a copy change: the rest of their pages is as before, in the copy and in its
+/// origin, at once and in the next attachment.
 pub(super) fn first_changes_keep_the_rest_of_their_pages() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 2);

@@ -72,7 +72,7 @@ impl Beside {
         Ok(())
     }
 
-    /// Compares what both processes, and whoever comes after a power cut, see of an object.
+    /// Compares the object as both processes, and a process after a power cut, see it.
     pub(super) fn shows(&self, name: &str, expected: &[u8]) -> Verdict {
         same(&self.other, name, expected)?;
         let cut = open(&self.medium.power_cut(Choice::None).medium(), 9);
@@ -202,7 +202,7 @@ pub(super) fn the_writer_dies(mut beside: Beside) -> Verdict {
     beside.ends()
 }
 
-/// Bytes that go straight to the primary are nobody's before a psync publishes them.
+/// Bytes that go straight to the primary are in no state before a psync publishes them.
 pub(super) fn a_snapshot_waits_for_a_direct_write() -> Verdict {
     on_each(|mut beside| {
         create(&beside.store, "c", SIZE as u64);

@@ -8,7 +8,7 @@ use crate::sim::{Choice, Fault, OpKind, SimMedium};
 use indelible_store::lane::Batch;
 use indelible_store::table::CreateOptions;
 
-/// Both ends of what a power cut may leave.
+/// The least and the most that a power cut may leave.
 fn cuts(medium: &SimMedium) -> Result<(), String> {
     let promised = state(&open(medium, 8));
     for choice in [Choice::None, Choice::All, Choice::Random(1), Choice::Random(2)] {
@@ -27,7 +27,7 @@ pub(super) fn redone_blocks_keep_what_is_written() -> Verdict {
         let first = open(&medium, 1);
         create(&first, "gone", 50_000);
         first.create("a", &CreateOptions { sparse, ..of(40_000) }).unwrap();
-        // The later entry stands before the other: somebody has the entry of the one that is gone.
+        // The later entry's primary lies before the other's: "small" has the entry of "gone".
         first.destroy("gone", KEY).unwrap();
         create(&first, "small", 100);
         first.create("b", &CreateOptions { sparse: true, ..of(45_000) }).unwrap();
@@ -173,7 +173,7 @@ pub(super) fn recycled_blocks_keep_what_is_written() -> Verdict {
     Ok(())
 }
 
-/// A process fails to make a lane in space that nobody ever used, and the next one makes an object there.
+/// A process fails to make a lane in never-used space, and the next one makes an object there.
 pub(super) fn space_that_was_never_used_is_zeroed_before_its_use() -> Verdict {
     for sparse in [false, true] {
         for failing in [OpKind::Write, OpKind::Barrier] {

@@ -5,7 +5,8 @@ use super::{KEY, Verdict, crash, create, open};
 use crate::pool::{contents, psync};
 use crate::sim::Choice;
 
-/// Bases that nobody needs any more are merged beneath a writer, and with the object once it has detached; named ones stay.
+/// Unneeded bases are merged beneath a writer, and with the object once it has detached; named ones
+/// stay.
 pub(super) fn bases_are_merged_beneath_a_writer() -> Verdict {
     on_each(merged_beneath)
 }
@@ -87,7 +88,7 @@ fn followed(size: usize, changes: &[(usize, u8)], merge: bool) -> Verdict {
     )
 }
 
-/// Of an object of few pages, whole bases are absorbed.
+/// In an object of few pages, whole bases are absorbed.
 pub(super) fn bases_are_absorbed_whole() -> Verdict {
     followed(SIZE, &[(100, 2), (5000, 3), (9000, 4), (200, 5)], true)
 }
@@ -151,7 +152,7 @@ pub(super) fn the_chain_of_destroyed_snapshots_stays_short() -> Verdict {
     })
 }
 
-/// Of a larger one, few pages are absorbed at a time.
+/// In a larger one, few pages are absorbed at a time.
 pub(super) fn absorbed_pages_are_there_after_a_power_cut() -> Verdict {
     followed(20 * 4096, &[(100, 2), (50_000, 3), (70_000, 4)], false)
 }

@@ -1,4 +1,4 @@
-//! A process that writes an object dies in the midst of the work of another one on what the object rests on.
+//! A process that writes an object dies while another one works on the object's bases.
 
 use super::beside::{NAMES, SIZE, text};
 use super::{CONFIG, KEY, Verdict, create, open};

@@ -1,4 +1,4 @@
-//! Media errors, and what follows for others than the caller that is told.
+//! Media errors, and their consequences for processes other than the caller that is told.
 
 use super::{KEY, Verdict, of};
 use crate::hooked::{Hook, Hooked};
@@ -33,7 +33,7 @@ pub struct WritebackFile {
     /// Durable writes up to now.
     pub durable: AtomicU64,
     plan: Mutex<Option<(u64, Visible)>>,
-    /// A write-back failed, and nobody was told.
+    /// A write-back failed, unreported.
     untold: AtomicBool,
 }
 

@@ -119,7 +119,8 @@ pub(super) fn follow_by_the_log(mut beside: Beside) -> Verdict {
     if reader.bases != 1 {
         return Err(format!("{} bases, where the log tells", reader.bases));
     }
-    // Psyncs that nobody saw are gone from the log once others are where they were: of another object, or of this one.
+    // Unread psyncs are gone from the log once others took their place: of another object, or of
+    // this one.
     for (object, at) in [(1, 0), (0, 6000)] {
         beside.psync(0, 64, 70 + object as u8, 500).map_err(text)?;
         beside.writers[0].checkpoint().map_err(text)?;
@@ -167,7 +168,7 @@ pub(super) fn readers_share_a_base() -> Verdict {
         for round in 0..12_u8 {
             beside.psync(0, 4096 * usize::from(round % 4) + 9, 100 + round, 700).map_err(text)?;
             if round % 4 == 3 {
-                // Psyncs that nobody saw are hidden.
+                // Unread psyncs are hidden.
                 beside.writers[0].checkpoint().map_err(text)?;
                 beside.psync(0, 64, 40 + round, 3000).map_err(text)?;
             }
@@ -231,7 +232,7 @@ pub(super) fn a_psync_that_was_reported_as_failed_is_not_followed() -> Verdict {
     })
 }
 
-/// Takes, as another process, the base that a reader has just made, once the table says so.
+/// Takes, as another process, the base that a reader has just made, once the table has it.
 struct Adopt {
     store: Arc<Store>,
     taken: Mutex<Vec<Reader>>,
@@ -256,7 +257,8 @@ impl Hook for Adopt {
 
 const FILLERS: [&str; 4] = ["f0", "f1", "f2", "f3"];
 
-/// Nobody has a base that still absorbs others: what was absorbed goes, and its place is used again.
+/// No reader has a base that still absorbs others: the absorbed ones go, and their space is used
+/// again.
 fn a_base_that_absorbs_is_its_makers(config: SimConfig) -> Verdict {
     let mut beside = Beside::begin(config).map_err(text)?;
     let adopt = Adopt { store: open(&beside.medium, 3), taken: Mutex::default(), awaited: 0.into() };
@@ -300,7 +302,8 @@ pub(super) fn a_base_that_absorbs_is_its_makers_in_memory() -> Verdict {
     a_base_that_absorbs_is_its_makers(SimConfig { disk: false, ..CONFIG })
 }
 
-/// The writer's process dies after a psync that nobody has seen, or detaches: the reader shows what the next one finds.
+/// The writer's process dies after an unread psync, or detaches: the reader shows the state that
+/// the next process finds.
 pub(super) fn readers_do_not_miss_the_last_psync() -> Verdict {
     on_each(do_not_miss)
 }

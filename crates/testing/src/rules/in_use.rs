@@ -7,8 +7,9 @@ use indelible_store::error::StoreError;
 use indelible_store::medium::Medium;
 use indelible_store::table::CreateOptions;
 
-/// An object grows while its memory is in use, and moves. The extent that its memory shows is there until it is detached, whoever wants space; then its
-/// space is free. Rests on a base in every second round.
+/// An object grows while its memory is in use, and moves. The extent that its memory shows is there
+/// until it is detached, even if others need space; then its space is free. Rests on a base in
+/// every second round.
 pub(super) fn what_memory_shows_stays_when_an_object_moves() -> Verdict {
     for based in [false, true] {
         on_each(|beside| memory_stays(beside, based))
@@ -37,7 +38,7 @@ fn memory_stays(mut beside: Beside, based: bool) -> Verdict {
     if !moved || beside.writers[0].object().entry.primary_offset() == extent {
         return Err("it did not move".into());
     }
-    // Somebody looks for what nobody has, and somebody takes all the space there is.
+    // One call removes unused objects, and one takes all the space there is.
     beside.other.reap().map_err(text)?;
     for (index, size) in [1 << 20, 64 << 10, 4096].into_iter().enumerate() {
         for number in 0.. {

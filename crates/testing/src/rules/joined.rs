@@ -90,7 +90,8 @@ impl Joined {
             before(self);
             let joined = self.joined();
             self.round(value)?;
-            // Behind the first batch of a write of several there are two more: then one can be torn between.
+            // The first batch of a write of several has two more after it: then a cut can tear in
+            // between.
             if self.joined() > joined + 1 {
                 return Ok(value);
             }

@@ -18,7 +18,7 @@ use zerocopy::{FromBytes, IntoBytes};
 /// A change of an entry.
 type Change = fn(&mut Entry);
 
-/// An object whose class, model or flags nobody knows here is neither attached nor changed; its neighbour is.
+/// An object of an unknown class, model or flag is neither attached nor changed; its neighbour is.
 pub(super) fn an_object_of_a_later_release_is_left_alone() -> Verdict {
     let check_words_without_transactions: Change = |entry| {
         (entry.class, entry.size) = (CLASS_PSYNC, U64::new(2 * PAGE));

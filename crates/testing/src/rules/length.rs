@@ -24,7 +24,7 @@ fn full(config: SimConfig) -> SimMedium {
     medium
 }
 
-/// The power fails while a full pool becomes longer, and in what its user does with the space.
+/// The power fails while a full pool becomes longer, and while the new space is used.
 fn becomes_longer(config: SimConfig) -> Verdict {
     let program = |run: &mut crate::scenario::Scenario| -> Result<()> {
         run.quiet(|store| store.lengthen(2 * MIB))?;
@@ -87,7 +87,7 @@ fn text(error: StoreError) -> String {
     error.to_string()
 }
 
-/// Bytes that lay behind the pool are in no object, whoever makes it.
+/// Bytes that lay behind the pool are in no new object.
 fn lengthened_over_bytes(config: SimConfig, options: &CreateOptions<'_>) -> Verdict {
     let medium = full(config);
     medium.extend(2 * MIB).map_err(|error| format!("{error:?}"))?;

@@ -55,7 +55,7 @@ use indelible_store::store::Store;
 use indelible_store::table::{CreateOptions, Key};
 use std::sync::Arc;
 
-/// Nothing, or what is wrong.
+/// Nothing, or a description of the violation.
 pub type Verdict = std::result::Result<(), String>;
 
 /// A scenario and the rules that it watches.

@@ -1,4 +1,5 @@
-//! Objects on demand, as far as the pool is concerned: epochs are commits, which are a prefix after a power cut; and whatever a dead process left in memory comes to the pool before anybody
+//! Objects on demand, as far as the pool is concerned: epochs are commits, which are a prefix after
+//! a power cut; and commits that a dead process left in memory come to the pool before any process
 //! takes the object for whole.
 
 use super::transactions::{NAMES, few, prefixes_of};
@@ -100,7 +101,7 @@ pub(super) fn commits_left_in_memory_come_to_the_pool_first() -> Verdict {
     }
     store.attach_reader("a", KEY).map_err(text)?.detach().map_err(text)?;
     store.attach_on_demand_writer("a", KEY, 1).map(drop).map_err(text)?;
-    // That of an earlier boot is gone, and nobody asks for it.
+    // That of an earlier boot is gone, and is not asked for.
     let medium = left()?;
     let boot = Identity { boot: [2; 16], ..process(4) };
     let store = Store::open(Arc::new(medium.handle()), boot).map_err(text)?;

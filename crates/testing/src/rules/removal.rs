@@ -43,7 +43,7 @@ impl Deleted {
         Ok(Deleted { medium, id: writer.object().entry.id, writer: Some(writer), other, free })
     }
 
-    /// The writer goes on, others use the space that is free, and nobody has what the other psynced.
+    /// The writer goes on, others use the free space, and no object has the other's psynced bytes.
     fn goes_on(&mut self) -> Verdict {
         for name in ["d", "e"] {
             create(&self.other, name, SIZE as u64);
@@ -85,7 +85,7 @@ impl Deleted {
     }
 }
 
-/// Nobody finds it any more, its name is free, and its writer goes on until it detaches.
+/// Lookups do not find it any more, its name is free, and its writer goes on until it detaches.
 pub(super) fn a_deleted_object_stays_with_its_writer() -> Verdict {
     let mut deleted = Deleted::begin().map_err(text)?;
     let other = deleted.other.clone();
@@ -212,7 +212,7 @@ fn with_volatile(store: &Arc<Store>) -> Result<()> {
     store.snapshot(&[SnapshotOf { object: "a", key: KEY, name: "kept" }]).map(drop)
 }
 
-/// Nobody uses it any more; what was kept of it stays, and its name and space are free.
+/// It is unused; data kept of it stays, and its name and space are free.
 fn gone(medium: &SimMedium) -> Verdict {
     let store = Store::open(Arc::new(medium.handle()), REBOOTED).map_err(text)?;
     let copied = store.create_from("a", KEY, "copy", &CreateOptions::default()).map(drop);

@@ -1,4 +1,4 @@
-//! Repairs, and what they must not take for granted.
+//! Repairs, and the assumptions that they must not make.
 
 use super::recovery::{pool_on, void_table_lane};
 use super::{KEY, Verdict, create, open};

@@ -56,7 +56,7 @@ pub(super) fn a_rotation_is_whole_after_a_power_cut() -> Verdict {
             let (_, _, bytes) = after.get_mut("a").expect("it was created");
             bytes[700..704].fill(7);
             run.step_to(after.clone(), |_| psync(&mut a, &[(700, &[7; 4])]))?;
-            // Of one that a process goes on writing.
+            // The object's writer goes on.
             run.step_to(after, |_| a.reencrypt(&[&sealed::key()], &mut |_, _| {}))?;
             run.quiet(|_| a.detach())
         });

@@ -113,7 +113,7 @@ pub(super) fn sealed_and_plain_objects_change_as_one_step() -> Verdict {
     )
 }
 
-/// A changed bit anywhere in what is read is an error, which names the page.
+/// A changed bit anywhere in the bytes read is an error, which names the page.
 pub(super) fn a_changed_bit_is_an_error() -> Verdict {
     let Made { object, newer, .. } = made().map_err(text)?;
     let shape = shape(&object);
@@ -133,7 +133,7 @@ pub(super) fn a_changed_bit_is_an_error() -> Verdict {
     Ok(())
 }
 
-/// Pages, and nodes with what is below them, of different places or times are no object.
+/// Pages, and nodes with their subtrees, of different places or times are no object.
 pub(super) fn pages_of_two_places_or_times_are_no_object() -> Verdict {
     let Made { object, older, newer } = made().map_err(text)?;
     let shape = shape(&object);
@@ -164,7 +164,7 @@ pub(super) fn pages_of_two_places_or_times_are_no_object() -> Verdict {
     Ok(())
 }
 
-/// A node that somebody filled with zeros is not one that was never written.
+/// A node overwritten with zeros is not one that was never written.
 pub(super) fn a_node_of_zeros_is_an_error() -> Verdict {
     let Made { object, newer, .. } = made().map_err(text)?;
     let shape = shape(&object);
@@ -218,7 +218,7 @@ pub(super) fn written_over(store: &Arc<Store>, name: &str, value: u8) -> Result<
     writer.detach()
 }
 
-/// A process that goes on from an image that a power cut left takes nonces that nobody had.
+/// A process that goes on from a power cut's image takes unused nonces.
 pub(super) fn no_nonce_comes_twice_after_a_power_cut() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     sealed::create(&open(&medium, 1), "a", 9000).map_err(text)?;
@@ -254,7 +254,7 @@ pub(super) fn equal_pages_have_unequal_ciphertext() -> Verdict {
         psync(&mut writer, &[(0, &[value; 9000])]).map_err(text)?;
         writer.detach().map_err(text)?;
         let bytes = medium.to_bytes();
-        // Two that have one nonce differ by what their plaintexts differ by.
+        // Two with one nonce differ as their plaintexts differ.
         seen.push(bytes[page_at(&object, shape(&object).content_page(0))].to_vec());
     }
     for (nth, one) in seen.iter().enumerate() {

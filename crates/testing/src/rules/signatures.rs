@@ -1,4 +1,5 @@
-//! Signed objects: somebody who has a seal key, and may write to the pool, makes no state that a reader believes.
+//! Signed objects: an attacker with a seal key, and with the right to write to the pool, makes no
+//! state that a reader believes.
 
 use super::{CONFIG, KEY, LIMITS, Verdict, crash_on, open};
 use crate::for_each_crash;
@@ -46,7 +47,7 @@ fn made() -> Result<Made> {
     Ok(Made { object: store.find("a")?, older, newer })
 }
 
-/// Has somebody read the object who has a seal key, and the key that verifies.
+/// A reader with a seal key, and the key that verifies, reads the object.
 fn held(bytes: &[u8]) -> Result<()> {
     let store = open(&SimMedium::from_bytes(bytes, CONFIG), 7);
     let key = sealed::key().verified_by(sealed::sign_key().verify_key());
@@ -63,7 +64,7 @@ fn is_refused(bytes: &[u8], what: &str, is_right: fn(&SealError) -> bool) -> Ver
     }
 }
 
-/// Somebody with a seal key, who changes the pool by what FORMAT.md says.
+/// An attacker with a seal key, who changes the pool by the rules of FORMAT.md.
 struct Forger {
     key: Independent,
     object: Located,
@@ -87,7 +88,7 @@ impl Forger {
         [kind, &self.key.id[..], &level.to_le_bytes(), &index.to_le_bytes(), version].concat()
     }
 
-    /// A new seal of what is authenticated and encrypted, with a version.
+    /// A new seal of `associated` and of the encrypted `bytes`, with a version.
     fn seal(&mut self, associated: &[u8], bytes: &mut [u8], version: &[u8]) -> [u8; 64] {
         self.nonces += 1;
         let nonce = [0xe0 + self.nonces; 24];
@@ -141,7 +142,8 @@ impl Forger {
         }
     }
 
-    /// Another end of what is authenticated with this seal, which has its tag: `free` is the offset of 16 bytes, and 16 more are ahead of them.
+    /// Another end of `message`, which this seal authenticates, with the same tag: `free` is the
+    /// offset of 16 bytes, and 16 more are ahead of them.
     fn same_tag(&self, seal: &[u8], message: &[u8], free: usize) -> Vec<u8> {
         let one_time = OneTime::of(&self.key.key, seal[..24].try_into().expect("a nonce"));
         let tag = seal[24..40].try_into().expect("a tag");
@@ -156,7 +158,7 @@ impl Forger {
     }
 }
 
-/// All tags and hashes fit, and nothing but the signature says that it is somebody else's.
+/// All tags and hashes fit, and the signature alone betrays the forgery.
 pub(super) fn a_seal_key_makes_no_state_of_a_signed_object() -> Verdict {
     let made = made().map_err(text)?;
     held(&made.newer).map_err(text)?;
@@ -222,7 +224,8 @@ pub(super) fn another_node_with_the_tag_of_a_signed_one_is_refused() -> Verdict 
         }
         let (seal, node) = forger.node(level);
         let lengths = [(node.len() as u64).to_le_bytes(), 0_u64.to_le_bytes()].concat();
-        // The last line of a node is the seal of a page that the object does not have, or nobody looks at.
+        // The last line of a node is the seal of a page that the object does not have, or that is
+        // not read.
         let free = node.len() - 16;
         let message = forger.same_tag(&seal, &[&node[..], &lengths].concat(), free);
         let (at, end) = (shape(&forger.object).page(level as u32, 0), node.len());

@@ -82,7 +82,7 @@ pub(super) fn a_growth_waits_for_who_holds_its_object_still() -> Verdict {
         let text = |error: StoreError| error.to_string();
         let mut places = vec![holding.place().map_err(text)?];
         for size in [12_000, 200_000, 600_000] {
-            // Too large for what lies free in front of the object.
+            // Too large for the free space in front of the object.
             create(&holding.reader, &format!("behind {size}"), 50_000);
             let still = holding.hold();
             refused(holding.writer.grow(size), "a growth")?;

@@ -142,7 +142,7 @@ pub(super) fn lists_are_whole_after_a_power_cut() -> Verdict {
     Ok(())
 }
 
-/// From its deletion to the end of the other, and of the tie.
+/// A tied object stays from its deletion to the end of the other, and of the tie.
 pub(super) fn a_tied_object_is_there_as_long_as_the_other_with_a_power_cut_everywhere() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let ids = made(&open(&medium, 1), &["a", "b", "c"]).map_err(text)?;

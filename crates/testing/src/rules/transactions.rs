@@ -1,7 +1,8 @@
 //! Transactions that become durable as a prefix of all: commits of two objects, told in any order, several in one batch.
 //!
-//! The model: state *n* is what the commits up to number *n* leave. Wherever the power is cut, the pool holds state *n* for some *n* that is no
-//! less than what was acknowledged, and no more than what was told.
+//! The model: state *n* is the result of the commits up to number *n*. Wherever the power is cut,
+//! the pool holds state *n* for some *n* that is at least the last acknowledged number, and at most
+//! the last told one.
 
 use super::{CONFIG, KEY, LIMITS, Verdict, create, open};
 use crate::for_each_crash;
@@ -47,7 +48,7 @@ pub(super) struct Committing {
 impl Committing {
     fn begin(medium: &SimMedium) -> Result<Committing> {
         let medium = Arc::new(medium.handle());
-        // Memory of its boot is gone in that of those who judge.
+        // To the judges, memory of its boot is gone.
         let store = Store::open(medium.clone(), Identity { boot: [9; 16], ..process(2) })?;
         let states = vec![snapshot(&store)?];
         let commits = Commits::default();

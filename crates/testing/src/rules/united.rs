@@ -22,7 +22,7 @@ fn begin() -> Result<(Beside, LivePages)> {
     Ok((beside, pages))
 }
 
-/// Compares the pages with what was psynced, once whatever was given back has other contents.
+/// Compares the pages with the psynced ones, once all freed space has other contents.
 fn compare(beside: &Beside, pages: &LivePages, when: &str) -> Verdict {
     for name in FILLERS {
         create(&beside.store, name, SIZE as u64);
@@ -56,7 +56,7 @@ pub(super) fn pages_are_right_while_bases_are_absorbed() -> Verdict {
     beside.ends()
 }
 
-/// Snapshots are made and destroyed, and what is left of them is merged.
+/// Snapshots are made and destroyed, and their remains are merged.
 pub(super) fn pages_are_right_while_bases_are_merged() -> Verdict {
     let (mut beside, pages) = begin().map_err(text)?;
     for (round, name) in ["s0", "s1", "s2"].into_iter().enumerate() {

@@ -6,20 +6,22 @@
 //! cut only where that ends: before a barrier or a durable write returns, before a mark (from there on
 //! more is promised), and at the end of the log.
 //!
-//! *Units nobody looks at.* At a point, each undecided unit is a decision: which of its versions is left.
-//! The judge runs on a medium that notes which words it reads that differ between versions and that it
-//! did not itself overwrite before. A judge is a function of what it reads. Hence two images that agree in
-//! the decisions it met on one of them take it through the same steps on both, to the same verdict: the
-//! decisions it did not meet need no enumeration. The others are enumerated depth first, each branch
-//! running the judge again. If the judge asks its questions in another order although the answers were
-//! the same, it is not such a function; that is an error and not ignored.
+//! *Unread units.* At a point, each undecided unit is a decision: which of its versions is left.
+//! The judge runs on a medium that notes which words it reads that differ between versions and that
+//! it did not itself overwrite before. A judge is a function of the bytes it reads. Hence two
+//! images that agree in the decisions it met on one of them take it through the same steps on both,
+//! to the same verdict: the decisions it did not meet need no enumeration. The others are
+//! enumerated depth first, each branch running the judge again. If the judge asks its questions in
+//! another order although the answers were the same, it is not such a function; that is an error
+//! and not ignored.
 //!
-//! *Torn durable writes.* The store writes durably only what proves itself by a checksum over all of it: a
-//! batch, a header, a superblock slot. Of such a write in flight, on `n` units, one subset is the whole
-//! and 2^n - 1 are not, and all of those are to be refused alike. That is a claim about the store and not
-//! a fact, so some of them are judged: all where [`ClassLimits::torn`] allows, else none of the units, all
-//! but one, just one, and random ones. The same holds of a batch that is written in pieces, header last, and
-//! made durable by the barrier after it (`whole.rs` says how it is known).
+//! *Torn durable writes.* The store's durable writes all prove themselves by a checksum over the
+//! whole: a batch, a header, a superblock slot. For such a write in flight, on `n` units, one
+//! subset is the whole and 2^n - 1 are not, and all of those must be refused alike. That is a claim
+//! about the store and not a fact, so some of them are judged: all where [`ClassLimits::torn`]
+//! allows, else none of the units, all but one, just one, and random ones. The same holds for a
+//! batch that is written in pieces, header last, and made durable by the barrier after it
+//! (`whole.rs` tells how it is recognised).
 //!
 //! Each class weighs as many images as it stands for; that the weights of a point add up to the number of
 //! its images is checked at every point.
@@ -43,8 +45,7 @@ pub struct ClassLimits {
     pub per_point: u64,
     /// How many of the ways to tear a durable write are judged.
     pub torn: u64,
-    /// Whether units that nobody looks at are left out. Without, with `torn` at its maximum, every
-    /// image is made.
+    /// Whether unread units are left out. Without, with `torn` at its maximum, every image is made.
     pub merge: bool,
     /// Chooses the ways to tear.
     pub seed: u64,

@@ -2,8 +2,9 @@
 
 use indelible_store::medium::Transfers;
 
-/// Sizes at which batches of a few kilobytes are written, read and redone in many pieces, and the write combiner is
-/// full again and again: for programs that are so short that every image they leave can be judged.
+/// Sizes at which batches of a few kilobytes are written, read and redone in many pieces, and the
+/// write combiner is full again and again: for programs so short that every image they leave can be
+/// judged.
 pub const SMALL: Transfers =
     Transfers::SHIPPED.with_append(256).with_scan(4 << 10).with_direct(2 << 10).with_combine(8 << 10);
 
@@ -37,7 +38,7 @@ pub enum Discard {
     Keep,
     /// Zeros.
     Zero,
-    /// Bytes nobody wrote.
+    /// Bytes that were never written.
     Noise,
     /// One of the above, by the seed, anew for each call.
     Any,

@@ -76,8 +76,8 @@ impl SimMedium {
         self.lock().faults.met()
     }
 
-    /// Notes in the log what the test has just been promised ("psync 3 returned"), or what it is
-    /// about to ask for. An image carries the marks set before its cut.
+    /// Notes a promise in the log that the test has just got ("psync 3 returned"), or a request
+    /// that it is about to make. An image carries the marks set before its cut.
     pub fn mark(&self, mark: u64) {
         self.lock().log(self.holder, EventKind::Mark(mark), Vec::new());
     }
@@ -182,7 +182,7 @@ impl SimMedium {
         bytes
     }
 
-    /// A hash of what programs see.
+    /// A hash of the bytes that programs see.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.lock().volatile.digest()

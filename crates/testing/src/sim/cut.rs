@@ -1,4 +1,4 @@
-//! One power cut and what it left.
+//! One power cut and its image.
 
 use super::blocks::Blocks;
 use super::choice::Choice;

@@ -1,10 +1,10 @@
-//! Write-back errors of the file, and who is told of them.
+//! Write-back errors of the file, and the handles that are told of them.
 
 use super::fault::{eio, enospc};
 use indelible_store::medium::MediumError;
 
-/// The file's error, as `errseq_t` keeps it: a number that grows with each error that is not yet known to be one
-/// of those reported, and whether somebody was told of the last.
+/// The file's error, as `errseq_t` keeps it: a number that grows with each error that is not yet
+/// known to be one of those reported, and whether any handle was told of the last.
 #[derive(Default)]
 pub(super) struct Errors {
     sequence: u64,

@@ -93,7 +93,7 @@ impl fmt::Debug for Event {
     }
 }
 
-/// A range and what it holds from now on.
+/// A range and its bytes from now on.
 #[derive(Clone)]
 pub(super) struct Extent {
     pub(super) offset: u64,

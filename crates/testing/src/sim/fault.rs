@@ -55,8 +55,8 @@ pub enum Fault {
     Short,
     /// `EIO` when all of the bytes are visible: done, and reported as failed.
     After,
-    /// `ENOSPC`. A reservation, a plain write and `zero` have no effect. Of a durable write none, a part or all is
-    /// visible, by the seed, and undefined, as after a failed barrier.
+    /// `ENOSPC`. A reservation, a plain write and `zero` have no effect. A part of a durable write,
+    /// none or all is visible, by the seed, and undefined, as after a failed barrier.
     NoSpace,
     /// The file under the medium is gone, and why ("truncated", "deleted"). As [`Fault::Io`] in
     /// effect.

@@ -3,7 +3,7 @@
 use indelible_store::medium::{LockKey, LockMode};
 use std::collections::HashMap;
 
-/// Holders of keys. A key is in the table only while somebody holds it; at most one holder per key is
+/// Holders of keys. A key is in the table only while it is held; at most one holder per key is
 /// exclusive, and then it is the only one.
 #[derive(Default)]
 pub(super) struct LockTable {

@@ -30,7 +30,8 @@ pub struct SimMedium {
     /// Length of the medium as this handle knows it.
     len: AtomicU64,
     pub(super) config: SimConfig,
-    /// Words that processes share while they live, apart from the bytes: what a power cut leaves of them is nobody's business.
+    /// Words that processes share while they live, apart from the bytes: after a power cut they are
+    /// undefined.
     pub(super) words: Arc<[AtomicU64]>,
 }
 

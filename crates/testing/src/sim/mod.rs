@@ -17,26 +17,28 @@
 //!    same units, and nothing else. Other threads may run between its two halves and see bytes that
 //!    are not durable yet.
 //! 6. **`zero`** is a write of zeros; **`reserve`** changes nothing; **`discard`** is a write of
-//!    whatever the seed decides (noise, zeros or what was there), so that code which relies on
+//!    bytes that the seed decides (noise, zeros or the former ones), so that code which relies on
 //!    discarded contents is caught while running as well as after a cut. Noise goes to pages that
 //!    hold something and to the first and last few of the range: a gigabyte stays cheap to discard.
-//!    **`extend`** makes the medium longer; a cut before the next barrier leaves the old length. Other handles know the length once
-//!    they `verify`.
-//! 7. **Write-back errors belong to the file.** After any failure to write a page back, for whatever call,
-//!    the file has an error: *one*, which every handle is told once by its next barrier, and once by its next
-//!    durable write or `check_writeback`, which fail (`errseq_t`: a handle is two descriptions of the file,
-//!    each with a cursor). A handle opened later is told of an error that nobody was told of yet, and of no
-//!    other. [`SimMedium::error_due`] says whether a handle has yet to be told.
-//! 8. **Failed barrier** ([`Fault::Io`] and others). Nothing may be assumed of what was pending. It is *clean but
-//!    lost*: each of its versions stays possible, also after later barriers that succeed, as nobody writes a page
-//!    back that is marked clean. A new write to the unit, then made durable, ends that.
+//!    **`extend`** makes the medium longer; a cut before the next barrier leaves the old length.
+//!    Other handles know the length once they `verify`.
+//! 7. **Write-back errors belong to the file.** After any failure to write a page back, for any
+//!    call, the file has an error: *one*, which every handle is told once by its next barrier, and
+//!    once by its next durable write or `check_writeback`, which fail (`errseq_t`: a handle is two
+//!    descriptions of the file, each with a cursor). A handle opened later is told of an error that
+//!    was reported to no handle yet, and of no other. [`SimMedium::error_due`] says whether a
+//!    handle has yet to be told.
+//! 8. **Failed barrier** ([`Fault::Io`] and others). The state of pending units is unknown. They
+//!    are *clean but lost*: each of their versions stays possible, also after later barriers that
+//!    succeed, as the system writes no page back that is marked clean. A new write to the unit,
+//!    then made durable, ends that.
 //! 9. **Failed durable write.** None, a part or all of it is visible; ENOSPC as well as EIO, because both may come
 //!    from write-back. All pending versions of its units are clean but lost, and by the seed those of the whole
 //!    file. A barrier or durable write that is told of an older error leaves pending what is pending, its own bytes
 //!    included. The caller is told at the end of the call; of two threads that share a cursor, the one
 //!    that asks first is told and the other is not, even if the lost pages are the other's.
-//! 10. **Failed write-back** ([`SimMedium::fail_writeback`]) that nobody asked for: as a failed barrier, but nobody is
-//!     told before its next barrier or durable write.
+//! 10. **Failed write-back** ([`SimMedium::fail_writeback`]) without a call: as a failed barrier,
+//!     but no handle is told before its next barrier or durable write.
 //! 11. **Evicted pages.** A page that is clean but lost may be evicted, and is then read again: each of its units
 //!     shows what is durable, which is decided in that moment. Programs that still run see their own writes
 //!     vanish. Pages with a unit that was written since are dirty and stay. [`SimMedium::evict`] does it at once;
@@ -50,21 +52,22 @@
 //! 14. **Process death** ([`SimMedium::kill`]) releases the locks of one handle. Its writes stay visible and
 //!     pending: the page cache outlives a process, not a power cut.
 //!
-//! Faults of the medium at rest are apart from all this: no power cut makes them, and what is asked of the
-//! store is not to survive them but to detect them.
+//! Faults of the medium at rest are apart from all this: no power cut makes them, and the store
+//! need not survive them but must detect them.
 //!
 //! 15. **Flipped bits, foreign bytes** ([`SimMedium::flip`], [`SimMedium::scribble`]) are durable at once.
 //! 16. **Damage heals nothing**: an error that is due stays due.
-//! 17. **Latent sector errors** ([`SimMedium::spoil`]): reads that touch a sector of 512 bytes fail, as do
-//!     writes of a part of it (which would have to read the rest); writing all of it heals it. They
-//!     belong to the medium and not to its log: an image that is to have them is spoiled itself.
+//! 17. **Latent sector errors** ([`SimMedium::spoil`]): reads that touch a sector of 512 bytes
+//!     fail, as do writes to a part of it (which would have to read the rest); writing all of it
+//!     heals it. They belong to the medium and not to its log: to give an image such errors, spoil
+//!     the image.
 //!
 //! The simulation is harsher than Linux in this: a write to one unit makes that unit dirty again, not its whole
 //! page, so that what was lost beside it stays lost.
 //!
-//! Not modelled: units that persist a mixture of old and new bytes, reads that see a torn write, and a medium that
-//! acknowledges a barrier it did not carry out. The first is below the smallest unit that hardware
-//! promises; the last nobody can defend against.
+//! Not modelled: units that persist a mixture of old and new bytes, reads that see a torn write,
+//! and a medium that acknowledges a barrier it did not carry out. The first is below the smallest
+//! unit that hardware promises; against the last there is no defence.
 //!
 //! # Locking
 //!

@@ -126,7 +126,8 @@ impl Model {
         }
     }
 
-    /// Units of pages that are clean but lost, of those pages that are `chosen`, and what each then shows.
+    /// Units of the `chosen` pages among those that are clean but lost, and the version that each
+    /// then shows.
     pub(super) fn evicted(&self, mut chosen: impl FnMut() -> bool, rng: &mut fastrand::Rng) -> Vec<Extent> {
         let mut extents = Vec::new();
         let units: Vec<(u64, &Unit)> = self.pending.iter().map(|(at, unit)| (at * self.unit, unit)).collect();
@@ -166,8 +167,9 @@ impl Model {
         }
     }
 
-    /// Makes the versions of events before `before` durable. A unit of which nothing was written
-    /// since its failure stays undecided: nobody writes a page back that is marked clean. So does one whose block is lost.
+    /// Makes the versions of events before `before` durable. A unit without a write since its
+    /// failure stays undecided: the system writes no page back that is marked clean. So does one
+    /// whose block is lost.
     fn harden(&mut self, units: &[u64], before: u64) {
         for at in units {
             let Some(unit) = self.pending.get_mut(at) else {

@@ -15,7 +15,7 @@ thread_local!(static SEAT: RefCell<Option<(Arc<Turns>, usize)>> = const { RefCel
 /// The right of one thread at a time to run.
 pub struct Turns {
     state: Mutex<State>,
-    /// Of each thread: it has the turn.
+    /// For each thread: it has the turn.
     called: Vec<Condvar>,
 }
 

@@ -1,4 +1,4 @@
-//! Which undecided bytes somebody looked at.
+//! Undecided bytes that were read.
 
 use std::sync::Arc;
 

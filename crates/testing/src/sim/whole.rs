@@ -8,7 +8,7 @@ use super::event::{Event, EventKind};
 use super::recording::Recording;
 use std::collections::BTreeMap;
 
-/// Of each event that is part of such a thing, the number of the event that completes it.
+/// For each event that is part of such a write, the number of the event that completes it.
 pub(super) fn wholes(recording: &Recording) -> BTreeMap<u64, u64> {
     let mut wholes = BTreeMap::new();
     for (number, event) in (recording.first..).zip(&recording.events) {

@@ -1,4 +1,4 @@
-//! Writing back that fails: what becomes of the pages, and whom a medium tells.
+//! Failed write-back: the state of its pages, and the reports of the medium.
 
 use super::errors::Asker;
 use super::event::{EventKind, Extent};
@@ -6,7 +6,7 @@ use super::medium::{Shared, SimMedium};
 use crate::seed::derived;
 use indelible_store::medium::MediumError;
 
-/// At most so many operations pass between a failure and the eviction of what it left.
+/// Maximum of operations between a failure and the eviction of its pages.
 const SOON: u64 = 60;
 
 impl Shared {
@@ -48,8 +48,8 @@ impl SimMedium {
         cursors.is_some_and(|cursors| cursors.iter().any(|cursor| shared.errors.is_due(*cursor)))
     }
 
-    /// The system tries to write back what is pending, and fails: nobody is told before its next barrier or
-    /// durable write.
+    /// The system tries to write pending pages back, and fails: a process is told by its next
+    /// barrier or durable write.
     pub fn fail_writeback(&self, no_space: bool) {
         let everything = EventKind::WritebackFailed { offset: 0, len: self.length() };
         self.lock().lose(self.holder, everything, no_space);
