@@ -6,8 +6,8 @@
 //! in the write set. Where memory is changed [in place](Memory::in_place), the write set has the bytes as they were instead, and memory
 //! the changes: no other transaction takes them for anything while the line is owned.
 //!
-//! A word that is damaged is stored by the transaction as it was before, so that its commit repairs it. If nobody can tell what it was, the
-//! transaction is doomed.
+//! A transaction stores a damaged word as it was before, so that its commit repairs it. If its
+//! former value cannot be found, the transaction is doomed.
 //!
 //! # Invariants
 //!
@@ -94,8 +94,9 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
     }
 
-    /// The word at this address, a multiple of 8, as it is in memory just now, with the transaction's own changes. It is no part of what the
-    /// transaction has read, and may be of any moment.
+    /// The word at this address, a multiple of 8, as it is in memory just now, with the
+    /// transaction's own changes. It is no part of the transaction's reads, and may be of any
+    /// moment.
     ///
     /// # Safety
     ///
@@ -154,8 +155,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
     #[cold]
     unsafe fn mend(&mut self, address: usize) -> Result<u64, Conflict> {
         let line = self.line(address & !(LINE - 1))?;
-        // From here on nobody else stores to it.
-        // SAFETY: the caller's promise (1).
+        // From here on no other thread stores to it. SAFETY: the caller's promise (1).
         if let Ok(word) = unsafe { self.stm.memory.load(address) } {
             return Ok(word);
         }

@@ -1,13 +1,14 @@
 //! The steps of a commit: sequence, validate, tell the sink, store, release.
 //!
-//! The number is taken while the transaction owns all that it changes, and what it read is looked at after that. So a
-//! commit with a smaller number that changed any of that is seen, and the order of the numbers is one in which the
-//! transactions could have run one after the other. Stripes are held from the first store to the last change in memory, and over
-//! no wait for a medium.
+//! The number is taken while the transaction owns all that it changes, and its reads are validated
+//! after that. So it sees a commit with a smaller number that changed any of them, and the order of
+//! the numbers is one in which the transactions could have run one after the other. Stripes are
+//! held from the first store to the last change in memory, and over no wait for a medium.
 //!
 //! # Invariants
 //!
-//! 1. The words of the write set are there and may be stored to: whoever stored to them promised that.
+//! 1. The words of the write set are there and may be stored to: the callers that stored promised
+//!    that.
 //! 2. The transaction owns their stripes, so that no other thread stores to them.
 
 use super::access::WORD;
@@ -40,7 +41,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         Ok(receipt)
     }
 
-    /// All that it read was so at its snapshot: there is nothing to look at again.
+    /// All its reads were valid at its snapshot: there is nothing to look at again.
     fn receipt_of_reader(&self) -> Receipt {
         let newest = self.reads.iter().map(|(_, seen)| seen.sequence()).max();
         let newest_read = newest.map_or(0, |newest| newest.max(self.stm.alone_until()));
@@ -52,7 +53,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         let stopped = self.stm.broken.is(Mutant::ClockStopped);
         let sequence = if stopped { self.stm.clock.now() } else { self.stm.clock.tick() };
         self.phase = Phase::Sequenced(sequence);
-        // If nobody else committed since the snapshot, it still holds.
+        // If no other transaction committed since the snapshot, it still holds.
         let must_look = sequence != self.snapshot + 1 && !self.stm.broken.is(Mutant::Unvalidated);
         if must_look && !self.is_valid() {
             return Err(Conflict.into());
@@ -83,7 +84,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         for line in self.writes.lines.iter().filter(|line| !line.in_place) {
             for (word, changed) in line.changed_words() {
                 let (address, value) = (line.address + word * WORD, line.words[word]);
-                // SAFETY: the word is there (1), and nobody else stores to it (2).
+                // SAFETY: the word is there (1), and no other thread stores to it (2).
                 unsafe { self.stm.memory.store(address, value, bits(changed)) };
             }
         }

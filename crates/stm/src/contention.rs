@@ -26,7 +26,7 @@ impl Contention {
         self.conflicts = 0;
     }
 
-    /// Whether the next try has to be alone.
+    /// Whether the next try must be alone.
     #[inline]
     pub(crate) fn wants_alone(&self) -> bool {
         self.conflicts >= ALONE_AFTER

@@ -1,4 +1,4 @@
-//! A thread's transaction: what it has read and changed, and the snapshot in which all of that is so.
+//! A thread's transaction: its reads and changes, and the snapshot in which all reads are valid.
 
 use super::actions::Actions;
 use super::contention::Contention;
@@ -34,7 +34,7 @@ pub(crate) enum Phase {
     Storing(u64),
 }
 
-/// A transaction of one thread after the other, with what the thread keeps in between.
+/// The transactions of a thread, one after the other, with state that the thread keeps in between.
 pub(crate) struct Descriptor<M: Memory, S: Sink> {
     pub(crate) stm: Arc<Stm<M, S>>,
     pub(crate) seat: Arc<Seat>,
@@ -47,7 +47,7 @@ pub(crate) struct Descriptor<M: Memory, S: Sink> {
     pub(crate) writes: WriteSet,
     pub(crate) phase: Phase,
     pub(crate) alone: bool,
-    /// A word that it read and that is lost: it is damaged, and nobody can tell what it was.
+    /// A word that it read and that is lost: it is damaged, and its former value cannot be found.
     pub(crate) lost: Option<usize>,
     pub(crate) actions: Actions,
     pub(crate) contention: Contention,
@@ -76,7 +76,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
     }
 
-    /// Begins a transaction, or has the thread alone for what is no transaction of this kind.
+    /// Begins a transaction, or has the thread alone for work that is no transaction of this kind.
     pub(crate) fn begin(&mut self) -> Result<(), BeginError> {
         if self.phase != Phase::Idle || (!M::BESIDE_OTHERS && IN_TRANSACTION.with(Cell::get)) {
             return Err(BeginError::Nested);

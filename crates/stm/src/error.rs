@@ -10,7 +10,7 @@ pub struct Conflict;
 /// How a closure says that its transaction is not to commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abort<E> {
-    /// It has to be run again.
+    /// It must be run again.
     Conflict(Conflict),
     /// The program wants it undone.
     Cancel(E),
@@ -46,7 +46,7 @@ pub enum CommitError<R> {
     /// The sink refused it: it is aborted.
     #[error("the commit was refused, and nothing of the transaction is left")]
     Refused(#[source] R),
-    /// It is committed in memory; whether it is durable nobody knows.
+    /// Committed in memory; durability unknown.
     #[error("the transaction is committed in memory, and may not be durable")]
     Unacknowledged(#[source] R),
     /// The process was forked while the transaction ran: it is aborted in the child.
@@ -66,10 +66,10 @@ pub enum Error<E, R> {
     /// The sink refused it: nothing of it is left.
     #[error("the commit was refused, and nothing of the transaction is left")]
     Refused(#[source] R),
-    /// It is committed in memory; whether it is durable nobody knows.
+    /// Committed in memory; durability unknown.
     #[error("the transaction is committed in memory, and may not be durable")]
     Unacknowledged(#[source] R),
-    /// It read a word that is damaged, and nobody can tell what it was.
+    /// It read a damaged word, whose former value cannot be found.
     #[error("the word at {0:#x} is damaged beyond repair, and nothing of the transaction is left")]
     Lost(usize),
     /// The process was forked while the transaction ran: it is aborted in the child.

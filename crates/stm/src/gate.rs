@@ -93,7 +93,8 @@ impl Gate {
         }
     }
 
-    /// A seat for a thread, and its number. In a child of a fork nobody else knows of it: locks may be held for ever there.
+    /// A seat for a thread, and its number. In a child of a fork no other thread knows of it: locks
+    /// may be held for ever there.
     pub(crate) fn seat(&self) -> (Arc<Seat>, u32) {
         let seat = Seat::free();
         if self.is_forked() {

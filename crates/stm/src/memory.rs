@@ -31,14 +31,16 @@ pub unsafe trait Memory: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Damaged`], also if somebody stores to a word with a check word meanwhile.
+    /// [`Damaged`], also if another thread stores to a word with a check word meanwhile.
     ///
     /// # Safety
     ///
-    /// The word is there, and nobody accesses it meanwhile but by transactions of the same [`Stm`](crate::Stm).
+    /// The word is there, and only transactions of the same [`Stm`](crate::Stm) access it
+    /// meanwhile.
     unsafe fn load(&self, address: usize) -> Result<u64, Damaged>;
 
-    /// Stores the bits of `value` that are set in `bits`; all of them, if the word has a check word. Nobody else stores to the word meanwhile.
+    /// Stores the bits of `value` that are set in `bits`; all of them, if the word has a check
+    /// word. No other thread stores to the word meanwhile.
     ///
     /// # Safety
     ///
@@ -62,7 +64,8 @@ pub unsafe trait Memory: Send + Sync {
         false
     }
 
-    /// The value that a damaged word had, if its check word tells. Nobody stores to it meanwhile.
+    /// The value that a damaged word had, if its check word tells. No other thread stores to it
+    /// meanwhile.
     ///
     /// # Safety
     ///

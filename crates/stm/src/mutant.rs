@@ -10,7 +10,7 @@ pub enum Mutant {
     ReleasedFirst,
     /// Commits do not advance the clock.
     ClockStopped,
-    /// A transaction that sees a line newer than its snapshot goes on with what it read before.
+    /// A transaction that sees a line newer than its snapshot goes on with its earlier reads.
     DoomedGoesOn,
     /// Of several words that a damaged one may have been the first is taken.
     FirstCandidate,

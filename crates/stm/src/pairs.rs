@@ -1,4 +1,5 @@
-//! Words whose check words follow them, 16 bytes together: how a memory in which words lie so loads, stores and repairs them, and what a change of them is, line by line.
+//! Words whose check words follow them, 16 bytes together: how a memory of such words loads, stores
+//! and repairs them, and how it lists a change of them, line by line.
 //!
 //! # Invariants
 //!
@@ -70,7 +71,7 @@ pub unsafe fn repaired(place: usize) -> Option<u64> {
 /// A line of pairs of which a commit changes some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairLine {
-    /// Of its first byte behind the place of the first pair of all.
+    /// Offset of its first byte from the place of the first pair of all.
     pub offset: u64,
     /// Bit i: byte i is of a pair that changes.
     pub mask: u64,
@@ -111,7 +112,7 @@ pub unsafe fn changed<'w>(
             let (before, check) = unsafe { pair(base + at as usize + nth * PAIR) };
             let in_line = first + nth;
             let bits = bits((mask >> (8 * in_line)) as u8);
-            // A word that nobody changes may be damaged, and stays so, for its next reader to notice.
+            // An unchanged word may be damaged, and stays damaged, for its next reader to notice.
             if bits == 0 {
                 *into = [before, check];
             } else {
@@ -137,7 +138,7 @@ mod tests {
     fn a_change_of_a_line_is_whole_pairs_in_one_or_two_lines() {
         let (memory, words) = eight_pairs();
         let base = memory.as_ptr().expose_provenance();
-        // A damaged word, which nobody changes.
+        // A damaged word, which stays unchanged.
         memory[2].store(5, Ordering::Relaxed);
         let lines = |mask: u64| {
             // SAFETY: 8 pairs.

@@ -23,7 +23,8 @@ impl Receipt {
         self.newest_read
     }
 
-    /// The last commit that must be durable before anybody is told that this one is: itself, or the last one that it read.
+    /// The last commit that must be durable before this one is acknowledged: itself, or the last
+    /// one that it read.
     #[must_use]
     pub fn durable_from(&self) -> u64 {
         if self.sequence != 0 { self.sequence } else { self.newest_read }
@@ -52,7 +53,8 @@ pub trait Sink: Send + Sync {
     /// The transaction is aborted, without another try; `skipped` is not called for it.
     fn commit(&self, own: &mut Self::Own, sequence: u64, writes: &WriteSet) -> Result<(), Self::Error>;
 
-    /// The changes are in memory; nobody else sees them yet. Its log entry is needed no more.
+    /// The changes are in memory, invisible to other threads so far. Its log entry is needed no
+    /// more.
     fn stored(&self, own: &mut Self::Own, sequence: u64) {
         let _ = (own, sequence);
     }
@@ -67,14 +69,14 @@ pub trait Sink: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The caller is told that the commit is in memory, and that nobody knows whether it is durable.
+    /// The caller learns that the commit is in memory, and its durability unknown.
     fn acknowledge(&self, own: &mut Self::Own, receipt: Receipt) -> Result<(), Self::Error> {
         let _ = (own, receipt);
         Ok(())
     }
 }
 
-/// Nobody is told: a transactional memory as such.
+/// Tells no one: a transactional memory as such.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Volatile;
 

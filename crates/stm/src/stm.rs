@@ -76,9 +76,9 @@ impl<M: Memory, S: Sink> Stm<M, S> {
         self.clock.now()
     }
 
-    /// Waits until no transaction runs that began before commit number `sequence` and has not seen it. Data that it took out of what is
-    /// shared are the caller's own then, without transactions. Not to be called by a transaction, which it would wait
-    /// for.
+    /// Waits until no transaction runs that began before commit number `sequence` and has not seen
+    /// it. Data that this commit took out of shared structures are the caller's own then, without
+    /// transactions. Not to be called by a transaction, which it would wait for.
     pub fn quiesce(&self, sequence: u64) {
         self.gate.quiesce(sequence);
     }

@@ -3,7 +3,7 @@
 
 use super::sync::{AtomicU64, Ordering};
 
-/// Bytes of a line: the unit of conflicts, and of what is logged.
+/// Bytes of a line: the unit of conflicts, and of logging.
 pub(crate) const LINE: usize = 64;
 
 /// The content of a stripe's word.
@@ -36,13 +36,13 @@ impl State {
         self.0 >> 32 == OWNED >> 32 | owner as u64
     }
 
-    /// Of an owned stripe, the owner's line.
+    /// The owner's line, in an owned stripe.
     #[inline]
     pub(crate) const fn line(self) -> u32 {
         self.0 as u32
     }
 
-    /// Of a free stripe, the sequence number.
+    /// The sequence number, in a free stripe.
     #[inline]
     pub(crate) const fn sequence(self) -> u64 {
         self.0
@@ -88,13 +88,13 @@ impl Stripes {
         self.words[stripe].compare_exchange(seen.0, own.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Names another line of the same owner's. Nobody but the owner reads it.
+    /// Names another line of the same owner's. Only the owner reads it.
     #[inline]
     pub(crate) fn rename(&self, stripe: usize, own: State) {
         self.words[stripe].store(own.0, Ordering::Relaxed);
     }
 
-    /// Gives an owned stripe back. All that was stored to its lines is seen by whoever sees this.
+    /// Gives an owned stripe back. A thread that sees this sees all stores to its lines.
     #[inline]
     pub(crate) fn release(&self, stripe: usize, state: State) {
         self.words[stripe].store(state.0, Ordering::Release);

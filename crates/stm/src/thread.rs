@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 /// The part that a thread takes in an [`Stm`]. Dropping it aborts a transaction that runs.
 ///
-/// A thread has at most one transaction at a time, of all memories together. A transaction does not wait for what other threads do
-/// in transactions: one of them may be waiting to be alone.
+/// A thread has at most one transaction at a time, of all memories together. A transaction does not
+/// wait for other threads' transactions: one of them may be waiting to be alone.
 pub struct Thread<M: Memory = Direct, S: Sink = Volatile> {
     descriptor: Descriptor<M, S>,
     /// Transactions that began inside of the one that runs, and are parts of it.
@@ -109,7 +109,8 @@ impl<M: Memory, S: Sink> Thread<M, S> {
         begun
     }
 
-    /// As [`Stm::quiesce`], for a thread that does so after each commit: it takes no lock unless there are new threads. Not to be called in a transaction.
+    /// As [`Stm::quiesce`], for a thread that quiesces after each commit: it takes no lock unless
+    /// there are new threads. Not to be called in a transaction.
     pub fn quiesce(&mut self, sequence: u64) {
         self.descriptor.stm.gate.quiesce_known(sequence, &mut self.descriptor.known);
     }
@@ -163,8 +164,8 @@ impl<M: Memory, S: Sink> Thread<M, S> {
         }
     }
 
-    /// Waits until no transaction runs, and lets none begin until the result is dropped: for what cannot be undone, or cannot
-    /// be told word by word.
+    /// Waits until no transaction runs, and lets none begin until the result is dropped: for work
+    /// that cannot be undone, or cannot be told word by word.
     ///
     /// # Errors
     ///
@@ -212,8 +213,9 @@ pub struct Alone<'t, M: Memory, S: Sink> {
 }
 
 impl<M: Memory, S: Sink> Alone<'_, M, S> {
-    /// Takes a sequence number. Everything before is stored, and everything that others do comes after; so the caller may
-    /// change memory as it likes, and tells the sink, or whoever waits for this number, itself.
+    /// Takes a sequence number. Everything before is stored, and all work of other threads comes
+    /// after; so the caller may change memory as it likes, and tells the sink, or the threads that
+    /// wait for this number, itself.
     pub fn sequence(&mut self) -> u64 {
         self.running.0.stm.number_alone()
     }

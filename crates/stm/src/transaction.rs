@@ -154,8 +154,9 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         unsafe { self.descriptor.store_bytes(to.expose_provenance(), bytes) }
     }
 
-    /// The word as it is in memory just now, with the transaction's own changes. The transaction does not rely on it: it may be of any moment, and what
-    /// follows from it is to be looked up by `load`.
+    /// The word as it is in memory just now, with the transaction's own changes. The transaction
+    /// does not rely on it: it may be of any moment, and conclusions from it must be checked by
+    /// `load`.
     ///
     /// # Safety
     ///
@@ -215,7 +216,8 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         Checkpoint(lines.map(|line| self.descriptor.changes(line)).collect())
     }
 
-    /// Undoes what it changed since a checkpoint of this run of it. It still owns these lines, and still relies on what it read since.
+    /// Undoes its changes since a checkpoint of this run of it. It still owns these lines, and
+    /// still relies on its reads since.
     pub fn restore(&mut self, checkpoint: &Checkpoint) {
         for nth in 0..self.descriptor.writes.lines.len() {
             let (mask, words) = checkpoint.0.get(nth).copied().unwrap_or_default();
@@ -228,8 +230,8 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         }
     }
 
-    /// The address of a word that it read, which is damaged, and of which nobody can tell what it was. The transaction is doomed: it would meet the
-    /// word again.
+    /// The address of a word that it read, which is damaged, and whose former value cannot be
+    /// found. The transaction is doomed: it would meet the word again.
     #[inline]
     #[must_use]
     pub fn lost(&self) -> Option<usize> {

@@ -151,7 +151,8 @@ fn s1_14_a_lost_word_is_named() {
     assert!(text.contains("0x108"), "{text}");
 }
 
-/// Words change while others read them: nobody takes a word beside the check word of another for damaged.
+/// Words change while others read them: no reader takes a word beside another's check word for
+/// damaged.
 #[test]
 fn words_that_are_being_stored_are_not_damaged() {
     let stm = words(8);

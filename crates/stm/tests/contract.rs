@@ -26,7 +26,7 @@ fn elsewhere<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| scope.spawn(f).join().expect("no panic"))
 }
 
-/// Another thread can change the word at once: nobody owns it.
+/// Another thread can change the word at once: it has no owner.
 fn is_free<S: Sink>(stm: &Arc<Stm<Direct, S>>, word: &TxWord) -> bool {
     elsewhere(|| {
         let mut thread = stm.thread();
@@ -312,7 +312,7 @@ fn a_thread_that_ends_in_a_transaction_aborts_it() {
     .join()
     .unwrap();
     assert_eq!((value(&stm, leaked), is_free(&stm, leaked)), (0, true));
-    // Nobody waits for it.
+    // No thread waits for it.
     drop(stm.thread().alone().unwrap());
 }
 
@@ -396,7 +396,7 @@ fn quiescence_waits_for_older_snapshots_alone() {
     quiescence(|stm| stm.thread().quiesce(1));
 }
 
-/// A thread that remembers who takes part waits for those who came later as well.
+/// A thread with a list of participants waits for later ones as well.
 #[test]
 fn a_thread_that_waited_before_waits_for_new_threads_too() {
     let (stm, over, knows, begun) =
@@ -420,7 +420,7 @@ fn a_thread_that_waited_before_waits_for_new_threads_too() {
     });
 }
 
-/// A transaction goes back to what it had changed at some moment, as often as it likes.
+/// A transaction goes back to its changes as of some moment, as often as it likes.
 #[test]
 fn a_transaction_goes_back_to_a_checkpoint() {
     let (Apart(first), Apart(second), stm) = &(Apart::default(), Apart::default(), sound(Volatile));
@@ -457,7 +457,7 @@ fn quiescence(quiesce: impl Fn(&std::sync::Arc<Stm>) + Copy + Send + Sync) {
             }));
             (0..100).for_each(|_| std::thread::yield_now());
             over.store(true, Ordering::Relaxed);
-            // It sees the commit from now on: nobody has to wait for it any more.
+            // It sees the commit from now on: no thread needs to wait for it any more.
             tx.get(word)?;
             assert_eq!(tx.snapshot(), 1);
             elsewhere(|| quiesce(stm));

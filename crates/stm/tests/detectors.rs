@@ -7,10 +7,10 @@ use indelible_stm::{
 };
 use std::sync::{Arc, OnceLock};
 
-/// Less for Miri, which needs a second for what otherwise takes a millisecond.
+/// Less for Miri, which needs a second for a millisecond's work.
 const SLOWER: u64 = if cfg!(miri) { 50 } else { 1 };
 
-/// Has a thread of its own do something in the middle of what this one does.
+/// Runs `f` in a thread of its own, in the middle of this one's work.
 fn elsewhere<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| scope.spawn(f).join().expect("no panic"))
 }
@@ -188,7 +188,7 @@ unsafe impl Memory for Watched {
     }
 }
 
-/// While a commit changes memory, nobody reads what it changes.
+/// While a commit changes memory, its words cannot be read.
 pub fn half_stored(rule: Rule) -> Result<(), String> {
     let words = crate::support::Arena::new(16);
     let watching = Watched::default();
@@ -208,7 +208,7 @@ pub fn half_stored(rule: Rule) -> Result<(), String> {
     }
 }
 
-/// At the moment at which the sink is told, nobody can read the words, and memory is as before.
+/// At the moment at which the sink is told, the words cannot be read, and memory is as before.
 #[test]
 fn the_sink_is_told_before_memory_changes() {
     struct Looking(Arc<TxWord>);
@@ -279,7 +279,8 @@ fn a_transaction_that_always_conflicts_runs_alone_at_last() {
     assert_eq!(word.into_inner(), 2);
 }
 
-/// Each thread changes all words in an order of its own: nobody waits for ever, and nothing is lost.
+/// Each thread changes all words in an order of its own: no thread waits for ever, and nothing is
+/// lost.
 #[test]
 fn threads_that_all_change_the_same_get_on() {
     const ROUNDS: u64 = 50 / SLOWER;

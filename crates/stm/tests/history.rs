@@ -6,7 +6,7 @@ use indelible_stm::{Abort, Direct, Thread, Transaction};
 use indelible_testing::Seeded;
 use std::sync::Arc;
 
-/// One step: where, and what was found there or stored.
+/// One step: the word's number, and the value found or stored.
 #[derive(Clone, Debug)]
 enum Step {
     Found(usize, Vec<u8>),
@@ -19,7 +19,7 @@ struct Try {
     /// `Some`: it committed, and changed something.
     sequence: Option<u64>,
     snapshot: u64,
-    /// Of one that committed: the last commit that has to be durable for it.
+    /// The last commit that must be durable for this committed one.
     durable_from: Option<u64>,
     steps: Vec<Step>,
 }
@@ -150,7 +150,7 @@ pub fn check(seed: u64, threads: usize, count: usize, words: usize, rule: Rule) 
 #[test]
 fn histories_of_many_threads_are_serial_and_opaque() {
     let mut random = Seeded::new(7);
-    // Miri needs a second for what otherwise takes a millisecond.
+    // Miri needs a second for a millisecond's work.
     let (most, count) = if cfg!(miri) { (3, 8) } else { (8, 150) };
     for threads in 2..=most {
         for words in [4, 16, 64, 300] {

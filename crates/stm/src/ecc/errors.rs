@@ -1,8 +1,9 @@
-//! Errors of a word and its check word, as what they do to the two sums that are zero in an undamaged word.
+//! Errors of a word and its check word, as changes of the two sums that are zero in an undamaged
+//! word.
 //!
-//! A word W = A‖B and its check word E = C‖D have 32 columns of four bits, one of each half. The sum of halves,
-//! F = A ⊕ B ⊕ C ⊕ D, has a one for each column with an odd number of wrong bits. The sum S = CRC(W) ⊕ D is that of what the wrong
-//! bits add to it, for each bit its *share*; bits of C have none.
+//! A word W = A‖B and its check word E = C‖D have 32 columns of four bits, one of each half. The
+//! sum of halves, F = A ⊕ B ⊕ C ⊕ D, has a one for each column with an odd number of wrong bits.
+//! The sum S = CRC(W) ⊕ D adds up the *share* of each wrong bit; bits of C have none.
 
 use super::crc::portable;
 

@@ -1,7 +1,7 @@
 //! The pairs of wrong bits, one or two of them, that have a given share in S.
 //!
-//! The tables are made at compile time. The thread that answers page faults repairs words as well, and neither a lock nor the allocator
-//! may have it wait for a thread that waits for the page.
+//! The tables are made at compile time. The thread that answers page faults repairs words as well,
+//! and must not wait, for a lock or in the allocator, for a thread that waits for the page.
 //!
 //! # Invariants
 //!

@@ -5,7 +5,7 @@ use super::super::MOST_FLIPS;
 use super::super::crc::crc;
 use super::super::errors::{HALVES, PAIRS, Pair, SHARES, bit};
 
-/// Places of a table in which pairs are found by what they add to S.
+/// Places of a table in which pairs are found by their share in S.
 const PLACES: usize = 1024;
 /// The upper bits of a product with it are the place to begin at.
 const FACTOR: u32 = 0x9e37_79b1;
