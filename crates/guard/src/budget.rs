@@ -13,7 +13,7 @@ const EPOCHS: usize = 16;
 pub struct Budget {
     /// Time from the failure until the machine stops.
     pub hold_up: Duration,
-    /// Time that is kept for what nobody foresees.
+    /// Safety margin.
     pub safety: Duration,
     /// Bytes that are written in a second, if they are not to be measured.
     pub bandwidth: Option<u64>,

@@ -23,7 +23,7 @@ pub enum GuardError {
     /// The socket's path names something else.
     #[error("{} is there, and is no socket", .0.display())]
     NoSocket(PathBuf),
-    /// Nobody listens.
+    /// No guard listens.
     #[error("no guard listens at {}", .0.display())]
     Absent(PathBuf),
     /// The guard answers users alone that it belongs to.

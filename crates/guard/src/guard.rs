@@ -46,7 +46,7 @@ pub struct Guard {
     events: Events,
     sender: Sender,
     state: State,
-    /// Until then nobody is accepted.
+    /// No client is accepted before this moment.
     paused: Option<Instant>,
 }
 
@@ -117,7 +117,7 @@ impl Guard {
         Stop(self.sender.clone())
     }
 
-    /// Does its work until somebody [stops](Self::stop) it.
+    /// Does its work until it is [stopped](Self::stop).
     ///
     /// # Errors
     /// The kernel refuses to wait.

@@ -23,9 +23,9 @@ pub(crate) enum Request {
     Failed { token: u64, why: String },
     /// It has nothing any more.
     Bye,
-    /// Somebody wants to see the state.
+    /// Asks for the state.
     Status,
-    /// Somebody wants all writers to publish as if the power failed.
+    /// Asks all writers to publish as if the power failed.
     Rehearse,
 }
 

@@ -55,7 +55,7 @@ impl Recoveries {
         departed
     }
 
-    /// Those that have no end yet, by number.
+    /// Those still under way, by number.
     pub(crate) fn all(&self) -> impl Iterator<Item = (u64, &Departed)> {
         let waiting = self.waiting.iter().map(|(number, departed)| (*number, departed));
         waiting.chain(self.running.iter().map(|(number, departed)| (*number, departed)))

@@ -42,7 +42,7 @@ pub enum Outcome {
     Recovered,
     /// They could not be recovered.
     Lost,
-    /// It did not answer in time. In a rehearsal nobody is killed.
+    /// It did not answer in time. A rehearsal kills no writer.
     Silent,
 }
 

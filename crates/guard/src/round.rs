@@ -1,11 +1,11 @@
-//! A round: all writers are asked to publish, and each has an end.
+//! A round: all writers are asked to publish, and each has an outcome.
 
 use crate::report::{Outcome, RoundReport, WriterRound};
 use crate::writer::Departed;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// A writer that has no end yet.
+/// A writer without an outcome yet.
 #[derive(Debug)]
 struct Open {
     pid: i32,
@@ -17,7 +17,7 @@ struct Open {
 pub(crate) struct Round {
     pub(crate) token: u64,
     cause: String,
-    /// Nobody is killed.
+    /// No writer is killed.
     pub(crate) rehearsal: bool,
     begun: Instant,
     allowed: Duration,
@@ -50,7 +50,7 @@ impl Round {
         }
     }
 
-    /// The writers that have no end.
+    /// The writers without an outcome.
     pub(crate) fn open(&self) -> Vec<u64> {
         self.open.keys().copied().collect()
     }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 struct Eye {
     report: DetectorReport,
     latency: Duration,
-    /// It said so, and has not said since that the power is back.
+    /// It reported a failure, and not yet that the power is back.
     failing: bool,
 }
 
@@ -258,7 +258,7 @@ impl State {
         }
         match self.round.as_mut() {
             Some(round) => round.askers.push(id),
-            // Nobody is registered: it is over.
+            // No writer is registered: the round is over.
             None => self.say_last(id),
         }
     }
@@ -355,7 +355,7 @@ impl State {
         self.end_round();
     }
 
-    /// Ends the round, if all writers have an end.
+    /// Ends the round, if all writers have an outcome.
     fn end_round(&mut self) {
         let Some(round) = self.round.take_if(|round| round.is_over()) else { return };
         let report = round.report();

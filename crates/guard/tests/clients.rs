@@ -58,7 +58,8 @@ fn hostile_clients_are_sent_away_and_others_are_served() {
     drop((asks, says_nothing));
 }
 
-/// A writer of a pool that is none: its end is an error that is told, and nobody else's business.
+/// A writer of a file that is no pool: the error of its recovery is reported, and disturbs no other
+/// client.
 #[test]
 fn a_recovery_that_fails_is_told() {
     let rig = Rig::new(AMPLE);

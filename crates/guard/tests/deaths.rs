@@ -7,7 +7,8 @@ use indelible_guard::{Note, Outcome};
 use indelible_testing::Seeded;
 use std::sync::{Arc, Mutex, mpsc};
 
-/// Nobody attaches anything, and yet it is durable: a power cut after the death takes nothing.
+/// No process attaches the object, and yet it is durable: a power cut after the death takes
+/// nothing.
 #[test]
 fn s1_09_a_death_publishes() {
     let rig = Rig::new(AMPLE);

@@ -34,7 +34,7 @@ fn s1_07_at_the_signal_everything_that_was_committed_becomes_durable() {
     });
 }
 
-/// A process that cannot publish in time is killed, and what it committed is recovered.
+/// A process that cannot publish in time is killed, and its commits are recovered.
 fn late_writer(mutant: Option<&str>) {
     let rig = Rig::new(SHORT);
     let mut writer = rig.writer_with("stuck", mutant);

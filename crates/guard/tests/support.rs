@@ -81,7 +81,7 @@ impl Rig {
         until("writers register", || self.status().writers.len() == count);
     }
 
-    /// Has the power fail, and returns how that ended.
+    /// Lets the power fail, and returns the guard's report.
     pub fn fail(&self) -> RoundReport {
         std::fs::write(&self.power, "failing").unwrap();
         let of_power = |round: &RoundReport| round.cause.starts_with("file ");
@@ -192,7 +192,7 @@ pub fn step(a: &TxObject<Cells>, b: &TxObject<Cells>) -> u64 {
 pub fn attach(pool: &Path, socket: &Path) -> (Pool, TxObject<Cells>, TxObject<Cells>) {
     let pool = Pool::open(pool).unwrap();
     pool.set_guard(socket);
-    // Nothing becomes durable that nobody asks for.
+    // Only explicit requests make anything durable.
     pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: 1 << 40 });
     let [a, b] = ["a", "b"].map(|name| pool.attach_transactional(name).unwrap());
     (pool, a, b)

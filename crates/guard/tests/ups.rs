@@ -63,7 +63,7 @@ impl Nut {
         fs::rename(new, self.path(name)).unwrap();
     }
 
-    /// The UPS says so from now on.
+    /// The UPS reports this status from now on.
     fn say(&self, status: &str) {
         self.write("test.dev", &format!("ups.status: {status}\nTIMER 1\n"));
     }
@@ -129,7 +129,7 @@ fn s1_10_a_real_upsd_tells_that_the_power_fails() {
     assert_eq!((round.writers[0].outcome, rig.durable()), (Outcome::Published, last));
     nut.say("OL CHRG");
     until("the power is back", || !rig.status().failing);
-    // Without upsd nobody knows, and nothing else happens.
+    // Without upsd the state is unknown, and nothing else happens.
     let mut upsd = nut.processes.pop().unwrap();
     upsd.kill().unwrap();
     upsd.wait().unwrap();

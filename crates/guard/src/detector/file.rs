@@ -18,7 +18,7 @@ const SHORT: u64 = 64;
 pub struct FileDetector(PathBuf);
 
 impl FileDetector {
-    /// Of the file or pipe at `path`.
+    /// A detector of the file or pipe at `path`.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> FileDetector {
         FileDetector(path.into())

@@ -1,7 +1,8 @@
 //! A modem-control line of a serial port: a power supply's PWR_OK, or the contact of a simple UPS.
 //!
-//! The kernel tells of changes (`TIOCMIWAIT`), if the port's driver can. It does so to those that wait at that moment, and of `ri` only when it goes off, as a 16550 has no
-//! more to say: so the line is looked at again and again as well. Pseudo-terminals have no such lines.
+//! The kernel tells of changes (`TIOCMIWAIT`), if the port's driver can. It tells only threads that
+//! wait at that moment, and of `ri` only when it goes off, as a 16550 reports no more: so the line
+//! is polled as well. Pseudo-terminals have no such lines.
 
 use super::{Detector, Watch};
 use crate::condition::Condition;
@@ -30,7 +31,8 @@ pub trait Port: Send + Sync + 'static {
     /// Those of the kernel.
     fn lines(&self) -> io::Result<i32>;
 
-    /// Waits until one of the lines in `mask` changes. A change that nobody waits for is not told.
+    /// Waits until one of the lines in `mask` changes. A change without a waiting thread is not
+    /// told.
     ///
     /// # Errors
     /// Those of the kernel: `ENOTTY`, `EINVAL` and the like where the driver cannot.
@@ -42,7 +44,7 @@ pub trait Port: Send + Sync + 'static {
 pub struct SerialPort(File);
 
 impl SerialPort {
-    /// Of a device.
+    /// Opens a device.
     ///
     /// # Errors
     /// It cannot be opened.
@@ -75,7 +77,8 @@ pub struct LineDetector<P> {
 }
 
 impl LineDetector<SerialPort> {
-    /// Of the line `cd`, `cts`, `dsr` or `ri` of the port at `path`. A `!` in front of its name: the power is there while the line is off.
+    /// A detector of the line `cd`, `cts`, `dsr` or `ri` of the port at `path`. A `!` in front of
+    /// its name: the power is there while the line is off.
     ///
     /// # Errors
     /// There is no such line or port, or the port has no lines.
@@ -87,7 +90,7 @@ impl LineDetector<SerialPort> {
 }
 
 impl<P: Port> LineDetector<P> {
-    /// Of a port that is open: see [`open`](LineDetector::open).
+    /// A detector of an open port: see [`open`](LineDetector::open).
     ///
     /// # Errors
     /// There is no such line, or the port has no lines.
@@ -105,7 +108,8 @@ impl<P: Port> LineDetector<P> {
     }
 }
 
-/// Has a thread wait for changes of the lines in `mask`, one after the other, until nobody listens or the driver cannot tell of them.
+/// Starts a thread that waits for changes of the lines in `mask`, one after the other, until the
+/// receiver is dropped or the driver cannot tell of them.
 fn changes(port: Arc<impl Port>, mask: i32) -> io::Result<Receiver<io::Result<()>>> {
     let (sender, changes) = sync_channel(1);
     let wait = move || {

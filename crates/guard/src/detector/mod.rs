@@ -29,7 +29,8 @@ pub trait Detector: Send {
     /// It cannot work here, whatever happens.
     fn look(&mut self) -> io::Result<Condition>;
 
-    /// Tells changes, until the guard has ended ([`Watch::tell`] says so), or it cannot any more.
+    /// Tells changes, until the guard has ended ([`Watch::tell`] returns it), or it cannot any
+    /// more.
     ///
     /// # Errors
     /// The reason why it cannot: the guard takes it for blind from then on.

@@ -99,7 +99,8 @@ impl Detector for NutDetector {
         format!("nut {}@{}", self.ups, self.host)
     }
 
-    /// The time between two questions, and that of an answer. The driver that polls the UPS adds its own, which nobody tells.
+    /// The time between two questions, and that of an answer. The driver that polls the UPS adds
+    /// its own, which is unknown.
     fn latency(&self) -> Duration {
         2 * self.every
     }
