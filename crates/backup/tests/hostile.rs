@@ -44,7 +44,7 @@ pub fn seal(header: &[u8], records: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// Restores, and says whether anything came of it, which then has to be right.
+/// Restores; returns whether anything was restored, which then must be right.
 fn attempt(bytes: &[u8], dir: &Path, wanted: &Content) -> bool {
     let to = dir.join("new.pmo");
     let done = restore_stream(
@@ -105,7 +105,7 @@ fn other_versions_are_named() {
     assert!(matches!(none, Err(BackupError::NotABackup(_))));
 }
 
-/// Numbers that somebody wrote who knows how to seal a backup.
+/// Numbers forged by a writer who can seal a backup.
 #[test]
 fn hostile_numbers_under_right_hashes_are_refused_and_allocate_nothing() {
     let dir = fast();
@@ -113,7 +113,7 @@ fn hostile_numbers_under_right_hashes_are_refused_and_allocate_nothing() {
     let (header, records) = records(&bytes);
     assert_eq!(seal(&header, &records), bytes);
     let mut refused = 0;
-    // Of the header its counts and parents, of records each field of frame and attributes.
+    // The header's counts and parents, and each record's fields of frame and attributes.
     let fields = (8..144)
         .step_by(4)
         .map(|at| (None, at))
@@ -176,7 +176,8 @@ fn a_destination_that_fails_anywhere_is_an_error_and_leaves_the_pool_as_it_was()
     let dir = fast();
     let (bytes, wanted) = small(dir.path());
     let pool = Pool::open(dir.path().join("a.pmo")).unwrap();
-    // Beside a writer some times, for which a small pool has room: its snapshots stay, as what the object rests on.
+    // Some of these run beside a writer, for which a small pool has room: its snapshots stay, as
+    // the object's bases.
     for room in (0..bytes.len()).step_by(37) {
         let writer = (room % (37 * 8) == 0).then(|| pool.attach("a").unwrap());
         let failed = backup_to(&pool, &all(), &mut Full(room), &mut unseen);

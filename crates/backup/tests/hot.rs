@@ -61,7 +61,7 @@ fn backups_of_a_hot_pool_are_each_one_psync_of_all_objects() {
         for nth in 0..backups() {
             let at_least = done.load(Ordering::SeqCst);
             let (new, options) = (dir.path().join("new.pmo"), PoolOptions::new());
-            // In turns all of it to a stream, and what changed to a folder.
+            // In turns the whole pool to a stream, and its changes to a folder.
             if nth % 2 == 0 {
                 let mut stream = Vec::new();
                 backup_to(&pool, &all(), &mut stream, &mut unseen).unwrap();

@@ -1,4 +1,4 @@
-//! Backups of what changed: small, and worth nothing without what they rest on.
+//! Backups of changes: small, and useless without the backups that they rest on.
 
 use crate::support::{PAGE, all, content, expect_same, noise, put, unseen};
 use indelible::{CreateOptions, Pool, PoolOptions};

@@ -97,7 +97,7 @@ fn a_backup_that_was_interrupted_goes_on() {
     }
 }
 
-/// One of what changed rests on the backup that it was made for; a full one does not go on from it.
+/// An incremental backup rests on the backup that it was made for; a full one does not continue it.
 #[test]
 fn an_incremental_backup_that_was_interrupted_goes_on() {
     let dir = tempfile::tempdir().unwrap();

@@ -54,7 +54,8 @@ fn described(dir: &TempDir) -> (PathBuf, Pool) {
 
 const KEY: Choice<'static> = Choice { objects: &[], key: b"k", snapshots: false };
 
-/// All objects of the two can be attached at once, and change apart; those that shared addresses do so again.
+/// All objects of the two can be attached at once, and change apart; those that shared addresses
+/// share them again.
 fn stands_beside(pool: &Pool, new: &Pool) {
     assert_eq!(new.list().count(), pool.list().count());
     for stat in pool.list().map(Result::unwrap) {
@@ -228,7 +229,7 @@ fn a_clone_has_what_a_dead_writer_had_psynced() {
         object.as_mut_slice()[n * 1000] = n as u8 + 1;
         object.psync().unwrap();
     }
-    // As the file is when the process dies: nobody else uses it meanwhile.
+    // The file as the process leaves it when it dies: no other process uses it meanwhile.
     std::fs::copy(&path, &copy).unwrap();
     drop((object, pool));
     clone_pool(&copy, &to, &options, &mut unseen).unwrap();

@@ -123,7 +123,7 @@ impl Write for Slow<'_> {
     }
 }
 
-/// Nobody waits for a destination that is slow, and what it gets is of one moment all the same.
+/// No writer waits for a slow destination, which still gets the state of one moment.
 #[test]
 fn writers_go_on_however_slow_the_destination_is() {
     let dir = tempfile::tempdir().unwrap();
@@ -263,7 +263,7 @@ fn words_come_back_with_their_check_words() {
     let checked = pool.attach_transactional::<[TxCell<u64>; 1024]>("checked").unwrap();
     let fill = |tx: &mut Tx<'_>| (0..1024).try_for_each(|nth| tx.write(&checked.root()[nth], nth as u64 * 7));
     checked.transaction(fill).unwrap();
-    // Beside its transactions.
+    // Backs up while its transactions run.
     let folder = dir.path().join("backups");
     let all = Choice { objects: &[], key: b"", snapshots: false };
     backup_into(&pool, &all, &folder, false, &mut unseen).unwrap();

@@ -1,4 +1,5 @@
-//! Backups of sealed objects: ciphertext with its keys, made, proved and restored by whoever has no seal key.
+//! Backups of sealed objects: ciphertext with its keys, made, proved and restored without a seal
+//! key.
 
 use crate::support::{PAGE, all, noise, unseen};
 use indelible::{CreateOptions, ErrorKind, Object, Pool, PoolOptions, SealKey};
@@ -35,7 +36,7 @@ fn restored(from: &Path, to: &Path) -> Pool {
     Pool::open(to).unwrap()
 }
 
-/// Full and incremental ones, beside the writer, of an object, its snapshot, and one that nobody wrote to.
+/// Full and incremental ones, beside the writer, of an object, its snapshot, and an unwritten one.
 #[test]
 fn s3_01_sealed_objects_come_back_from_folders_and_streams() {
     let dir = tempfile::tempdir().unwrap();

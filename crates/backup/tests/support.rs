@@ -1,4 +1,4 @@
-//! Pools with objects of all kinds, and what has to be the same of them in a restored one.
+//! Pools with objects of all kinds, and the parts that a restored pool must share with them.
 
 use indelible::collections::{PHashMap, PString};
 use indelible::{CreateOptions, Pool};
@@ -13,7 +13,7 @@ pub const PAGE: usize = 4096;
 /// Objects by name: their attributes, and their bytes.
 pub type Content = BTreeMap<String, (Attributes, Vec<u8>)>;
 
-/// Nobody looks.
+/// Shows progress to no one.
 pub fn unseen(_: u64, _: u64) {}
 
 /// All objects.
@@ -65,7 +65,7 @@ pub fn varied(path: &Path) -> Pool {
     pool
 }
 
-/// Attributes and bytes of objects: all that a restore has to give back.
+/// Attributes and bytes of objects: all that a restore must give back.
 pub fn content(pool: &Pool) -> Content {
     let names: Vec<String> = pool.list().map(|stat| stat.unwrap().name).collect();
     let store = pool.store();

@@ -97,7 +97,7 @@ fn s2_10_a_graph_of_two_pools_is_walked_with_the_same_pointers_in_a_third() {
     assert_eq!(imported.len(), 3);
     assert_ne!((addresses(&third, "list"), addresses(&third, "more")), before);
     assert_eq!(walk(&[&third], &id).unwrap(), (0..60).collect::<Vec<_>>());
-    // Beside the originals, which nobody touched.
+    // The originals are unchanged beside them.
     assert_eq!(walk(&[&one, &two], &id).unwrap(), (0..60).collect::<Vec<_>>());
     // Without what it leads to, it leads nowhere there; and back where all is, it would be the same object twice.
     let fourth = pool(&dir, "4");
@@ -106,7 +106,7 @@ fn s2_10_a_graph_of_two_pools_is_walked_with_the_same_pointers_in_a_third() {
     assert_eq!(walk(&[&fourth, &third], &id).unwrap().len(), 60);
 }
 
-/// Nothing is imported of a stream that is not whole, or that somebody changed: at any byte.
+/// Nothing is imported from an incomplete stream, or from one changed at any byte.
 #[test]
 fn a_damaged_or_truncated_stream_imports_nothing() {
     let dir = TempDir::new().unwrap();
@@ -159,7 +159,7 @@ fn an_import_over_a_name_or_an_id_that_is_there_changes_nothing() {
     into.destroy("more").unwrap();
     import(&bytes, &into, false).unwrap();
     into.rename("list", "other", b"").unwrap();
-    // By its ID.
+    // The object is found by its ID.
     let error = import(&bytes, &into, false).unwrap_err();
     assert!(matches!(&error, BackupError::Object { name, .. } if name == "list"), "{error}");
     assert_eq!(into.list().count(), 3);
@@ -169,7 +169,8 @@ fn an_import_over_a_name_or_an_id_that_is_there_changes_nothing() {
     assert!(matches!(same, BackupError::SameName(name) if name == "list"));
 }
 
-/// Somebody takes the name of one of the objects while all are on their way: none of them is there, and all come once the name is free.
+/// Another program takes the name of one of the objects while all are on their way: none of them is
+/// there, and all come once the name is free.
 #[test]
 fn an_import_that_cannot_end_leaves_nothing() {
     let dir = TempDir::new().unwrap();
@@ -192,7 +193,7 @@ fn an_import_that_cannot_end_leaves_nothing() {
     assert_eq!(walk(&[&into], &id).unwrap().len(), 9);
 }
 
-/// A stream that somebody made by hand may have two objects of one name, or of one ID: neither of them comes.
+/// A forged stream may have two objects of one name, or of one ID: neither of them comes.
 #[test]
 fn two_objects_of_one_name_or_id_do_not_come() {
     let dir = TempDir::new().unwrap();
@@ -290,7 +291,8 @@ fn an_import_whose_process_dies_leaves_nothing() {
     assert_eq!(into.store().reap().unwrap(), 0);
 }
 
-/// An object whose ID is the hash of what it holds comes as that, and is one with an object of the same bytes that is there.
+/// An object whose ID is the hash of its bytes keeps it, and is one with a present object of the
+/// same bytes.
 #[test]
 fn s2_01_an_object_by_content_is_the_same_one_elsewhere() {
     let dir = TempDir::new().unwrap();
@@ -335,7 +337,7 @@ fn objects_with_addresses_keep_them_or_are_refused_where_they_are_taken() {
     import(&streams[0], &two, true).unwrap();
     assert_ne!(two.stat("numbers").unwrap().address, one.stat("numbers").unwrap().address);
     assert_eq!(two.heap("numbers", 0).unwrap().root_mut::<PVec<u64>>("list").unwrap()[999], 999);
-    // Nobody knows what these bytes are.
+    // These bytes are of no known type.
     let refused = import(&streams[1], &two, true).unwrap_err();
     assert!(
         matches!(&refused, BackupError::Pool(error) if error.kind() == ErrorKind::Unsuitable),
