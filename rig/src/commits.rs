@@ -33,7 +33,7 @@ pub fn commit(seed: u64, writer: usize, number: u64) -> Vec<Store> {
     (0..count).map(|_| Store { half: rng.usize(..2), at: rng.usize(1..WORDS), value: rng.u64(1..) }).collect()
 }
 
-/// The objects of a writer as they have to be after some transaction.
+/// The objects of a writer, as they must be after some transaction.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     seed: u64,

@@ -28,7 +28,7 @@ impl Model {
         match step(self.seed, self.number).change {
             Change::Psync(stores) => {
                 for (name, puts) in stores {
-                    // A step that stores to the guest does so while it is there.
+                    // A step that stores acts only while the object is there.
                     let Some(object) = self.objects.get_mut(name) else { continue };
                     for put in puts {
                         object[put.at..][..put.bytes.len()].copy_from_slice(&put.bytes);

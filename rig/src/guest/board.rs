@@ -1,6 +1,7 @@
 //! Numbers that the writers of a machine show to the guard's process: memory that all of them have.
 //!
-//! Invariant: the memory is a file of `SIZE` bytes, which nobody makes shorter, mapped until the process ends.
+//! Invariant: the memory is a file of `SIZE` bytes, which no process shortens, mapped until the
+//! process ends.
 
 #![allow(unsafe_code)]
 
@@ -19,7 +20,7 @@ const SIZE: usize = 4096;
 pub(crate) struct Shown {
     /// The last one that was acknowledged: its call returned.
     pub(crate) acknowledged: AtomicU64,
-    /// The last one for which somebody waited until it was durable.
+    /// The last one whose durability was awaited.
     pub(crate) awaited: AtomicU64,
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn run(path: &Path, mut arguments: impl Iterator<Item = String>) -> R
     broken(|| {
         let pool = open(path)?;
         pool.set_guard(SOCKET);
-        // Nothing becomes durable that nobody asks for, as far as the log has the room.
+        // Only explicit requests make anything durable, as far as the log has the room.
         pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: u64::MAX });
         let names = names(writer);
         let halves = [pool.attach_transactional(&names[0])?, pool.attach_transactional(&names[1])?];

@@ -63,7 +63,7 @@ fn found(path: &Path) -> Result<[u64; WRITERS]> {
     Ok(numbers)
 }
 
-/// Has processes write, and the guard wait for the power to fail; returns if something goes wrong.
+/// Lets processes write, and the guard wait for the power to fail; returns if something goes wrong.
 fn write(path: &Path, numbers: &[u64; WRITERS]) -> Result<()> {
     let board = board()?;
     let (guarded, commits) = (number("guard")? == 1, number("commits")?);

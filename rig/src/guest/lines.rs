@@ -30,10 +30,11 @@ pub(crate) fn lines(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Has the kernel tell of changes of a line, at which nobody looks meanwhile: by interrupts of the port alone. Returns how many changes there were until one was told,
-/// as those before somebody waits are not.
+/// Lets the kernel tell of changes of a line that is not polled meanwhile: by interrupts of the
+/// port alone. Returns how many changes there were until one was told, as those before the wait are
+/// not.
 fn told(path: &Path, mask: i32) -> Result<u32> {
-    // Open here as well: a port that nobody has open has no interrupt.
+    // Open here as well: an unopened port has no interrupt.
     let port = Arc::new(SerialPort::open(path)?);
     let before = interrupts()?;
     let (sender, done) = channel();

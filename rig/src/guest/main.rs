@@ -122,7 +122,7 @@ fn matching(seed: u64, from: u64, to: u64, found: &str) -> Option<u64> {
     Some(model.number)
 }
 
-/// How the pool differs from each of the states it may have, for whoever looks for the fault.
+/// How the pool differs from each of the states it may have, to find the fault.
 fn nearest(seed: u64, from: u64, to: u64, writer: &Writer) -> String {
     let found: BTreeMap<&str, &[u8]> = writer.bytes().collect();
     let mut out = String::new();

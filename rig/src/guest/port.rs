@@ -21,7 +21,7 @@ pub(crate) enum Mark {
     Go,
     /// The guard says that everything is durable.
     Durable,
-    /// The guest has said what has to be there.
+    /// The guest has stated the promised state.
     Promised,
 }
 

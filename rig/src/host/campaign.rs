@@ -41,7 +41,7 @@ enum End {
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) counts: Counts,
-    /// Of the serial port.
+    /// Changes of the serial port's lines.
     pub(crate) lines: Changes,
     pub(crate) violations: Vec<Violation>,
     /// Mutant and kind.
@@ -54,7 +54,7 @@ pub(crate) struct Campaign<'a> {
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) kinds: Vec<Kind>,
     pub(crate) program: Program,
-    /// Of each kind, with each load.
+    /// Cycles of each kind, with each load.
     pub(crate) cycles: u64,
     pub(crate) seed: u64,
     pub(crate) jobs: usize,

@@ -1,4 +1,4 @@
-//! A pool through one power cut after the other, and the judge of what each leaves.
+//! A pool through one power cut after the other, and the judge of its state after each.
 
 use crate::counts::Counts;
 use crate::environment::Environment;
@@ -39,7 +39,7 @@ pub(crate) fn make(environment: &Environment, folder: &Path, kind: Kind, state: 
     Ok(Template { kind, state: state.to_owned(), medium: slot.live })
 }
 
-/// A program that machines run one after the other on one pool, and what it has promised.
+/// A program that machines run one after the other on one pool, and its promises.
 pub(crate) trait Course {
     /// Words of a machine's order. The last one only looks.
     fn words(&self, rng: &mut Rng, last: bool) -> Vec<(&'static str, String)>;
@@ -148,7 +148,7 @@ impl<'a> Chain<'a> {
         Ok(None)
     }
 
-    /// Compares what the machine said with what was promised, and notes what it promised.
+    /// Compares the machine's findings with the promises, and notes the machine's own promises.
     fn judge(&mut self, outcome: &Outcome, last: bool) -> std::result::Result<(), String> {
         let mut judged = false;
         for line in &outcome.said {

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failure {
     pub(crate) load: Load,
-    /// From the change of the line until the guard said so, by the clock of the machine that emulates.
+    /// From the change of the line until the guard reported it, by the clock of the machine that
+    /// emulates.
     pub(crate) microseconds: u64,
     /// Bytes that became durable meanwhile, as the writers say.
     pub(crate) bytes: u64,

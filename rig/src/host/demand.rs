@@ -1,4 +1,4 @@
-//! Writers on demand, with a guard and without, and the judge of what each cut leaves of their transactions.
+//! Writers on demand, with a guard and without, and the judge of their transactions after each cut.
 
 use crate::chain::{Course, parse};
 use crate::counts::{Counts, Failure};
@@ -17,16 +17,17 @@ const EVENTS: [(&str, u64); 2] = [("watch", 6_000), ("go", 30_000)];
 const LATER: u64 = 2_000;
 /// Looks at the line until it goes off.
 const LOOKS: u64 = 40;
-/// From the failure until there is no power: time for an emulated machine beside others.
+/// Time from the failure until the power is gone: enough for an emulated machine beside others.
 const HOLD: u64 = 300_000;
 
 /// See the module.
 pub(crate) struct Demand {
     load: Load,
-    /// Of the transactions.
+    /// The seed of the transactions.
     seed: u64,
     ledgers: Vec<Ledger>,
-    /// The last transactions that the last machine began with, that have to be there, and that were acknowledged.
+    /// The last transactions that the last machine began with, that must be there, and that were
+    /// acknowledged.
     begun: [u64; WRITERS],
     promised: [u64; WRITERS],
     acknowledged: [u64; WRITERS],

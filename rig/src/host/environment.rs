@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs that have to be there, with the package that has each.
+/// Required programs, with the package that has each.
 const PROGRAMS: [(&str, &str); 8] = [
     ("qemu-system-x86_64", "qemu-system-x86, 9 or later"),
     ("busybox", "busybox-static"),

@@ -38,7 +38,7 @@ impl Kernel {
         }
     }
 
-    /// How stores have to be tracked there, or the rig does not test what it says.
+    /// The way in which stores must be tracked there, or the rig does not test its subject.
     pub(crate) fn rung(self) -> &'static str {
         match self {
             Kernel::V6_1 => "mprotect",
@@ -96,7 +96,8 @@ impl Program {
         }
     }
 
-    /// Rules that a writer breaks on request, and its load meanwhile. Each has to be noticed on every kind.
+    /// Rules that a writer breaks on request, and its load meanwhile. Each must be noticed on every
+    /// kind.
     pub(crate) fn mutants(self) -> &'static [(&'static str, Option<Load>)] {
         match self {
             Program::Steps => &[("NoWriteBack", None), ("NoFence", None), ("ApplyFirst", None)],

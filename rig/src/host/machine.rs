@@ -222,7 +222,7 @@ fn command(environment: &Environment, slot: &Slot, kernel: Kernel, order: &str) 
     for file in [&slot.said, &slot.console, &slot.report] {
         fs::write(file, "")?;
     }
-    // Of one length, which the guest learns before it is saved.
+    // All orders have one length, which the guest learns before it is saved.
     fs::write(&slot.order, format!("{order:<ORDER$}\n"))?;
     let words = "console=ttyS0 quiet nokaslr mitigations=off tsc=reliable panic=-1";
     let mut command = Command::new(EMULATOR);

@@ -1,5 +1,5 @@
-//! `pmo-rig`: boots Debian kernels in QEMU with an emulated NVDIMM, has the library write to it, cuts the power
-//! at random instants, and judges what the next machine finds.
+//! `pmo-rig`: boots Debian kernels in QEMU with an emulated NVDIMM, runs the library there, cuts
+//! the power at random instants, and judges the pool that the next machine finds.
 
 mod campaign;
 mod chain;

@@ -1,4 +1,4 @@
-//! The program of psyncs, step by step, and the judge of what each cut leaves of it.
+//! The program of psyncs, step by step, and the judge of its state after each cut.
 
 use crate::chain::{Course, parse};
 use crate::counts::Counts;
@@ -15,7 +15,7 @@ const EVENTS: [(&str, u64); 2] = [("watch", 6_000), ("go", 30_000)];
 /// See the module.
 pub(crate) struct Steps {
     kernel: Kernel,
-    /// Of the program.
+    /// The seed of the program.
     seed: u64,
     /// The steps that the pool may be at: promised, and begun.
     from: u64,
