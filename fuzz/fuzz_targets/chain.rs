@@ -6,7 +6,7 @@ mod hostile_chains;
 
 libfuzzer_sys::fuzz_target!(
     init: {
-        // Else each panic that refuses damage would end the process; one that nobody catches does so still.
+        // Else each panic that refuses damage would end the process; an uncaught one still ends it.
         let end = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             if !hostile_chains::is_guarded() {

@@ -115,8 +115,8 @@ fn methods(input: &ItemStruct, heap: &Lifetime, parts: &Parts<'_>, names: &[Iden
     quote! {
         #[automatically_derived]
         impl<#heap> #ident<#heap> {
-            /// Makes all extensions that are not there yet, with the initial values of their fields. Any number of threads may do so at
-            /// once.
+            /// Makes all extensions that are not there yet, with the initial values of their
+            /// fields. Any number of threads may call it at once.
             ///
             /// # Errors
             /// `HeapFull`; `ReadOnly` if the heap is a reader's, `NotAttached` if the value lies in no heap yet; `Damaged`; `RootType` if an

@@ -1,4 +1,4 @@
-//! The fields of a struct that is `#[extendible]`, and what is refused.
+//! The fields of a struct that is `#[extendible]`, and the fields refused.
 
 use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::ToTokens;

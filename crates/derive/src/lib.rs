@@ -54,8 +54,8 @@ pub fn derive_persist(input: TokenStream) -> TokenStream {
     persist::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Lets keys of maps that are this struct be looked up, and made, by a tuple of what its fields are looked up and made by: a struct of a
-/// `PString` and a `u64` by `(&str, u64)`.
+/// Lets keys of maps that are this struct be looked up, and made, by a tuple of the parts that look
+/// up and make its fields: a struct of a `PString` and a `u64` by `(&str, u64)`.
 ///
 /// Accepts structs with two to six fields. Their derived `StableHash`, `PartialEq`, `PartialOrd` and `Ord` go with it: implementations by hand have
 /// to hash, compare and order the fields as the derived ones do, or keys are not found.

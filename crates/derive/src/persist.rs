@@ -48,7 +48,7 @@ pub(crate) fn generics(input: &DeriveInput) -> Result<(Lifetime, Generics)> {
     Ok((heap, generics))
 }
 
-/// Fails for what can be seen to be wrong without knowing any type.
+/// Fails for faults that show without knowing any type.
 fn refuse(ty: &Type) -> Result<()> {
     let why = match ty {
         Type::Reference(_) => "a reference cannot live in an object: what it borrows is gone in the next run",
@@ -250,7 +250,7 @@ fn assemble(
         },
     };
     quote! {
-        // SAFETY: the layout is fixed, every field is checked, and what any bytes are owns nothing.
+        // SAFETY: the layout is fixed, every field is checked, and types of any bytes own nothing.
         #[automatically_derived]
         unsafe impl #impl_generics ::indelible::Persist<#heap> for #ident #type_generics #bounds {
             #body

@@ -10,7 +10,7 @@ use loom::thread;
 use std::ptr::NonNull;
 
 const SIZE: usize = 1024;
-/// Address stated for the blocks: nobody stores to them.
+/// Address stated for the blocks, never stored to.
 const DATA: usize = 1 << 20;
 
 /// An allocation of a model that the heap takes for permanent; freed after each order.

@@ -144,8 +144,8 @@ fn psync_page(writer: &mut Writer, value: u8) -> Result<()> {
     })
 }
 
-/// The lane has room for one batch of two: whoever writes the second one checkpoints first, beside the application of the
-/// other, and nothing of either is lost.
+/// The lane has room for one batch of two: the writer of the second one checkpoints first, beside
+/// the application of the other, and nothing of either is lost.
 pub(crate) fn a_lane_that_runs_full_beside_a_commit() {
     spawn(|| {
         let (medium, store) = begin();

@@ -135,7 +135,7 @@ pub(crate) fn a_page_is_never_writable_without_its_bit() {
     let handler = shared.clone();
     let thread = thread::spawn(move || {
         let (turn, pages, writable) = &*handler;
-        // From the second time on, neighbours are made writable as well.
+        // The second and later times make neighbours writable as well.
         let open = |claim: &crate::turn::Claim| pages.open(claim, 1, |pages| allow(writable, pages));
         matches!(turn.pass(1050, || false, || 2, open), Passed::Done(true))
     });
@@ -156,7 +156,7 @@ pub(crate) fn a_page_is_never_writable_without_its_bit() {
     assert_eq!(bits.contains(&1), opened);
 }
 
-/// A handler that has to wait is told so by the value it sleeps on, or its holder wakes it.
+/// The value that a waiting handler sleeps on tells it to go on, or its holder wakes it.
 pub(crate) fn a_handler_that_waits_is_woken() {
     let turn = Arc::new(Turn::default());
     turn.publish(1000, 100);

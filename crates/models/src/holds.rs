@@ -23,8 +23,8 @@ fn psync(writer: &mut Writer, value: u8) -> Result<()> {
     })
 }
 
-/// A hold shows one psync, and the same one until it ends; a psync that it kept waiting did not happen. In the time that loom
-/// has nobody waits: one of the two is refused if both are under way.
+/// A hold shows one psync, and the same one until it ends; a psync that it kept waiting did not
+/// happen. In loom's time no thread waits: one of the two is refused if both are under way.
 pub(crate) fn a_held_object_is_whole<const WORD: bool>() {
     spawn(|| {
         let medium = Arc::new(VolatileMedium::new(POOL));

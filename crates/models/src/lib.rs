@@ -45,12 +45,12 @@ mod sync {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
 
-    /// Each run of a model has to be like the others.
+    /// All runs of a model must be alike.
     pub fn since(_: std::time::Instant) -> std::time::Duration {
         std::time::Duration::ZERO
     }
 
-    /// Loom has no time: it is over at any moment, and nobody was notified before.
+    /// Loom has no time: the wait is over at any moment, before any notification.
     pub fn wait_for<'a, T>(
         _: &Condvar,
         mutex: &'a Mutex<T>,

@@ -1,4 +1,4 @@
-//! Locks that lie in objects, and the gate at which a cut waits for those who have one.
+//! Locks that lie in objects, and the gate at which a cut waits for their holders.
 
 use crate::gate::Gate;
 use crate::lock_word::{acquire, exclusive, release_exclusive, release_shared, shared};

@@ -85,7 +85,8 @@ impl Queue {
     }
 }
 
-/// Producers with their messages, and a consumer that sleeps: each message comes once, whole, those of a producer in their order, and nobody sleeps for ever.
+/// Producers with their messages, and a consumer that sleeps: each message comes once, whole, those
+/// of a producer in their order, and no thread sleeps for ever.
 fn messages_come(all: &[(u32, &'static [u64])]) {
     let queue = Arc::new(Queue::default());
     let producers: Vec<_> = all
@@ -109,7 +110,7 @@ pub(crate) fn messages_come_once_and_sleepers_are_woken() {
     messages_come(&[(1, &[11]), (2, &[21])]);
 }
 
-/// Of one that finds the queue full, and sleeps as well.
+/// A producer finds the queue full, and sleeps as well.
 pub(crate) fn a_full_queue_has_room_again() {
     messages_come(&[(1, &[11, 12, 13])]);
 }

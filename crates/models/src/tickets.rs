@@ -56,7 +56,8 @@ pub(crate) fn a_ticket_that_was_waited_for_is_durable() {
     assert!((1..=THREADS).contains(&heap.cuts.load(Relaxed)));
 }
 
-/// Two threads, each of which commits twice, and is expected by the other: somebody closes each round.
+/// Two threads, each of which commits twice, and is expected by the other: one of them closes each
+/// round.
 pub(crate) fn who_is_expected_keeps_nobody_waiting() {
     let hour = std::time::Duration::from_secs(3600);
     let heap = Arc::new(Heap { rounds: Rounds::with_pace(hour), ..Heap::default() });

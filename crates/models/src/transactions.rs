@@ -51,7 +51,7 @@ fn set(member: &mut Member, word: usize, value: u64) -> Result<(), Conflict> {
     unsafe { member.running().expect("a transaction").store((word * 64) as *mut u64, value) }
 }
 
-/// One try of a transaction: its sequence number and what `body` returned, if it committed.
+/// One try of a transaction: its sequence number and the result of `body`, if it committed.
 fn attempt<R>(
     stm: &Arc<Stm<Words, Volatile>>,
     body: impl FnOnce(&mut Member) -> Result<R, Conflict>,

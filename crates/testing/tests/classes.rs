@@ -111,7 +111,7 @@ fn a_judge_that_depends_on_something_else_is_found_out() {
     count(&MERGED, three_words, look);
 }
 
-/// Judges that choose reads by what they have read: merged or not, they come to the same verdicts.
+/// Judges whose reads depend on earlier ones: merged or not, they come to the same verdicts.
 #[test]
 fn merging_loses_no_outcome() {
     let mut rng = Seeded::new(7);

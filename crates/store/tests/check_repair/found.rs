@@ -16,7 +16,7 @@ fn a_free_extent_larger_than_the_pool_is_damage() {
     assert!(matches!(error, StoreError::Damaged { part: Part::FreeSpace, .. }), "{error}");
 }
 
-/// Beside a damaged batch of the table's lane a tree's node was damaged. To restore that node, the
+/// Beside a damaged batch of the table's lane a tree's node was damaged. To mend the node, the
 /// batches before were redone, and with them older states of an object that the damaged batch
 /// attached.
 #[test]

@@ -11,8 +11,8 @@ use indelible_store::store::{Reader, Store};
 use std::sync::Arc;
 
 /// No base is made of blocks that lose their writes, and each attempt's error tells the remedy;
-/// readers that have a base go on. The writer's next psync is told of the failure. Once the object
-/// is attached anew, every process goes on, those whose barrier failed among them.
+/// readers that have a base go on. The writer's next psync reports the failure. Once the object is
+/// attached anew, every process goes on, those whose barrier failed among them.
 pub(super) fn blocks_that_are_lost_beneath_a_writer_are_mended_when_it_attaches() -> Verdict {
     let medium = formatted(4 << 20, SimConfig { disk: true, ..CONFIG });
     let [first, failing, late, reading] = [1, 2, 3, 4].map(|number| open(&medium, number));
