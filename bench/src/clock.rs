@@ -21,7 +21,7 @@ impl Clock {
         Clock { price: samples.median() }
     }
 
-    /// Nanoseconds that `f` takes, and what it returns.
+    /// Nanoseconds that `f` takes, and its result.
     #[inline]
     pub fn time<R>(&self, f: impl FnOnce() -> R) -> (f64, R) {
         let start = Instant::now();
@@ -30,8 +30,8 @@ impl Clock {
         (self.nanos(took), result)
     }
 
-    /// Nanoseconds for which this thread has the processor while `f` runs, and what `f` returns: other processes do not
-    /// count, nor does waiting, nor do other threads.
+    /// Processor time of this thread while `f` runs, in nanoseconds, and the result of `f`: other
+    /// processes do not count, nor does waiting, nor do other threads.
     pub fn processor_time<R>(&self, f: impl FnOnce() -> R) -> (f64, R) {
         let start = processor();
         let result = f();

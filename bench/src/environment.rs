@@ -68,7 +68,7 @@ impl Extent {
 /// See the module.
 pub struct Environment {
     pub clock: Clock,
-    /// The least of each, which nobody judges speed by.
+    /// The least of each, too little to judge speed by.
     pub smoke: bool,
     /// Fewer repetitions, smaller sizes; true of the least, too.
     pub quick: bool,
@@ -147,7 +147,7 @@ impl Budget {
     }
 }
 
-/// Removes a pool's file once nobody has it.
+/// Removes a pool's file once it is closed everywhere.
 pub fn discard(pool: Pool) {
     let path = pool.path().to_owned();
     drop(pool);

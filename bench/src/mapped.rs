@@ -1,5 +1,5 @@
-//! A file mapped for reading and writing, and what brings its lines to memory that keeps them: what a program
-//! without any crash consistency would do (S0.30, NCC).
+//! A file mapped for reading and writing, and the instructions that bring its lines to durable
+//! memory: a program without any crash consistency would run these (S0.30, NCC).
 
 #![allow(unsafe_code)]
 
@@ -61,7 +61,7 @@ impl Mapped {
     /// Extends the file and the mapping, which may move.
     pub fn grow(&mut self, len: usize) -> Result<()> {
         self.file.set_len(len as u64)?;
-        // SAFETY: the mapping (1), to which nobody refers: `self` is borrowed exclusively.
+        // SAFETY: the mapping (1), without references: `self` is borrowed exclusively.
         let base = unsafe { libc::mremap(self.base.cast(), self.len, len, libc::MREMAP_MAYMOVE) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error().into());
@@ -109,7 +109,7 @@ impl Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: (1); nobody refers to it any more.
+        // SAFETY: (1); no references to it are left.
         unsafe { libc::munmap(self.base.cast(), self.len) };
     }
 }

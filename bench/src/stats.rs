@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Median and quartiles of what was measured.
+/// Median and quartiles of measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     pub median: f64,

@@ -29,7 +29,8 @@ pub trait ArrayBackend {
     /// Is told that a step is about to store to a range of an array. Failures are reported by the next sync.
     fn before(&mut self, _array: usize, _bytes: Range<usize>) {}
 
-    /// Parts of the time that syncs have taken so far, and what they moved, where the backend counts them.
+    /// Parts of the time of all syncs so far, and the bytes they moved, where the backend counts
+    /// them.
     fn profile(&self) -> Option<Profile> {
         None
     }
@@ -71,11 +72,11 @@ type Open = fn(&Place<'_>, &[usize]) -> Result<Opened>;
 /// Result of opening.
 pub enum Opened {
     Ready(Box<dyn ArrayBackend>),
-    /// Why it cannot be measured here, and what to do about it.
+    /// Why it cannot be measured here, and the remedy.
     Missing(String),
 }
 
-/// Somebody who can be measured.
+/// A backend that can be measured.
 pub struct Contestant {
     pub name: &'static str,
     /// Whether a crash leaves the arrays as one sync left them.

@@ -30,7 +30,7 @@ pub fn open(place: &Place<'_>, lengths: &[usize]) -> Result<Opened> {
         return Ok(Opened::Missing(why.into()));
     }
     let room: usize = lengths.iter().map(|len| len.next_multiple_of(LINE)).sum();
-    // Room for the arrays, for snapshots of all of them, and for what the library needs.
+    // Room for the arrays, for snapshots of all of them, and for the library's own data.
     let path = place.dir.join("arrays");
     let Some(pool) = Pmem::create(&path, place.medium, room * 3 + (128 << 20), room + LINE)? else {
         return Ok(Opened::Missing(MISSING.into()));

@@ -20,7 +20,7 @@ const SIZES: [u64; 3] = [1 << 20, 64 << 20, 1 << 30];
 const QUICK_SIZES: [u64; 2] = [1 << 20, 8 << 20];
 /// Rounds that everybody makes.
 const LEAST: usize = 5;
-/// Bytes that the floor has to write in.
+/// Bytes of the floor's file.
 const FLOOR: u64 = 16 << 20;
 
 const COLUMNS: [(&str, Unit); 8] = [
@@ -67,7 +67,7 @@ const NOTES: [&str; 7] = [
      with sync.",
 ];
 
-/// Somebody who takes part, and what was found.
+/// A participant, and its results.
 struct Runner {
     contestant: &'static Contestant,
     peer: Box<dyn Peer>,

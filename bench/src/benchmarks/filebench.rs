@@ -257,7 +257,7 @@ impl<'v> Runner<'v> {
         Ok((after - before) as f64 / slowest.as_secs_f64())
     }
 
-    /// Compares everything with what was written.
+    /// Compares everything with the written bytes.
     fn end(mut self) -> Result<Outcome> {
         if let Some(log) = self.log {
             log.verify(self.backend)?;

@@ -20,7 +20,7 @@ const QUICK_MOST: [usize; 3] = [200, 30, 4];
 const WARM: [usize; 3] = [20, 2, 1];
 /// Samples that everybody makes.
 const LEAST: usize = 3;
-/// But for those who take so many nanoseconds for one.
+/// Contestants slower than this, in nanoseconds for one, make fewer.
 const LONG: f64 = 1e9;
 /// Lookups of a sample at least.
 const LOOKS: usize = 1_000;
@@ -75,7 +75,7 @@ fn loaded(environment: &Environment) -> usize {
     }
 }
 
-/// Somebody who takes part, and what was found.
+/// A participant, and its results.
 struct Runner {
     contestant: &'static Contestant,
     map: Box<dyn Map>,

@@ -1,7 +1,7 @@
 //! Cost of open, create, lookup and attach by number of objects.
 //!
 //! The pools of all sizes stand side by side and take turns. They are filled as memory even on the
-//! SSD, where a million durable creations would take minutes, and measured as what they are.
+//! SSD, where a million durable creations would take minutes, and measured on their own medium.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};

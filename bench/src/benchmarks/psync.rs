@@ -106,7 +106,7 @@ fn on(
     Ok(rows)
 }
 
-/// Goes round the lane once: its first lap meets memory that nobody touched yet.
+/// Goes round the lane once: its first lap meets untouched memory.
 fn lap(pool: &Pool) -> Result<()> {
     pool.create("lap", 1 << 20)?;
     let mut object = pool.attach("lap")?;

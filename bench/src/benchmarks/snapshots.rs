@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const SNAPSHOT: &str = "snapshot";
-/// An object that nobody writes.
+/// An object without a writer.
 const OTHER: &str = "other";
 const SIZES: [u64; 3] = [64 << 20, 1 << 30, 64 << 30];
 /// Between two looks of a reader.
@@ -218,7 +218,8 @@ fn following(environment: &Environment, medium: Medium, section: &mut Section) -
     Ok(kept)
 }
 
-/// Psyncs a second beside a process that follows the object `name`, with a pause in nanoseconds, for a time; and what that process says.
+/// Psyncs a second beside a process that follows the object `name`, with a pause in nanoseconds,
+/// for a time; and that process's output.
 fn beside_reader(
     pool: &Pool,
     medium: Medium,

@@ -150,7 +150,7 @@ fn one_writer(heap: &mut Heap, at_a_time: u64, slice: Duration) -> Result<f64> {
     Ok(done as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Runs `work` on so many threads at once; returns the sum of what they counted, a second.
+/// Runs `work` on so many threads at once; returns the sum of their counts, a second.
 fn together(threads: usize, work: impl Fn(u64) -> Result<u64> + Sync) -> Result<f64> {
     let (ready, work) = (Barrier::new(threads), &work);
     let ready = &ready;
@@ -172,7 +172,7 @@ fn together(threads: usize, work: impl Fn(u64) -> Result<u64> + Sync) -> Result<
     })
 }
 
-/// Changes of one thread of many, each waited for, until `end` says so.
+/// Changes of one thread of many, each waited for, until `end` is set.
 fn changes(heap: &Heap, values: &Values<'_>, thread: u64, salt: u64, end: impl Fn() -> bool) -> Result<u64> {
     let mut done = 0;
     while !end() {

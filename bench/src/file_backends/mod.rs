@@ -44,7 +44,7 @@ pub trait File: Send {
     fn close(self: Box<Self>) -> Result<()>;
 }
 
-/// Somebody who can be measured.
+/// A backend that can be measured.
 pub struct Contestant {
     pub name: &'static str,
     /// Whether a crash leaves each file as one update left it.

@@ -1,5 +1,5 @@
-//! Reading a page of a file that nobody read lately, and then another that the first leads to: the least that
-//! finding one of very many things costs.
+//! Reading a page of a file that was not read lately, and then another that the first leads to: the
+//! least cost of finding one of very many things.
 
 use crate::Result;
 use crate::pattern::{PAGE, Random};
@@ -21,7 +21,7 @@ impl ColdFloor {
     pub fn new(path: &Path) -> Result<Self> {
         let file = File::open(path)?;
         let (mut stretches, mut pages, mut at) = (Vec::new(), 0, 0);
-        // Behind the last data there is no more (ENXIO).
+        // The last data has none after it (ENXIO).
         while let Ok(from) = seek(&file, SeekFrom::Data(at)) {
             at = seek(&file, SeekFrom::Hole(from))?;
             stretches.push((from / PAGE as u64, pages));
@@ -33,7 +33,7 @@ impl ColdFloor {
         Ok(ColdFloor { file, stretches, pages, random: Random::new(pages) })
     }
 
-    /// Two reads, the place of the second taken from what the first brought.
+    /// Two reads; the first gives the place of the second.
     pub fn read(&mut self) -> Result<()> {
         let mut page = [0; PAGE];
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Floors: the least that the kernel and the hardware ask for what a benchmark does, as a plain C
+//! Floors: the least that the kernel and the hardware demand for a benchmark's work, as a plain C
 //! prototype would do it. Nothing here uses the library.
 
 mod cold;

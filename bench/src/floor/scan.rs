@@ -56,7 +56,7 @@ pub struct ScanFloor {
     regions: [Region; 64],
 }
 
-// SAFETY: the mapping belongs to the value and is touched by whoever has that borrowed.
+// SAFETY: the mapping belongs to the value and is touched only by code that borrows it.
 unsafe impl Send for ScanFloor {}
 
 impl ScanFloor {
@@ -120,7 +120,7 @@ impl ScanFloor {
 
 impl Drop for ScanFloor {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and nobody else knows of it.
+        // SAFETY: mapped by `new`, and known to no other code.
         unsafe { libc::munmap(self.base.cast(), self.len) };
     }
 }

@@ -49,7 +49,7 @@ impl UnsealFloor {
         // SAFETY: the call takes flags, and returns a new descriptor.
         let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | 1) };
         let Ok(fd @ 0..) = i32::try_from(fd) else { return Ok(None) };
-        // SAFETY: a new descriptor, which nobody else has.
+        // SAFETY: a new descriptor, which no other code has.
         let faults = unsafe { File::from_raw_fd(fd) };
         let seal = |number: usize| {
             let mut page = [number as u8; PAGE];
@@ -109,7 +109,7 @@ impl UnsealFloor {
 
     /// Makes all pages absent.
     fn empty(&self) -> Result<()> {
-        // SAFETY: the own range (1), to which nobody has references.
+        // SAFETY: the own range (1), without references to it.
         match unsafe { libc::madvise(self.base.cast(), self.pages * PAGE, libc::MADV_DONTNEED) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error().into()),

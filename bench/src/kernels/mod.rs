@@ -1,8 +1,8 @@
 //! The computations of the papers (S0.31, S3.8): arrays that are changed step by step, and may be made durable
 //! between two steps.
 //!
-//! A kernel computes the same whoever keeps its arrays and however many threads do it: rows are independent
-//! within a step, and each is computed in one order.
+//! A kernel's result does not depend on the keeper of its arrays, nor on the number of threads:
+//! rows are independent within a step, and each is computed in one order.
 
 mod convolution;
 mod gauss;

@@ -1,4 +1,4 @@
-//! Those who make changes durable: Indelible, and what else there is.
+//! Libraries that make changes durable: Indelible, and others.
 //!
 //! All keep the same records and get the same changes; one that answers wrongly afterwards is an error of
 //! the run.
@@ -47,7 +47,7 @@ pub struct Place<'a> {
     pub records: u64,
 }
 
-/// Somebody who can be measured.
+/// A library that can be measured.
 pub struct Contestant {
     pub name: &'static str,
     /// Whether it is Indelible.
@@ -61,7 +61,7 @@ pub struct Contestant {
 /// Result of opening.
 pub enum Opened {
     Ready(Box<dyn Peer>),
-    /// Why it cannot be measured here, and what to do about it.
+    /// Why it cannot be measured here, and the remedy.
     Missing(String),
 }
 

@@ -88,7 +88,7 @@ impl Pmem {
         Pmem::new(library, pool, root).map(Some)
     }
 
-    /// A pool that `create` made and nobody has.
+    /// A pool that `create` made and no process has open.
     pub fn open(path: &Path, medium: Medium, root: usize) -> Result<Option<Pmem>> {
         let Some(library) = start(medium) else { return Ok(None) };
         let path = CString::new(path.as_os_str().as_bytes())?;
@@ -222,7 +222,7 @@ impl Pmem {
     /// Gives a block back, atomically and durably.
     ///
     /// # Safety
-    /// The block is of this pool, and nobody's any more.
+    /// The block is of this pool, and no longer in use.
     #[inline]
     pub unsafe fn give(&self, block: *mut u8) {
         let mut oid = ObjectId { pool: self.id, offset: (block.addr() - self.base.addr()) as u64 };
@@ -273,7 +273,7 @@ impl Transaction<'_> {
     /// Frees a block when the transaction is committed.
     ///
     /// # Safety
-    /// The offset of a block of the pool that nobody uses any more.
+    /// The offset of a block of the pool that is no longer used.
     pub unsafe fn free(&self, offset: u64) -> Result<()> {
         // SAFETY: the caller's promise.
         match unsafe { (self.0.tx_free)(ObjectId { pool: self.0.id, offset }) } {

@@ -1,4 +1,4 @@
-//! A thread of a personality: which files it has, and what it does to them.
+//! A thread of a personality: its files, and its operations on them.
 
 use super::content::{Content, PIECE};
 use super::random::gamma;

@@ -1,14 +1,16 @@
 //! The four Filebench personalities that the papers measure (S0.32), as operations on files by name.
 //!
-//! Written anew after the published definitions: `fileserver.f` (version 3.0), `varmail.f` (3.0), `webproxy.f` (3.0)
-//! and `webserver.f` (3.1) of Filebench, in its folder `workloads`. Taken from there:
-//! the order of the operations of a thread's round, entries and how many of them exist at first, mean sizes, mean width of
-//! folders, and what the operations mean (`appendfilerand` appends 1 byte to its mean size, uniformly; open, delete
-//! and stat take any file that exists, create any that does not). Sizes follow a gamma distribution of shape 1.5, as Filebench's do.
+//! Written anew after the published definitions: `fileserver.f` (version 3.0), `varmail.f` (3.0),
+//! `webproxy.f` (3.0) and `webserver.f` (3.1) of Filebench, in its folder `workloads`. Taken from
+//! there: the order of the operations of a thread's round, entries and how many of them exist at
+//! first, mean sizes, mean width of folders, and the meaning of the operations (`appendfilerand`
+//! appends 1 byte to its mean size, uniformly; open, delete and stat take any file that exists,
+//! create any that does not). Sizes follow a gamma distribution of shape 1.5, as Filebench's do.
 //!
-//! Otherwise than there: entries are fewer where [`Personality::scale`] says so; folders are all as wide as the mean;
-//! each thread has entries of its own, so that everybody sees the same operations at any number of threads; every
-//! update is durable when it returns, as in the papers (Filebench as it is has fsync in VarMail alone).
+//! Differences: entries are fewer where [`Personality::scale`] says it; folders are all as wide as
+//! the mean; each thread has entries of its own, so that the operations are the same at any number
+//! of threads; every update is durable when it returns, as in the papers (Filebench itself has
+//! fsync in VarMail alone).
 
 mod actor;
 mod content;

@@ -7,8 +7,8 @@ fn uniform(random: &mut Random) -> f64 {
     ((random.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
 }
 
-/// From a gamma distribution of shape 1.5: the sum of one of shape 1, an exponential, and one of shape 1/2, half the
-/// square of a normal.
+/// A number with a gamma distribution of shape 1.5: the sum of one of shape 1, an exponential, and
+/// one of shape 1/2, half the square of a normal.
 pub fn gamma(random: &mut Random, mean: usize) -> usize {
     let exponential = -uniform(random).ln();
     let (radius, angle) = (-uniform(random).ln(), uniform(random) * std::f64::consts::TAU);

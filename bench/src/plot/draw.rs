@@ -9,7 +9,7 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 use plotters::prelude::*;
 use std::ops::Range;
 
-/// Of the curves; the legend stands beside them, so that it hides none.
+/// Size of the curves; the legend stands beside them, so that it hides none.
 const SIZE: (u32, u32) = (710, 560);
 /// Width of the legend at least, and of a letter in it at most.
 const LEGEND: usize = 250;

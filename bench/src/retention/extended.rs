@@ -69,7 +69,7 @@ macro_rules! version {
 /// The first word of a value's extensions.
 fn link<C>(extensions: &Extensions<'_, C>) -> u64 {
     const { assert!(size_of::<Extensions<'_, C>>() == 8) };
-    // SAFETY: the link is one word, which nobody stores to meanwhile.
+    // SAFETY: the link is one word, to which no thread stores meanwhile.
     unsafe { std::ptr::from_ref(extensions).cast::<u64>().read() }
 }
 

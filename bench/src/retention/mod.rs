@@ -32,7 +32,7 @@ pub use versions::{Add, Change, Keyed, Parts, Recopy, Versions};
 /// A key and a value, as one version of a program has them.
 ///
 /// # Safety
-/// All bytes of a value are its own but for what `drop` frees.
+/// All bytes of a value are its own but for those that `drop` frees.
 pub unsafe trait Entry<S: Space>: Sized {
     /// Makes an entry in memory that is new.
     ///
@@ -61,7 +61,7 @@ pub unsafe trait Entry<S: Space>: Sized {
     /// Frees what the entry owns.
     ///
     /// # Safety
-    /// An entry lies at `at`, which nobody uses any more.
+    /// An entry lies at `at`, and is not used any more.
     unsafe fn discard(at: *mut Self, space: &mut S);
 }
 
@@ -113,10 +113,10 @@ pub trait Map<S: Space, E: Entry<S>>: Copy {
     unsafe fn recast<F: Entry<S>>(self) -> Self::Of<F>;
 }
 
-/// Room for a value, zeroed where nobody stores.
+/// Room for a value, zeroed where nothing is stored.
 ///
 /// # Safety
-/// As for [`Entry::put`] of what is stored there.
+/// As for [`Entry::put`] of the value stored there.
 unsafe fn node<S: Space, T>(space: &mut S) -> *mut T {
     space.alloc(size_of::<T>()).cast()
 }

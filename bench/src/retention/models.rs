@@ -1,4 +1,4 @@
-//! The programs of the models: before, P-RETAIN and P-MANUAL, P-AUTO; what each does, and what it takes.
+//! The programs of the models: before, P-RETAIN and P-MANUAL, P-AUTO; their work, and their costs.
 
 use super::{
     Add, BTree, Change, CritBit, Entry, HashMap, Map, Pair, Parts, Plain32, RedBlack, SkipList, Space,

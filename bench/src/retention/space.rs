@@ -26,7 +26,7 @@ pub trait Space {
     /// Bytes that programs stored since the last time.
     fn stored(&mut self) -> u64;
 
-    /// Bytes of lines and pages that steps have made durable; 0 where nobody counts them.
+    /// Bytes of lines and pages that steps have made durable; 0 where they are not counted.
     fn durable(&mut self) -> u64 {
         0
     }

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 /// A struct with `N` keys and other fields, as one version of a program has it.
 ///
 /// # Safety
-/// All bytes of a value are its own but for what `discard` frees; its bytes may be moved.
+/// All bytes of a value are its own but for those that `discard` frees; its bytes may be moved.
 pub unsafe trait Keyed<S: Space, const N: usize>: Sized {
     /// The other fields.
     type Rest;
@@ -53,7 +53,7 @@ pub unsafe trait Keyed<S: Space, const N: usize>: Sized {
     /// Frees what the value owns.
     ///
     /// # Safety
-    /// A value lies at `at`, which nobody uses any more.
+    /// A value lies at `at`, and is not used any more.
     unsafe fn discard(at: *mut Self, space: &mut S);
 }
 

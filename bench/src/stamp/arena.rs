@@ -28,7 +28,7 @@ impl Arena {
         Arena { at: at.next_multiple_of(LINE), end, threads: threads as u64 }
     }
 
-    /// The share of those who load.
+    /// The share of the thread that loads the data.
     pub fn loader(&self) -> Heap {
         Heap(self.at)
     }
@@ -85,7 +85,7 @@ impl Heap {
         Ok(at)
     }
 
-    /// Frees a block of so many words, whoever allocated it.
+    /// Frees a block of so many words, from any thread.
     pub fn free<T: Words>(self, tx: &mut T, block: u64, words: u64) -> Outcome<()> {
         let (list, _) = self.list(words);
         let next = tx.get(list)?;

@@ -18,7 +18,7 @@ const WHOLE: Queue = Queue(3 * LINE);
 const FOUND: u64 = 4 * LINE;
 /// Patterns.
 const KNOWN: [&[u8]; 4] = [b"attack one", b"another attack", b"a third, longer attack", b"last"];
-/// Of a hundred flows, those with a pattern; fragments and bytes of a flow at most.
+/// The number of flows in a hundred with a pattern; fragments and bytes of a flow at most.
 const ATTACKS: u64 = 10;
 const FRAGMENTS: u64 = 16;
 const BYTES: u64 = 128;

@@ -1,4 +1,5 @@
-//! An ordered map from numbers to numbers: a treap whose priorities are hashes of the keys, so that its shape depends on what is in it alone.
+//! An ordered map from numbers to numbers: a treap whose priorities are hashes of the keys, so that
+//! its shape depends on its contents alone.
 
 use super::arena::Heap;
 use super::memory::{Outcome, Words};

@@ -54,7 +54,7 @@ impl Meeting {
         if state.cancelled { Err(Stop::Cancelled) } else { Ok(()) }
     }
 
-    /// Nobody meets any more.
+    /// Ends all meetings.
     pub fn cancel(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).cancelled = true;
         self.all.notify_all();

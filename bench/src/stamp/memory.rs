@@ -110,7 +110,8 @@ pub trait Worker {
         body: impl FnMut(&mut On<'_, Self::Tx<'_>, Self::Base>) -> Outcome<R>,
     ) -> Outcome<R>;
 
-    /// The words of a range, a part of them in each transaction: for data that nobody changes just now.
+    /// The words of a range, a part of them in each transaction: for data without concurrent
+    /// changes.
     fn read(&mut self, range: std::ops::Range<u64>) -> Outcome<Vec<u64>> {
         const PART: usize = 2048;
         let mut all = Vec::with_capacity((range.end - range.start) as usize);
@@ -163,7 +164,7 @@ impl Plain {
 impl Access<&[AtomicU64]> for NoTx {
     #[inline]
     fn get(&mut self, base: &[AtomicU64], at: u64) -> Outcome<u64> {
-        // As good as a plain load, and nobody's race.
+        // As good as a plain load, without a race.
         base.get(at as usize).map(|word| word.load(Ordering::Relaxed)).ok_or_else(|| beyond(at))
     }
 

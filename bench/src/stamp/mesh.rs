@@ -262,7 +262,8 @@ pub fn put<T: Words>(tx: &mut T, heap: Heap, from: u64, place: Place, how: How) 
     Ok(Put::In(new))
 }
 
-/// Makes a triangle better, or what is around it. Returns the triangles that are to be looked at, and whether that could be.
+/// Improves a triangle, or its surroundings. Returns the triangles that need another look, and
+/// whether it could be improved.
 pub fn refine<T: Words>(tx: &mut T, heap: Heap, at: u64) -> Outcome<(Vec<u64>, bool)> {
     let Some(triangle) = Triangle::alive(tx, at)? else { return Ok((Vec::new(), true)) };
     let put = match triangle.judge() {

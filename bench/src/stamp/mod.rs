@@ -3,8 +3,9 @@
 //!
 //! Beside them stands a store of keys and values, as the paper has one ([`Store`]), and a list ([`ring`]).
 //!
-//! A kernel keeps its shared data in words of a [`Memory`], and changes them in transactions; its input is its own, and nobody changes that. So the same code runs without
-//! transactions, in volatile ones and in those of objects. Each kernel looks at its result afterwards, and a wrong one is an error.
+//! A kernel keeps its shared data in words of a [`Memory`], and changes them in transactions; its
+//! input is its own, and constant. So the same code runs without transactions, in volatile ones and
+//! in those of objects. Each kernel checks its result afterwards, and a wrong one is an error.
 
 pub mod arena;
 mod bayes;
@@ -82,7 +83,7 @@ impl Part<'_> {
 /// Nanoseconds from the first start to the last end of the parts; the result is right.
 ///
 /// # Errors
-/// A wrong result, and what the memory says.
+/// A wrong result, and errors of the memory.
 pub fn run<K: Kernel, M: Memory>(kernel: &K, memory: &M, threads: usize) -> Outcome<f64> {
     kernel.load(&mut memory.worker(), threads)?;
     let meeting = Meeting::new(threads);

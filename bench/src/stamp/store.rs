@@ -26,10 +26,10 @@ const VALUE: u64 = 5;
 /// Words of a value.
 const LENGTH: u64 = 8;
 const ITEM: u64 = VALUE + LENGTH;
-/// Of a hundred operations: get, set; the others delete.
+/// Operations in a hundred: get, set; the others delete.
 const GETS: u64 = 90;
 const SETS: u64 = 9;
-/// Of a key, so many in a hundred are in the store at once.
+/// So many keys in a hundred are in the store at once.
 const ROOM: u64 = 50;
 
 pub struct Store {
@@ -39,7 +39,7 @@ pub struct Store {
     shares: Vec<u64>,
 }
 
-/// Word `nth` of what is set for a key in this version.
+/// Word `nth` of a key's value in this version.
 fn value(key: u64, version: u64, nth: u64) -> u64 {
     (key << 32 | version).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(nth as u32)
 }
@@ -159,7 +159,7 @@ impl Store {
     }
 }
 
-/// Of the factor of values.
+/// Inverse of the factor of values.
 const INVERSE: u64 = inverse(0x9e37_79b9_7f4a_7c15);
 
 const fn inverse(odd: u64) -> u64 {

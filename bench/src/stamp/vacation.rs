@@ -80,7 +80,7 @@ impl Vacation {
         Ok(())
     }
 
-    /// Of each kind, the dearest that is free, of some.
+    /// The dearest free one of each kind, out of some.
     fn reserve<T: Words>(tx: &mut T, heap: Heap, customer: u64, queries: &[(u64, u64)]) -> Outcome<()> {
         let mut best = [(0, 0); KINDS as usize];
         for &(kind, id) in queries {

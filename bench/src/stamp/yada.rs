@@ -14,7 +14,8 @@ const WORK: Queue = Queue(LINE);
 const REFUSED: u64 = 2 * LINE;
 /// Threads that refine.
 const THREADS: u64 = REFUSED + 1;
-/// For those who load and each thread, a triangle of its last change, on a line of its own.
+/// A triangle of the last change, for the thread that loads the data and for each other one, on a
+/// line of its own.
 const LAST: u64 = 3 * LINE;
 
 pub struct Yada {

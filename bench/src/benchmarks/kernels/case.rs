@@ -1,4 +1,4 @@
-//! One way to run a kernel, and what was found.
+//! One way to run a kernel, and its results.
 
 use crate::Result;
 use crate::array_backends::{ArrayBackend, Contestant, Opened, PARTS, Place, Profile, Touched};

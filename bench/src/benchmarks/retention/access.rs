@@ -113,7 +113,7 @@ fn accesses(environment: &Environment, pool: &Pool, section: &mut Section) -> Re
             blocks.extend((0..count).filter_map(|_| heap.malloc(EXTENSION).ok()));
         });
         for block in blocks {
-            // SAFETY: a block that nobody else knows of.
+            // SAFETY: a block that no other code knows of.
             #[allow(unsafe_code)]
             unsafe { heap.free(block.as_ptr()) }?;
         }

@@ -1,4 +1,4 @@
-//! The contestants of the workloads of data retention, and what is found of each.
+//! The contestants of the workloads of data retention, and their results.
 
 use crate::Result;
 use crate::environment::Environment;
@@ -125,7 +125,7 @@ impl Contestants {
         (programs[map].bytes)(script, space)
     }
 
-    /// The parts of what P-AUTO costs with a map: once with each.
+    /// The parts of P-AUTO's costs with a map: once with each.
     pub fn steps(&mut self, environment: &Environment, map: usize, script: &Script) -> Result<Vec<Steps>> {
         let mut all = Vec::with_capacity(NAMES.len());
         for (programs, space) in [&mut self.own, &mut self.explicit] {

@@ -1,4 +1,5 @@
-//! The parts of what the automatic model costs, each by a program without it (section 6.2 of the paper).
+//! The parts of the automatic model's costs, each by a program without it (section 6.2 of the
+//! paper).
 
 use super::contestants::{Contestants, NAMES};
 use crate::Result;

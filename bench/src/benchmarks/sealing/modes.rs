@@ -1,4 +1,5 @@
-//! The papers' modes (S0.30, S3.7, S3.8): where the shadow is, on which medium the objects are, by whom they are sealed, and how far ahead pages are decrypted.
+//! The papers' modes (S0.30, S3.7, S3.8): where the shadow is, on which medium the objects are,
+//! which part seals them, and how far ahead pages are decrypted.
 
 use super::computation::{Computation, Outcome, Way};
 use super::place::Place;

@@ -1,4 +1,5 @@
-//! Reads and updates of words of an object beside volatile ones (S1.24), and what it costs to begin and end a transaction on an object.
+//! Reads and updates of words of an object beside volatile ones (S1.24), and the cost of beginning
+//! and ending a transaction on an object.
 
 use super::loads::{Load, next};
 use super::objects::Object;

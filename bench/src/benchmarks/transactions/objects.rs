@@ -5,7 +5,7 @@ use crate::environment::{Environment, Medium, discard};
 use crate::stamp::memory::Reliable;
 use indelible::{Class, CreateOptions, Pool};
 
-/// Bytes of a pool with one object, its lanes and what an epoch needs.
+/// Bytes of a pool with one object, its lanes and an epoch's log.
 const POOL: u64 = 64 << 20;
 
 /// A pool of this medium, with an object of this class and no other.

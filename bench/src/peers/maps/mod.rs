@@ -1,4 +1,4 @@
-//! Maps from number to number that are durable after each commit: Indelible's, and what else there is.
+//! Maps from number to number that are durable after each commit: Indelible's, and others.
 
 mod lmdb;
 mod own;
@@ -101,7 +101,7 @@ pub struct Place<'a> {
     pub loaded: &'a [Pair],
 }
 
-/// Somebody who has maps.
+/// A library of maps.
 pub struct Contestant {
     pub name: &'static str,
     /// Whether it is Indelible.
@@ -114,7 +114,7 @@ pub struct Contestant {
 /// Result of opening.
 pub enum Opened {
     Ready(Box<dyn Map>),
-    /// Why it cannot be measured here, and what to do about it.
+    /// Why it cannot be measured here, and the remedy.
     Missing(String),
 }
 

@@ -115,7 +115,7 @@ impl PmemTree {
 
     /// The root node, not full, and its level.
     unsafe fn roomy_root(&self, transaction: &Transaction<'_>) -> Result<(Node, u64)> {
-        // SAFETY: (1, 2); stored to what was added or is new.
+        // SAFETY: (1, 2); the stores go to places that were added or are new.
         unsafe {
             let root = self.root();
             let full = (*root).height > 0 && (*self.node((*root).node)).leaf.len as usize == KEYS;

@@ -15,7 +15,7 @@ struct Pages {
     path: PathBuf,
     file: File,
     pages: usize,
-    /// Folder with what is beneath a file system of its own.
+    /// Folder with the files beneath a file system of its own.
     beneath: Option<PathBuf>,
     /// Unmounted at last.
     _mounted: Option<Mounted>,

@@ -1,4 +1,5 @@
-//! Others that keep data encrypted: pages that are written and made durable one by one, and read again when nobody has them in memory.
+//! Others that keep data encrypted: pages that are written and made durable one by one, and read
+//! again when they are in no memory.
 
 mod files;
 mod own;
@@ -27,7 +28,7 @@ pub trait SealedPeer {
 /// Result of opening.
 pub enum Opened {
     Ready(Box<dyn SealedPeer>),
-    /// Why it cannot be measured here, and what to do about it.
+    /// Why it cannot be measured here, and the remedy.
     Missing(String),
 }
 
@@ -36,11 +37,11 @@ pub struct Place<'a> {
     /// An empty folder on a disk.
     pub dir: &'a Path,
     pub pages: usize,
-    /// A folder on LUKS, if somebody made one.
+    /// A folder on LUKS, if there is one.
     pub luks: Option<&'a Path>,
 }
 
-/// Somebody who can be measured.
+/// A store that can be measured.
 pub struct Contestant {
     pub name: &'static str,
     /// The moment at which bytes that an attacker changed at rest are noticed.
@@ -48,7 +49,7 @@ pub struct Contestant {
     pub open: fn(&Place<'_>) -> Result<Opened>,
 }
 
-/// A plain file first, which is encrypted by nobody.
+/// A plain, unencrypted file first.
 pub const ALL: &[Contestant] = &[
     Contestant { name: "plain file", integrity: "none", open: files::plain },
     Contestant { name: "indelible, plain", integrity: "none", open: own::plain },
@@ -105,7 +106,7 @@ mod tests {
             peer.scan(&mut |page| firsts.push((page.len(), page[0], page[100]))).unwrap();
             assert_eq!((firsts.len(), firsts[0], firsts[299]), (300, (PAGE, 9, b'a'), (PAGE, 7, b'a')));
             assert!(firsts[1..299].iter().all(|first| *first == (PAGE, 0, 0)), "{}", contestant.name);
-            // Beside what they show through a file system of their own.
+            // Leaves out the view through a file system of its own.
             let at_rest = |path: &PathBuf| !path.starts_with(dir.join("mounted"));
             let all = files_below(&dir).unwrap().into_iter().filter(at_rest);
             let found = all

@@ -119,7 +119,7 @@ impl<N> Database<N> {
         }
     }
 
-    /// Has a key lead to a row.
+    /// Makes a key lead to a row.
     unsafe fn link<S: Space, R>(self, table: Table, key: u64, row: *mut R, space: &mut S)
     where
         N: Node<S>,

@@ -179,7 +179,7 @@ fn automatic<S: Space, B: Node<S>, F: Node<S>>(
 fn nodes<S: Space, N: Node<S>>(database: Database<N>) -> HashSet<*mut N> {
     let mut nodes = HashSet::new();
     for table in Table::ALL {
-        // SAFETY: a database that nobody stores to meanwhile.
+        // SAFETY: a database to which no thread stores meanwhile.
         unsafe {
             database.tree(table).nodes(&mut |node| {
                 nodes.insert(node);

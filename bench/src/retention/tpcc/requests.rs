@@ -58,7 +58,7 @@ pub fn name_of(number: u32, random: &mut Random) -> u32 {
     if number < NAMES { number } else { name(random) }
 }
 
-/// Whether something happens that does so in so many of a hundred cases.
+/// True in so many of a hundred cases.
 fn chance(percent: u64, random: &mut Random) -> bool {
     random.below(100) < percent
 }
@@ -66,7 +66,7 @@ fn chance(percent: u64, random: &mut Random) -> bool {
 /// The operations of one version of the program.
 pub struct Script {
     pub scale: Scale,
-    /// Of what is there before, of that version's operations and of the next one's.
+    /// Seed of the initial data, of that version's operations and of the next one's.
     pub seed: u64,
     pub original: Vec<Request>,
     pub updates: Vec<Request>,
@@ -116,7 +116,7 @@ fn another(warehouse: u32, scale: Scale, random: &mut Random) -> u32 {
     (warehouse + between(1, scale.warehouses - 1, random)) % scale.warehouses
 }
 
-/// Of a hundred orders one has an item that does not exist, the last one.
+/// One of a hundred orders has an item that does not exist, the last one.
 fn lines(scale: Scale, warehouse: u32, random: &mut Random) -> Vec<Line> {
     let count = between(LINES[0], LINES[1], random);
     let mut lines: Vec<Line> = (0..count)

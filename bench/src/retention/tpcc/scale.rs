@@ -20,7 +20,7 @@ const NAMESAKE_BITS: u32 = 7;
 pub struct Scale {
     pub warehouses: u32,
     pub items: u32,
-    /// Of a district; each has one order at first.
+    /// Customers of a district; each has one order at first.
     pub customers: u32,
     pub operations: usize,
 }
@@ -39,7 +39,7 @@ impl Scale {
         }
     }
 
-    /// Bytes of a space that has all of it, with what a conversion takes: twice what blocks take.
+    /// Bytes of a space that has all of it, with room for a conversion: twice the blocks.
     pub fn room(self) -> u64 {
         let (stock, customers) = (self.warehouses * self.items, self.districts() * self.customers);
         let blocks = u64::from(stock) * 400 + u64::from(customers) * 2_400 + self.operations as u64 * 2 * 800;

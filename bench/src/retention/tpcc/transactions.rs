@@ -7,7 +7,7 @@ use super::tree::Node;
 use super::{Database, Space, Table, row};
 use crate::retention::set;
 
-/// The number of what users saw: equal for all programs that do the same operations.
+/// A number made of all results that users saw: equal for all programs with the same operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Seen(u64);
 

@@ -1,8 +1,8 @@
 //! B+-tree of order 8: up to eight keys in a node, each with a row, or with the node of the keys from it on. It maps keys of 32
 //! bits, or 64, to addresses; its nodes are the structs whose layout changes.
 //!
-//! Invariants: every leaf has the same distance from the root; keys ascend, the first one of an inner node is a lower bound, or nobody looks
-//! at it; no node but a root without keys is empty.
+//! Invariants: every leaf has the same distance from the root; keys ascend, the first one of an
+//! inner node is a lower bound, or is never read; no node but a root without keys is empty.
 
 use crate::retention::{Body, Keyed, ORDER, Space};
 use std::marker::PhantomData;
