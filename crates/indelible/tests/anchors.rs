@@ -242,14 +242,14 @@ fn the_record_of_a_tpm_is_not_put_back_with_the_pool() {
             && error.to_string().contains("the counter of the anchor is at"),
         "{error}"
     );
-    // Of a record without a counter nobody knows.
+    // A record without a counter does not tell whether it is the newest.
     let text = String::from_utf8(recorded.clone()).unwrap();
     let plain = text.split(' ').take(6).collect::<Vec<_>>().join(" ").replace(" 2 ", " 1 ");
     let error = refused(&put(&open, plain.as_bytes()), &with);
     assert!(error.to_string().contains("made without its counter"), "{error}");
     let error = refused(&put(&open, &recorded), &key().anchored(FileAnchor::new(&path)));
     assert!(error.to_string().contains("give the counter with it"), "{error}");
-    // A newer number that nobody with the key gave it.
+    // A newer number, not given by a holder of the key.
     let newer = String::from_utf8(newest.1.clone()).unwrap();
     let count = newer.split(' ').nth(6).unwrap();
     let mut fields: Vec<&str> = text.split(' ').collect();

@@ -79,7 +79,7 @@ fn s2_02_an_attached_object_goes_on_beside_its_snapshots() {
                         change(&mut a, &mut unsynced, &mut rng);
                     }
                     2 => a.checkpoint().unwrap(),
-                    // As the snapshot has it: whoever compares with that finds nothing.
+                    // Equal to the snapshot: a comparison with it finds no change.
                     4 if !kept.is_empty() => {
                         let end = kept.len().min(unsynced.len());
                         unsynced[..end].copy_from_slice(&kept[..end]);
@@ -222,7 +222,7 @@ fn put(object: &mut Object, pages: Range<usize>, at: usize, value: u8) {
     object.psync().unwrap();
 }
 
-/// Takes what is free in the pool, and stores bytes there that are nobody's.
+/// Takes the free space of the pool, and stores foreign bytes there.
 fn fill(pool: &Pool) {
     loop {
         let info = pool.info().unwrap();

@@ -86,7 +86,7 @@ fn after(test: &str, how: usize) -> [Vec<u64>; 2] {
     found(&world.open())
 }
 
-/// The pool of such a process, and what it is to do.
+/// The pool of such a process, and its task.
 fn work() -> Option<(std::path::PathBuf, usize)> {
     Some((std::env::var_os("WORK_POOL")?.into(), std::env::var("WORK_WORLD").ok()?.parse().ok()?))
 }

@@ -119,8 +119,8 @@ fn killed_at_any_moment_the_collections_are_as_a_psync_left_them() {
     }
 }
 
-/// Power cuts of the simulated medium, at every event and with what of the pending writes persists chosen at
-/// random: always the last round that was said to be durable, or the one under way.
+/// Power cuts of the simulated medium, at every event, with a random part of the pending writes
+/// persisted: always the last round that was reported durable, or the one under way.
 #[test]
 fn a_power_cut_leaves_the_collections_as_a_psync_left_them() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);

@@ -305,7 +305,7 @@ fn accepted(world: &World, edits: &[(usize, &[u8])]) -> bool {
     let at = heap.root_any("it").unwrap().address - heap.base().addr();
     drop(heap);
     let mut object = world.open().attach("heap").unwrap();
-    // Bytes between the fields of a variant, and behind them, are nobody's: any will do.
+    // Bytes between the fields of a variant, and behind them, are unused: any will do.
     object.as_mut_slice()[at..][..size_of::<Checked>()].fill(0);
     for (offset, bytes) in edits {
         object.as_mut_slice()[at + offset..][..bytes.len()].copy_from_slice(bytes);

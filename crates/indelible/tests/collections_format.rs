@@ -1,5 +1,5 @@
-//! The bytes of collections do not change by accident: FORMAT.md says what the code does, and what is in
-//! an object is here once more, by hand.
+//! The bytes of collections do not change by accident: FORMAT.md follows the code, and the contents
+//! of an object are here once more, by hand.
 
 use indelible::collections::format::{CONSTANTS, STRUCTS};
 use indelible::collections::{KeyHash, PBTreeMap, PBox, PHashMap, PHashSet, PString, PVec, StableHash};

@@ -1,5 +1,5 @@
-//! Hostile bytes in collections: an error, a panic that says so, or wrong values; never a crash, a hang, or an
-//! access outside the object.
+//! Hostile bytes in collections: an error, a panic that names the damage, or wrong values; never a
+//! crash, a hang, or an access outside the object.
 
 use crate::support::{Ground, World};
 use indelible::collections::{
@@ -170,7 +170,7 @@ fn use_it(heap: &mut Heap) -> bool {
     found
 }
 
-/// As a heap that was damaged while it was trusted: nobody looks at all of it.
+/// A heap that was damaged while it was trusted: not all of it is verified.
 fn trusted(object: Object) -> Heap {
     let mut heap = Heap::open(object).unwrap();
     // SAFETY: none. SAFETY.md lists the possible effects of damage; here they are seen not to be worse.

@@ -1,4 +1,4 @@
-//! Keys of several fields, found and made by tuples of what their fields are found and made by.
+//! Keys of several fields, found and made by tuples of the parts that find and make their fields.
 
 use indelible::collections::{KeyHash, PBTreeMap, PHashMap, PString, PVec, StableHash as _};
 use indelible::{Composite, Heap, HeapOptions, Persist, Pool, StableHash};

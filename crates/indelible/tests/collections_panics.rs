@@ -1,5 +1,5 @@
-//! Panics of the user's code in the middle of an operation: nothing is dropped twice, nothing is lost that nobody dropped, and
-//! what is in the object is what the container says.
+//! Panics of the user's code in the middle of an operation: nothing is dropped twice, no value is
+//! lost undropped, and the object holds the container's contents.
 #![forbid(unsafe_code)]
 
 use indelible::collections::{
@@ -72,7 +72,7 @@ fn filled<'h>(heap: &'h mut Heap, count: u64) -> (&'h mut PVec<'h, Item<'h>>, He
 
 #[test]
 fn a_vector_that_is_cleared_truncated_or_drained_drops_each_once() {
-    // The root, the block of the vector, and two blocks for what is pushed behind.
+    // The root, the block of the vector, and two blocks for the values pushed later.
     on_heap(3, |heap| {
         let (list, place) = filled(heap, 10);
         assert_eq!(with_bomb(7, || list.truncate(4)), ids(4..10));

@@ -1,4 +1,5 @@
-//! Values with several owners: random programs against a model, power cuts, counts that are wrong, and what cannot be freed.
+//! Values with several owners: random programs against a model, power cuts, wrong counts, and
+//! values that cannot be freed.
 
 use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{PHashMap, PMutex, PRc, PString, PVec, RootTypes};

@@ -220,14 +220,14 @@ fn s0_15_objects_are_known_by_address_to_all_threads() {
         let pool = world.format();
         pool.create("a", 5000).unwrap();
         let a = raw::attach(&pool, "a", raw::Permission::Write, b"").unwrap();
-        // SAFETY: attached for writing, and nobody else knows it.
+        // SAFETY: attached for writing, and known to no other code.
         unsafe { a.cast::<u64>().write(7) };
         world.mark(a.as_ptr(), 8);
         let address = a.addr().get();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let a = std::ptr::with_exposed_provenance::<u8>(address);
-                // SAFETY: nobody stores meanwhile.
+                // SAFETY: no thread stores meanwhile.
                 unsafe { raw::psync(a) }.or_else(|_| raw::psync_cut(a)).unwrap();
             });
         });
@@ -243,7 +243,7 @@ fn s0_15_objects_are_known_by_address_to_all_threads() {
         let a = raw::attach(&pool, "a", raw::Permission::Read, b"").unwrap();
         let again = raw::attach(&pool, "a", raw::Permission::Read, b"").unwrap();
         assert_eq!(a, again);
-        // SAFETY: nobody stores; ignored on a read-only attach (S0.17).
+        // SAFETY: no thread stores; ignored on a read-only attach (S0.17).
         unsafe { raw::psync(a.as_ptr()) }.unwrap();
         raw::detach(a.as_ptr()).unwrap();
         // SAFETY: attached once more for reading.

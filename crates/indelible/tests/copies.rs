@@ -155,7 +155,8 @@ fn s2_02_copies_and_snapshots_change_apart() {
     });
 }
 
-/// A psync that compares pages which nobody has touched waits for whoever fills them, who does not wait for the psync.
+/// A psync that compares untouched pages waits for the thread that fills them, which does not wait
+/// for the psync.
 #[test]
 fn pages_of_a_copy_are_filled_whenever_they_are_compared() {
     everywhere(|world| {

@@ -64,14 +64,14 @@ fn die_with_a_sealed_object() {
             let (range, _) = line.split_once(' ').unwrap();
             let (start, end) = range.split_once('-').unwrap();
             let [start, end] = [start, end].map(|text| usize::from_str_radix(text, 16).unwrap());
-            // SAFETY: it changes neither contents nor access of what is mapped there.
+            // SAFETY: it changes neither contents nor access of the mapping there.
             unsafe { libc::madvise(std::ptr::without_provenance_mut(start), end - start, libc::MADV_DODUMP) };
         }
     }
     std::process::abort();
 }
 
-/// The core dump of such a process; `None`: the kernel gives it to somebody else, or to nobody.
+/// The core dump of such a process; `None`: the kernel gives it to another program, or drops it.
 fn core_of(world: &World, all: bool) -> Option<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -224,7 +224,8 @@ fn is_silent(size: usize) -> bool {
         let contents: Vec<u8> = (0..size / 2).map(planted).collect();
         let contents: HashSet<&[u8]> = contents.chunks_exact(8).collect();
         let words = dump.chunks_exact(8).enumerate().filter(|(_, word)| contents.contains(word));
-        // Registers of threads, which are in the notes, may have the last bytes that a thread copied: SAFETY.md says so.
+        // Registers of threads, which are in the notes, may have the last bytes that a thread
+        // copied, as SAFETY.md states.
         let registers = notes(&dump);
         let (held, places): (Vec<usize>, Vec<usize>) =
             words.map(|(nth, _)| 8 * nth).partition(|at| registers.contains(at));

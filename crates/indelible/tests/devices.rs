@@ -115,7 +115,7 @@ fn two_nodes_of_a_device_are_one_pool() {
         assert!(text.contains(&format!("process {}", holder.0.id())), "{text}");
         refused(format(second));
         refused(indelible::repair(second, &PoolOptions::new(), &Default::default(), &mut |_, _| {}));
-        // Looking is in nobody's way.
+        // Read-only opens block no writer.
         let reader = PoolOptions::new().read_only(true).open(second).unwrap();
         assert_eq!(reader.attach_read("a").unwrap().len(), 100);
         indelible::check(second, &PoolOptions::new(), &mut |_, _| {}).unwrap();

@@ -47,7 +47,7 @@ pub fn value(nth: usize) -> u64 {
     (nth as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// A pool with an object whose words are all set, that nobody has attached.
+/// A pool with an unattached object whose words are all set.
 pub fn filled(world: &World, class: Class) -> Pool {
     let pool = world.format();
     // Nothing becomes durable by itself.
@@ -59,7 +59,7 @@ pub fn filled(world: &World, class: Class) -> Pool {
     pool
 }
 
-/// The bytes of the pool, changed while nobody has the object.
+/// Changes bytes of the pool while the object is unattached.
 fn change(world: &World, at: u64, what: impl FnOnce(u128) -> u128) {
     let mut bytes = [0; 16];
     let changed = |bytes: [u8; 16]| {
@@ -118,7 +118,7 @@ pub fn some_bits(random: &mut Seeded, count: u32) -> u128 {
     bits
 }
 
-/// A damage of 14 bits that nobody notices: half of it may be either half. `pmo-evidence ecc` has all of them.
+/// 14 wrong bits that no check notices, as `pmo-evidence ecc` finds them: half may be either half.
 const CODEWORD: u128 = 0x0000_0202_0008_0200 << 64 | 0x4000_3001_4008_3003;
 
 /// Damages that cannot be repaired: one half of a codeword, and more bits than are looked for.
@@ -411,7 +411,7 @@ pub fn a_scrub_repairs_what_can_be_and_names_the_others() {
     });
 }
 
-/// Threads scrub and change an object whose words are damaged meanwhile by nobody: no word is taken for damaged because another transaction stores it.
+/// Threads scrub and change undamaged words: a word that another stores is not taken for damaged.
 #[test]
 fn words_that_others_store_meanwhile_are_not_damaged() {
     CLASSES.into_iter().for_each(nobody_damages_words);
@@ -582,7 +582,7 @@ pub fn a_power_cut_leaves_words_with_their_check_words() {
                 return Err(format!("word {nth} is {found:#x} after {round}, and was {expected:#x}"));
             }
         }
-        // Those that were repaired durably are so.
+        // Repaired words are durably repaired.
         let left = a.repairs().repaired;
         if left > ROUNDS - done {
             return Err(format!("{left} words are damaged after {done} repairs"));

@@ -48,7 +48,7 @@ fn a_file_that_is_no_pool_is_refused_by_name() {
     assert!(!path.exists(), "a failed format leaves no file");
 }
 
-/// Also by force, as what was there is lost when that begins.
+/// Also by force, as the former contents are lost when a format begins.
 #[test]
 fn a_format_of_an_impossible_size_changes_nothing() {
     let world = disk();
@@ -610,8 +610,9 @@ fn damage_is_reported_where_it_is_and_nowhere_else() {
     pool.attach("good").unwrap();
 }
 
-/// A kernel that was asked for a file's times notes a new one at the next write, for which a durable write has to wait.
-/// Otherwise it is the time of the last tick, a few milliseconds ago at most.
+/// After a call that asked for a file's times, the kernel notes a new one at the next write, and a
+/// durable write must wait for that. Otherwise it is the time of the last tick, a few milliseconds
+/// ago at most.
 #[test]
 fn seeing_whether_the_file_is_whole_does_not_ask_for_its_times() {
     let world = disk();

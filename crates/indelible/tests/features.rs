@@ -18,7 +18,7 @@ use tracing::{Event, Metadata, Subscriber};
 type All<'h> = PHashMap<'h, PString<'h>, PBTreeMap<'h, u32, PVec<'h, POption<PBox<'h, PString<'h>>>>>>;
 
 fn pool() -> (tempfile::TempDir, Pool) {
-    // Before any event: whether anybody listens is remembered for each place that makes some.
+    // Before any event: whether a listener exists is remembered for each place that makes events.
     static LISTENING: Once = Once::new();
     LISTENING.call_once(|| tracing::subscriber::set_global_default(Messages).unwrap());
     let dir = tempfile::tempdir().unwrap();
@@ -261,7 +261,7 @@ fn the_address_in_an_empty_table_is_found_before_it_is_durable() {
     }
     let error = heap.psync().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StrayPointer, "{error}");
-    // SAFETY: the block, which nobody uses any more.
+    // SAFETY: the block, which is not used any more.
     unsafe { heap.free(block.as_ptr()).unwrap() };
     heap.psync().unwrap();
 }

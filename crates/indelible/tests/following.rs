@@ -1,4 +1,5 @@
-//! Readers beside a writer: each shows what one psync left, the newest when it asks, whoever dies.
+//! Readers beside a writer: each shows one psync's state, the newest when it asks, whichever
+//! process dies.
 
 use super::support::{self, Ground, World};
 use indelible::{Collected, CreateOptions, ErrorKind, Pool, Tracking};
@@ -145,7 +146,8 @@ fn worlds(test: impl Fn(&World, &Pool)) {
     }
 }
 
-/// A reader follows a writer that is killed and starts again; the pool does not fill up with what it has read.
+/// A reader follows a writer that is killed and starts again; the pool does not fill up with states
+/// read.
 #[test]
 fn s2_02_a_reader_follows_a_writer() {
     worlds(|world, pool| {
@@ -175,7 +177,7 @@ fn s2_02_a_reader_follows_a_writer() {
     });
 }
 
-/// Nothing is left of snapshots that nobody reads.
+/// Nothing is left of unread snapshots.
 fn expect_plain(pool: &Pool, free: u64) {
     pool.collect(&mut |_, _| {}).unwrap();
     let stat = pool.stat("w").unwrap();
@@ -216,7 +218,7 @@ fn readers_that_die_or_forget_keep_nobody() {
     });
 }
 
-/// Errors of those who want to follow leave everything as it was.
+/// Errors of a follow leave everything as it was.
 #[test]
 fn some_objects_cannot_be_followed() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -267,7 +269,8 @@ fn states_are_had_side_by_side_where_pointers_do_not_matter() {
             assert_eq!(round_of(state.as_slice()), round);
             assert_ne!(state.as_ptr(), object.as_ptr());
         }
-        // One that was attached while nobody had the object sees what a writer did that came and went.
+        // One that was attached while the object had no writer sees the changes of a writer that
+        // came and went.
         drop(object);
         let (mut kept, first) = (pool.attach_snapshot_anywhere("w", b"").unwrap(), &states[0]);
         assert!(!kept.refresh().unwrap() && kept.newer().unwrap().is_none());
@@ -297,7 +300,8 @@ fn states_are_had_side_by_side_where_pointers_do_not_matter() {
     });
 }
 
-/// Readers that come and go, in several processes and threads, are in nobody's way: neither in each other's nor in that of writers.
+/// Readers that come and go, in several processes and threads, block neither each other nor
+/// writers.
 #[test]
 fn readers_that_come_and_go_keep_nobody_away() {
     worlds(|world, pool| {

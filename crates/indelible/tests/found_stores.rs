@@ -16,7 +16,8 @@ fn worlds(test: impl Fn(&World, Pool)) {
     }
 }
 
-/// Whether stores are found by themselves from the beginning: what no file shows is filled by somebody who has to know.
+/// Whether stores are found by themselves from the beginning: without a file to map, a thread fills
+/// pages, and must know of stores.
 fn is_file(world: &World) -> bool {
     world.ground != Ground::Simulated
 }
@@ -155,7 +156,7 @@ struct Node {
     next: *mut Node,
 }
 
-/// A program that was started again follows the pointers in its data, and asks nobody for an address.
+/// A restarted program follows the pointers in its data, and needs no address from the library.
 #[test]
 fn a_type_with_pointers_has_stores_found() {
     worlds(|_, pool| {
@@ -167,7 +168,7 @@ fn a_type_with_pointers_has_stores_found() {
         drop(heap);
         let mut heap = opened(&pool);
         let first = heap.root_mut::<Node>("list").unwrap();
-        // SAFETY: the node behind it, which nobody else has.
+        // SAFETY: the node behind it, known to no other code.
         unsafe { (*first.next).number = 7 };
         heap.psync().unwrap();
         assert_ne!(heap.rung(), "explicit");

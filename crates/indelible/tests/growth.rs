@@ -40,7 +40,7 @@ impl Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        // SAFETY: our own page, which nobody can use.
+        // SAFETY: our own page, which no thread can use.
         unsafe { munmap(std::ptr::with_exposed_provenance_mut(self.0), PAGE) }.unwrap();
     }
 }
@@ -213,7 +213,7 @@ fn a_heap_that_a_pool_opens_grows_as_far_as_the_pool_reaches() {
     heap.psync().unwrap();
     assert!(before == 0 && pages(&heap) > 0, "counters of a heap that is only read");
     drop(heap);
-    // A heap that was made in an object of somebody else's.
+    // A heap in an object that another program made.
     let pool = world.open();
     assert_eq!(pool.heap("heap", 0).unwrap().root_ref::<PVec<u64>>("list").unwrap().len(), 301_000);
     pool.create("data", 1 << 20).unwrap();

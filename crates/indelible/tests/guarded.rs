@@ -191,7 +191,8 @@ fn s1_10_a_commit_that_the_bound_has_no_room_for_is_durable_at_once() {
     assert_eq!((durable(&pool, 72), at_once()), (9, before + 2));
 }
 
-/// A guard that takes the connection and says nothing, or half a line, keeps nobody waiting: neither commits, nor those who wait for them, nor a detach.
+/// A guard that takes the connection and sends nothing, or half a line, blocks neither commits, nor
+/// threads that wait for them, nor a detach.
 #[test]
 fn s1_06_a_guard_that_is_slow_keeps_nobody_waiting() {
     let world = world();

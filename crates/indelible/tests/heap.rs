@@ -31,7 +31,7 @@ fn kind<T>(result: indelible::Result<T>) -> ErrorKind {
 
 /// Frees a block that a test has for itself.
 fn free(heap: &Heap, block: *mut u8) -> indelible::Result<()> {
-    // SAFETY: tests free what they own, or what the heap has to refuse.
+    // SAFETY: tests free their own blocks, or blocks that the heap must refuse.
     unsafe { heap.free(block) }
 }
 
@@ -241,7 +241,7 @@ fn an_aborted_allocation_is_gone_and_a_psynced_one_stays() {
     let blocks: Vec<usize> = heap.blocks().map(|block| block.unwrap().address).collect();
     assert_eq!(blocks, [kept.addr().get()]);
     assert_eq!(heap.check(), []);
-    // And can be freed by whoever comes after.
+    // A later program can free them.
     free(&heap, kept.as_ptr()).unwrap();
     assert_eq!(heap.stats().unwrap().blocks, 0);
 }
@@ -354,7 +354,8 @@ fn the_heap_grows_with_its_object_where_that_is_allowed() {
     assert_eq!(heap.stats().unwrap().blocks, blocks.len() as u64 + 1);
 }
 
-/// The directory in the header has entries for 128 chunks. All of their pages are in use when the heap gets more, so that a longer directory has to lie in what it got.
+/// The directory in the header has entries for 128 chunks. All of their pages are in use when the
+/// heap gets more, so a longer directory must lie in the new ones.
 #[test]
 fn a_heap_without_a_free_page_grows_beyond_its_directory() {
     let world = world();

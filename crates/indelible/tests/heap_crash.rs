@@ -79,7 +79,7 @@ fn work() {
     let pool = options.open(path).unwrap();
     let mut heap = Heap::open_with(pool.attach("heap").unwrap(), HeapOptions::new()).unwrap();
     let root = heap.root("list", &LIST).unwrap().address as *mut List;
-    // SAFETY: the root's block, which nobody else has.
+    // SAFETY: the root's block, known to no other code.
     let list = unsafe { &mut *root };
     let mut random = Seeded::new(list.round + 1);
     loop {

@@ -144,7 +144,7 @@ fn the_constants_are_as_format_md_says() {
     assert_eq!(rows, constants);
 }
 
-/// The numbers once more, for whoever changes the code and FORMAT.md together.
+/// The numbers once more, against changes of both the code and FORMAT.md.
 #[test]
 fn the_numbers_of_version_1() {
     let offsets: Vec<(Vec<usize>, usize)> = structs()

@@ -47,7 +47,7 @@ fn use_it(object: Object) {
         }
     }
     for address in blocks.into_iter().step_by(2).chain(range.step_by(70_000)) {
-        // SAFETY: nobody uses these blocks.
+        // SAFETY: these blocks are not used.
         let _ = unsafe { heap.free(address as *mut u8) };
     }
     let _ = name_root(&heap, "more", heap.base(), 1, &TYPE);

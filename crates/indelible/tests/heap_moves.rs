@@ -27,7 +27,7 @@ fn walled(pool: &Pool, pages: usize) -> (Heap, usize) {
 fn store(heap: &mut Heap, block: usize, pages: std::ops::Range<usize>, value: u64) {
     for page in pages {
         let at = block + page * 4096;
-        // SAFETY: a word of the caller's block, to which nobody else stores.
+        // SAFETY: a word of the caller's block, to which no other thread stores.
         unsafe { std::ptr::with_exposed_provenance_mut::<u64>(at).write(value) };
         let from = at - heap.base().addr();
         heap.object().mark_dirty(from..from + 8);
@@ -35,7 +35,7 @@ fn store(heap: &mut Heap, block: usize, pages: std::ops::Range<usize>, value: u6
 }
 
 fn load(block: usize, page: usize) -> u64 {
-    // SAFETY: a word of a block, to which nobody stores now.
+    // SAFETY: a word of a block, to which no thread stores now.
     unsafe { std::ptr::with_exposed_provenance::<u64>(block + page * 4096).read() }
 }
 
@@ -111,7 +111,7 @@ fn threads_go_on_while_their_heap_moves() {
         })
         .unwrap();
         heap.psync().unwrap();
-        // Behind each place that it comes to lies something at once.
+        // An object stands right behind each place that it moves to.
         let walled = AtomicUsize::new(0);
         let wall = |size: usize| {
             if walled.fetch_max(size, SeqCst) < size {

@@ -30,7 +30,7 @@ fn stamp(heap: &Heap, size: usize) -> usize {
 
 fn free(heap: &Heap, address: usize) {
     let block = std::ptr::with_exposed_provenance_mut::<usize>(address);
-    // SAFETY: a live block that whoever stamped it gave away.
+    // SAFETY: a live block, given away by the thread that stamped it.
     unsafe {
         assert_eq!(block.read(), address, "somebody else has this block, too");
         block.write(0);
@@ -105,7 +105,7 @@ fn a_block_freed_by_two_threads_is_freed_once() {
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
-                    // SAFETY: one of the two is refused; nobody uses the block.
+                    // SAFETY: one of the two is refused; the block is not used.
                     let freed = unsafe { heap.free(std::ptr::with_exposed_provenance_mut(block)) };
                     kinds.lock().unwrap().push(freed.err().map(|error| error.kind()));
                 });

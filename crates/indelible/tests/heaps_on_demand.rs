@@ -23,7 +23,7 @@ fn never(pool: &Pool) {
     pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: u64::MAX });
 }
 
-/// Commits are in memory, and durable when somebody asks.
+/// Commits are in memory, and durable on request.
 #[test]
 fn s1_06_a_heap_on_demand_is_durable_when_somebody_asks_for_it() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -41,7 +41,7 @@ fn s1_06_a_heap_on_demand_is_durable_when_somebody_asks_for_it() {
     heap.tx_sync().unwrap();
     assert_eq!(heap.pending(), Pending::default());
     assert_ne!(seen(), before);
-    // Undone, it leaves nothing that would have to be.
+    // An undone transaction leaves nothing to make durable.
     heap.transaction(|tx| push(tx, &heap, top, 8).and(Err::<(), _>(stop()))).unwrap_err();
     assert_eq!((heap.pending().bytes, values(&heap, top), blocks(&heap)), (0, vec![7], 2));
     heap.detach().unwrap();
@@ -65,7 +65,7 @@ fn s1_06_what_a_heap_on_demand_got_is_durable_when_somebody_asks_for_it() {
         };
         let mut grown = Vec::new();
         let first = pool.stat("h").unwrap().address;
-        // Most of what it got has something in it.
+        // Most of its new pages have something in them.
         while heap.size() < 1 << 20
             || grown
                 .last()
@@ -140,7 +140,7 @@ fn s1_03_one_transaction_has_heaps_and_objects_of_both_classes() {
     assert_eq!(quick.check().unwrap(), []);
 }
 
-/// Plain loads outside of transactions see what was committed, also in what a heap got later.
+/// Plain loads outside of transactions see committed values, also in pages that a heap got later.
 #[test]
 fn s1_16_a_heap_on_demand_that_grows_is_readable_outside() {
     for walled in [false, true] {

@@ -18,7 +18,7 @@ const OBJECT: u64 = 96 << 10;
 /// Hostile attempts; an interpreter takes a thousand times as long.
 const ROUNDS: usize = if cfg!(miri) { 12 } else { 600 };
 
-/// A pool whose window is memory of the process where that has to be, and stays so.
+/// A pool whose window is memory of the process under an interpreter; it is never freed.
 fn pool() -> Pool {
     let sim = SimMedium::new(POOL, SimConfig::default());
     let mut options = PoolOptions::new().tracking(Tracking::Explicit);
@@ -88,8 +88,8 @@ fn use_all(heap: &mut Heap, number: u64) {
     owners.push(first);
 }
 
-/// A heap with containers of every kind, not psynced: an interpreter knows which bytes between fields nobody wrote, and would not let
-/// psync compare them.
+/// A heap with containers of every kind, not psynced: an interpreter knows which bytes between
+/// fields were never written, and would not let psync compare them.
 fn filled(pool: &Pool) -> Heap {
     let mut heap = Heap::format(pool.create_attached("heap", OBJECT).unwrap()).unwrap();
     fill(&mut heap);

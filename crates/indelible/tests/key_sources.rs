@@ -101,7 +101,7 @@ fn locked(emulator: &EmulatedTpm) {
     let numbers = |all: &[u32]| all.iter().flat_map(|number| number.to_be_bytes()).collect::<Vec<u8>>();
     // One try, which counts for a thousand seconds.
     assert_eq!(answered(&mut tpm, 0x13a, &[0x4000_000a], b"", &numbers(&[1, 1000, 1000])), 0);
-    // By its password for reading and writing; SHA-256, no policy, eight bytes.
+    // Read and written by its password; SHA-256, no policy, eight bytes.
     let public =
         [&INDEX.to_be_bytes()[..], &[0, 0x0b], &(1_u32 << 18 | 1 << 2).to_be_bytes(), &[0, 0, 0, 8]].concat();
     let parameters = [&[0, 1, b'x', 0, public.len() as u8][..], &public].concat();
@@ -110,7 +110,8 @@ fn locked(emulator: &EmulatedTpm) {
     assert!(wrong.into_iter().any(|code| code == 0x921), "it is not locked");
 }
 
-/// Slots and counters have no passwords that somebody could guess: a TPM that others locked gives its secrets all the same.
+/// Slots and counters have no passwords to guess: a TPM that others locked gives its secrets all
+/// the same.
 // S3.6
 #[test]
 fn a_tpm_that_is_locked_opens_its_slots_and_counts() {

@@ -62,7 +62,7 @@ fn s2_03_a_deleted_object_goes_with_the_last_that_has_it() {
     });
 }
 
-/// In any order: nobody loses what it psynced, and nothing is left.
+/// In any order: no process loses its psyncs, and nothing is left.
 #[test]
 fn s2_03_deletes_race_with_attaches_snapshots_and_each_other() {
     const ROUNDS: u64 = 300;
@@ -103,7 +103,7 @@ fn s2_03_deletes_race_with_attaches_snapshots_and_each_other() {
             object.revert().unwrap();
             assert!(object.as_slice().iter().all(|byte| *byte == (round + 2) as u8), "round {round}");
             object.detach().unwrap();
-            // Nobody is in the way of the next one.
+            // The next attach is free.
             while pool.stat("a").is_ok() {
                 std::thread::yield_now();
             }

@@ -1,4 +1,5 @@
-//! Objects of the class `on-demand`, on every medium: commits are in memory, become durable when somebody asks for it, or now and then, and are a prefix of all at any time.
+//! Objects of the class `on-demand`, on every medium: commits are in memory, become durable on
+//! request, or now and then, and are a prefix of all at any time.
 
 use crate::support::{Ground, World, everywhere};
 use indelible::{
@@ -31,7 +32,7 @@ fn attach(pool: &Pool, name: &str) -> TxObject<Table> {
 
 fn both(world: &World) -> (Pool, TxObject<Table>, TxObject<Table>) {
     let pool = world.format();
-    // Nothing becomes durable that nobody asks for.
+    // Only explicit requests make anything durable.
     pool.set_epochs(NEVER);
     let [a, b] = ["a", "b"].map(|name| {
         pool.create_with(name, &how(SIZE)).unwrap();
@@ -202,7 +203,7 @@ fn s1_06_an_epoch_has_all_of_a_transaction_or_nothing() {
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 for _ in 0..300 {
                     a.psync().unwrap();
-                    // Nobody but this thread publishes.
+                    // This thread alone publishes.
                     let seen = ["a", "b"].map(|name| pool.attach_snapshot_anywhere(name, b"").unwrap());
                     for thread in 0..3 {
                         let value = |object: usize, cell: usize| {
@@ -226,7 +227,7 @@ fn s1_06_an_epoch_has_all_of_a_transaction_or_nothing() {
 /// Threads move money between two objects, a few cells at a time: whenever the pool is looked at, it has as much as in the beginning.
 #[test]
 fn s1_06_in_the_pool_no_money_is_made_or_lost() {
-    // On so few lines that they are always in one epoch: nobody but the thread that looks publishes.
+    // On so few lines that they are always in one epoch: the thread that looks alone publishes.
     const ACCOUNTS: usize = 400;
     let world = World::new(Ground::Memory, Tracking::Explicit, false);
     let (pool, a, b) = both(&world);
@@ -309,7 +310,8 @@ fn s1_06_a_transaction_of_any_size_gets_room_or_changes_nothing() {
     assert_eq!(sum(&large), expected);
 }
 
-/// An epoch fails: nothing is acknowledged or begun from then on, though somebody asks again, and nothing that was committed is lost.
+/// An epoch fails: nothing is acknowledged or begun from then on, even on another request, and no
+/// commit is lost.
 #[test]
 fn s1_09_after_a_failed_epoch_the_next_attach_finds_all_commits() {
     for (kind, fault) in [(OpKind::WriteDurable, Fault::Io), (OpKind::WriteDurable, Fault::After)] {
@@ -419,7 +421,8 @@ fn without_room_for_its_epoch(world: &World) -> (Pool, TxObject<Table>, TxObject
     (pool, a, b)
 }
 
-/// The medium has no room for a page that becomes the object's own: nobody is told that it is durable, and its memory stays when it is detached.
+/// The medium has no room for a page that becomes the object's own: its durability is never
+/// reported, and its memory stays when it is detached.
 #[test]
 fn s1_09_what_a_detach_could_not_publish_stays_in_memory() {
     let world = simulated();

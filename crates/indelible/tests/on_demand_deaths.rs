@@ -108,7 +108,7 @@ fn stepped() {
     let Some(path) = std::env::var_os("WORK_POOL") else { return };
     let world = std::env::var("WORK_WORLD").unwrap();
     let stop = || {
-        // SAFETY: the parent has the thread go on.
+        // SAFETY: the parent resumes the thread.
         unsafe { libc::raise(libc::SIGSTOP) };
     };
     let traced = || {
@@ -200,7 +200,8 @@ impl Traced {
     }
 }
 
-/// By what a process is stepped: commits on demand make no system calls, all else makes too many instructions.
+/// The way to step a process: commits on demand make no system calls, all else makes too many
+/// instructions.
 fn how(kind: &str) -> libc::c_uint {
     if kind == "commit" { libc::PTRACE_SINGLESTEP } else { libc::PTRACE_SYSCALL }
 }
@@ -227,7 +228,8 @@ pub fn length(world: &World, kind: &str) -> Option<u64> {
     found
 }
 
-/// Kills processes in the middle of a commit, after `deaths` numbers of steps spread over it: instructions, or, where it has a durable write, system calls.
+/// Kills processes in the middle of a commit, after `deaths` numbers of steps spread over it. Steps
+/// are instructions, or system calls where it has a durable write.
 fn killed_in_commits(class: Class, ecc: bool, mutant: Option<&str>, deaths: u64) {
     let (ground, kind) = match class {
         Class::OnDemand => (Ground::Memory, "commit"),
@@ -482,7 +484,7 @@ fn s1_13_words_that_are_damaged_in_the_memory_of_the_dead_are_repaired() {
         let memory = support::memory_of(&pool);
         let own = memory.iter().find(|path| path.to_string_lossy().contains(&id)).unwrap();
         let mut bytes = std::fs::read(own).unwrap();
-        // Behind the header of the file and a page of figures: words and check words.
+        // Words and check words, after the header of the file and a page of figures.
         for pair in bytes[8192..].as_chunks_mut::<16>().0 {
             (0..6).for_each(|_| pair[random.usize(..16)] ^= 1 << random.u32(..8));
         }
@@ -496,12 +498,13 @@ fn s1_13_words_that_are_damaged_in_the_memory_of_the_dead_are_repaired() {
     assert!(judge(&pool) >= said);
 }
 
-/// Memory of another release is refused, and stays until somebody gives it up.
+/// Memory of another release is refused, and stays until it is given up.
 #[test]
 fn memory_of_another_release_is_refused_by_its_version() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
     drop(formatted(&world));
-    // One thread, so that no log is left that was being made: the head does not tell of such a log, and nobody reads it.
+    // One thread, so that no unfinished log is left: the head does not tell of such a log, and it
+    // is not read.
     die_between_lines(&world, None);
     let pool = world.open();
     let left = support::memory_of(&pool);
@@ -572,7 +575,7 @@ fn s1_09_commits_of_the_dead_are_recovered_when_somebody_asks() {
     judge(&pool);
 }
 
-/// Memory that is not to be found is told of, and nothing is taken for whole without somebody's saying so.
+/// Missing memory is reported, and nothing is taken for whole without the caller's consent.
 #[test]
 fn s1_09_memory_that_is_gone_is_an_error_until_it_is_given_up() {
     let world = World::new(Ground::File, Tracking::Explicit, false);

@@ -1,4 +1,5 @@
-//! Memory that outlives a process belongs to one file of a pool: copies of the file leave it alone, and what removes it judges under its lock.
+//! Memory that outlives a process belongs to one file of a pool: copies of the file leave it alone,
+//! and its removal judges under its lock.
 
 use crate::on_demand_deaths::{Cells, attach, formatted, judge};
 use crate::support::{self, Ground, World};
@@ -99,7 +100,7 @@ fn s1_09_a_pool_that_was_moved_or_replaced_finds_its_commits() {
     assert!(judge(&world.open()) >= said);
 }
 
-/// Of a pool that was deleted, a copy in its place keeps what its entries tell of.
+/// If a pool was deleted, a copy in its place keeps the memories that its entries name.
 #[test]
 fn s1_09_memory_of_a_deleted_pool_stays_for_the_copy_in_its_place() {
     let (world, said) = killed();
@@ -132,7 +133,7 @@ fn s1_09_a_copy_of_a_pool_does_not_share_the_memory_of_the_original() {
 
 type Event = Box<dyn FnOnce() + Send>;
 
-/// Something happens once, where `is_due` says so.
+/// An action that runs once, where `is_due` returns true.
 struct Once<D> {
     is_due: D,
     event: Mutex<Option<Event>>,
@@ -173,7 +174,7 @@ impl Hook for Binding {
     }
 }
 
-/// Behind a look at the table, after so many others.
+/// Acts after a look at the table, after so many others.
 struct Looked(Once<Mutex<u64>>);
 
 impl Hook for Looked {
@@ -191,8 +192,9 @@ impl Hook for Looked {
     }
 }
 
-/// A process has made memory and is about to bind an object to it. Another one collects, and after `looks` of its looks at the table the first one binds, commits and is gone,
-/// with its commit in memory. Returns whether there were so many looks.
+/// A process has made memory and is about to bind an object to it. Another one collects, and after
+/// `looks` of its looks at the table the first one binds, commits and is gone, with its commit in
+/// memory. Returns whether there were so many looks.
 fn collected_beside_an_attach(looks: u64) -> bool {
     let world = World::new(Ground::Simulated, Tracking::Explicit, false);
     drop(formatted(&world));

@@ -10,7 +10,7 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 const PAGE: usize = 4096;
-/// More than what is filled whole where faults can be served.
+/// More than is filled whole where faults can be served.
 const LEN: usize = 2 << 20;
 
 fn byte(at: usize) -> u8 {
@@ -98,7 +98,7 @@ fn a_page_that_cannot_be_read_is_named_with_its_object() {
         assert_eq!((error.kind(), error.object_name()), (ErrorKind::Io, Some("a")));
     };
     named(&error, "prefault");
-    // An error and no more: nobody touched the page.
+    // An error and no more: the page was untouched.
     a.range_mut(299 * PAGE..300 * PAGE).fill(byte(299 * PAGE));
     a.range_mut(301 * PAGE..302 * PAGE).fill(8);
     a.psync().unwrap();
@@ -169,7 +169,8 @@ fn modelled(world: &World) -> Pool {
     pool.unwrap()
 }
 
-/// A modelled medium: pages and psyncs take their time, whatever is beneath, and what is durable is as ever.
+/// A modelled medium: pages and psyncs take their time on any medium beneath, and durability is as
+/// ever.
 #[test]
 fn a_modelled_medium_is_as_slow_as_it_says() {
     let (page, durable) = (Duration::from_millis(2), Duration::from_millis(10));
@@ -227,7 +228,8 @@ fn read_in_a_fork(address: *const u8) -> ExitStatus {
     ExitStatus::from_raw(status)
 }
 
-/// Nobody would fill pages of a child, so that it would read zeros: it does not have them, even where readers are inherited.
+/// A child's pages have no thread to fill them, and would read zeros: it does not have them, even
+/// where readers are inherited.
 #[test]
 fn a_fork_reads_no_zeros_where_pages_are_missing() {
     if !faults_in() {

@@ -7,8 +7,9 @@ use indelible_testing::{Choice, Hook, Hooked, SimConfig, SimMedium};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The pool as another process, or the machine after a power cut, would find it: the medium's bytes alone, on
-/// a medium of their own whose locks are nobody's. A copy of the file is refused beside the original.
+/// The pool as another process, or the machine after a power cut, would find it: the medium's bytes
+/// alone, on a medium of their own without held locks. A copy of the file is refused beside the
+/// original.
 fn from_outside(world: &World) -> Pool {
     let found = match world.sim() {
         Some(sim) => sim.power_cut(Choice::None).medium(),
@@ -139,7 +140,7 @@ fn s0_17_psync_is_idempotent_and_ignored_by_readers() {
         assert_eq!((a.psyncs(), a.lane_use().batches), (1, 1));
         drop(a);
         let a = raw::attach(&pool, "a", raw::Permission::Read, b"").unwrap();
-        // SAFETY: nobody stores.
+        // SAFETY: no thread stores.
         unsafe { raw::psync(a.as_ptr()) }.unwrap();
         raw::psync_cut(a.as_ptr()).unwrap();
         raw::detach(a.as_ptr()).unwrap();
@@ -358,7 +359,8 @@ fn s0_29_the_linked_list_of_the_paper() {
             let head =
                 raw::attach(&pool, "list", raw::Permission::Write, b"").unwrap().cast::<Node>().as_ptr();
             world.mark(head.cast(), 4096);
-            // SAFETY: the object is a page of nodes, the first of which is the head; nobody else has it.
+            // SAFETY: the object is a page of nodes, the first of which is the head; no other code
+            // has it.
             unsafe {
                 let new_node = head.add(i + 1);
                 (*new_node).data = data;

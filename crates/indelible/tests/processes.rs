@@ -226,7 +226,7 @@ fn an_object_is_held_still_beside_the_process_that_writes_it() {
             last = found[0];
         }
         assert_eq!(other.answer(), "ok");
-        // The writer dies while it is held: whoever comes next waits for this process.
+        // The writer dies while it is held: the next process waits for this one.
         let still = pool.store().hold_still("a", Key(&[])).unwrap();
         other.kill();
         pool.store().set_patience(std::time::Duration::ZERO);
@@ -447,7 +447,7 @@ fn forks_keep_what_is_attached_for_reading() {
         let (mut answers, mut answer) = std::io::pipe().unwrap();
         let mut held = Some(reader);
         let child = fork(|| {
-            // SAFETY: no memory is involved. If the test fails, nobody tells the child to end.
+            // SAFETY: no memory is involved. If the test fails, nothing else ends the child.
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
             let reader = held.take().unwrap();
             heard.read_exact(&mut [0]).unwrap();
@@ -472,7 +472,7 @@ fn forks_keep_what_is_attached_for_reading() {
     });
 }
 
-/// Also where the pages of what they read lie in several extents, and while the object changes.
+/// Also where the pages read lie in several extents, and while the object changes.
 #[test]
 fn forks_keep_what_is_read_beside_a_writer() {
     const PAGE: usize = 4096;

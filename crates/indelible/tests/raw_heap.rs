@@ -17,12 +17,12 @@ fn attach(pool: &Pool, name: &str) -> *mut u8 {
 }
 
 fn malloc(object: *mut u8, size: usize) -> indelible::Result<NonNull<u8>> {
-    // SAFETY: tests detach when no thread is in the heap, and store to what they allocated.
+    // SAFETY: tests detach when no thread is in the heap, and store to their own blocks.
     unsafe { raw::malloc(object, size) }
 }
 
 fn free(block: NonNull<u8>) -> indelible::Result<()> {
-    // SAFETY: as for `malloc`; the block is the test's, or has to be refused.
+    // SAFETY: as for `malloc`; the block is the test's, or must be refused.
     unsafe { raw::free(block.as_ptr()) }
 }
 
@@ -134,13 +134,13 @@ fn several_objects_with_heaps_are_psynced_by_any_address() {
             objects.iter().map(|object| malloc(*object, 64).unwrap().as_ptr().cast_const()).collect();
         raw::psync_all_cut(&[blocks[1], blocks[0], blocks[1]]).unwrap();
         malloc(objects[0], 64).unwrap();
-        // SAFETY: nobody stores.
+        // SAFETY: no thread stores.
         unsafe { raw::psync_all(&blocks).unwrap() };
         malloc(objects[1], 64).unwrap();
         for (object, (name, expected)) in objects.iter().zip([("a", 2), ("b", 1)]) {
             raw::detach(*object).unwrap();
             assert_eq!(raw::attach(&pool, name, Permission::Read, b"").unwrap().as_ptr(), *object);
-            // SAFETY: nobody detaches meanwhile.
+            // SAFETY: no thread detaches meanwhile.
             unsafe {
                 assert_eq!(raw::heap_stats(*object).unwrap().blocks, expected);
                 assert_eq!(kind(raw::grow(*object, 2 << 20)), ErrorKind::ReadOnly);
@@ -183,9 +183,9 @@ fn a_heap_by_address_goes_back_to_its_last_psync() {
             malloc(object, 1 << 20).unwrap();
         }
         raw::detach(object).unwrap();
-        // Of an object that is attached for reading nothing is undone.
+        // In an object that is attached for reading nothing is undone.
         let object = raw::attach(&pool, "heap", Permission::Read, b"").unwrap().as_ptr();
-        // SAFETY: nobody else uses it.
+        // SAFETY: no other thread uses it.
         unsafe { raw::revert(object).unwrap() };
         raw::detach(object).unwrap();
         assert_eq!(kind(unsafe_revert(object)), ErrorKind::NotAttached);

@@ -225,7 +225,8 @@ fn touch() {
         let at = std::ptr::with_exposed_provenance_mut::<u64>(address);
         println!("loaded {}", load(at) + 2);
         if how.contains("store") {
-            // SAFETY: none is needed for a process that dies of it; otherwise nobody else uses the word.
+            // SAFETY: none is needed for a process that dies of it; otherwise no other thread uses
+            // the word.
             unsafe { at.write_volatile(41) };
         }
     };

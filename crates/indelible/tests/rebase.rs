@@ -83,7 +83,7 @@ fn filled(pool: &Pool, name: &str) -> Heap {
             };
             let next = nodes[(number as usize + 1) % nodes.len()].cast();
             let node = node.cast::<Node<'_>>();
-            // SAFETY: a block of this heap, large enough, that nobody else has.
+            // SAFETY: a block of this heap, large enough, known to no other code.
             unsafe {
                 node.write(Node { number, name, shape, next, back: Relative::null() });
                 (*node).back.set(nodes[(number as usize + nodes.len() - 1) % nodes.len()].cast());
@@ -447,7 +447,7 @@ fn a_copy_at_other_addresses_is_whole_or_not_there_wherever_it_ends() {
     assert!(deaths > 20, "{deaths}");
 }
 
-/// The key is asked for, and a copy has it; names, room and addresses have to be there.
+/// A copy needs the key, and has it; names, room and addresses must be there.
 #[test]
 fn errors_of_copies_are_those_of_copies_at_other_addresses() {
     let dir = tempfile::tempdir().unwrap();
@@ -475,8 +475,8 @@ fn errors_of_copies_are_those_of_copies_at_other_addresses() {
     assert_eq!(pool.stat("again").unwrap().address, two.address);
 }
 
-/// Bytes of which nothing tells whether there are addresses among them get others once somebody says that there are none: when the object is created,
-/// or later. Its copies and snapshots say so, too.
+/// Bytes that may contain addresses, unknown where, get others once they are declared free of them:
+/// when the object is created, or later. Its copies and snapshots have the declaration, too.
 #[test]
 fn a_position_independent_object_gets_other_addresses_as_it_is() {
     everywhere(|world| {

@@ -150,7 +150,7 @@ fn records_of_an_object_with_foreign_bytes_are_used_once_verified() {
     // Two with one block.
     let at = records[0].address as *const u8;
     heap.remove_root("two").unwrap();
-    // SAFETY: nobody uses it by type.
+    // SAFETY: no code uses it by type.
     unsafe { heap.create_root("two", at, 8, &pair) }.unwrap();
     let types = || RootTypes::new().root::<PVec<'_, u64>>("list").described_root("one", pair);
     let error = heap.verify(&types().described_root("two", pair)).unwrap_err();

@@ -65,7 +65,7 @@ fn s2_02_a_rollback_that_cannot_be_changes_nothing() {
         refused(back("s"), ErrorKind::Held, &["held by this process as reader"]);
         drop(a);
         holds(&pool, "a", &changed_page());
-        // Somebody who reads the snapshot is in nobody's way.
+        // A reader of the snapshot blocks nothing.
         let s = pool.attach_read("s").unwrap();
         back("s").unwrap();
         drop(s);
@@ -175,8 +175,8 @@ fn an_object_takes_over_what_was_tried_in_its_copy() {
     });
 }
 
-/// A comparison keeps nobody waiting, and sees what the last psync left; in a pool that is opened for reading, which holds nobody's object
-/// still, it is refused beside a writer.
+/// A comparison blocks no writer, and sees the state of the last psync; in a pool that is opened
+/// for reading, which cannot hold objects still, it is refused beside a writer.
 #[test]
 fn s2_02_objects_are_compared_whoever_has_them() {
     everywhere(|world| {

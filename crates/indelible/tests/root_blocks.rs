@@ -12,7 +12,7 @@ fn world() -> World {
     World::new(Ground::Memory, Tracking::Auto, false)
 }
 
-/// Frees a block, which the heap may have to refuse.
+/// Frees a block, which the heap may refuse.
 fn free(heap: &Heap, address: usize) -> indelible::Result<()> {
     // SAFETY: blocks of a test, to which it refers no more, or those of roots.
     unsafe { heap.free(std::ptr::with_exposed_provenance_mut(address)) }

@@ -1,4 +1,6 @@
-//! Changes of a sealed object that nobody has attached, on a medium that fails: an error says that nothing happened, or that nobody knows, and success that all of it did, whoever takes the object next.
+//! Changes of an unattached sealed object, on a medium that fails: an error means that nothing
+//! happened, or that the outcome is unknown, and success that all of it happened, for every later
+//! user of the object.
 
 use super::support::{Ground, World, seal_key as key};
 use indelible::{Anchor, CreateOptions, ErrorKind, Pool, SealKey, Tracking};

@@ -60,7 +60,7 @@ fn s2_02_copies_and_snapshots_of_a_sealed_object_change_apart() {
         let mut a = sealed(&pool, "a");
         let mut bytes = vec![0; SIZE];
         change(&mut a, &mut bytes, &mut rng);
-        // Beside its writer, which goes on.
+        // Copied beside its writer, which goes on.
         for round in 0..3 {
             let name = format!("s{round}");
             pool.snapshot("a", &name, b"").unwrap();
@@ -203,7 +203,7 @@ fn pages_of_bases_that_were_changed_are_named() {
     }
     let error = pool.attach_snapshot_sealed("a", b"", &key()).err().unwrap();
     assert!(error.kind() == ErrorKind::Damaged && error.to_string().contains("page 5"), "{error}");
-    // Beside a writer that has it in memory: its base goes to the reader that refreshes.
+    // Refreshed beside a writer that has it in memory: its base goes to the reader that refreshes.
     flip(&world, &pool, "s", 5);
     let mut a = pool.attach_sealed("a", b"", &key()).unwrap();
     let mut reader = pool.attach_snapshot_sealed_anywhere("a", b"", &key()).unwrap();
@@ -229,7 +229,7 @@ fn s2_04_a_sealed_object_moves_from_medium_to_medium_with_its_keys() {
         let (mut a, mut bytes) = (sealed(&pool, "a"), vec![0; SIZE]);
         let mut silent = |_, _| {};
         change(&mut a, &mut bytes, &mut rng);
-        // Beside its writer, and without the seal key.
+        // Copied beside its writer, and without the seal key.
         pool.copy_to("a", b"", &other, "copy", &mut silent).unwrap();
         let copied = bytes.clone();
         pool.snapshot("a", "s", b"").unwrap();
@@ -255,7 +255,7 @@ fn s2_04_a_sealed_object_moves_from_medium_to_medium_with_its_keys() {
         a.detach().unwrap();
         other.move_to("a", b"", &pool, &mut silent).unwrap();
         holds(&pool, "a", &bytes);
-        // Nobody wrote to it: there are its keys, and zeros.
+        // It was never written: there are its keys, and zeros.
         sealed(&pool, "new").detach().unwrap();
         pool.move_to("new", b"", &other, &mut silent).unwrap();
         holds(&other, "new", &vec![0; SIZE]);

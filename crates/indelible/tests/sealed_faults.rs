@@ -59,7 +59,7 @@ fn pages_are_decrypted_when_they_are_touched_and_stores_to_them_are_found() {
             let mut a = attach(&pool);
             for step in 0..12 {
                 let at = rng.usize(..PAGES * PAGE - 3 * PAGE);
-                // Reads of pages that nobody has touched, and stores to them.
+                // Reads of untouched pages, and stores to them.
                 assert_eq!(a.as_slice()[at], expected[at], "round {round}, step {step}");
                 let at = rng.usize(..PAGES * PAGE - 3 * PAGE);
                 let len = [1, 64, 2 * PAGE][rng.usize(..3)];
@@ -98,7 +98,7 @@ fn a_changed_page_is_an_error_where_it_is_touched_and_the_others_are_read() {
         let mut a = attach(&pool);
         assert_eq!((a.as_slice()[299 * PAGE], a.as_slice()[301 * PAGE]), (byte(299), byte(301)));
         named(&a.prefault(0..PAGES * PAGE).unwrap_err());
-        // An error and no more: nobody touched the page.
+        // An error and no more: the page was untouched.
         a.range_mut(5 * PAGE..5 * PAGE + 8).fill(9);
         a.psync().unwrap();
         // A system call touches it without a signal in this process.
@@ -156,7 +156,8 @@ fn a_program_that_goes_page_by_page_has_few_faults() {
     let mut a = {
         let pool = open(PredictionDepth::Auto, false);
         let a = attach(&pool);
-        // Threads beside the program fill pages, and may be late for all of a fast one. These two touches predict some, and nobody else needs them.
+        // Threads beside the program fill pages, and may be late for all of a fast one. These two
+        // touches predict some that no access needs.
         assert_eq!(sum(&a.as_slice()[..2 * PAGE]), u64::from(byte(0)) + u64::from(byte(1)));
         wait(&a, |stats| stats.filled > 0);
         assert_eq!(sum(a.as_slice()), expected);

@@ -30,7 +30,7 @@ fn a_signed_object_is_read_by_all_and_written_by_the_sign_key() {
         let mut a = pool.attach_sealed("a", b"", &writing()).unwrap();
         a.range_mut(100..200).fill(7);
         a.psync().unwrap();
-        // Beside the writer, who goes on.
+        // Read beside the writer, who goes on.
         let mut beside = pool.attach_snapshot_sealed_anywhere("a", b"", &reading()).unwrap();
         assert_eq!(beside.as_slice()[150], 7);
         for value in 8..12 {

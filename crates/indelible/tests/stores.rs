@@ -83,7 +83,7 @@ fn stores_to_pinned_pages_are_found_once_they_are_marked() {
     });
 }
 
-/// The same through the calls by address, and what they refuse.
+/// The same through the calls by address, and their refusals.
 #[test]
 fn marks_by_address_reach_the_object_they_lie_in() {
     everywhere(|world| {
@@ -97,13 +97,14 @@ fn marks_by_address_reach_the_object_they_lie_in() {
         let last = unsafe { base.as_ptr().add(LEN - PAGE) };
         indelible::raw::mark_dirty(last, usize::MAX).unwrap();
         indelible::raw::mark_dirty(last, 0).unwrap();
-        // SAFETY: nobody stores.
+        // SAFETY: no thread stores.
         unsafe { indelible::raw::psync(last).unwrap() };
         indelible::raw::detach(base.as_ptr()).unwrap();
     });
 }
 
-/// `/proc/self/mem` ignores protection: tracking by `mprotect` does not see such stores, and they have to be marked.
+/// `/proc/self/mem` ignores protection: tracking by `mprotect` does not see such stores, and they
+/// must be marked.
 #[test]
 fn stores_by_proc_mem_are_found_or_marked() {
     everywhere(|world| {
@@ -166,7 +167,7 @@ fn dropped_pages_come_back_as_psynced() {
         for byte in 3..20 {
             object.range_mut(5 * PAGE..7 * PAGE).fill(byte);
             object.psync().unwrap();
-            // SAFETY: nobody refers to the pages.
+            // SAFETY: there are no references to the pages.
             let done = unsafe {
                 libc::madvise(object.as_mut_ptr().add(5 * PAGE).cast(), 2 * PAGE, libc::MADV_DONTNEED)
             };
@@ -182,14 +183,14 @@ fn dropped_pages_come_back_as_psynced() {
         let at = 2 * LEN - PAGE;
         object.range_mut(at..at + 8).fill(1);
         object.psync().unwrap();
-        // SAFETY: nobody refers to the page.
+        // SAFETY: there are no references to the page.
         let done = unsafe { libc::madvise(object.as_mut_ptr().add(at).cast(), PAGE, libc::MADV_DONTNEED) };
         assert_eq!(done, 0);
         assert_eq!(object.as_slice()[at], 1, "in what the object grew by");
     });
 }
 
-/// A reference to atomics is stores to come, by whoever has it, through any number of cuts.
+/// A reference to atomics means stores to come, by any holder, through any number of cuts.
 #[test]
 fn stores_through_shared_atomics_are_found() {
     use std::sync::atomic::{AtomicU64, Ordering};

@@ -48,7 +48,7 @@ fn addresses_of_each_kind_are_found_with_the_way_to_them() {
         assert_eq!(found[0].place, "item.next (*const u8)");
         assert_eq!(found[0].name == "other", into == Outside::Object);
     }
-    // Of the heap's own, and of nobody.
+    // One address in the heap itself, and one of no memory.
     for address in [heap.base().wrapping_add(100), std::ptr::without_provenance(3)] {
         heap.root_mut::<Item>("item").unwrap().next = address;
         assert_eq!(heap.stray_pointers().unwrap(), []);

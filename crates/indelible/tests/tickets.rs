@@ -129,7 +129,8 @@ fn tickets_are_taken_beside_growth() {
     });
 }
 
-/// Each ticket of a round whose write fails says so, and so does each later one: nobody takes it for durable.
+/// Each ticket of a round whose write fails reports it, and so does each later one: no caller takes
+/// it for durable.
 #[test]
 fn a_failed_write_is_the_error_of_each_of_its_tickets() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);

@@ -12,7 +12,8 @@ use std::collections::HashMap;
 const CELLS: usize = 24;
 type Cells = [TxCell<u64>; CELLS];
 
-/// One try of a transaction: cells of both objects by number, as they were read, and what was stored to some of them.
+/// One try of a transaction: cells of both objects by number, as read, and the values stored to
+/// some of them.
 #[derive(Clone, Debug, Default)]
 struct Try {
     read: Vec<(usize, u64)>,
@@ -71,7 +72,7 @@ fn serial(tries: &[Try], last: &[u64]) -> Result<(), String> {
     Ok(())
 }
 
-/// Random transactions of one thread, whose values nobody else stores.
+/// Random transactions of one thread, whose values no other thread stores.
 fn tries(objects: &[TxObject<Cells>; 2], thread: u64, random: &mut Seeded, count: u64) -> Vec<Try> {
     let cell = |number: usize| &objects[number / CELLS][number % CELLS];
     let mut all = Vec::new();

@@ -86,7 +86,8 @@ fn stray() {
         let pointer = std::ptr::with_exposed_provenance_mut::<u64>(address);
         match std::env::var("WORK_WORLD").unwrap().as_str() {
             "load" => {
-                // SAFETY: none is needed for a process that dies of it; otherwise nobody else uses the word.
+                // SAFETY: none is needed for a process that dies of it; otherwise no other code
+                // uses the word.
                 std::hint::black_box(unsafe { pointer.read_volatile() });
             }
             // SAFETY: as above.

@@ -17,7 +17,7 @@ fn large() -> [Page; LARGE] {
     [const { TxCell::new([1_u64; 512]) }; LARGE]
 }
 
-/// Whether there is an object behind a heap, so that it moves when it grows, and what heap it is.
+/// Whether there is an object behind a heap, so that it moves when it grows, and the heap's words.
 type Kind = (bool, Words);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,7 +255,7 @@ fn pushes(heap: &TxHeap, sim: &SimMedium, rounds: u64) -> (u64, Option<Error>) {
             let block = tx.alloc(heap, large())?;
             tx.free(block)
         });
-        // On demand, what somebody waited for is durable.
+        // On demand, awaited commits are durable.
         match pushed.and_then(|()| heap.tx_sync()) {
             Ok(()) => {
                 done = round;

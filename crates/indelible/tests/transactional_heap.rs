@@ -192,7 +192,8 @@ pub fn s1_03_a_block_freed_twice_is_given_away_once() {
     assert_eq!(freed.unwrap(), 0, "a block was freed twice");
 }
 
-/// A full heap says so; the transaction may go on, and all that it has freed, or that lies empty, is there for others.
+/// A full heap returns an error; the transaction may go on, and all blocks that it has freed, or
+/// that lie empty, are there for others.
 #[test]
 fn a_full_heap_is_an_error_and_empty_spans_are_pages_again() {
     let world = simulated();
@@ -248,7 +249,7 @@ fn a_full_heap_is_an_error_and_empty_spans_are_pages_again() {
     assert_eq!(blocks(&heap), again + 1);
 }
 
-/// Objects that were made longer while nobody had them.
+/// Objects that were made longer while unattached.
 #[test]
 fn a_heap_takes_in_what_its_object_got() {
     everywhere(|world| {
@@ -363,7 +364,8 @@ fn a_transaction_spans_heaps_and_objects() {
     });
 }
 
-/// Eight threads allocate and free, of all classes and of whole pages, some of what another thread has allocated.
+/// Eight threads allocate and free, in all classes and whole pages, some of them blocks of other
+/// threads.
 #[test]
 fn s1_03_threads_lose_no_block_and_share_none() {
     for seed in 0..3 {
@@ -579,7 +581,7 @@ fn calls_that_do_not_fit_are_errors_by_name() {
     assert_eq!((plain.check(), plain.stats().unwrap().blocks), (vec![], 2));
 }
 
-/// A thread that ends in a transaction, by a panic that nobody catches there, has taken nothing with it.
+/// A thread that ends in a transaction, by an uncaught panic, has taken nothing with it.
 #[test]
 fn a_thread_that_ends_in_a_transaction_leaves_nothing() {
     let world = simulated();

@@ -198,7 +198,7 @@ fn s1_03_killed_at_any_moment_no_block_is_lost() {
             assert!(number >= said, "{said} was acknowledged, {number} are there");
             let found = content(&heap, all);
             nothing_is_lost(&heap, all);
-            // It goes on with what it had.
+            // It goes on with its former contents.
             let put_back = heap.transaction(|tx| {
                 found.list.iter().try_for_each(|value| all.list.push_back(tx, *value))?;
                 found.map.iter().try_for_each(|(key, value)| all.map.insert(tx, *key, *value).map(drop))
@@ -209,7 +209,8 @@ fn s1_03_killed_at_any_moment_no_block_is_lost() {
     }
 }
 
-/// A transaction fails, further calls are refused, and whoever attaches next finds all that returned, the failed one wholly or not at all, and every block.
+/// A transaction fails, further calls are refused, and the next attach finds all that returned, the
+/// failed one wholly or not at all, and every block.
 #[test]
 fn after_a_failure_no_block_is_lost() {
     let mut failed = 0;

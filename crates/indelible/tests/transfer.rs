@@ -85,7 +85,8 @@ fn s2_04_an_object_moves_from_medium_to_medium() {
     });
 }
 
-/// Of a snapshot, and of an object beside its writer; with the keys of the call, and pages that hold nothing unwritten.
+/// Copies of a snapshot, and of an object beside its writer; with the keys of the call, and pages
+/// without unwritten bytes.
 #[test]
 fn objects_are_copied_to_other_pools() {
     everywhere(|world| {
@@ -133,7 +134,8 @@ fn s2_04_a_volatile_object_moves_as_one() {
     });
 }
 
-/// Windows of two pools may be the same by chance: that another object owns the addresses makes nobody fail.
+/// Windows of two pools may be the same by chance: if another object owns the addresses, no move
+/// fails.
 #[test]
 fn s2_04_objects_move_where_their_addresses_are_owned() {
     everywhere(|world| {

@@ -27,7 +27,7 @@ fn an_object_stored_by_typed_code_is_opened_without_a_walk() {
     assert_eq!(list(&mut heap).len(), 3);
     list(&mut heap).push(Planted { text: PString::new(), number: 4 });
     heap.psync().unwrap();
-    // The object goes from hand to hand; nobody stores to it.
+    // The object goes from hand to hand, without stores.
     let object = heap.into_object();
     assert_eq!(object.as_slice().len(), object.len());
     let mut heap = Heap::open(object).unwrap();

@@ -1,4 +1,4 @@
-//! Waits are bounded, errors name who is in the way, and nobody who may only read is.
+//! Waits are bounded, errors name the holder, and read-only users block no writer.
 //!
 //! Processes that are stopped, or of another pid namespace, are this test itself, run again.
 
@@ -72,7 +72,7 @@ impl Drop for Other {
     }
 }
 
-/// The other process: does what it was asked, says so, and waits for its end.
+/// The other process: does its task, reports it, and waits for its end.
 #[test]
 #[ignore = "run by the other tests as a process of its own"]
 fn obey() {
@@ -272,7 +272,8 @@ fn a_process_of_another_pid_namespace_is_recognised() {
     let parent: u32 = parent.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
     assert_eq!((parent, stat.holder_elsewhere), (other.pid(), None));
     drop(other);
-    // From inside, nobody outside is to be seen. The kernel ends the other namespace at its leisure.
+    // From inside, processes outside are invisible. The kernel ends the other namespace at its
+    // leisure.
     pool.set_wait(Duration::from_secs(60));
     let _held = pool.attach("a").unwrap();
     let mut other = Other::start(&alone, "look", pool.path()).unwrap();

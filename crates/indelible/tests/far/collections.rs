@@ -240,7 +240,8 @@ fn damaged_collections_are_errors_or_wrong_values() {
     assert_eq!(heap.check(), []);
 }
 
-/// A change of a large map or vector is noticed as one of what changed, not of the whole table.
+/// A change of a large map or vector is noticed as one of the changed bytes, not of the whole
+/// table.
 #[test]
 fn a_change_of_a_large_collection_is_a_small_one() {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);

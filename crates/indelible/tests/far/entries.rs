@@ -89,7 +89,8 @@ fn a_table_that_counts_too_many_entries_is_damaged() {
     assert!(heap.check()[0].what.contains("more entries than can be"));
 }
 
-/// A heap that is full says so, and is as it was; one that may grow grows. Once there is room, the same call succeeds.
+/// A full heap returns an error, and is as it was; one that may grow grows. Once there is room, the
+/// same call succeeds.
 #[test]
 fn a_full_heap_takes_no_entry_and_loses_none() {
     everywhere(|world| {
@@ -109,7 +110,7 @@ fn a_full_heap_takes_no_entry_and_loses_none() {
         heap.psync().unwrap();
         for _ in 0..4 {
             let block = blocks.pop().unwrap();
-            // SAFETY: a block of this test, which nobody uses.
+            // SAFETY: an unused block of this test.
             unsafe { heap.free(block.as_ptr()) }.unwrap();
         }
         assert_eq!(heap.far_index(&by_name(&format!("{added}: {}", "n".repeat(900)))).unwrap(), added + 1);
@@ -184,7 +185,8 @@ fn names_have_bounds() {
     }
 }
 
-/// Entries that no pointer needs go, and their numbers are used again; those in use stay. Where there may be pointers that nobody sees, nothing happens.
+/// Entries that no pointer needs go, and their numbers are used again; those in use stay. Where
+/// there may be invisible pointers, nothing happens.
 #[test]
 pub fn compact_takes_the_entries_that_no_pointer_needs() {
     everywhere(|world| {

@@ -1,4 +1,5 @@
-//! Objects whose bytes somebody changed: the table of other objects makes errors and findings, and no wrong answers that a check would not name.
+//! Objects with foreign bytes: their table of other objects makes errors and findings, and no wrong
+//! answers that a check would miss.
 
 use crate::entries::{by_id, by_name};
 use crate::graph::free;
@@ -83,7 +84,8 @@ fn damaged_tables_are_named_and_never_followed_out_of_the_object() {
     assert!(named > 250 && refused > 3000, "{named} named, {refused} refused");
 }
 
-/// A heap with a table says so: software that does not know it does not take its pages for lost.
+/// A heap with a table has a feature for it: software that does not know it does not take its pages
+/// for lost.
 #[test]
 fn the_features_of_a_heap_say_that_there_is_a_table() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);

@@ -23,7 +23,7 @@ fn s2_01_the_same_content_is_one_object() {
         let stat = pool.stat("data").unwrap();
         assert!(stat.by_content && stat.read_only && stat.position_independent);
         assert_eq!(pool.verify_content("data", b"").unwrap(), Some(true));
-        // It does not change, whoever asks.
+        // It never changes, for any caller.
         assert_eq!(pool.attach("data").unwrap_err().kind(), ErrorKind::ObjectReadOnly);
         assert_eq!(pool.resize("data", 5, b"").unwrap_err().kind(), ErrorKind::ObjectReadOnly);
         pool.snapshot("data", "kept", b"").unwrap();
@@ -50,7 +50,7 @@ fn s2_01_the_same_content_is_one_object() {
     });
 }
 
-/// One that was deleted while somebody has it keeps the ID until it is gone.
+/// One that was deleted while attached keeps the ID until it is gone.
 #[test]
 fn a_deleted_content_is_made_again_once_it_is_gone() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -97,7 +97,7 @@ fn s2_01_objects_are_found_by_id_whatever_they_are_called() {
         pool.rename("a", "c", b"").unwrap();
         assert_eq!(pool.stat(&a).unwrap().name, "c");
         assert_eq!(*pool.attach_read(&a).unwrap().root::<u64>().unwrap(), 5);
-        // Nobody has such a name.
+        // No object can have such a name.
         for name in [&*a, "id:00000000000000000000000000000000"] {
             assert_eq!(pool.create(name, 4096).unwrap_err().kind(), ErrorKind::BadName, "{name}");
             assert_eq!(pool.rename("b", name, b"").unwrap_err().kind(), ErrorKind::BadName);
@@ -105,7 +105,7 @@ fn s2_01_objects_are_found_by_id_whatever_they_are_called() {
         pool.create("id:7", 4096).unwrap();
         let missing = pool.attach("id:00000000000000000000000000000001").unwrap_err();
         assert_eq!(missing.kind(), ErrorKind::NotFound);
-        // One that was deleted while somebody has it is found by nobody else.
+        // One that was deleted while attached is not found any more.
         let held = pool.attach(&b).unwrap();
         pool.delete(&b, b"").unwrap();
         assert_eq!(pool.stat(&b).unwrap_err().kind(), ErrorKind::NotFound);

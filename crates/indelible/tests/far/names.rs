@@ -45,17 +45,17 @@ fn s2_11_names_are_bound_when_they_are_followed_and_again_on_request() {
         "{missing}"
     );
     assert_eq!(space.get(&ids[0], latest).unwrap().value, 1);
-    // Made by somebody else.
+    // Made by another space.
     object(&mut Space::new(), &two, "lib-2", 2);
     object(&mut Space::new(), &one, "lib", 3);
     assert_eq!(space.get(&ids[0], by_pool).unwrap().value, 2);
     assert_eq!(space.get(&ids[0], name).unwrap().value, 3);
-    // A name that was looked up stays, until somebody asks again.
+    // A name that was looked up stays, until the program resolves again.
     assert_eq!(space.get(&ids[0], latest).unwrap().value, 1);
     space.resolve_again();
     assert_eq!(space.get(&ids[0], latest).unwrap().value, 2, "as new, and behind it by name");
     space.psync(&ids[0]).unwrap();
-    // Objects that take over names: a pointer leads to what is called so by then.
+    // Objects that take over names: a pointer leads to the object with the name by then.
     let next = one.stat("lib").unwrap().id;
     drop(space.remove(&next));
     one.rename("lib", "lib-old", b"").unwrap();
@@ -123,7 +123,8 @@ pub fn s2_10_an_entry_with_a_name_gets_an_id_and_back() {
     assert_eq!(missing.kind(), ErrorKind::Dangling);
 }
 
-/// A resolver that answers with another object each time, with the object that asks, and with one of another type: what it said first counts until somebody asks again.
+/// A resolver that answers with another object each time, with the object that asks, and with one
+/// of another type: its first answer counts until the program resolves again.
 #[test]
 fn s2_11_a_resolver_that_changes_its_mind_is_asked_once() {
     let world = world();

@@ -166,7 +166,7 @@ fn position_independent_objects_take_no_type_with_addresses() {
         assert_eq!(heap.check(), []);
         heap.psync().unwrap();
         drop(heap);
-        // One that had such a root when somebody said that it is: nobody uses that.
+        // One that had such a root when it was declared independent: the root is not used.
         pool.create("fixed", 1 << 20).unwrap();
         let mut heap = Heap::format(pool.attach("fixed").unwrap()).unwrap();
         heap.root_or_default::<PVec<u64>>("list").unwrap().push(7);

@@ -64,7 +64,8 @@ pub fn pointers_that_lead_nowhere_are_errors_that_say_why() {
     });
 }
 
-/// A target that was destroyed, deleted, or is written by somebody else: an error, until it is there again.
+/// A target that was destroyed, deleted, or is written by another process: an error, until it is
+/// there again.
 #[test]
 fn a_target_that_cannot_be_attached_is_an_error_until_it_can() {
     let world = world();

@@ -44,7 +44,8 @@ fn stores_to_the_same_bytes_are_in_each_psync() {
     }
 }
 
-/// A psync that finds no room has made nothing durable, and what the space remembers of stores is of no use any more: the same ones again are in the next psync.
+/// A psync that finds no room has made nothing durable, and the space's record of stores is stale:
+/// the same ones again are in the next psync.
 #[test]
 fn stores_that_follow_a_psync_without_room_are_in_the_next_one() {
     for all in [false, true] {

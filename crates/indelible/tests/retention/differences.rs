@@ -111,7 +111,7 @@ pub fn s4_03_each_change_of_a_struct_names_its_first_field() {
             difference!(v1::Item, aligned::Item),
             "Item: 12 bytes, alignment 4 here, 16 bytes, alignment 16 there",
         ),
-        // Of a nested type, its own change, not what it moves.
+        // For a nested type, its own change, not the shifts that it causes.
         (difference!(v1::Line, appended::Line), "Line.from.z is there only"),
         (difference!(v1::Line, widened::Line), "Line.from.y: u32 here, u64 there"),
         (

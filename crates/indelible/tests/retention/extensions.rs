@@ -221,7 +221,7 @@ struct Shop<'h> {
     shelves: PVec<'h, PVec<'h, Shelf<'h>>>,
 }
 
-/// Extendible as well as what is in it.
+/// Extendible, as are its fields.
 #[extendible]
 #[derive(Persist)]
 #[repr(C)]

@@ -129,7 +129,7 @@ fn audited(heap: &mut Heap, case: &str) -> bool {
     audit.findings.is_empty() && audit.leaks.is_empty()
 }
 
-/// Damages the chains of a heap, and has everybody read them.
+/// Damages the chains of a heap, and lets every reader read them.
 fn damage(seed: u64, refused: &mut u64) {
     let mut rng = Seeded::new(seed);
     let (dir, mut heap) = made();
@@ -145,7 +145,7 @@ fn damage(seed: u64, refused: &mut u64) {
     let clean = audited(&mut heap, &case);
     *refused += u64::from(!clean);
     if rng.bool() {
-        // Several words may hand a chain to another value, which nobody can tell.
+        // Several words may hand a chain to another value, which no check can tell.
         read(&mut heap, &case, clean && count == 1);
     }
     heap.psync().unwrap();

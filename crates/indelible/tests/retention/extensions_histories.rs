@@ -46,7 +46,8 @@ type Version = Vec<Known>;
 /// The extensions that a value has: the numbers of their types, and their fields.
 type Chain = Vec<(u64, Vec<u8>)>;
 
-/// Versions that append an extension each, but for one now and then that changes one in place, which nobody may.
+/// Versions that append an extension each, but for one now and then that changes one in place,
+/// which is forbidden.
 fn versions(rng: &mut Seeded, names: &mut Names) -> Vec<Version> {
     let mut all = vec![Version::new()];
     for _ in 0..rng.u8(2..6) {
@@ -61,7 +62,7 @@ fn versions(rng: &mut Seeded, names: &mut Names) -> Vec<Version> {
     all
 }
 
-/// A value, and what should be in it.
+/// A value, and its expected contents.
 struct Value {
     at: *mut Item,
     number: u64,
@@ -129,7 +130,7 @@ impl Value {
             }
             if number == upto {
                 let stored = known.random_bytes(rng);
-                // SAFETY: all fields of an extension, which nobody else uses.
+                // SAFETY: all fields of an extension, known to no other code.
                 unsafe { fields.copy_from_nonoverlapping(std::ptr::NonNull::from(&stored[0]), stored.len()) };
                 self.chain[number - 1].1 = stored;
             }
@@ -144,7 +145,7 @@ impl Value {
     }
 
     fn free(self) {
-        // SAFETY: nobody uses the value any more.
+        // SAFETY: the value is not used any more.
         unsafe { raw::free_extended(self.at.cast(), 1, size_of::<Item>(), &[LINK]) }.unwrap();
     }
 }
@@ -194,7 +195,7 @@ fn history(object: *const u8, seed: u64, counts: &mut [u64; 2]) {
 fn chain_blocks(value: &Value) -> usize {
     // SAFETY: a field of the value.
     let first = unsafe { (*value.at).link };
-    // SAFETY: links of a chain of an object that nobody else uses.
+    // SAFETY: links of a chain of an object that no other code uses.
     let next = |link: &u64| Some(unsafe { *std::ptr::with_exposed_provenance::<u64>(*link as usize) });
     std::iter::successors((first != 0).then_some(first), |link| next(link).filter(|link| *link != 0)).count()
 }

@@ -112,7 +112,7 @@ fn a_chain_without_an_end_in_reach_is_refused() {
 #[test]
 fn extensions_of_a_newer_version_are_verified_and_stay() {
     let (_dir, mut object, _) = closed();
-    // Nothing but the knowledge of who stored there is lost.
+    // The store loses the mark of trust, and nothing else.
     let last = object.len() - 1;
     object.range_mut(last..last + 1).fill(1);
     let mut heap = Heap::open(object).unwrap();

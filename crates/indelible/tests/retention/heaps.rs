@@ -1,4 +1,4 @@
-//! Heaps for the tests, and what holds of them after each step.
+//! Heaps for the tests, and their invariants after each step.
 
 use indelible::{Heap, Pool};
 use tempfile::TempDir;
@@ -38,7 +38,7 @@ pub fn fill(heap: &Heap) -> Vec<std::ptr::NonNull<u8>> {
 
 pub fn release(heap: &Heap, blocks: Vec<std::ptr::NonNull<u8>>) {
     for block in blocks {
-        // SAFETY: a block of the heap that nobody else knows of.
+        // SAFETY: a block of the heap, known to no other code.
         unsafe { heap.free(block.as_ptr()) }.unwrap();
     }
 }

@@ -158,7 +158,7 @@ impl Type {
             }
             _ => return (self == other).then_some(false),
         };
-        // Sizes may differ only by what was added.
+        // Only additions may change sizes.
         (grown || (self.size(), self.align()) == (other.size(), other.align())).then_some(grown)
     }
 }
@@ -239,7 +239,7 @@ enum Change {
 
 const CHANGES: usize = 14;
 
-/// The next version, and what was changed.
+/// The next version, and its changes.
 fn changed(of: &Type, rng: &mut Seeded, names: &mut Names) -> (Type, Change) {
     let mut next = of.clone();
     let mut inside = &mut next;
@@ -361,7 +361,7 @@ fn change_enum(variants: &mut Vec<Variant>, rng: &mut Seeded, names: &mut Names)
 fn fill(heap: &Heap, of: &Type, at: u64, rng: &mut Seeded, blocks: &mut u64) {
     let write = |at: u64, words: &[u64]| {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        // SAFETY: the value's own bytes, in a block of the heap that nobody else uses.
+        // SAFETY: the value's own bytes, in a block of the heap that no other code uses.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at as *mut u8, bytes.len()) };
     };
     let block = |size: u64| heap.calloc(1, size.max(1) as usize).unwrap().as_ptr().addr() as u64;

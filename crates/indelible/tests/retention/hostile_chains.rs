@@ -88,7 +88,7 @@ impl Ground {
         let mut words = Vec::new();
         for mut slot in links {
             words.push(slot);
-            // SAFETY: nobody else uses the heap, which is not damaged yet.
+            // SAFETY: no other code uses the heap, which is not damaged yet.
             while let block @ 1.. = unsafe { *slot } {
                 slot = std::ptr::with_exposed_provenance_mut(block as usize);
                 words.extend((0..HEADER).map(|index| slot.wrapping_add(index)));
@@ -105,7 +105,7 @@ impl Ground {
             0 => value,
             1 => base.wrapping_add(value % SIZE),
             2 => self.blocks[any(self.blocks.len())].wrapping_add(value >> 56),
-            // SAFETY: a word of the heap, which nobody else uses.
+            // SAFETY: a word of the heap, which no other code uses.
             3 => unsafe { *self.words[any(self.words.len())] }.wrapping_add(value >> 56),
             4 => value & 0xffff,
             _ => 0,
@@ -189,7 +189,7 @@ pub fn run(input: &[u8]) {
         let clean = heap.check_roots(&types).is_empty();
         let audit = heap.audit().expect("the heap itself is whole");
         assert_eq!(audit.findings.is_empty(), clean, "the same walk, two answers");
-        // Several changes may hand a chain to another value, which nobody can tell.
+        // Several changes may hand a chain to another value, which no check can tell.
         read(heap, how >> 2, clean && audit.leaks.is_empty() && changes.len() < 2);
         let clean = heap.check_roots(&types).is_empty();
         match how % 4 {

@@ -291,7 +291,7 @@ fn raw_pointers_are_in_the_way_only_if_a_block_could_be_lost() {
     assert!(error.contains("nodes[2].next leads to a block that no value owns"), "{error}");
     heap.root_mut::<PVec<'_, Node<'_>>>("nodes").unwrap()[2].next = outside.cast();
     heap.root_from::<u64>("nodes").or_reset(|_| ()).or_default().unwrap();
-    // SAFETY: a block that nobody uses.
+    // SAFETY: an unused block.
     unsafe { heap.free(lost) }.unwrap();
     assert_eq!(sound(&mut heap), 3);
     assert_eq!(heap.root_mut::<PVec<'_, u64>>("other").unwrap()[0], 1);
@@ -303,8 +303,8 @@ fn a_damaged_value_is_not_reset() {
     fill_everything(&mut heap, "it", 20);
     heap.psync().unwrap();
     let at = heap.root_any("it").unwrap().address;
-    // The number of words.
-    // SAFETY: of the root's value, which nobody uses by type meanwhile.
+    // The number of words. SAFETY: a part of the root's value, which no code uses by type
+    // meanwhile.
     unsafe { (at as *mut u64).add(2).write(19) };
     let error = refused(&mut heap, "it");
     assert_eq!(error.kind(), ErrorKind::Damaged);

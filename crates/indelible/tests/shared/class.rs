@@ -28,7 +28,7 @@ fn s2_06_processes_share_an_object_at_its_address() {
     }
     assert_eq!(again.words()[0].load(Relaxed), 42);
     assert_eq!(again.words()[1].load(Relaxed), stat.address, "the same address in the other process");
-    // It stays when nobody has it, and goes with the object.
+    // It stays after the last detach, and goes with the object.
     object.detach();
     again.detach();
     assert!(rig.child("class::adds_one").said("DONE").is_some());
@@ -67,7 +67,7 @@ fn calls_for_bytes_in_the_pool_are_refused() {
     pool.attach_shared_with_key("keyed", b"k").unwrap().detach();
     pool.destroy_with_key("keyed", b"k").unwrap();
     assert_eq!(pool.info().unwrap().free, before);
-    // Those who have it keep others from changing what it is.
+    // An attachment keeps others from changing the object's class.
     let held = rig.attach();
     assert_eq!(kind(pool.destroy(NAME)), ErrorKind::Held);
     assert_eq!(kind(pool.set_class(NAME, b"", Class::Psync)), ErrorKind::Held);

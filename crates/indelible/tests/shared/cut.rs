@@ -1,4 +1,4 @@
-//! Somebody cuts the file of the memory: errors, and no signal of which a process dies.
+//! The file of the memory is truncated: errors, and no deadly signal.
 
 use super::{Rig, kind};
 use indelible::{ErrorKind, QueueOptions};

@@ -1,4 +1,5 @@
-//! Objects that processes share: the class, words to wait for, lives, queues, streams, and what comes of deaths and scribbles.
+//! Objects that processes share: the class, words to wait for, lives, queues, streams, and the
+//! results of deaths and scribbles.
 //!
 //! A child is this program again, running one hidden test.
 
@@ -109,7 +110,7 @@ impl Drop for Working {
     }
 }
 
-/// The object of the rig that runs this process; `None`: nobody does.
+/// The object of the rig that runs this process; `None`: it runs by itself.
 fn at_work() -> Option<SharedObject> {
     let path = std::env::var_os("WORK_POOL")?;
     Some(Pool::open(path).unwrap().attach_shared(NAME).unwrap())

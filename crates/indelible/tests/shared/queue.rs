@@ -1,4 +1,4 @@
-//! Queues and streams while nobody dies.
+//! Queues and streams without deaths.
 
 use super::{Rig, SIZE, at_work, kind};
 use indelible::{ErrorKind, Plain, QueueKind, QueueOptions, StreamReader, StreamWriter};

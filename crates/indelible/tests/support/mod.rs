@@ -159,8 +159,8 @@ pub fn options_of(name: &str) -> PoolOptions {
     PoolOptions::new().medium(medium).tracking(tracking).fault_in(words[2] == "true")
 }
 
-/// Runs this test program's ignored test `work` on the world's pool, as a process of its own, and kills it once
-/// it has said so many times which round a psync made durable. The last round that it said before it died.
+/// Runs this test program's ignored test `work` on the world's pool, as a process of its own, and
+/// kills it once it has reported so many durable rounds. Returns the last round that it reported.
 pub fn killed_at_work(world: &World, work: &str, last: usize) -> Option<u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", work, "--nocapture", "--ignored"])
@@ -206,7 +206,7 @@ pub fn name_root(
     size: u64,
     ty: &TypeInfo<'_>,
 ) -> indelible::Result<()> {
-    // SAFETY: nobody finds it by a type of the program.
+    // SAFETY: no code finds it by a type of the program.
     unsafe { heap.create_root(name, address, size, ty) }
 }
 

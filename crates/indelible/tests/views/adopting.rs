@@ -74,7 +74,7 @@ pub fn s2_06_changed_rights_and_objects_are_adopted() {
         *view.get_mut::<u64>(0).unwrap() = 8;
         assert_eq!(*view.get::<u64>(10).unwrap(), 102);
         view.psync().unwrap();
-        // Rights are taken away as well, and what was not psynced is forgotten.
+        // Rights are taken away as well, and unpsynced stores are forgotten.
         *view.get_mut::<u64>(0).unwrap() = 9;
         edit(world, |view| view.set(0, "o0", Rights::READ).unwrap());
         view.adopt().unwrap();

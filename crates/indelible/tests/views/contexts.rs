@@ -220,7 +220,8 @@ fn s2_16_groups_and_owners_are_contexts() {
     let all = |who| ["o0", "o1", "o2"].map(|object| rights(who, object));
     assert_eq!(all("ann"), [Some(writing()); 3]);
     assert_eq!(all("bob"), [Some(Rights::READ), None, None]);
-    // A member that leaves the group has its rights no longer; nor has anybody once it is destroyed.
+    // A member that leaves the group has its rights no longer; once the group is destroyed, no
+    // member has.
     edit(&world, "ann", |context| assert_eq!(context.clear("staff").unwrap(), 1));
     assert_eq!(all("ann"), [None, None, Some(writing())]);
     pool.destroy("staff").unwrap();
@@ -364,7 +365,7 @@ pub fn s2_16_a_context_that_is_lost_while_in_use_gives_nothing() {
     edit(&world, "c", |context| context.set_default(writing()).unwrap());
     let mut view = AttachedView::attach_in(&pool, "v", &["c"]).unwrap();
     *view.get_mut::<u64>(0).unwrap() = 1;
-    // One that cannot be read is an error of what is attached then, and of adopt, which changes nothing.
+    // An unreadable context fails the attach that needs it, and adopt, which changes nothing.
     let mut object = world.open().attach("c").unwrap();
     object.as_mut_slice()[16] = 9;
     object.psync().unwrap();

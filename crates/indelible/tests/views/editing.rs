@@ -162,7 +162,7 @@ fn the_bytes_of_a_view_are_as_format_md_says() {
     assert_eq!(object.as_slice(), expected);
 }
 
-/// Bytes that somebody else stored are an error or a view, and never more.
+/// Foreign bytes are an error or a view, and never more.
 #[test]
 fn a_damaged_view_is_an_error_of_the_attach() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

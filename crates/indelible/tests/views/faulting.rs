@@ -217,7 +217,7 @@ fn touches_what_is_held() {
     say("loaded");
 }
 
-/// A fork has none of its parent's objects, and its faults wait for nobody.
+/// A fork has none of its parent's objects, and its faults do not wait.
 #[test]
 fn s2_08_a_fork_has_no_object_of_the_view() {
     dies("touches_in_a_fork", "parent 100");

@@ -1,4 +1,5 @@
-//! Security contexts of threads: what a thread has within some of a view's contexts, and that nobody has it otherwise.
+//! Security contexts of threads: the rights of a thread within some of a view's contexts, and of no
+//! other.
 
 use crate::support::{Ground, World, everywhere};
 use crate::{durable, kind, with_view, writing};
@@ -55,7 +56,8 @@ fn context(pool: &Pool, name: &str, rights: &[(&str, Option<Rights>)]) {
     context.psync().unwrap();
 }
 
-/// Three objects: `reader` allows loads of the first, `writer` stores to it and loads of the second, and nobody anything of the third.
+/// Three objects: `reader` allows loads of the first, `writer` stores to it and loads of the
+/// second, and no context allows anything of the third.
 fn shop(world: &World, attach: Attach) -> (Pool, SwitchedView) {
     let pool = with_view(world, 3, writing());
     context(&pool, "reader", &[("o0", Rights::READ.into())]);
@@ -97,7 +99,7 @@ fn s2_16_a_thread_has_what_its_contexts_give() {
         everywhere(|world| {
             let (pool, mut view) = shop(world, attach);
             if world.tracking == Tracking::Mprotect {
-                // Closing pages would open them to stores that nobody notices.
+                // Closing pages would open them to unnoticed stores.
                 assert_eq!(kind(view.bring(0)), ErrorKind::Unsuitable);
                 return;
             }
@@ -444,7 +446,7 @@ fn s2_16_changed_rights_come_with_adopt() {
         view.within(&["reader"], |_| assert_eq!(access(at[0]), Some(writing()))).unwrap();
         view.psync().unwrap();
         assert_eq!(psynced(&pool, "o0"), 6);
-        // Nobody may store any more: it is attached anew, and what was not psynced is forgotten.
+        // No context may store any more: it is attached anew, and unpsynced stores are forgotten.
         view.within_mut(&["reader"], |inside| *inside.get_mut::<u64>(0).unwrap() = 66).unwrap();
         context(&pool, "reader", &[("o0", Rights::READ.into())]);
         view.adopt().unwrap();
@@ -453,7 +455,7 @@ fn s2_16_changed_rights_come_with_adopt() {
             assert_eq!(access(at[0]), Some(Rights::READ));
         })
         .unwrap();
-        // Nobody may load either.
+        // No context may load either.
         for name in ["reader", "writer"] {
             context(&pool, name, &[("o0", NONE)]);
         }

@@ -42,7 +42,7 @@ pub fn s2_08_the_first_touch_maps_an_object() {
         assert_eq!(load(addresses[0]), 100);
         assert_eq!(memory(&view), [SlotMemory::Writing, SlotMemory::Reserved, SlotMemory::Reserved]);
         let at = std::ptr::with_exposed_provenance_mut::<u64>(addresses[1] + 4096);
-        // SAFETY: as for `load`; nobody has a reference to it.
+        // SAFETY: as for `load`; there are no references to it.
         unsafe { at.write_volatile(7) };
         world.mark(at.cast(), 8);
         assert_eq!(view.bring(20).unwrap().addr().get(), addresses[2]);
