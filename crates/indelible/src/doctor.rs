@@ -1,4 +1,4 @@
-//! Report of what this machine offers, with advice on what is missing.
+//! Report of this machine's features, with advice on missing ones.
 
 mod mount;
 mod secrets;
@@ -144,7 +144,7 @@ fn fault_in(found: &Facilities) -> Facility {
     Facility { name: "fault-in", available: Some(available), found, advice }
 }
 
-/// Why the kernel does not notice stores, and what to do.
+/// Why the kernel does not notice stores, and the remedy.
 fn obstacle(found: &Facilities) -> &'static str {
     if !found.proc {
         return "mount /proc; until then stores are noticed by page protection";

@@ -1,5 +1,5 @@
-//! Errors, named by operation: what was to be done, to which object of which pool, why it did not
-//! happen, and what to do about it.
+//! Errors, named by operation: the intended operation, its object and pool, the reason of its
+//! failure, and the remedy.
 
 mod anchor;
 mod command;
@@ -160,7 +160,7 @@ struct Inner {
     operation: &'static str,
     pool: Option<PathBuf>,
     object: Option<String>,
-    /// Shared by the copies for all who waited for what failed.
+    /// Shared by the copies for all waiters of one failure.
     cause: Arc<Cause>,
 }
 

@@ -192,11 +192,11 @@ pub fn remove_leftovers(path: impl AsRef<Path>) -> Result<Leftovers> {
     Ok(Leftovers { removed: done.0, in_use: done.1 })
 }
 
-/// Puts right what [`check`] finds, as far as nothing is lost by it, or as far as `how` allows. Nobody may
-/// have the pool open.
+/// Repairs the findings of [`check`], as far as nothing is lost by it, or as far as `how` allows.
+/// No process may have the pool open.
 ///
 /// # Errors
-/// As for [`check`], and `Busy` or `Held` if somebody has the pool.
+/// As for [`check`], and `Busy` or `Held` if the pool is in use.
 pub fn repair(
     path: impl AsRef<Path>,
     options: &PoolOptions,
@@ -236,7 +236,7 @@ pub fn upgrade(
     })
 }
 
-/// A pool that nobody else has open for writing, or can open, as long as this lives.
+/// A pool that no other process has open for writing, or can open, as long as this lives.
 #[doc(hidden)]
 pub struct Alone(Media);
 
@@ -280,7 +280,7 @@ pub fn alone(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Alone> {
     })
 }
 
-/// The superblock slots of what lies at `path`, intact or not.
+/// The superblock slots of the medium at `path`, intact or not.
 ///
 /// # Errors
 /// The path cannot be read as a medium.

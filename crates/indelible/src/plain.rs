@@ -43,7 +43,7 @@ use std::sync::atomic;
 /// ```compile_fail
 /// #[derive(indelible::Plain)]
 /// #[repr(C)]
-/// struct Padded { // seven bytes behind `a` are nobody's: name them
+/// struct Padded { // seven bytes behind `a` are in no field: name them
 ///     a: u8,
 ///     b: u64,
 /// }

@@ -1,7 +1,8 @@
 //! Memory that many processes have at once: the same file, whose owner is each of them.
 //!
-//! It lies in memory, and nowhere else: two processes that find different folders to have room would not find each other. Bytes of the file beyond its end
-//! serve as locks, by which processes know whether another one is still there: the kernel gives them up with whoever has them.
+//! It lies in memory, and nowhere else: two processes that find different folders to have room
+//! would not find each other. Bytes of the file beyond its end serve as locks, by which processes
+//! know whether another one is still there: the kernel releases them with their holder.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -16,7 +17,7 @@ use indelible_store::medium::LockMode;
 /// The first byte whose lock is a [claim](Common::claim): beyond any file.
 const CLAIMS: u64 = 1 << 48;
 
-/// See the module. Dropping it leaves the file to the others, and to whoever comes later in this boot.
+/// See the module. Dropping it leaves the file to the others, and to later processes of this boot.
 #[derive(Debug)]
 pub(crate) struct Common(Backing);
 
@@ -34,7 +35,8 @@ impl Common {
         Ok(find_locked(place, identity, Length::Exactly(len), LockMode::Shared)?.map(Common))
     }
 
-    /// Makes it, `len` zeros, a multiple of the page size. Nobody else does so at the same time.
+    /// Makes it, `len` zeros, a multiple of the page size. No other process makes it at the same
+    /// time.
     pub(crate) fn create(
         folders: Folders<'_>,
         identity: &Identity,
@@ -57,7 +59,7 @@ impl Common {
         self.0.path()
     }
 
-    /// Whether the file is as long as it was made: nobody has cut it.
+    /// Whether the file is as long as it was made, and not truncated.
     pub(crate) fn is_whole(&self) -> Result<bool, BackingError> {
         let stat = rustix::fs::fstat(&self.0.fd).map_err(failed("examine", self.path()))?;
         Ok(stat.st_size as u64 >= (PAGE + self.0.len) as u64)

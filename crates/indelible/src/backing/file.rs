@@ -32,7 +32,7 @@ fn foreign(path: &Path, why: impl Into<String>) -> BackingError {
 
 /// Opens what is at `path`, a regular file of a user that `own` accepts; `None`: nothing is there.
 pub(super) fn open(path: &Path, own: impl Fn(u32) -> bool) -> Result<Option<(File, Stat)>, BackingError> {
-    // A pipe or a lease of somebody's must not hold us up.
+    // A pipe or another process's lease must not hold us up.
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let judge = |stat: &Stat| match FileType::from_raw_mode(stat.st_mode) {
         FileType::Symlink => Err(foreign(path, "it is a symbolic link")),
@@ -65,8 +65,9 @@ pub(super) fn check_private(path: &Path, stat: &Stat) -> Result<(), BackingError
     }
 }
 
-/// Whether nobody else has the file, or those that have it let others in: it is this process's from now on, until it is unlocked or the process dies. A child that
-/// another thread of the last owner was just starting has the descriptor for a moment longer.
+/// Whether no other process has the file, or its holders let others in: it is this process's from
+/// now on, until it is unlocked or the process dies. A child that another thread of the last owner
+/// was just starting has the descriptor for a moment longer.
 pub(super) fn lock(file: &File, path: &Path, mode: LockMode) -> Result<bool, BackingError> {
     for pause in PAUSES {
         if try_lock(file, path, (OWNER, mode))? {
@@ -77,7 +78,8 @@ pub(super) fn lock(file: &File, path: &Path, mode: LockMode) -> Result<bool, Bac
     try_lock(file, path, (OWNER, mode))
 }
 
-/// Gives the file to whoever comes next, though a child that is being started may still have the descriptor.
+/// Gives the file to the next process, though a child that is being started may still have the
+/// descriptor.
 pub(super) fn unlock(file: impl AsFd) {
     ofd::unlock(file.as_fd(), OWNER);
 }
@@ -116,7 +118,8 @@ pub(super) fn holder(file: &File) -> Holder {
     }
 }
 
-/// Removes the name, if it is still that of the file, which is locked. Only the holder of the lock does so.
+/// Removes the name, if it is still that of the file, which is locked. Only the holder of the lock
+/// removes it.
 pub(super) fn unlink(file: impl AsFd, path: &Path) -> Result<(), BackingError> {
     let own = rustix::fs::fstat(file).map_err(failed("examine", path))?;
     match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {

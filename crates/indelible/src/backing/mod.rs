@@ -9,8 +9,9 @@
 //! 2. The process that has the file's lock owns it. Only the owner of a file removes its name.
 //! 3. Nothing in a file is looked at before its type, owner, permissions, lock, size and header were found right.
 //!
-//! Duties of the layer above: it has the object's lock, so that nobody else makes or asks for this file, and has asked with
-//! [`Backing::find`] before it makes one. It drops mappings before their [`Backing`], which gives the file up.
+//! Duties of the layer above: it has the object's lock, so that no other process makes or asks for
+//! this file, and has asked with [`Backing::find`] before it makes one. It drops mappings before
+//! their [`Backing`], which gives the file up.
 
 mod common;
 mod error;
@@ -153,7 +154,7 @@ impl Backing {
             return Ok(());
         }
         allot(&self.fd, (PAGE + len) as u64).map_err(failed("enlarge", &self.path))?;
-        // The file is long enough for what it states.
+        // The file is long enough before it states its new length.
         let stated = (len as u64).to_le_bytes();
         let wrote = rustix::io::pwrite(&self.fd, &stated, header::LENGTH as u64);
         match wrote.map_err(failed("write", &self.path))? {

@@ -96,7 +96,7 @@ fn open(path: &Path) -> Result<Option<File>, BackingError> {
     Ok(found.map(|(file, _)| file))
 }
 
-/// Removes a file that no process has, if `judge`, which is asked while it is locked, says so.
+/// Removes a file that no process has, if `judge`, which is asked while it is locked, returns true.
 pub(super) fn remove(path: &Path, judge: impl Fn(Stated<'_>) -> bool) -> Result<Option<Kept>, BackingError> {
     let Some(file) = open(path)? else { return Ok(None) };
     // Rule D12 of docs/protocol.md.

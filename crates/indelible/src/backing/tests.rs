@@ -260,7 +260,8 @@ fn a_file_of_another_length_is_refused() {
     assert!(matches!(asked, Err(BackingError::Damaged { why, .. }) if why.contains("another size")));
 }
 
-/// An object that grows has longer memory before the pool says so: it is found by the length of either, and by no other.
+/// A growing object has longer memory before the pool states it: it is found by the length of
+/// either, and by no other.
 #[test]
 fn a_file_that_got_longer_is_found_for_what_it_was_and_for_what_it_is() {
     let rig = Rig::new();
@@ -444,7 +445,7 @@ fn a_backing_has_its_pages_however_full_the_file_system() {
     fs::write(small.0.path().join("filler"), vec![1; 1 << 20]).unwrap_err();
     let mapping = backing.map(None).unwrap();
     let zero = fs::File::open("/dev/zero").unwrap();
-    // By the kernel, which says EFAULT where a store of this process's would raise SIGBUS.
+    // The kernel stores, and returns EFAULT where a store of this process's would raise SIGBUS.
     // SAFETY: stores to all of this test's mapping, of which there are no references.
     let stored = unsafe { libc::read(zero.as_raw_fd(), at(&mapping, 0).cast(), mapping.len()) };
     assert_eq!(stored, mapping.len() as isize, "{}", io::Error::last_os_error());
@@ -547,7 +548,7 @@ fn a_copy_of_a_pool_has_no_memory_of_the_original() {
     assert!(!found((3, 5), "/srv/copy.pmo"));
 }
 
-/// Of a pool that is gone: whatever its number is, by the path that the files state.
+/// Files of a pool that is gone, with any number, go by the path that they state.
 #[test]
 fn files_of_a_pool_that_was_deleted_go_by_its_path() {
     let rig = Rig::new();

@@ -156,7 +156,7 @@ impl<'h, T: Persist<'h>> Drop for PBox<'h, T> {
     fn drop(&mut self) {
         let at = self.at.as_ptr();
         finally(
-            // SAFETY: nobody refers to the value any more.
+            // SAFETY: no references to the value are left.
             || unsafe { discard(at) },
             // SAFETY: the block is the box's.
             || unsafe { free(at.addr() as u64) },
@@ -200,7 +200,7 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for PBox<'h, T> {
     }
 }
 
-// SAFETY: zero is `None`, which the language guarantees for what is transparent over `NonNull`.
+// SAFETY: zero is `None`, which the language guarantees for types transparent over `NonNull`.
 unsafe impl<'h, T: Persist<'h>> Persist<'h> for Option<PBox<'h, T>> {
     const ANY: bool = false;
 

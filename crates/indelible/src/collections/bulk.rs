@@ -1,5 +1,6 @@
-//! Obvious ways to store many bytes copy them in one piece: each makes a few blocks and marks, however many bytes there are. Copying element by
-//! element marks each of them, which is how a way that does so again is seen.
+//! Obvious ways to store many bytes copy them in one piece: each makes a few blocks and marks,
+//! however many bytes there are. Copying element by element marks each of them, so these tests
+//! notice it.
 
 use super::{HeapRef, KeyHash, PHashMap, PString, PVec, StableHash};
 use crate::{Heap, Persist, Pool};

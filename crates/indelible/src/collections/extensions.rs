@@ -185,7 +185,7 @@ impl<'h, C> Extensions<'h, C> {
     #[doc(hidden)]
     #[inline]
     pub fn get<E: Extension>(&self) -> Result<Option<&E>> {
-        // SAFETY: a value (2), which nobody stores to while this one is shared (chain, 2).
+        // SAFETY: a value (2), to which no thread stores while this one is shared (chain, 2).
         Ok(self.find::<E>()?.map(|value| unsafe { &*value }))
     }
 
@@ -213,7 +213,8 @@ impl<'h, C> Extensions<'h, C> {
         self.wrong(Cursor::<Borrowed>::new(&self.link).missing())
     }
 
-    /// Makes an extension if there is none; those before it are there. Any number of threads may do so at once.
+    /// Makes an extension if there is none; those before it are there. Any number of threads may
+    /// call it at once.
     #[doc(hidden)]
     pub fn ensure<E: Extension>(&self, make: impl FnOnce() -> E) -> Result<()> {
         let mut cursor = Cursor::new(&self.link);
@@ -231,7 +232,7 @@ impl<'h, C> Extensions<'h, C> {
         let heap = chain_home(&self.link);
         Borrowed::writable(heap)?;
         let link = |value: E| {
-            // SAFETY: room for the fields of a block that nobody knows of yet.
+            // SAFETY: room for the fields of a block that no other code knows of yet.
             let write = |at: *mut u8| unsafe { put(at.cast::<E>(), value) };
             link_extension::<Borrowed>(slot, heap, shape::<E>(), write)
         };

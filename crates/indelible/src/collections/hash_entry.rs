@@ -191,7 +191,7 @@ where
         })
     }
 
-    /// As [`try_insert`](VacantEntry::try_insert), where nobody wants the value back.
+    /// As [`try_insert`](VacantEntry::try_insert), without giving the value back.
     #[inline]
     pub(super) fn put(self, value: impl IntoPersist<'h, V>) -> Result<*mut Slot<K, V>> {
         let VacantEntry { table, mut hash, key } = self;

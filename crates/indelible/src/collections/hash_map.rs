@@ -118,7 +118,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> PHashMap<'h, K, V> {
     /// Drops the keys and values that `keep` does not want.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
         for slot in self.table.iter() {
-            // SAFETY: a slot in use of this table, checked; nobody else refers to it.
+            // SAFETY: a slot in use of this table, checked; there are no other references to it.
             unsafe {
                 verify(&raw const (*slot).key);
                 if !place::change(&raw mut (*slot).value, |value| keep(&(*slot).key, value)) {
@@ -190,9 +190,10 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
         unsafe { Some(lend(&raw mut (*slot).value)) }
     }
 
-    /// Changes the value of a key, if there is one, and returns what `change` does. As [`get_mut`](Self::get_mut), whose reference somebody
-    /// may keep: with explicit tracking, each [cut](crate::Heap::psync_cut) until the next psync looks at the value again because of it, and
-    /// at no value because of this.
+    /// Changes the value of a key, if there is one, and returns the result of `change`. As
+    /// [`get_mut`](Self::get_mut), whose reference a program may keep: with explicit tracking, each
+    /// [cut](crate::Heap::psync_cut) until the next psync looks at the value again because of it,
+    /// and at no value because of this.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

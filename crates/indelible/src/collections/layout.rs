@@ -18,7 +18,8 @@ pub struct Layout {
     met: Vec<&'static str>,
     /// How many pointers are described.
     pointers: usize,
-    /// Pointers with what describes their targets, which are not described yet: the number of each.
+    /// Pointers whose targets are not described yet, with the functions that describe them: the
+    /// number of each.
     targets: VecDeque<(usize, Describe)>,
     /// Whether a shared reference is enough to store somewhere.
     pub(super) atomics: bool,
@@ -41,7 +42,7 @@ impl Layout {
         self.word(&format!("{name}~"));
     }
 
-    /// Says that a shared reference is enough to store to what is described.
+    /// States that a shared reference is enough to store to the described value.
     pub fn atomics(&mut self) {
         self.atomics = true;
     }

@@ -5,9 +5,9 @@ use super::parking::{SPINS, parking_lot};
 use crate::sys::total::AtomicU64;
 use crate::sys::total::Ordering::{Acquire, Relaxed, Release};
 
-/// Somebody has it exclusively.
+/// A thread has it exclusively.
 pub(super) const WRITER: u32 = 1 << 31;
-/// Somebody waits.
+/// A thread waits.
 const PARKED: u32 = 1 << 30;
 /// Those who share it are counted in the bits below.
 const READERS: u32 = PARKED - 1;
@@ -20,12 +20,12 @@ fn compose(state: u32, attachment: u32) -> u64 {
     if state == 0 { 0 } else { u64::from(attachment) << 32 | u64::from(state) }
 }
 
-/// The next state of a lock for who wants it exclusively.
+/// The next state of a lock for a thread that wants it exclusively.
 pub(super) fn exclusive(state: u32) -> Option<u32> {
     (state & !PARKED == 0).then_some(state | WRITER)
 }
 
-/// The next state of a lock for who shares it.
+/// The next state of a lock for a thread that shares it.
 pub(super) fn shared(state: u32) -> Option<u32> {
     (state & WRITER == 0 && state & READERS < READERS).then_some(state + 1)
 }

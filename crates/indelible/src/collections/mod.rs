@@ -27,12 +27,12 @@
 //! }
 //! ```
 //!
-//! Types that lie in an object are [`Persist`]; derive it for your own. Everything here has a lifetime, that
-//! of the borrow of the [`Heap`](crate::Heap) it came from. It rarely has to be written down, and it makes
-//! sure of three things: a container is not used once its object was detached; it is not changed while the
-//! heap is psynced; and a value that was taken out of an object is dropped, or stored again, before the psync
-//! that makes its absence durable. A crash at any moment leaves each value either in the object or freed, as
-//! the last psync found it.
+//! Types that lie in an object are [`Persist`]; derive it for your own. Everything here has a
+//! lifetime, that of the borrow of the [`Heap`](crate::Heap) it came from. It rarely needs to be
+//! written down, and it makes sure of three things: a container is not used once its object was
+//! detached; it is not changed while the heap is psynced; and a value that was taken out of an
+//! object is dropped, or stored again, before the psync that makes its absence durable. A crash at
+//! any moment leaves each value either in the object or freed, as of the last psync.
 //!
 //! ```compile_fail,E0499
 //! # use indelible::collections::PVec;
@@ -72,10 +72,10 @@
 //!
 //! # Damaged objects
 //!
-//! Bytes are checked before they become a reference: pointers and lengths against the bounds of the object,
-//! booleans, characters and enums against their values, strings for UTF-8. Damage found by `root_mut` and its
-//! like is an error of kind `Damaged`, damage found further inside a panic that says so. SAFETY.md lists
-//! damage that cannot be found.
+//! Bytes are checked before they become a reference: pointers and lengths against the bounds of the
+//! object, booleans, characters and enums against their values, strings for UTF-8. Damage found by
+//! `root_mut` and its like is an error of kind `Damaged`, damage found further inside a panic that
+//! names it. SAFETY.md lists damage that cannot be found.
 //!
 //! # Values of another heap
 //!

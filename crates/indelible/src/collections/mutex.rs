@@ -81,7 +81,7 @@ macro_rules! lock {
             /// The value, for a holder of the lock; checked.
             fn value(&self) -> *mut T {
                 let at = self.value.place();
-                // SAFETY: the box's; nobody changes it while this thread has the lock.
+                // SAFETY: the box's; no other thread changes it while this thread has the lock.
                 unsafe { verify(at) };
                 at
             }
@@ -99,7 +99,7 @@ macro_rules! lock {
 
             #[inline]
             unsafe fn check(at: *const Self, bounds: &Bounds) -> bool {
-                // SAFETY: a field of what the caller promises; it does not change while it is shared.
+                // SAFETY: a field of the caller's value; it does not change while it is shared.
                 unsafe { PBox::check(&raw const (*at).value, bounds) }
             }
 
@@ -166,7 +166,7 @@ impl<'h, T: Persist<'h>> PMutex<'h, T> {
         PMutexGuard(Exclusive::new(&self.word, || self.value(), inside))
     }
 
-    /// The lock, if nobody has it.
+    /// The lock, if it is free.
     ///
     /// # Panics
     /// As for [`lock`](PMutex::lock).
@@ -178,7 +178,7 @@ impl<'h, T: Persist<'h>> PMutex<'h, T> {
 }
 
 impl<'h, T: Persist<'h>> PRwLock<'h, T> {
-    /// Waits until nobody stores, and shares the lock.
+    /// Waits until no thread stores, and shares the lock.
     ///
     /// # Panics
     /// In an object that is attached for reading, and where the value was damaged.
@@ -188,7 +188,7 @@ impl<'h, T: Persist<'h>> PRwLock<'h, T> {
         self.reading(inside)
     }
 
-    /// Shares the lock, if nobody stores.
+    /// Shares the lock, if no thread stores.
     ///
     /// # Panics
     /// As for [`read`](PRwLock::read).
@@ -204,7 +204,7 @@ impl<'h, T: Persist<'h>> PRwLock<'h, T> {
         guard
     }
 
-    /// Waits until nobody else has the lock.
+    /// Waits until no other thread has the lock.
     ///
     /// # Panics
     /// As for [`read`](PRwLock::read).
@@ -214,7 +214,7 @@ impl<'h, T: Persist<'h>> PRwLock<'h, T> {
         PWriteGuard(Exclusive::new(&self.word, || self.value(), inside))
     }
 
-    /// The lock, if nobody else has it.
+    /// The lock, if no other thread has it.
     ///
     /// # Panics
     /// As for [`read`](PRwLock::read).

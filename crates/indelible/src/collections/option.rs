@@ -50,14 +50,14 @@ impl<T> POption<T> {
     /// The value, if there is one.
     #[must_use]
     pub fn as_ref(&self) -> Option<&T> {
-        // SAFETY: a value if it says so.
+        // SAFETY: `is_some` tells that there is a value.
         self.is_some().then(|| unsafe { self.value.assume_init_ref() })
     }
 
     /// The value, if there is one, for storing.
     #[must_use]
     pub fn as_mut(&mut self) -> Option<&mut T> {
-        // SAFETY: a value if it says so.
+        // SAFETY: `is_some` tells that there is a value.
         self.is_some().then(|| unsafe { self.value.assume_init_mut() })
     }
 

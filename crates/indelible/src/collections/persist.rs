@@ -161,7 +161,7 @@ pub unsafe trait Persist<'h>: Sized + 'h {
     /// Whether the bytes are a value.
     ///
     /// # Safety
-    /// `at` is aligned and readable, and nobody writes to it meanwhile.
+    /// `at` is aligned and readable, and no thread writes to it meanwhile.
     #[doc(hidden)]
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool;
 

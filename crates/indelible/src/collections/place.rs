@@ -167,7 +167,7 @@ impl Drop for Inside<'_> {
 /// Frees a block that a container owned. Damage is no reason to panic here: the block stays then.
 ///
 /// # Safety
-/// The block is the container's, and nobody uses it any more.
+/// The block is the container's, and not used any more.
 #[inline]
 pub(super) unsafe fn free(block: u64) {
     // SAFETY: the caller's promise.
@@ -192,7 +192,7 @@ pub(super) fn bounds_at(address: usize) -> Bounds {
     }
 }
 
-/// The heap that addresses are in, if stores to it have to be marked.
+/// The heap that addresses are in, if stores to it must be marked.
 ///
 /// # Safety
 /// As for [`HeapRef::of`].

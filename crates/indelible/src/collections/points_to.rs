@@ -22,9 +22,9 @@ use std::sync::atomic::AtomicPtr;
 ///     next: *mut Node,
 /// }
 ///
-/// let node = heap.calloc(1, size_of::<Node>())?.as_ptr().cast::<Node>(); // nobody but `next` leads there
+/// let node = heap.calloc(1, size_of::<Node>())?.as_ptr().cast::<Node>(); // only `next` leads there
 /// heap.root_or_insert_with::<Node, _>("list", |_| Node { value: 1, next: node })?;
-/// // SAFETY: a block of zeros, large enough; nobody else has it.
+/// // SAFETY: a block of zeros, large enough; no other code has it.
 /// unsafe { (*node).next = std::ptr::without_provenance_mut(3) };
 /// assert_eq!(heap.audit()?.pointers[0].path, "list.next.next");
 /// # Ok(()) }

@@ -4,7 +4,8 @@
 //! 1. Its address is that of a block of the object with a count and a value (checked to lie in the object when a reference is made).
 //! 2. The count is the number of owners or, as leaks and cycles keep it from falling, more, as far as the object is not damaged.
 //!    Only the thread that has the heap borrowed exclusively has owners in the object: they are neither `Send` nor `Sync`.
-//! 3. References to the value are shared, unless there is one owner, which is borrowed exclusively. Nobody refers to the count.
+//! 3. References to the value are shared, unless there is one owner, which is borrowed exclusively.
+//!    There are no references to the count.
 
 #![allow(unsafe_code)]
 
@@ -113,7 +114,7 @@ impl<'h, T: Persist<'h>> PRc<'h, T> {
     /// How many owners the value counts.
     #[must_use]
     pub fn owners(this: &Self) -> u64 {
-        // SAFETY: a word of the object (1), which nobody stores to meanwhile (2).
+        // SAFETY: a word of the object (1), to which no thread stores meanwhile (2).
         unsafe { this.count().read() }
     }
 
@@ -154,7 +155,7 @@ impl<'h, T: Persist<'h>> PRc<'h, T> {
             return Err(this);
         }
         let (at, value) = (this.at.as_ptr(), this.value());
-        // SAFETY: the value, taken out once; nobody else has the block (3).
+        // SAFETY: the value, taken out once; the block has no other owner (3).
         unsafe {
             verify(value);
             std::mem::forget(this);
@@ -181,7 +182,8 @@ impl<'h, T: Persist<'h>> PRc<'h, T> {
     }
 
     fn set_owners(&self, owners: u64) {
-        // SAFETY: a word of the object (1), of a heap that this thread stores to; nobody refers to it (3).
+        // SAFETY: a word of the object (1), of a heap that this thread stores to; there are no
+        // references to it (3).
         unsafe {
             self.count().write(owners);
             stored(self.count(), 1);
@@ -222,12 +224,12 @@ impl<'h, T: Persist<'h>> Deref for PRc<'h, T> {
 impl<'h, T: Persist<'h>> Drop for PRc<'h, T> {
     fn drop(&mut self) {
         match PRc::owners(self) {
-            // Damage: nobody knows whether there are others.
+            // Damage: there may be other owners.
             0 => {}
             1 => {
                 self.set_owners(0);
                 finally(
-                    // SAFETY: nobody refers to the value any more (3).
+                    // SAFETY: no references to the value are left (3).
                     || unsafe { discard(self.value()) },
                     // SAFETY: the last owner is gone.
                     || unsafe { free(self.at.addr().get() as u64) },
@@ -274,7 +276,7 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for PRc<'h, T> {
     }
 }
 
-// SAFETY: zero is `None`, which the language guarantees for what is transparent over `NonNull`.
+// SAFETY: zero is `None`, which the language guarantees for types transparent over `NonNull`.
 unsafe impl<'h, T: Persist<'h>> Persist<'h> for Option<PRc<'h, T>> {
     const ANY: bool = false;
 

@@ -99,7 +99,7 @@ impl Heap {
         self.find_record(name, ty)
     }
 
-    /// The record `name`, as [`record`](Heap::record), which has to be there.
+    /// The record `name`, as [`record`](Heap::record), which must be there.
     ///
     /// # Errors
     /// As for [`record`](Heap::record); `RootMissing`.
@@ -113,7 +113,8 @@ impl Heap {
         placed(root, layout, base, len).map_err(|error| self.refused(error))
     }
 
-    /// Makes the record `name` one of another type, with these bytes, if it has the bytes `old` still. Its block is freed; nobody uses it.
+    /// Makes the record `name` one of another type, with these bytes, if it has the bytes `old`
+    /// still. Its block is freed; it must not be used any more.
     ///
     /// # Errors
     /// As for [`find_record`](Heap::find_record), and `HeapFull`: it is as it was.

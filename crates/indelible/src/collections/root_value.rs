@@ -5,7 +5,8 @@
 //!
 //! Invariants of [`RootValue`]:
 //! 1. A value of the type lies at the address, in a block of its own, to which the root refers.
-//! 2. Nobody else has a reference to it: the heap is borrowed exclusively for `'h` by the caller, who uses one at a time.
+//! 2. There is no other reference to it: the heap is borrowed exclusively for `'h` by the caller,
+//!    who uses one at a time.
 
 #![allow(unsafe_code)]
 
@@ -35,7 +36,7 @@ enum Old<'h> {
 
 impl<'h, T: Persist<'h>> RootValue<'h, T> {
     pub(crate) fn get(&self) -> &T {
-        // SAFETY: a value (1), which nobody stores to meanwhile (2).
+        // SAFETY: a value (1), to which no thread stores meanwhile (2).
         unsafe { &*self.at }
     }
 
@@ -166,7 +167,7 @@ impl Heap {
         }
         let referred = refer(block);
         if referred.is_err() {
-            // SAFETY: a block nobody knows of.
+            // SAFETY: a block that no other code knows of.
             unsafe { free(block.addr() as u64) };
         }
         referred
@@ -179,7 +180,7 @@ impl Heap {
         match self.replace_root(name, at.cast(), size_of::<T>() as u64, &described.info()) {
             Ok(()) => Ok(at),
             Err(error) => {
-                // SAFETY: a block nobody knows of.
+                // SAFETY: a block that no other code knows of.
                 unsafe { free(at.addr() as u64) };
                 Err(error)
             }

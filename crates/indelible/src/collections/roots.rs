@@ -1,7 +1,7 @@
 //! Roots by type: the entry points to a program's data structures.
 //!
-//! Invariant: a root whose name, type, layout, size and place were compared is a `T` if `check` says so;
-//! `&mut self` for as long as the reference lives makes it the only one.
+//! Invariant: a root whose name, type, layout, size and place were compared is a `T` if `check`
+//! accepts it; `&mut self` for as long as the reference lives makes it the only one.
 
 #![allow(unsafe_code)]
 
@@ -54,7 +54,8 @@ impl Describing {
 }
 
 impl Described {
-    /// That of a type without atomics, with the fingerprint of the description, whatever else somebody says that it is.
+    /// The description of a type without atomics, with the fingerprint of the text, whatever the
+    /// caller claims.
     pub(super) fn new(name: &str, layout: &str) -> Described {
         let fingerprint = TypeInfo::described(name, layout).fingerprint;
         Described {
@@ -327,7 +328,7 @@ impl Heap {
         let made =
             self.name_root(name, at.cast(), size_of::<T>() as u64, &Describing::of::<T>().describe().info());
         if let Err(error) = made {
-            // SAFETY: a block nobody knows of.
+            // SAFETY: a block that no other code knows of.
             unsafe { free(at.addr() as u64) };
             return Err(error);
         }
@@ -340,8 +341,8 @@ impl Heap {
 }
 
 impl ReadHeap {
-    /// The value of the root `name`, which is a `T`. Nobody stores to it, so that foreign bytes make wrong values at
-    /// worst.
+    /// The value of the root `name`, which is a `T`. No thread stores to it, so that foreign bytes
+    /// make wrong values at worst.
     ///
     /// # Errors
     /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else; `Damaged`; `ReadOnly` if atomics
@@ -373,7 +374,7 @@ impl ReadHeap {
         })?;
         let wrong = |error| self.object().error("use a root of", Cause::Heap(error));
         let at = place::<T>(found, &bounds).map_err(wrong)?;
-        // SAFETY: the invariant; nobody stores to an object attached for reading.
+        // SAFETY: the invariant; no thread stores to an object attached for reading.
         Ok(unsafe { &*at })
     }
 }

@@ -377,7 +377,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
     }
 }
 
-/// A seed that nobody can know beforehand.
+/// A seed that no attacker can know beforehand.
 pub(super) fn random() -> u64 {
     std::hash::RandomState::new().hash_one(0)
 }

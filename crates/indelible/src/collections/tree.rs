@@ -188,7 +188,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
                 Ok(node) => spare[level] = node,
                 Err(error) => {
                     for node in &spare[..level] {
-                        // SAFETY: new, and nobody's.
+                        // SAFETY: new, and without references.
                         unsafe { free(node.address()) };
                     }
                     return Err(error);
@@ -324,7 +324,7 @@ fn merge<'h, K: Persist<'h>, V: Persist<'h>>(
 ) {
     let (key, value) = parent.remove(index);
     left.join(key, value, right);
-    // SAFETY: empty, and nobody's any more.
+    // SAFETY: empty, and without references.
     unsafe { free(right.address()) };
 }
 

@@ -19,7 +19,7 @@ pub const fn extend<const N: usize>(start: Layout, fields: [Layout; N]) -> ([usi
     (offsets, all)
 }
 
-/// The tag, and what lies between it and a union of structs of `fields`.
+/// The tag, and the bytes between it and a union of structs of `fields`.
 #[must_use]
 pub const fn before_union(tag: Layout, fields: &[Layout]) -> Layout {
     let (mut align, mut index) = (1, 0);

@@ -176,7 +176,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         lending
     }
 
-    /// The element `index`, if there are so many.
+    /// The element `index`; `None` behind the end.
     #[inline]
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&T> {

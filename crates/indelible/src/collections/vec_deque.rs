@@ -59,7 +59,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         PVecDeque { elements: PVec::new_in(heap), first: 0 }
     }
 
-    /// A queue of what `values` become.
+    /// A queue of `values`, converted.
     ///
     /// # Panics
     /// If the heap is full.
@@ -134,7 +134,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         }
     }
 
-    /// The element `index` from the front, if there are so many.
+    /// The element `index` from the front; `None` behind the end.
     #[inline]
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&T> {

@@ -53,7 +53,8 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         Ok(())
     }
 
-    /// Takes the element `index` out, if there are so many; those at the nearer end close the gap.
+    /// Takes the element `index` out, unless it lies behind the end; those at the nearer end close
+    /// the gap.
     pub fn remove(&mut self, index: usize) -> Option<T> {
         let left = self.len().checked_sub(1).filter(|left| index <= *left)?;
         // SAFETY: an element, checked; moved out once, as another takes its place, or none. Each slot is moved away from before

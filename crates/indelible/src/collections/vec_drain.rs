@@ -184,7 +184,8 @@ impl<'h, T: Persist<'h>> Drop for PDrain<'_, 'h, T> {
             || {
                 let len = vec.len();
                 if *behind > 0 && *end > len {
-                    // SAFETY: elements that nobody took, to places whose elements were taken or dropped.
+                    // SAFETY: elements that were not taken, to places whose elements were taken or
+                    // dropped.
                     unsafe {
                         let target = vec.start().add(len);
                         ptr::copy(vec.start().add(*end), target, *behind);

@@ -1,8 +1,9 @@
 //! Filling a [`PVec`] with many values: room is made, and stores are marked, for all of them at once, so that values that
 //! are copied by their bytes are copied as one piece.
 //!
-//! Invariant of [`Filling`]: the first `len` elements of the vector's block are values, `len` is at most the room, and
-//! not less than the vector's own length, which says so only when the filling ends.
+//! Invariant of [`Filling`]: the first `len` elements of the vector's block are values, `len` is at
+//! most the room, and not less than the vector's own length, which is updated only when the filling
+//! ends.
 
 #![allow(unsafe_code)]
 
@@ -131,7 +132,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         self.all_or_none(|vec| vec.fill_counted(values.iter().cloned()))
     }
 
-    /// Drops elements behind the first `len`, or adds clones of `value` until there are so many.
+    /// Drops elements behind the first `len`, or adds clones of `value` up to that length.
     ///
     /// # Panics
     /// If the heap is full, or a clone has memory of another heap.
@@ -203,7 +204,8 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         self.all_or_none(|vec| vec.fill(values.into_iter()))
     }
 
-    /// A vector of what `values` become. Of a slice, [`from_slice_in`](PVec::from_slice_in) is faster.
+    /// A vector of `values`, converted. For a slice, [`from_slice_in`](PVec::from_slice_in) is
+    /// faster.
     ///
     /// # Panics
     /// If the heap is full.

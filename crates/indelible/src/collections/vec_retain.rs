@@ -76,7 +76,7 @@ impl<'h, T: Persist<'h>> Gap<'_, 'h, T> {
     /// Moves an element behind those that stay.
     ///
     /// # Safety
-    /// It was looked at, and belongs to nobody else.
+    /// It was looked at, and has no other owner.
     #[inline]
     unsafe fn keep(&mut self, at: *mut T) {
         // SAFETY: to a place that was looked at before, or its own.

@@ -17,7 +17,7 @@ enum Step {
     Read,
     #[error("written")]
     Written,
-    /// Of a change that happened all the same.
+    /// The change happened all the same.
     #[error("told that the change is durable")]
     Told,
 }

@@ -41,9 +41,9 @@ pub enum ErrorKind {
     WrongKey = 17,
     /// Write access to a read-only object.
     ObjectReadOnly = 18,
-    /// Somebody else has the object attached.
+    /// Another process or thread has the object attached.
     Held = 19,
-    /// A process holds the table, all lanes are taken, or somebody has the device.
+    /// A process holds the table, all lanes are taken, or the device is in use.
     Busy = 20,
     /// The last writer died, and this pool cannot recover because it is opened read-only.
     NeedsRecovery = 21,

@@ -1,7 +1,8 @@
 //! Threads that fill predicted pages, so that the program finds them when it touches them.
 //!
-//! Pages of several windows are filled in the order in which they were predicted. A page that somebody else fills, or that is there, is passed over. The queue is
-//! bounded: the oldest window is given up for a new one, as the program has passed it by then.
+//! Pages of several windows are filled in the order in which they were predicted. A page that
+//! another thread fills, or that is there, is passed over. The queue is bounded: the oldest window
+//! is given up for a new one, as the program has passed it by then.
 
 use std::collections::VecDeque;
 use std::ops;

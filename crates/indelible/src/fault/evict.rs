@@ -1,7 +1,7 @@
 //! The pages of a served range that are in memory, in the order in which they were filled: those that go first if there are too many.
 //!
-//! A page goes only if it is as its source has it. Of a range that nobody stores to, that is each page at any time; of another one its owner says when, and which pages
-//! (`Shadow::evict`).
+//! A page goes only if it equals its source's. In a range without stores, that is each page at any
+//! time; for another one its owner decides when, and which pages (`Shadow::evict`).
 
 #![allow(unsafe_code)]
 
@@ -61,7 +61,7 @@ impl Resident {
         self.limit
     }
 
-    /// Whether pages may come that nobody waits for.
+    /// Whether pages may come that no thread waits for.
     pub(super) fn has_room(&self) -> bool {
         self.pages().order.len() < self.limit
     }
@@ -81,11 +81,13 @@ impl Resident {
         self.pages().kept = true;
     }
 
-    /// Drops pages that were filled long ago, of those that `may` go, if there are more than the limit. They are not overwritten before: another thread may read one just now, and the
-    /// kernel clears memory before anybody else has it.
+    /// Drops pages that were filled long ago, of those that `may` go, if there are more than the
+    /// limit. They are not overwritten before: another thread may read one just now, and the kernel
+    /// clears memory before it gives it to others.
     ///
     /// # Safety
-    /// The range begins at `base`. The pages that `may` go are as the source has them, and nobody stores to them until this returns.
+    /// The range begins at `base`. The pages that `may` go are as the source has them, and no
+    /// thread stores to them until this returns.
     pub(super) unsafe fn evict(&self, base: usize, may: impl FnMut(usize) -> bool) {
         self.choose(may, |run| {
             // SAFETY: pages of the range, which come back as they are now (the caller's promise).
@@ -95,7 +97,7 @@ impl Resident {
 
     /// Hands out runs of pages to be dropped, of those that `may` go: if there are more than the limit, so many that some room is left.
     fn choose(&self, mut may: impl FnMut(usize) -> bool, drop: impl FnMut(ops::Range<usize>)) {
-        // Locked while they are dropped: whoever has pages kept finds none on its way out.
+        // Locked while they are dropped: no drop is under way when `keep` returns.
         let mut pages = self.pages();
         if pages.kept || pages.order.len() <= self.limit {
             return;

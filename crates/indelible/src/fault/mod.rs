@@ -67,15 +67,15 @@ pub(crate) struct ServeParams {
     pub(crate) secret: bool,
     /// Pages in memory at most, but for those that may not be dropped; `None`: any number.
     pub(crate) limit: Option<usize>,
-    /// Nobody stores to the range, so that pages may be dropped at any time.
+    /// No thread stores to the range, so that pages may be dropped at any time.
     pub(crate) frozen: bool,
     /// Fill pages ahead that are likely to be touched next.
     pub(crate) prediction: Option<PredictionParams>,
     pub(crate) source: Arc<dyn PageSource>,
 }
 
-/// The faults that can be served here, errors reported by SIGBUS. `None`: no faults at all, so that pages have to be filled before
-/// they are handed out.
+/// The faults that can be served here, errors reported by SIGBUS. `None`: no faults at all, so that
+/// pages must be filled before they are handed out.
 pub(crate) fn reach() -> Option<Reach> {
     // To try takes descriptors, and as long as an attach. A process that has none left may have some later.
     static FOUND: ForkLocal<Reach> = ForkLocal::new();
@@ -143,7 +143,8 @@ impl Served {
     /// Drops pages beyond the limit, of those that `may` go, if there is one.
     ///
     /// # Safety
-    /// The pages that `may` go are as the source has them, and nobody stores to them until this returns.
+    /// The pages that `may` go are as the source has them, and no thread stores to them until this
+    /// returns.
     #[allow(unsafe_code)]
     pub(crate) unsafe fn evict(&self, may: impl FnMut(usize) -> bool) {
         if let Some(resident) = &self.range.resident {
@@ -157,7 +158,7 @@ impl Served {
         Some(self.range.resident.as_ref()?.limit())
     }
 
-    /// Lets no page be dropped from now on: some are not as the source has them, and nobody marks those.
+    /// Lets no page be dropped from now on: some differ from the source's, and are not marked.
     pub(crate) fn keep_pages(&self) {
         if let Some(resident) = &self.range.resident {
             resident.keep();
@@ -185,7 +186,7 @@ impl Drop for Served {
         if crate::sys::fork::is_stale(self.generation) {
             return;
         }
-        // The mapping goes next, and the registration with it; until then nobody may touch it.
+        // The mapping goes next, and the registration with it; until then no thread may touch it.
         self.service.ranges.write().unwrap_or_else(PoisonError::into_inner).remove(&self.base);
         self.range.close();
     }

@@ -1,8 +1,9 @@
 //! Prediction for one served range: the predictor, and counts of how well it does.
 //!
-//! Measuring: a page that is filled ahead raises no fault, so that nobody can tell whether it was ever touched. A range that is *measured* has predicted
-//! pages read and decrypted as ever, and then thrown away: each page's first touch is a fault, and is told to the predictor only if it were one
-//! without measuring.
+//! Measuring: a page that is filled ahead raises no fault, so its first touch goes unseen. A range
+//! that is *measured* has predicted pages read and decrypted as ever, and then thrown away: each
+//! page's first touch is a fault, and is told to the predictor only if it were one without
+//! measuring.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,7 +30,7 @@ pub(crate) struct PredictionParams {
 pub struct PredictionStats {
     /// Faults of pages that were absent.
     pub faults: u64,
-    /// Of those, faults of pages that were just being filled ahead.
+    /// How many of those were faults of pages that were just being filled ahead.
     pub late: u64,
     /// Pages filled ahead because they were predicted.
     pub filled: u64,
@@ -39,24 +40,27 @@ pub struct PredictionStats {
     pub predicted: u64,
     /// Pages predicted, and touched afterwards.
     pub used: u64,
-    /// Of those, pages that were ready when they were touched.
+    /// How many of those pages were ready when they were touched.
     pub in_time: u64,
 }
 
 impl PredictionStats {
-    /// The part of the predicted pages that was touched. `None`: none was predicted, or nobody measures.
+    /// The part of the predicted pages that was touched. `None`: none was predicted, or the range
+    /// is not measured.
     #[must_use]
     pub fn accuracy(&self) -> Option<f64> {
         part(self.used, self.predicted)
     }
 
-    /// The part of the touched pages that was predicted before. `None`: none was touched, or nobody measures.
+    /// The part of the touched pages that was predicted before. `None`: none was touched, or the
+    /// range is not measured.
     #[must_use]
     pub fn coverage(&self) -> Option<f64> {
         part(self.used, self.touched)
     }
 
-    /// The part of the predicted pages that was ready when it was touched. `None`: none was touched, or nobody measures.
+    /// The part of the predicted pages that was ready when it was touched. `None`: none was
+    /// touched, or the range is not measured.
     #[must_use]
     pub fn timeliness(&self) -> Option<f64> {
         part(self.in_time, self.used)

@@ -28,9 +28,9 @@ pub(super) struct Range {
     pub(super) prediction: Option<Prediction>,
     /// Its pages in memory, if their number is limited.
     pub(super) resident: Option<Resident>,
-    /// Whether nobody stores to it.
+    /// Whether no thread stores to it.
     pub(super) frozen: bool,
-    /// `None`: no longer served. Nobody looks at it who has no claim.
+    /// `None`: no longer served. Only holders of a claim look at it.
     source: RwLock<Option<Arc<dyn PageSource>>>,
     claims: Mutex<Claims>,
     over: Condvar,

@@ -23,7 +23,7 @@ type WriteOut = Box<dyn Fn() + Send + Sync>;
 
 struct Service {
     uffd: Uffd,
-    /// By the order in which they came.
+    /// Ordered by arrival.
     objects: Mutex<(u64, BTreeMap<u64, WriteOut>)>,
 }
 

@@ -75,7 +75,8 @@ impl Service {
         (addr - range.base < range.len()).then(|| Arc::clone(range))
     }
 
-    /// Answers a fault, or has it answered: nobody else's faults wait for a slow source, nor for pages that are filled ahead.
+    /// Answers a fault, or passes it on: no other fault waits for a slow source, nor for pages that
+    /// are filled ahead.
     fn answer(&'static self, addr: usize, buffer: &mut [u8]) {
         let addr = addr & !(PAGE - 1);
         let Some(range) = self.find(addr) else { return };
@@ -153,10 +154,11 @@ impl Service {
         }
     }
 
-    /// Fills pages that were predicted, those that are absent and that nobody else fills. One that its source does not have stays absent, and is an error
-    /// when it is touched.
+    /// Fills predicted pages that are absent and that no other thread fills. One that its source
+    /// does not have stays absent, and is an error when it is touched.
     fn fill_predicted(&self, range: &Range, pages: ops::Range<usize>, buffer: &mut [u8]) {
-        // Of a range that is stored to pages go when its owner says so, which may be long after these were predicted.
+        // In a range with stores pages go when its owner decides, which may be long after these
+        // were predicted.
         let has_room = || range.frozen || range.resident.as_ref().is_none_or(Resident::has_room);
         let mut rest = pages;
         while has_room()
@@ -271,12 +273,13 @@ impl Service {
         Ok(installed)
     }
 
-    /// Pages are in place now: others may have to go.
+    /// Pages are in place now: others may need to go.
     fn filled(range: &Range, pages: ops::Range<usize>) {
         let Some(resident) = &range.resident else { return };
         resident.filled(pages);
         if range.frozen {
-            // SAFETY: nobody stores to the range; where bytes are laid over its pages, all are kept from then on.
+            // SAFETY: no thread stores to the range; where bytes are laid over its pages, all are
+            // kept from then on.
             unsafe { resident.evict(range.base, |_| true) };
         }
     }

@@ -27,8 +27,9 @@ pub(crate) struct PageError {
 
 /// Supplies the pages of one object.
 ///
-/// A source is asked by threads of the fault service, by whoever fills pages ahead, and at attach. It never touches a
-/// served range, and never waits for a thread that might: the service's thread would wait for itself.
+/// Threads of the fault service, threads that fill pages ahead, and attaches ask a source. It never
+/// touches a served range, and never waits for a thread that might: the service's thread would wait
+/// for itself.
 pub(crate) trait PageSource: Send + Sync {
     /// Fills `bytes`, whole pages, with the object's pages from `first` on. After an error those before the page that it
     /// names are filled.
@@ -79,7 +80,7 @@ impl PageSource for Live {
     }
 }
 
-/// The pages of a base, or of an object that nobody writes, each from the layer that has it.
+/// The pages of a base, or of an unwritten object, each from the layer that has it.
 pub(crate) struct Layered {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) layers: SharedLayers,
@@ -102,10 +103,10 @@ impl PageSource for Sealed {
     }
 }
 
-/// The words of an object that has them with check words, as they were stored: those that are damaged are repaired in what is read.
+/// The words of an object with check words, as they were stored: a read repairs damaged ones.
 pub(crate) struct Decoded(pub(crate) Arc<dyn PageSource>);
 
-/// A word of which nobody can tell what it was.
+/// A word whose former value cannot be found.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "more bits of the word at offset {offset:#x} are wrong, with those of its check word, than can be repaired"

@@ -36,7 +36,7 @@ impl Scripted {
         Arc::new(Scripted { byte, slow, script: Mutex::default(), read: Mutex::default() })
     }
 
-    /// Has the next read of a page wait: told when it is there, and to be told to go on.
+    /// Lets the next read of a page wait; the channels tell when it is there, and let it go on.
     fn wait_at(&self, page: usize) -> (Receiver<()>, Sender<()>) {
         let ((say, said), (go, gone)) = (channel(), channel());
         self.script.lock().unwrap().insert(page, Event::Waits(say, gone));
@@ -117,12 +117,12 @@ impl Area {
     }
 
     fn load(&self, page: usize) -> u8 {
-        // SAFETY: a page of the mapping, which nobody stores to.
+        // SAFETY: a page of the mapping, to which no thread stores.
         unsafe { self.mapping.base().as_ptr().add(page * PAGE + 7).read_volatile() }
     }
 
     fn drop_page(&self, page: usize) {
-        // SAFETY: nobody refers to the page.
+        // SAFETY: there are no references to the page.
         let done = unsafe {
             libc::madvise(self.mapping.base().as_ptr().add(page * PAGE).cast(), PAGE, libc::MADV_DONTNEED)
         };
@@ -190,7 +190,7 @@ fn pages_filled_ahead_keep_no_fault_waiting_elsewhere() {
     thread::scope(|scope| {
         let filler = scope.spawn(|| a.served.prefault(0..80));
         there.recv().unwrap();
-        // Its range is being filled: whoever fills it answers this.
+        // Its range is being filled: the filling thread answers this.
         let inside = scope.spawn(|| a.load(90));
         scope.spawn(|| answer.send(b.load(0)).unwrap());
         let answered = answered.recv_timeout(LONG);
@@ -292,7 +292,7 @@ fn a_source_on_a_slow_medium_says_so() {
     assert_eq!(slow.read(11, &mut bytes).unwrap_err().page, 12);
 }
 
-/// Waits until predicted pages were filled: those of a window that nobody else has.
+/// Waits until predicted pages were filled: those of a window that no other thread has.
 fn settle(area: &Area, filled: u64) {
     let begin = Instant::now();
     while area.served.prediction().unwrap().filled < filled {

@@ -1,8 +1,10 @@
 //! The functions of a heap that hand out addresses in its object: of blocks, of roots, of the object itself.
 //!
-//! A heap that [`Pool::heap`](crate::Pool::heap) opened finds no stores, as long as only collections store to it: they mark theirs. An
-//! address is enough to store by it without a mark. So the first of these functions has all stores found from then on; it returns once that is so. Code of this
-//! crate that marks its stores, or makes none, calls the functions beside them.
+//! A heap that [`Pool::heap`](crate::Pool::heap) opened finds no stores, as long as only
+//! collections store to it: they mark theirs. An address is enough to store by it without a mark.
+//! So the first of these functions switches to tracking that finds all stores, and returns once
+//! that is on. Code of this crate that marks its stores, or makes none, calls the functions beside
+//! them.
 
 #![allow(unsafe_code)]
 
@@ -24,7 +26,7 @@ impl Heap {
         self.object.rung()
     }
 
-    /// If stores cannot be found, the next psync says so.
+    /// If stores cannot be found, the next psync fails.
     pub(crate) fn give_addresses(&self) {
         let _ = self.object.give_addresses();
     }

@@ -95,7 +95,7 @@ impl Allocator {
             cache
         };
         // In the last destructors of a thread there are no members any more: blocks taken then stay
-        // with a cache that nobody uses again until the heap is closed.
+        // with an unused cache until the heap is closed.
         let Ok(cache) = MEMBER.try_with(member) else { return self.shared.join() };
         let last = if self.shared.is_slow() { &LAST_SLOW } else { &LAST };
         last.set((self.id, Some(cache)));
@@ -206,7 +206,8 @@ impl Allocator {
         released.map(|()| result)
     }
 
-    /// Frees a block of a span of this thread's, if nothing else has to be done. Returns whether it did.
+    /// Frees a block of a span of this thread's, if nothing else must be done. Returns whether it
+    /// did.
     ///
     /// # Safety
     /// As for [`free`](Allocator::free).
@@ -225,7 +226,7 @@ impl Allocator {
     /// Frees a block.
     ///
     /// # Safety
-    /// The block is the caller's, and nobody uses it any more.
+    /// The block is the caller's, and not used any more.
     #[inline]
     pub(super) unsafe fn free(&self, address: usize) -> Result<(), Box<HeapError>> {
         // SAFETY: the caller's promise.

@@ -1,10 +1,12 @@
 //! Reachability of a heap's blocks, by the descriptions that its roots have: leaks, and addresses that lead nowhere.
 //!
-//! Values of described types are gone through by type, those behind raw pointers as well if their type is described. Blocks whose content
-//! nobody described, of roots without a description and behind other raw pointers, are gone through word by word: each word that could be the address of a block
-//! counts as one. So a block that is called leaked is one that nothing in the heap refers to; but a block that nobody will ever
-//! free may go unnoticed, because a number looks like its address. If a value is damaged, everything is gone through word by word as
-//! well. An address that a program keeps as a number of a described type is not seen.
+//! Values of described types are gone through by type, those behind raw pointers as well if their
+//! type is described. Undescribed blocks, of roots without a description and behind other raw
+//! pointers, are gone through word by word: each word that could be the address of a block counts
+//! as one. So no word in the heap refers to a block that is called leaked; but a block that will
+//! never be freed may go unnoticed, because a number looks like its address. If a value is damaged,
+//! everything is gone through word by word as well. An address that a program keeps as a number of
+//! a described type is not seen.
 
 use super::check::HeapFinding;
 use super::error::HeapError;
@@ -26,9 +28,9 @@ pub struct HeapAudit {
     pub roots: Vec<AuditedRoot>,
     /// Blocks in use.
     pub blocks: u64,
-    /// Of these, blocks that values of described types own.
+    /// How many of these values of described types own.
     pub owned: u64,
-    /// Of these, other blocks that something in the heap refers to.
+    /// How many others of these something in the heap refers to.
     pub referred: u64,
     /// Blocks that nothing refers to, in the order of addresses.
     pub leaks: Vec<Block>,
@@ -49,7 +51,8 @@ pub struct AuditedRoot {
     pub type_name: String,
     /// Whether the heap has a description of its type that could be used.
     pub described: bool,
-    /// Otherwise, why not: the first word that describes no type, or what is wrong with the type as a whole.
+    /// Otherwise, why not: the first word that describes no type, or the fault of the type as a
+    /// whole.
     pub why_not: Option<String>,
 }
 
@@ -277,7 +280,7 @@ impl Heap {
     ///
     /// let mut heap = Heap::format(pool.create_attached("o", 1 << 20)?)?;
     /// heap.root_or_default::<PVec<u64>>("list")?.push(7);
-    /// let lost = heap.malloc(100)?; // and nobody keeps the address
+    /// let lost = heap.malloc(100)?; // and its address is lost
     ///
     /// let audit = heap.audit()?;
     /// assert_eq!((audit.blocks, audit.leaks.len()), (3, 1)); // the root, its elements, and this:

@@ -40,7 +40,7 @@ pub(crate) trait Surroundings {
     fn is_block(address: usize, size: usize) -> Result<bool>;
 
     /// # Safety
-    /// The block is the caller's, and nobody uses it any more.
+    /// The block is the caller's, and not used any more.
     unsafe fn free(block: u64);
 
     /// Marks bytes of an object that were stored to, with explicit tracking.
@@ -214,7 +214,7 @@ pub(crate) fn link<S: Surroundings>(
     let _inside = if Mutant::ExtensionUngated.is_on() { None } else { Some(S::enter(heap)?) };
     let block = S::allocate(heap, shape.block(), shape.block_align())?;
     let (size, description) = (shape.block() as u64, shape.description);
-    // SAFETY: a new block, large enough, which nobody knows of yet.
+    // SAFETY: a new block, large enough, which no other code knows of yet.
     unsafe {
         block.cast::<Header>().write(Header { next: AtomicU64::new(0), size, description });
         write(block.as_ptr().add(shape.offset()));
@@ -271,14 +271,14 @@ pub(crate) fn copy<S: Surroundings>(from: &AtomicU64, into: usize, to: &AtomicU6
 /// Frees all extensions behind a link, which stays. A chain that is damaged stays: its blocks may be another value's.
 ///
 /// # Safety
-/// The value is the caller's, and nobody uses its extensions any more.
+/// The value is the caller's, and its extensions are not used any more.
 pub(crate) unsafe fn free<S: Surroundings>(slot: &AtomicU64) -> Result<(), HeapError> {
     let (mut blocks, mut cursor) = ([0; EXTENSIONS], Cursor::<S>::new(slot));
     while let Some(at) = cursor.step()? {
         blocks[cursor.passed - 1] = at.addr() as u64;
     }
     let count = if Mutant::ChainKept.is_on() { cursor.passed.min(1) } else { cursor.passed };
-    // SAFETY: the value's own blocks (1), which nobody refers to any more.
+    // SAFETY: the value's own blocks (1), without references to them.
     blocks[..count].iter().for_each(|block| unsafe { S::free(*block) });
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! Copies of some pages of a heap, on which a change of its own data is made before it becomes the words of a transaction.
 //!
-//! A page of which there is no copy cannot be accessed: that fails, and is noted, so that whoever makes the change gets the page and makes it again
-//! (`words/prepare.rs`). So the rules of pages, directory and roots are the ones of every heap.
+//! A page without a copy cannot be accessed: that fails, and is noted, so that the maker of the
+//! change gets the page and makes it again (`words/prepare.rs`). So the rules of pages, directory
+//! and roots are the ones of every heap.
 
 use super::error::{Result, damaged};
 use super::layout::PAGE;
@@ -23,7 +24,7 @@ struct Run {
 /// See the module.
 #[derive(Default)]
 pub(super) struct Copies {
-    /// By the number of the first page. They do not overlap.
+    /// Keyed by the number of the first page. They do not overlap.
     runs: BTreeMap<u64, Run>,
     absent: Mutex<Option<Range<u64>>>,
 }

@@ -1,5 +1,5 @@
-//! The gate of a heap: threads enter it to store under a lock of the heap's data, and a consistent cut waits until
-//! nobody is inside. So a cut holds whole critical sections, or nothing of them.
+//! The gate of a heap: threads enter it to store under a lock of the heap's data, and a consistent
+//! cut waits until no thread is inside. So a cut holds whole critical sections, or nothing of them.
 //!
 //! 1. A thread that is inside goes on inside, also while a cut waits: it may need several locks.
 //! 2. A cut waits for a bounded time. A guard that was forgotten (`mem::forget`) never leaves: the cut fails, the gate
@@ -25,7 +25,7 @@ pub(super) struct Gate {
     closed: AtomicBool,
     /// Whether a cut is under way, its durable write included.
     cutting: Mutex<bool>,
-    /// `cutting` changed, or nobody is inside any more, or the gate is open again.
+    /// `cutting` changed, or the last thread left, or the gate is open again.
     changed: Condvar,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Gate {
 pub(super) enum Refused {
     /// The thread that asked is inside itself.
     Inside,
-    /// Somebody was inside, or another cut was under way, all the time.
+    /// A thread was inside, or another cut was under way, all the time.
     Busy,
 }
 
@@ -103,7 +103,8 @@ impl Gate {
         self.mine(0) > 0
     }
 
-    /// Begins a cut: nobody is inside when this returns. Waits for that, and for the end of other cuts, for `patience` at most.
+    /// Begins a cut: no thread is inside when this returns. Waits for that, and for the end of
+    /// other cuts, for `patience` at most.
     pub(super) fn close(&self, patience: Duration) -> Result<Closed<'_>, Refused> {
         if self.is_inside() {
             return Err(Refused::Inside);

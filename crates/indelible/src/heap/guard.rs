@@ -1,6 +1,6 @@
-//! The debug mode: bytes behind each block that nobody may touch, freed blocks filled with a pattern that
-//! must still be there when they are given away again. The list of guarded blocks is in memory alone: blocks
-//! of earlier attachments are not guarded.
+//! The debug mode: forbidden bytes behind each block, and freed blocks filled with a pattern that
+//! must still be there when they are given away again. The list of guarded blocks is in memory
+//! alone: blocks of earlier attachments are not guarded.
 
 use super::error::{HeapError, Result};
 use super::window::Window;

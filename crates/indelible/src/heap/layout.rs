@@ -323,7 +323,7 @@ impl Use {
         }
     }
 
-    /// `None` for what is no entry.
+    /// `None` for bits that are no entry.
     #[must_use]
     pub fn unpack(bits: u64) -> Option<Use> {
         let (header, pages) = (bits >> 8 & 0xffff, bits >> 24);

@@ -141,7 +141,7 @@ impl Pages<'_, '_> {
             if end > directory.pages || end.div_ceil(CHUNK_PAGES) > directory.capacity() {
                 return Ok(None);
             }
-            // From the frontier on, all is free.
+            // All is free behind the frontier.
             if at * CHUNK_PAGES >= end || at >= directory.frontier() {
                 break start;
             }

@@ -45,8 +45,9 @@ impl HeapOptions {
         self
     }
 
-    /// Has every psync fail with [`StrayPointer`](crate::ErrorKind::StrayPointer), before anything of it is durable, while there are addresses in the heap
-    /// that mean nothing in the next run. For finding mistakes: each psync then costs as much as
+    /// Makes every psync fail with [`StrayPointer`](crate::ErrorKind::StrayPointer), before
+    /// anything of it is durable, while there are addresses in the heap that mean nothing in the
+    /// next run. For finding mistakes: each psync then costs as much as
     /// [`Heap::stray_pointers`](crate::Heap::stray_pointers).
     #[must_use]
     pub fn audit(mut self, audit: Audit) -> Self {
@@ -69,7 +70,7 @@ pub(crate) struct Extent {
     pub(crate) base: NonNull<u8>,
     pub(crate) len: usize,
     pub(crate) writable: bool,
-    /// The set in which stores have to be marked, with explicit tracking.
+    /// The set in which stores must be marked, with explicit tracking.
     pub(crate) marks: Option<Arc<DirtyLines>>,
     /// Bytes it may have without being opened again.
     pub(crate) reach: usize,
@@ -116,8 +117,8 @@ impl RawHeap {
     /// Opens the heap of an object, at a cost that does not depend on its size.
     ///
     /// # Safety
-    /// The extent is mapped, and the object held by this process alone (or for reading), until the heap is
-    /// dropped; nobody else opens a heap in it, and stores to it go to live blocks.
+    /// The extent is mapped, and the object held by this process alone (or for reading), until the
+    /// heap is dropped; no other code opens a heap in it, and stores to it go to live blocks.
     pub(crate) unsafe fn open(extent: &Extent, options: HeapOptions) -> Result<RawHeap> {
         // SAFETY: the caller's promise.
         RawHeap::with(unsafe { extent.window() }, extent.reach, options)
@@ -168,7 +169,7 @@ impl RawHeap {
     }
 
     /// # Safety
-    /// The block is the caller's, and nobody uses it any more.
+    /// The block is the caller's, and not used any more.
     #[inline]
     pub(crate) unsafe fn free(&self, address: usize) -> Result<(), Box<HeapError>> {
         // SAFETY: the caller's promise.
@@ -191,7 +192,7 @@ impl RawHeap {
         self.allocator.usable_size(address)
     }
 
-    /// Takes in what the object got.
+    /// Takes in the object's new bytes.
     ///
     /// # Safety
     /// `len` bytes are mapped from now on.
@@ -208,8 +209,9 @@ impl RawHeap {
         self.allocator.shared.table.len() * PAGE as usize
     }
 
-    /// Lengths of the object to be tried, of which the first that can be had makes room for a block when
-    /// there are `old` bytes: a quarter more, as much as is needed at most, and what will do if the chunk has room.
+    /// Lengths of the object to be tried; the first possible one makes room for a block when there
+    /// are `old` bytes: a quarter more, the most that can be needed, and enough if the chunk has
+    /// room.
     pub(super) fn growth(old: usize, size: usize, align: usize) -> [usize; 3] {
         let block = old.saturating_add(size).saturating_add(align);
         // A chunk's header, and the rest of the chunk before that a large block leaves.
@@ -345,7 +347,7 @@ impl RawHeap {
         self.others.entry(&self.allocator.shared, index)
     }
 
-    /// The same without a lock, if it is found at once: nobody changes the table meanwhile.
+    /// The same without a lock, if it is found at once: no thread changes the table meanwhile.
     #[inline]
     pub(crate) fn far_entry_near(&self, index: u32) -> Option<FarEntry> {
         self.others.entry_near(&self.allocator.shared, index)

@@ -44,7 +44,8 @@ impl ReadHeap {
             // Nothing is allocated: no table.
             reach: 0,
         };
-        // SAFETY: mapped until the object is dropped, after the heap; nobody writes to it meanwhile.
+        // SAFETY: mapped until the object is dropped, after the heap; no thread writes to it
+        // meanwhile.
         match unsafe { RawHeap::open(&extent, HeapOptions::new()) } {
             Ok(raw) => Ok(ReadHeap {
                 raw,

@@ -118,7 +118,7 @@ impl View<'_> {
         }
     }
 
-    /// Fails if a block of the value may be somebody else's, or a pointer of it may own what it leads to.
+    /// Fails if a block of the value may have another owner, or a pointer of it may own its target.
     fn compare_with_others(
         &self,
         root: &Root,

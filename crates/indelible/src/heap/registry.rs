@@ -19,7 +19,7 @@ pub(crate) struct Entry {
     owner: u64,
     /// Number of the attachment.
     pub(crate) attachment: u32,
-    /// Whether stores to it have to be marked, as tracking is explicit.
+    /// Whether stores to it must be marked, as tracking is explicit.
     explicit: bool,
 }
 
@@ -38,7 +38,7 @@ const NONE: Entry =
     Entry { base: 0, len: 0, access: Access::Reading, owner: 0, attachment: 0, explicit: false };
 
 static HEAPS: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
-/// Whether stores to some registered heap have to be marked. Changes with `HEAPS`.
+/// Whether stores to some registered heap must be marked. Changes with `HEAPS`.
 static ANY_EXPLICIT: AtomicBool = AtomicBool::new(false);
 /// Changes with every entry that is removed or replaced.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
@@ -47,8 +47,8 @@ thread_local! {
     static LAST: Cell<(u64, Entry)> = const { Cell::new((0, NONE)) };
 }
 
-/// Whether stores may have to be marked. A value's address is only handed out after its heap is registered,
-/// so that the answer is not too early.
+/// Whether stores may need marks. A value's address is only handed out after its heap is
+/// registered, so that the answer is not too early.
 #[inline]
 pub(crate) fn any_explicit() -> bool {
     ANY_EXPLICIT.load(Relaxed)

@@ -12,7 +12,7 @@ impl Heap {
     /// Takes heap and data back to the last psync: all stores since are undone, blocks allocated since are free, roots made since
     /// are gone. A heap that was never psynced is empty, as [`format`](Heap::format) made it. See [`Object::revert`](crate::Object::revert).
     ///
-    /// References to what lies in the heap end before it, which the compiler sees to:
+    /// The compiler ensures that references into the heap end before it:
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

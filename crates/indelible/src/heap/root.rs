@@ -28,7 +28,7 @@ pub struct Root {
     pub type_name: String,
     /// The type's fingerprint.
     pub fingerprint: u128,
-    /// The type's layout, as whoever made the root described it; [`lines`](Root::lines) has it for people.
+    /// The type's layout, as its maker described it; [`lines`](Root::lines) has it for people.
     pub layout: String,
 }
 

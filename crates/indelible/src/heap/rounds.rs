@@ -3,8 +3,9 @@
 //! 1. A round is closed before its cut begins: a store made before a ticket was taken is in the cut of the ticket's round.
 //! 2. One thread leads at a time, whichever waits first. So cuts end in the order of their rounds, and one that succeeds has all
 //!    stores of the rounds before it, whatever became of those.
-//! 3. A ticket waits only while somebody leads, and the end of a lead wakes it, also if the leader panics: then another leads; or
-//!    while one thread of its round watches for the others that are [expected](indelible_store::company), no longer than these keep coming.
+//! 3. A ticket waits only while a thread leads, and the end of a lead wakes it, also if the leader
+//!    panics: then another leads; or while one thread of its round watches for the others that are
+//!    [expected](indelible_store::company), no longer than these keep coming.
 
 use crate::sys::sync::{Condvar, Mutex, MutexGuard, since, wait_for};
 use indelible_store::company::Company;
@@ -31,7 +32,7 @@ struct State<E> {
     failed: Option<(u64, E)>,
     /// Threads to wait for before the round that tickets join is closed.
     company: Company,
-    /// Of the tasks that wait.
+    /// Wakers of waiting tasks.
     wakers: Vec<Waker>,
 }
 
@@ -91,8 +92,8 @@ impl<E: Clone> Rounds<E> {
         self.lock().outcome(round)
     }
 
-    /// Returns once a round is durable, or failed. `cut` makes all stores durable that were made before it; it is called if
-    /// nobody else leads.
+    /// Returns once a round is durable, or failed. `cut` makes all stores durable that were made
+    /// before it; it is called if no other thread leads.
     ///
     /// # Errors
     /// The cut's that failed: each ticket of its round gets it.
@@ -167,7 +168,7 @@ impl<E: Clone> Rounds<E> {
         state.joining += 1;
         state.led = true;
         state.company.close();
-        // A thread that waits alone has nobody to wait for.
+        // A thread that waits alone expects no other.
         let begin = (state.company.waiting() > 1).then(Instant::now);
         drop(state);
         let mut lead = Lead { rounds: self, round, begin, outcome: None };
@@ -203,7 +204,7 @@ struct Lead<'r, E: Clone> {
     round: u64,
     /// When the cut began, where others wait.
     begin: Option<Instant>,
-    /// `None`: the leader panicked. It is not known then what is durable, and nobody is told that anything is.
+    /// `None`: the leader panicked. Durability is then unknown, and never reported.
     outcome: Option<Result<(), E>>,
 }
 
@@ -221,7 +222,8 @@ impl<E: Clone> Drop for Lead<'_, E> {
         }
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        // Of the next round one is enough: it leads, or watches for others. It goes first, to write beside those that only go on.
+        // One thread of the next round is enough: it leads, or watches for others. It goes first,
+        // to write beside those that only go on.
         rounds.ended(*round + 1).notify_one();
         rounds.ended(*round).notify_all();
         // A task may be gone by the time it is woken, so that all are.

@@ -5,9 +5,9 @@
 //! Invariants of [`Span`], as long as it is live:
 //! 1. `allocations` points at `count` bytes, no more than `SPAN_BLOCKS`, in a window that is mapped; its header and
 //!    allocation bytes were verified when it was adopted.
-//! 2. Only the owner, or with the heap's lock the thread that finds no owner, changes `unused`, `place`,
-//!    `unheeded` and the links `next` and `prev`, and changes allocation bytes; except that anybody may free a block
-//!    that is in use.
+//! 2. Only the owner, or with the heap's lock the thread that finds no owner, changes `unused`,
+//!    `place`, `unheeded` and the links `next` and `prev`, and changes allocation bytes; except
+//!    that any thread may free a block that is in use.
 //! 3. A bit of `unused` is set if its block is marked as free and the owner has not claimed it. Blocks that
 //!    others freed are not among them until the owner noticed.
 //! 4. While an owner has a span that is not current, `unheeded` is at least 1, and no more than the blocks
@@ -36,7 +36,7 @@ pub(super) mod place {
     pub(crate) const PARTIAL: u8 = 1;
     /// Nowhere: no block is free.
     pub(crate) const FULL: u8 = 2;
-    /// Nobody had a block of it yet.
+    /// Never used yet.
     pub(crate) const NEW: u8 = 3;
 }
 
@@ -301,7 +301,7 @@ impl Span {
         self.unused[word].store(bits, Relaxed);
     }
 
-    /// Takes in what others freed among the blocks of `words`. The caller may by (2).
+    /// Takes in blocks of `words` that other threads freed. The caller may by (2).
     pub(super) fn collect(&self, words: u64) {
         for word in (0..WORDS).filter(|word| words >> word & 1 == 1) {
             self.gather(word, |byte| byte == allocation::FREED);
@@ -373,8 +373,8 @@ impl Span {
         self.set_free(block, self.allocation(block));
     }
 
-    /// Frees a block for whoever owns the span, if it is in use. The owner notices when it opens its inbox;
-    /// if there is none any more, the next thread that looks at the allocation bytes.
+    /// Frees a block for the span's owner, if it is in use. The owner notices when it opens its
+    /// inbox; without an owner, the next thread that looks at the allocation bytes.
     pub(super) fn free_for_owner(&'static self, block: usize) -> bool {
         if self
             .allocation(block)

@@ -97,7 +97,7 @@ impl Shared {
         self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Whether every operation takes the long way: stores have to be marked, or blocks guarded.
+    /// Whether every operation takes the long way: stores must be marked, or blocks guarded.
     pub(super) fn is_slow(&self) -> bool {
         self.guard.is_some() || self.window.is_explicit()
     }
@@ -255,7 +255,7 @@ impl Inner {
         }
     }
 
-    /// Gets to know the spans in some of the chunks that nobody looked through yet.
+    /// Gets to know the spans in some of the unsearched chunks.
     pub(super) fn look(&mut self, shared: &Shared, chunks: u64) -> Result<()> {
         for _ in 0..chunks.min(self.unseen) {
             let directory = Directory::open(&shared.window)?;

@@ -36,7 +36,7 @@ pub struct StrayPointer {
 }
 
 impl StrayPointer {
-    /// Words for what it leads into.
+    /// Words for its target.
     #[must_use]
     pub fn target_words(&self) -> String {
         let name = &self.name;
@@ -131,7 +131,7 @@ impl Object {
     /// `Damaged` if the heap is; `Unsupported` without `/proc/self/maps`.
     pub fn stray_pointers(&mut self) -> Result<Vec<StrayPointer>> {
         let extent = Extent { writable: false, marks: None, reach: 0, ..extent(self) };
-        // SAFETY: mapped as long as the object is borrowed, and nobody stores to it meanwhile.
+        // SAFETY: mapped as long as the object is borrowed, and no thread stores to it meanwhile.
         let heap = match unsafe { RawHeap::open(&extent, HeapOptions::new()) } {
             Ok(heap) => Some(heap),
             Err(HeapError::NotAHeap) => None,

@@ -30,7 +30,7 @@ impl Audit {
 pub enum Outside {
     /// The program's file: functions, constants, static variables.
     Program,
-    /// A library, or what the kernel maps for all programs.
+    /// A library, or memory that the kernel maps for all programs.
     Library,
     /// The main thread's stack.
     Stack,
@@ -50,7 +50,8 @@ struct Region {
 pub(super) struct Surroundings(Vec<Region>);
 
 impl Surroundings {
-    /// Those around the object whose first byte has this address; other objects among them if `objects` says so.
+    /// Those around the object whose first byte has this address; `objects`: other objects among
+    /// them.
     pub(super) fn of(own: usize, objects: bool) -> io::Result<Surroundings> {
         let attached = attached();
         let mapped = mapped()?;
@@ -110,7 +111,7 @@ fn regions(mapped: &[Mapped], program: &str, segments: &[Range<usize>]) -> Vec<R
             path if libraries.contains(path) || path.starts_with("[v") => (Outside::Library, path),
             path => (Outside::Memory, path),
         };
-        // A range that nobody can read is kept for later growth, or lies between two that are in use.
+        // An unreadable range is kept for later growth, or lies between two that are in use.
         if *readable && !range.is_empty() {
             let name = name.to_owned();
             all.push(Region { range, into, name });

@@ -1,5 +1,5 @@
-//! Group commit: threads that share a heap each take a ticket for what they stored, and the tickets that come while one durable
-//! write is under way are made durable by the next, all at once.
+//! Group commit: threads that share a heap each take a ticket for their stores, and the tickets
+//! that come while one durable write is under way are made durable by the next, all at once.
 
 use super::error::HeapError;
 use super::rounds::Waiting;

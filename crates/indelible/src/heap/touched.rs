@@ -1,4 +1,4 @@
-//! Roots whose values lie where bytes are other ones: of what a tool compares with an earlier state of the object.
+//! Roots with values in changed bytes, for tools that compare an object with an earlier state.
 //!
 //! A root has the blocks that its values own, by the description of its type; behind raw pointers nothing is looked at.
 
@@ -32,8 +32,8 @@ impl Visitor for Wrong {
 }
 
 impl ReadHeap {
-    /// The roots, and whether `changed` says so of a range of the object that has a value of them. For tools; not part of the stable
-    /// interface.
+    /// The roots, and whether `changed` returns true for a range of the object that has a value of
+    /// them. For tools; not part of the stable interface.
     ///
     /// # Errors
     /// `Damaged`.

@@ -28,7 +28,7 @@ pub struct HeapStats {
     pub block_bytes: u64,
     /// Bytes of pages that are free, for any use.
     pub free_bytes: u64,
-    /// Of these the longest piece that can be one block.
+    /// The longest piece of these that can be one block.
     pub largest_free: u64,
     /// Bytes of free blocks in pages that small blocks share: free for blocks of their class.
     pub class_bytes: u64,

@@ -20,7 +20,7 @@ pub(super) struct Window {
     base: NonNull<u8>,
     len: AtomicUsize,
     pub(super) writable: bool,
-    /// The set in which stores have to be marked, with explicit tracking.
+    /// The set in which stores must be marked, with explicit tracking.
     marks: Option<Arc<DirtyLines>>,
     /// Of pages, in the place of the mapping.
     copies: Option<Arc<Copies>>,
@@ -50,7 +50,7 @@ impl Window {
         Window { base, len, writable: true, marks: None, copies: Some(copies) }
     }
 
-    /// Whether stores have to be marked.
+    /// Whether stores must be marked.
     pub(super) fn is_explicit(&self) -> bool {
         self.marks.is_some()
     }
@@ -121,7 +121,7 @@ impl Window {
     /// Copies bytes out.
     pub(super) fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         let at = self.within(offset, bytes.len())?;
-        // SAFETY: mapped (1); `bytes` is the process's own; the caller has the lock of what it reads.
+        // SAFETY: mapped (1); `bytes` is the process's own; the caller has the lock of these bytes.
         unsafe { std::ptr::copy_nonoverlapping(at, bytes.as_mut_ptr(), bytes.len()) };
         Ok(())
     }
@@ -130,13 +130,13 @@ impl Window {
     pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let at = self.within(offset, bytes.len())?;
         debug_assert!(self.writable, "the heap asks first");
-        // SAFETY: as for `read`; free or the heap's own, so that nobody refers to it.
+        // SAFETY: as for `read`; free or the heap's own, so that there are no references to it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
         self.mark_dirty(offset, bytes.len());
         Ok(())
     }
 
-    /// Sets bytes that nobody else uses.
+    /// Sets bytes that no other code uses.
     pub(super) fn fill(&self, offset: u64, len: usize, byte: u8) -> Result<()> {
         let at = self.within(offset, len)?;
         debug_assert!(self.writable, "the heap asks first");

@@ -20,9 +20,9 @@ use std::ptr::NonNull;
 
 /// A heap in an object attached for writing.
 ///
-/// Any number of threads may allocate and free at once. Blocks become durable, as in use or as free, with
-/// the next psync, together with what was stored in them; after a crash heap and data are as the last
-/// psync left them.
+/// Any number of threads may allocate and free at once. Blocks become durable, as in use or as
+/// free, with the next psync, together with their contents; after a crash heap and data are as the
+/// last psync left them.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -59,7 +59,7 @@ use std::ptr::NonNull;
 /// # Ok(()) }
 /// ```
 pub struct Heap {
-    /// Left before the object is detached: nobody finds a heap that is gone.
+    /// Left before the object is detached: no thread finds a heap that is gone.
     pub(super) registration: Registration,
     /// Before the object: it is closed while the object is still mapped.
     pub(super) raw: RawHeap,
@@ -85,8 +85,8 @@ impl Heap {
     /// # Errors
     /// As for [`format`](Heap::format).
     pub fn format_with(mut object: Object, options: HeapOptions) -> Result<Heap> {
-        // SAFETY: the object is mapped for writing until it is dropped, after the heap; only this heap
-        // refers to what lies in it.
+        // SAFETY: the object is mapped for writing until it is dropped, after the heap; only this
+        // heap refers to the bytes in it.
         let result = unsafe { RawHeap::format(&extent(&object), options) };
         if result.is_ok() {
             object.adopt_blank()?;
@@ -142,7 +142,7 @@ impl Heap {
     /// `NotABlock`, `DoubleFree`, `Overwritten` (in debug mode), `RootExists` for the block of a root: nothing was changed.
     ///
     /// # Safety
-    /// The block is the caller's, and nobody uses it any more.
+    /// The block is the caller's, and not used any more.
     #[inline]
     pub unsafe fn free(&self, block: *mut u8) -> Result<()> {
         // SAFETY: the caller's promise.
@@ -279,7 +279,7 @@ impl Heap {
             }
             result => result?,
         };
-        // SAFETY: a block nobody else knows of.
+        // SAFETY: a block that no other code knows of.
         unsafe { self.free(block.as_ptr()) }
     }
 
@@ -295,7 +295,7 @@ impl Heap {
     /// Has the object grow, if it may, until the heap has room for `bytes` at once.
     pub(super) fn make_room(&self, bytes: usize) -> Result<()> {
         let block = self.block(bytes)?;
-        // SAFETY: a block nobody else knows of.
+        // SAFETY: a block that no other code knows of.
         unsafe { self.free(block.as_ptr()) }
     }
 

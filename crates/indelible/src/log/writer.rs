@@ -123,7 +123,8 @@ impl Log {
     /// live to take out, is not appended again, as long as the log has collected from no other queue since. Returns how many there were.
     ///
     /// # Errors
-    /// Those of [`Consumer::look`], [`append`](Self::append) and [`psync`](Self::psync): the messages stay in the queue, for the next call, or for whoever attaches the log next.
+    /// Those of [`Consumer::look`], [`append`](Self::append) and [`psync`](Self::psync): the
+    /// messages stay in the queue, for the next call, or for the log's next attachment.
     pub fn collect(
         &mut self,
         consumer: &mut Consumer,

@@ -9,7 +9,8 @@
 //! 2. A process that writes to a file holds [`FILE`] of it locked shared; one that writes to a loop device
 //!    holds [`DEVICE`] of the file under it; each looks for the other's. Both locks are shared, so that they
 //!    never exclude their own kind.
-//! 3. A character device cannot be claimed: its node has to be the kernel's own, of which there is one.
+//! 3. A character device cannot be claimed: its node must be the kernel's own, of which there is
+//!    one.
 //!
 //! Opening for reading claims nothing, and is never in the way.
 
@@ -54,7 +55,8 @@ impl Media {
         self.try_claim(path, allow_remote)
     }
 
-    /// As [`claim`](Self::claim), and nobody else has the file open for writing. Of a character device that cannot be told.
+    /// As [`claim`](Self::claim), and no other process has the file open for writing. For a
+    /// character device that is unknown.
     pub(crate) fn claim_alone(&mut self, path: &Path, allow_remote: bool) -> Result<(), MediaError> {
         self.claim(path, allow_remote)?;
         let Some(file) = &self.file else { return Ok(()) };
@@ -185,7 +187,7 @@ fn under(
 ) -> Result<(), MediaError> {
     let unreachable = |file: &Path| MediaError::Unreachable { path: path.into(), file: file.into() };
     let file = backing_path(rdev).ok_or_else(|| unreachable(Path::new("?")))?;
-    // Nobody can open a file that has no name.
+    // A file without a name cannot be opened.
     if file.to_string_lossy().ends_with(" (deleted)") {
         return Ok(());
     }

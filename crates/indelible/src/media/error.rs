@@ -30,7 +30,7 @@ pub(crate) enum MediaError {
     /// The medium cannot do what the chosen kind needs.
     #[error("{path} cannot be used as {choice}: {why}")]
     Unsuitable { path: PathBuf, choice: &'static str, why: &'static str },
-    /// Somebody else has the device, or another way to the same bytes.
+    /// Another process has the device, or another way to the same bytes.
     #[error("{path} is in use by {by}")]
     InUse { path: PathBuf, by: String },
     /// A loop device over a file that others could open.

@@ -106,8 +106,9 @@ pub(super) fn verify(fd: BorrowedFd<'_>, len: u64) -> Result<u64, MediumError> {
     judge(stat.st_mode, stat.st_nlink == 0, u64::try_from(stat.st_size).unwrap_or(0), len)
 }
 
-/// As [`verify`], without asking for the file's times: a kernel that was asked for them notes a new time at the very
-/// next write, and a durable write has to wait for the inode, too (on ext4 160 µs instead of 110).
+/// As [`verify`], without asking for the file's times: after such a call the kernel notes a new
+/// time at the very next write, and a durable write must wait for the inode, too (on ext4 160 µs
+/// instead of 110).
 fn verify_timeless(fd: BorrowedFd<'_>, len: u64) -> Result<u64, MediumError> {
     let wanted = StatxFlags::TYPE | StatxFlags::NLINK | StatxFlags::SIZE;
     match statx(fd, c"", AtFlags::EMPTY_PATH, wanted) {
@@ -207,8 +208,8 @@ impl Medium for FileMedium {
 
     fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
         let fd = self.writable(offset, len)?;
-        // A reservation that has nothing to reserve still writes a time to the inode, and the next durable
-        // write has to wait for the inode.
+        // A reservation that has nothing to reserve still writes a time to the inode, and the next
+        // durable write must wait for the inode.
         if self.shows_holes && space::is_written(fd, offset, len) {
             return Ok(());
         }

@@ -111,7 +111,7 @@ impl Mappings {
         for (new, old) in newer.known.iter().zip(&old.known) {
             new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        // Nobody else makes one meanwhile.
+        // No other thread makes one meanwhile.
         let _ = old.newer.set(Box::new(newer));
         Ok(())
     }

@@ -77,7 +77,7 @@ fn whole_pages(len: u64) -> std::io::Result<usize> {
     pages.filter(|len| *len > 0 && *len <= isize::MAX as usize).ok_or(std::io::ErrorKind::InvalidInput.into())
 }
 
-/// Maps the file, or a part of it, with what may come behind it.
+/// Maps the file, or a part of it, with room for its growth.
 fn map(fd: &ForkFd, mapped: usize, read_only: bool, backing: Backing) -> std::io::Result<Mapping> {
     let protection = if read_only { Protection::Read } else { Protection::ReadWrite };
     let no_fork = NoFork::enter()?;
@@ -361,8 +361,8 @@ impl Medium for MemoryMedium {
             return None;
         }
         let at = self.at(offset, 8).ok()?;
-        // SAFETY: aligned, in the mapping (1) and with blocks; all processes change it by atomic operations only (3), or by
-        // copies while nobody has a lane.
+        // SAFETY: aligned, in the mapping (1) and with blocks; all processes change it by atomic
+        // operations only (3), or by copies while no process has a lane.
         Some(unsafe { AtomicU64::from_ptr(at.cast()) })
     }
 

@@ -96,7 +96,7 @@ impl Default for OpenOptions {
     }
 }
 
-/// An open medium and what the layers above may use beside `Device`.
+/// An open medium and the parts beside `Device` that the layers above use.
 #[derive(Clone)]
 pub(crate) struct Media {
     kind: MediaKind,

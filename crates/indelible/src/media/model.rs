@@ -5,14 +5,16 @@ use std::time::{Duration, Instant};
 
 /// Speed of a medium that this machine may not have. For measurements; not part of the stable interface.
 ///
-/// Every call takes at least as long as the model says; a medium beneath that is slower stays as slow as it is. Nothing of what is durable when changes.
+/// Every call takes at least as long as the model states; a medium beneath that is slower stays as
+/// slow as it is. Durability does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MediumModel {
     /// Latency of a read, whatever its length: a miss.
     pub read: Duration,
     /// Bytes a second that it reads, at least 1; all threads and processes' handles of one pool share them.
     pub read_rate: u64,
-    /// Latency of a write that need not be durable: a store with its flush, or what the system takes to accept it.
+    /// Latency of a write that need not be durable: a store with its flush, or the system's time to
+    /// accept it.
     pub write: Duration,
     /// Bytes a second that it writes, at least 1, out of the same time as those that it reads.
     pub write_rate: u64,
@@ -48,7 +50,7 @@ impl MediumModel {
         if len == 0 { 0 } else { (offset + len).next_multiple_of(unit) - offset / unit * unit }
     }
 
-    /// Time to read a page of 4 KiB that no cache has, if nobody else reads.
+    /// Time to read a page of 4 KiB that no cache has, without other readers.
     pub(crate) fn page(&self) -> Duration {
         self.read + moving(self.moved(0, PAGE), self.read_rate)
     }
@@ -222,7 +224,7 @@ mod tests {
         }
     }
 
-    /// The time that it took, and what a call may be short of by its price and the lateness of others.
+    /// The time that it took, and its allowance for a call's price and the lateness of others.
     fn took(f: impl FnOnce(Instant)) -> Duration {
         let begin = Instant::now();
         f(begin);

@@ -6,7 +6,7 @@ use indelible_store::medium::{Extended, Fatal, MediumError, ReserveError};
 use rustix::fs::{FallocateFlags, FileType, SeekFrom, fallocate, fstat, fstatfs, ftruncate, seek};
 use rustix::io::Errno;
 
-/// Bytes written at a time where the file system has to be given zeros.
+/// Bytes written at a time where the file system needs zeros.
 const PIECE: usize = 1 << 20;
 
 /// The error of a change, in the medium's words. `ENOSPC` is one like any other: it may come from writing back
@@ -49,9 +49,9 @@ fn unsupported(error: Errno) -> bool {
     matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::INVAL | Errno::PERM)
 }
 
-/// Reserves blocks for the range. If the file system cannot, holes of the range are filled with zeros, so
-/// that later writes find their blocks: the range belongs to the caller alone, so nothing that somebody
-/// writes meanwhile is overwritten. A device without holes needs nothing.
+/// Reserves blocks for the range. If the file system cannot, holes of the range are filled with
+/// zeros, so that later writes find their blocks: the range belongs to the caller alone, so no
+/// other write is overwritten. A device without holes needs nothing.
 pub(super) fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Errno> {
     if len == 0 {
         return Ok(());
@@ -163,7 +163,7 @@ pub(super) fn write_all(
 ) -> Result<(), Errno> {
     while !bytes.is_empty() {
         match write(bytes, offset) {
-            // No file system does so.
+            // No file system returns this.
             Ok(0) => return Err(Errno::IO),
             Ok(n) => {
                 bytes = &bytes[n.min(bytes.len())..];

@@ -104,12 +104,13 @@ impl Group {
         self.logs().free.push(log);
     }
 
-    /// Nobody commits any more. `left`: there may be commits that the pool lacks, for the next process.
+    /// No thread commits any more. `left`: there may be commits that the pool lacks, for the next
+    /// process.
     pub(crate) fn end(&self, left: bool) {
         let head = self.head.lock().unwrap_or_else(PoisonError::into_inner).take();
         let backings = std::mem::take(&mut self.logs().backings);
         if !left {
-            // A file that stays is in nobody's way: no entry has its number.
+            // A file that stays is harmless: no entry has its number.
             backings.into_iter().for_each(|log| drop(log.remove()));
             drop(head.map(Area::remove));
         }

@@ -15,7 +15,8 @@ pub(crate) struct Seen {
     pub(crate) at_once: u64,
 }
 
-/// Looks at the figures of an object of `len` bytes whose commits are in the memory of this number, whoever has it. `None`: this user may not, or it is gone.
+/// Looks at the figures of an object of `len` bytes whose commits are in the memory of this number,
+/// attached or not. `None`: this user may not, or it is gone.
 pub(crate) fn look(place: &Place, number: u64, object: [u8; 16], len: usize) -> Option<Seen> {
     let peek = |identity: &Identity, len: usize, at: usize, words: &mut [u64]| {
         backing::peek(place.folders(), identity, len, at, words).then_some(())

@@ -8,7 +8,8 @@
 //!
 //! Invariants:
 //! 1. The words of a mapping are accessed as atomics alone, here and by transactions, and by the process that has the backing's lock.
-//! 2. A backing is there before an entry in the pool, or the head, says so, and until that no longer says so.
+//! 2. A backing is there before an entry in the pool, or the head, names it, and until that no
+//!    longer names it.
 //! 3. A valid log has all lines of a commit that may be in memory in part; two valid logs have no line in common.
 
 mod area;
@@ -30,7 +31,7 @@ pub(crate) use recovery::{recover, remove_leftovers, remove_of_deleted};
 use crate::backing::BackingError;
 use indelible_store::error::StoreError;
 
-/// Why there is no memory that outlives the process, or nothing to be made of what one left.
+/// Why there is no memory that outlives the process, or why a leftover one cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MemoryError {
     #[error(transparent)]

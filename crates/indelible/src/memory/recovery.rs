@@ -40,8 +40,7 @@ pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<
     let Some(head) = Area::find(place, &place.part(number, 0), HEAD)? else {
         return if store.objects_in(number)?.is_empty() { Ok(()) } else { Err(lost("its head")) };
     };
-    // Rule D8 of docs/protocol.md.
-    // Nobody else recovers it from now on.
+    // Rule D8 of docs/protocol.md. No other process recovers it from now on.
     let mut members = Vec::new();
     for object in store.objects_in(number)? {
         let identity = place.object(number, object.entry.id);
@@ -206,7 +205,7 @@ fn lay(area: &Area, line: &Logged) {
     area.put(at, &bytes);
 }
 
-/// Brings to the pool what it lacks, as one step, and says so in the entries.
+/// Brings the missing commits to the pool, as one step, and notes that in the entries.
 fn publish(store: &Arc<Store>, members: &[Member], number: u64) -> Result<(), MemoryError> {
     // Rule D9 of docs/protocol.md.
     let (commits, mut lines) = (Commits::default(), Vec::new());

@@ -5,7 +5,7 @@ use crate::error::Result;
 use indelible_store::table::Key;
 
 impl Pool {
-    /// Gives an object that nobody has attached another name.
+    /// Gives an unattached object another name.
     ///
     /// # Errors
     /// `NotFound`, `Exists`, `BadName`, `Held`, `WrongKey`.
@@ -80,8 +80,9 @@ impl Pool {
         self.about("change the reach of", name, inner.alive().and_then(|()| inner.patiently(set)))
     }
 
-    /// Says whether anything in an object that nobody has attached depends on its addresses, as [`CreateOptions::position_independent`](crate::CreateOptions::position_independent) does of a new one. Its
-    /// snapshots and copies of before keep what was said of it then.
+    /// Declares whether anything in an unattached object depends on its addresses, as
+    /// [`CreateOptions::position_independent`](crate::CreateOptions::position_independent) does for
+    /// a new one. Its earlier snapshots and copies keep their declaration.
     ///
     /// # Errors
     /// `NotFound`, `Held`, `WrongKey`.

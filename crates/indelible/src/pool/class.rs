@@ -6,7 +6,7 @@ pub use indelible_store::table::Class;
 use indelible_store::table::Key;
 
 impl Pool {
-    /// Gives an object that nobody has attached another durability class. Its bytes stay.
+    /// Gives an unattached object another durability class. Its bytes stay.
     ///
     /// ```
     /// use indelible::{Class, ErrorKind, Pool};
@@ -40,8 +40,9 @@ impl Pool {
         self.about("set the class of", name, result)
     }
 
-    /// Says whether plain loads outside of transactions see an object that nobody has attached, as [`CreateOptions::readable_outside`](crate::CreateOptions::readable_outside) does of a new one.
-    /// An object that gets a class without transactions loses that.
+    /// Sets whether plain loads outside of transactions see an unattached object, as
+    /// [`CreateOptions::readable_outside`](crate::CreateOptions::readable_outside) does for a new
+    /// one. An object that gets a class without transactions loses that.
     ///
     /// # Errors
     /// `ClassMismatch`: the object is neither transactional nor on demand, or it has check words. `Held`, `NotFound`, `WrongKey`; `ObjectReadOnly` for a snapshot. Nothing happened.

@@ -15,7 +15,7 @@ pub(super) const LIMIT: usize = (1 << 20) + 1;
 /// Bytes of its standard error that an error has.
 const STDERR: usize = 2000;
 
-/// A command that runs, and what it has written.
+/// A running command, and its output.
 struct Running {
     child: Child,
     output: Zeroizing<Vec<u8>>,
@@ -47,7 +47,7 @@ pub(super) fn output(command: &str, input: &str, timeout: Duration) -> Result<Ve
     match ended {
         Err(error) => Err(CommandError::NotRun { command, error }),
         Ok(false) => Err(CommandError::TooSlow { command, timeout, stderr }),
-        // Killed by a pipe that nobody reads any more: its length is what is wrong.
+        // Killed by a pipe without a reader: its length is at fault.
         Ok(true) if running.output.len() == LIMIT => Ok(std::mem::take(&mut running.output)),
         Ok(true) if !status.success() => {
             Err(CommandError::Failed { command, status: status.to_string(), stderr })

@@ -1,4 +1,4 @@
-//! Objects whose ID is the hash of what they hold (S2.1).
+//! Objects whose ID is the hash of their bytes (S2.1).
 
 use super::Pool;
 use crate::error::Result;
@@ -34,7 +34,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `Exists`: another object has the name. `Damaged`: the object that is there has other bytes. `Held`: a deleted one with that ID is attached still, or somebody is making it.
+    /// `Exists`: another object has the name. `Damaged`: the present object has other bytes.
+    /// `Held`: a deleted one with that ID is attached still, or another process is making it.
     /// `BadSize` of no bytes; `BadName`, `NoRoom`, `NoSpace`, `NoAddresses`.
     pub fn create_by_content(&self, name: &str, content: &[u8]) -> Result<ByContent> {
         let inner = &self.inner;

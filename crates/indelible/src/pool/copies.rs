@@ -9,10 +9,11 @@ use indelible_store::store::SnapshotOf;
 use indelible_store::table::Key;
 
 impl Pool {
-    /// Creates an object `copy` that holds what `name` holds, as its last psync left it. It takes no
-    /// time, whatever the size, and whoever has `name` attached: both take the pages that they have not changed from what is common to them. The first change of
-    /// such a page writes the page whole. The pool needs a free piece as large as the object, or two if `name` is no snapshot, of which
-    /// only what changes takes space of the file system.
+    /// Creates an object `copy` with the contents of `name`, as its last psync left them. It takes
+    /// no time at any size, also beside attachments of `name`: both take their unchanged pages from
+    /// a common base. The first change of such a page writes the page whole. The pool needs a free
+    /// piece as large as the object, or two if `name` is no snapshot, of which only changed pages
+    /// take space of the file system.
     ///
     /// Both have the same addresses, so that pointers in them are right; a process attaches one of the two at a time. Size and
     /// reach are those of `name`; keys, and whether the copy is read-only, are as in `options`, the keys those of this call if
@@ -49,10 +50,11 @@ impl Pool {
         self.about("copy", name, result.map(drop))
     }
 
-    /// Keeps what `name` holds, as its last psync left it, under another name: that object can be attached for reading, and
-    /// be the source of [`create_from`](Pool::create_from). It takes no time, whatever the size, and whoever has `name` attached: a
-    /// process that writes it goes on, and its next psync waits a moment. The pool needs a free piece as large as the
-    /// object, of which only what `name` changes from now on takes space of the file system.
+    /// Keeps the present contents of `name`, as its last psync left them, under another name: that
+    /// object can be attached for reading, and be the source of [`create_from`](Pool::create_from).
+    /// It takes no time at any size, also beside attachments of `name`: a process that writes it
+    /// goes on, and its next psync waits a moment. The pool needs a free piece as large as the
+    /// object, of which only later changes of `name` take space of the file system.
     ///
     /// ```
     /// use indelible::Pool;
@@ -117,8 +119,8 @@ impl Pool {
     /// no space that the object does not have already, unless the snapshot is larger. All that was psynced to the object since then, and is
     /// in no other snapshot, is gone.
     ///
-    /// Nobody may have the object attached. A snapshot of a copy of it will do, too, as it has the same addresses: so changes that were tried out
-    /// in the copy are taken over.
+    /// The object must be unattached. A snapshot of a copy of it will do, too, as it has the same
+    /// addresses: so changes that were tried out in the copy are taken over.
     ///
     /// ```
     /// use indelible::Pool;
@@ -150,8 +152,8 @@ impl Pool {
         self.about("roll back", name, result)
     }
 
-    /// Compares what the last psyncs of two objects left, or what snapshots hold, in any mix: which pages hold other bytes.
-    /// Pages that the two share are not read. Others may have either attached.
+    /// Compares the last psyncs of two objects, or snapshots, in any mix: which pages have other
+    /// bytes. Pages that the two share are not read. Others may have either attached.
     ///
     /// ```
     /// use indelible::Pool;
@@ -189,9 +191,11 @@ impl Pool {
         Ok(if after { of_words(&found) } else { found })
     }
 
-    /// Merges what objects rest on and nothing else needs, and removes deleted objects that nobody has any more, volatile ones whose contents
-    /// are gone, and what is left of snapshots, copies and resizes that are gone or were cut short, and of memory of objects on demand. Each object gets its pages back in one piece, as far as nobody else has a part of it, and takes no more space than one that was
-    /// never copied. Others may use the pool meanwhile.
+    /// Merges bases that nothing else needs, and removes deleted objects without attachments,
+    /// volatile ones whose contents are gone, leftovers of snapshots, copies and resizes that are
+    /// gone or were cut short, and of memory of objects on demand. Each object gets its pages back
+    /// in one piece, as far as no other object has a part of it, and takes no more space than one
+    /// that was never copied. Others may use the pool meanwhile.
     ///
     /// Costs the pages that are copied. `progress` is told how many objects of how many were looked at.
     ///
@@ -223,7 +227,8 @@ impl Pool {
 /// Work that [`Pool::collect`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Objects that were removed: deleted ones that nobody has any more, volatile ones of an earlier boot, leftovers.
+    /// Objects that were removed: deleted ones without attachments, volatile ones of an earlier
+    /// boot, leftovers.
     pub removed: u64,
     /// Bytes copied.
     pub copied: u64,

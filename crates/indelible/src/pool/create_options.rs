@@ -103,25 +103,30 @@ impl CreateOptions {
         self
     }
 
-    /// An object for what is worth nothing once the machine was started anew, as scratch space or a cache. After that an attach fails with
-    /// [`VolatileGone`](crate::ErrorKind::VolatileGone), and creating an object of the same name replaces it; it is also removed by
-    /// [`Pool::collect`](crate::Pool::collect), and when its space is needed. Until then it is as durable as any other.
+    /// An object whose contents are worthless after a restart of the machine, such as scratch space
+    /// or a cache. After that an attach fails with
+    /// [`VolatileGone`](crate::ErrorKind::VolatileGone), and creating an object of the same name
+    /// replaces it; it is also removed by [`Pool::collect`](crate::Pool::collect), and when its
+    /// space is needed. Until then it is as durable as any other.
     #[must_use]
     pub fn volatile(mut self, volatile: bool) -> Self {
         self.volatile = volatile;
         self
     }
 
-    /// Nothing that is stored to the object will depend on its addresses: it has numbers, text, offsets, and no pointers. So it gets other addresses as it is
-    /// ([`Pool::copy_rebased`](crate::Pool::copy_rebased)), whatever is in it. Nobody checks that; of a heap with described roots nobody needs to say it.
+    /// No bytes in the object will depend on its addresses: it has numbers, text, offsets, and no
+    /// pointers. So it gets other addresses as it is
+    /// ([`Pool::copy_rebased`](crate::Pool::copy_rebased)), whatever its contents. The library does
+    /// not check that; heaps with described roots need no such declaration.
     #[must_use]
     pub fn position_independent(mut self, is: bool) -> Self {
         self.position_independent = is;
         self
     }
 
-    /// Seals the object: all that is in the pool of it is encrypted and authenticated, so that nobody reads it, or changes any of it
-    /// unnoticed, without a seal key. May be called more than once: each key opens it. `label` is for people, at most 56 bytes.
+    /// Seals the object: all its bytes in the pool are encrypted and authenticated, so that reading
+    /// it, or changing it unnoticed, takes a seal key. May be called more than once: each key opens
+    /// it. `label` is for people, at most 56 bytes.
     ///
     /// [`attach_sealed`](crate::Pool::attach_sealed) attaches it. Its name, size, times, and
     /// which pages change stay visible. Its snapshots, copies and backups are sealed by the same key, and made without it. An older state of the whole

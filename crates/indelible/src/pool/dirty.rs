@@ -8,11 +8,13 @@ use crate::sys::pagemap::{Pagemap, Region, Seek};
 const REGIONS: usize = 1024;
 
 impl Stat {
-    /// Bytes of the pages that the object's writer may have stored to since its last psync: no more than these. Where stores are
-    /// not found by the kernel (tracking by `mprotect` or `explicit`), those of the pages that it stored to since it mapped them. `None`: nobody
-    /// has the object for writing, or this process may not look into that one (which needs the right to trace it), or the kernel cannot tell.
+    /// Bytes of the pages that the object's writer may have stored to since its last psync: no more
+    /// than these. Where stores are not found by the kernel (tracking by `mprotect` or `explicit`),
+    /// those of the pages that it stored to since it mapped them. `None`: the object has no writer,
+    /// or this process may not look into that one (which needs the right to trace it), or the
+    /// kernel cannot tell.
     ///
-    /// Costs a scan of the page tables of the object there, and disturbs nobody.
+    /// Costs a scan of the page tables of the object there, and disturbs no process.
     #[must_use]
     pub fn dirty_bytes(&self) -> Option<u64> {
         let process = self.holder.filter(|_| matches!(self.state, State::Writing | State::Persisting))?;

@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
-    /// D: nobody has it.
+    /// D: unattached.
     Detached,
     /// R: readers have it.
     Reading,
@@ -107,18 +107,20 @@ pub struct Stat {
     pub readable_outside: bool,
     /// Whether its contents hold only until the machine is started anew.
     pub volatile: bool,
-    /// Whether that has happened: nobody can attach it.
+    /// Whether that has happened: attaches fail.
     pub gone: bool,
-    /// Whether it is a snapshot, or another base: nobody ever writes to it.
+    /// Whether it is a snapshot, or another base: it is never written.
     pub snapshot: bool,
-    /// Whether nothing in it depends on its addresses, as somebody said ([`CreateOptions::position_independent`](crate::CreateOptions::position_independent)).
+    /// Whether it is declared that nothing in it depends on its addresses
+    /// ([`CreateOptions::position_independent`](crate::CreateOptions::position_independent)).
     pub position_independent: bool,
     /// Whether its ID is the hash of its bytes ([`Pool::create_by_content`](crate::Pool::create_by_content)).
     pub by_content: bool,
     /// Whether pages that it did not change are those of a base, which it shares with others.
     pub shares: bool,
-    /// Bytes of the pages that it has in the pool itself; all others it takes from its base. Of an object that shares nothing, its extent.
-    /// Pages that a psync changed just now may be missing.
+    /// Bytes of the pages that it has in the pool itself; all others it takes from its base. An
+    /// object that shares nothing has its whole extent. Pages that a psync changed just now may be
+    /// missing.
     pub own: u64,
     /// Whether reading needs a key.
     pub read_key: bool,
@@ -126,7 +128,8 @@ pub struct Stat {
     pub write_key: bool,
     /// Bytes ever psynced, as a high-water mark, as of now.
     pub published: u64,
-    /// Psyncs over its life that are durable now, whoever writes it. Of a writer that died: with those that recovery brings in place.
+    /// Psyncs over its life that are durable now, by all its writers. After a writer's death: with
+    /// those that recovery brings in place.
     pub psyncs: u64,
     /// Those of them that wait in the log of its writer: what recovery would bring in place if that died now.
     pub logged: Logged,

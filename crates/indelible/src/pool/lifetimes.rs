@@ -1,4 +1,4 @@
-//! The end of objects: of those that somebody still has, and of those that others need.
+//! The end of objects, also of attached ones, and of those that others need.
 
 use super::Pool;
 use crate::error::Result;
@@ -6,9 +6,10 @@ use indelible_store::table::Key;
 pub use indelible_store::table::Tie;
 
 impl Pool {
-    /// Deletes an object, whoever has it attached. From now on its name is free, and nobody can attach it. Processes that have it go on
-    /// with it until they detach, and psync as before; its space can be used again once the last of them has detached. Nobody recovers what a
-    /// process had psynced that dies meanwhile: the space comes back with the next snapshot, copy or resize, with
+    /// Deletes an object, attached or not. From now on its name is free, and attaches do not find
+    /// it. Processes go on with their attachments until they detach, and psync as before; its space
+    /// can be used again once the last of them has detached. If one of them dies meanwhile, its
+    /// psyncs are not recovered: the space comes back with the next snapshot, copy or resize, with
     /// [`collect`](Pool::collect), or when a new object finds no room.
     ///
     /// A snapshot or object that others share pages with keeps its space until the last of those has gone.
@@ -37,8 +38,9 @@ impl Pool {
         self.about("delete", name, result)
     }
 
-    /// Ties an object to another one, which it then outlives: deleted or destroyed, it loses its name, but goes when the other one
-    /// has gone, and when nobody has it attached. An object can be tied to 4,096 others. A tie that is there already is none more.
+    /// Ties an object to another one, which it then outlives: deleted or destroyed, it loses its
+    /// name, but goes when the other one has gone, and when its last attachment has ended. An
+    /// object can be tied to 4,096 others. A tie that is there already is none more.
     ///
     /// ```
     /// use indelible::Pool;

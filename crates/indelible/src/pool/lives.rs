@@ -36,7 +36,7 @@ impl Lives {
             Holder::Process => format!("process {process}"),
             Holder::Thread(_) => format!("thread {} of process {process}", rustix::thread::gettid()),
         })?;
-        // Without a tie nobody needs it, and it ends here.
+        // Nothing is tied to it, and it ends here.
         life.keep(name, key)?;
         lives.insert(holder, life);
         Ok(())

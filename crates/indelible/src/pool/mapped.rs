@@ -89,7 +89,7 @@ impl Inner {
     /// How an object is mapped.
     pub(crate) fn mapping_of(&self, entry: &Entry, place: Place, writable: bool) -> Params<'_> {
         let offset = entry.primary_offset();
-        // In a read-only pool nothing keeps writers away: an attached object has to be a copy.
+        // In a read-only pool nothing keeps writers away: an attached object must be a copy.
         let read_only = self.store.is_read_only();
         // An object of which a copy of the file left blocks out. A sparse one may be larger than memory: see `avoids_holes`.
         let lacks = !writable
@@ -154,7 +154,7 @@ impl Inner {
         self.settings.advice
     }
 
-    /// The source, which says so if it stands on a slow medium.
+    /// The source, marked if it stands on a slow medium.
     fn on_medium(&self, source: Arc<dyn PageSource>) -> Arc<dyn PageSource> {
         match self.settings.model {
             Some(model) if model.page() >= SLOW => Arc::new(OnSlowMedium(source)),

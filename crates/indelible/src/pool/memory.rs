@@ -1,4 +1,5 @@
-//! Objects on demand, as far as the pool is concerned: where their memory is, when it is published, and what a process left there.
+//! Objects on demand, as far as the pool is concerned: the place of their memory, its publication,
+//! and leftovers of dead processes.
 
 use super::{Class, Inner, Pool};
 use crate::backing::{BackingError, Common, Identity, Origin};
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// When commits of objects on demand become durable that nobody asks for: see [`Pool::set_epochs`].
+/// When commits of objects on demand become durable without a request: see [`Pool::set_epochs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochBounds {
     /// Time after which they do; at first a second. `Duration::MAX`: never. A shorter time than [`LEAST`](EpochBounds::LEAST) is taken for that.
@@ -23,7 +24,8 @@ pub struct EpochBounds {
 }
 
 impl EpochBounds {
-    /// The least time between two epochs that nobody asks for: less would have a thread of the library run all the time.
+    /// The least time between two epochs without a request: less would keep a thread of the library
+    /// busy all the time.
     pub const LEAST: Duration = Duration::from_millis(1);
 }
 
@@ -87,8 +89,8 @@ impl Groups {
 }
 
 impl Pool {
-    /// When commits of objects on demand become durable that nobody asks for, in this process. A power cut takes no more than what was
-    /// committed since. A wait that has begun ends first.
+    /// Sets when commits of objects on demand become durable without a request, in this process. A
+    /// power cut takes no more than the commits since. A wait that has begun ends first.
     pub fn set_epochs(&self, bounds: EpochBounds) {
         self.inner.epochs.set(bounds);
     }
@@ -160,7 +162,7 @@ impl Inner {
         memory_place(&self.media, &self.path, self.store.id())
     }
 
-    /// Removes files of memory that nobody will ask for.
+    /// Removes files of memory that no process will need.
     pub(super) fn remove_leftover_memory(&self) -> Result<u64, Cause> {
         let place = self.memory_place();
         // Without it no file is one of this boot, and there are none.

@@ -191,8 +191,8 @@ impl Pool {
         self.about("create", name, result.map(drop))
     }
 
-    /// Destroys an object that nobody has attached; its space can be used again. [`delete`](Pool::delete) is for objects that
-    /// somebody has.
+    /// Destroys an unattached object; its space can be used again. [`delete`](Pool::delete) is for
+    /// attached objects.
     ///
     /// # Errors
     /// `NotFound`, `Held`, `WrongKey`.
@@ -256,7 +256,7 @@ impl Inner {
         self.settings.inherit_reads
     }
 
-    /// Whether anybody may have written the pool's file.
+    /// Whether any program may have written the pool's file.
     pub(crate) fn is_untrusted(&self) -> bool {
         self.settings.untrusted
     }

@@ -85,11 +85,12 @@ pub enum Tracking {
     WpAsync,
     /// Memory protection and SIGSEGV; everywhere.
     Mprotect,
-    /// The program marks its stores: a psync looks at nothing else, and costs neither page faults nor a scan. The heap
-    /// and its [`collections`](crate::collections) mark their own stores and the references that they hand
-    /// out (`&mut`, and atomics that are looked at); the program marks its stores through pointers, also
-    /// those to blocks of [`Heap::malloc`](crate::Heap::malloc)
-    /// ([`Object::mark_dirty`](crate::Object::mark_dirty)). A store that nobody marks may be lost.
+    /// The program marks its stores: a psync looks at nothing else, and costs neither page faults
+    /// nor a scan. The heap and its [`collections`](crate::collections) mark their own stores and
+    /// the references that they hand out (`&mut`, and atomics that are looked at); the program
+    /// marks its stores through pointers, also those to blocks of
+    /// [`Heap::malloc`](crate::Heap::malloc) ([`Object::mark_dirty`](crate::Object::mark_dirty)).
+    /// An unmarked store may be lost.
     Explicit,
 }
 
@@ -200,9 +201,9 @@ impl PoolOptions {
         self
     }
 
-    /// Opens the pool's file for reading only. Such a pool is never in anybody's way: it takes no locks, and
-    /// attaching copies the object, at a cost that depends on its size, so that reads see no later change.
-    /// The copy is the object as some psync left it; an object that a writer has is
+    /// Opens the pool's file for reading only. Such a pool blocks no other user: it takes no locks,
+    /// and attaching copies the object, at a cost that depends on its size, so that reads see no
+    /// later change. The copy is the object as some psync left it; an object that a writer has is
     /// [`Held`](crate::ErrorKind::Held).
     ///
     /// Nothing is written, so that this works without permission to write and, where every store needs new space, on a full copy-on-write
@@ -230,17 +231,19 @@ impl PoolOptions {
         self
     }
 
-    /// How many bytes of an attached object may be filled before anybody touches them, by reading ahead of faults and by
-    /// [`prefault`](crate::Object::prefault), in all until it is detached. By default any number. Only for objects whose pages
-    /// are filled on demand; those of mapped files are the kernel's.
+    /// How many bytes of an attached object may be filled before their first touch, by reading
+    /// ahead of faults and by [`prefault`](crate::Object::prefault), in all until it is detached.
+    /// By default any number. Only for objects whose pages are filled on demand; those of mapped
+    /// files are the kernel's.
     #[must_use]
     pub fn ahead_limit(mut self, bytes: u64) -> Self {
         self.ahead_limit = Some(bytes);
         self
     }
 
-    /// How many pages of a sealed object are decrypted before they are touched, where the program goes through it page by page, or at equal distances.
-    /// By default more the longer it does so. Only for objects whose pages are decrypted on demand.
+    /// How many pages of a sealed object are decrypted before they are touched, where the program
+    /// goes through it page by page, or at equal distances. By default more, the longer the
+    /// sequence. Only for objects whose pages are decrypted on demand.
     #[must_use]
     pub fn prediction(mut self, depth: PredictionDepth) -> Self {
         self.prediction = depth;
@@ -282,8 +285,9 @@ impl PoolOptions {
         }
     }
 
-    /// Takes the pool's file for one that anybody may have written: heaps are read-only, or verified
-    /// ([`Heap::verify`](crate::Heap::verify)) before data in them are found by type. For a file that came from elsewhere.
+    /// Treats the pool's file as one that any program may have written: heaps are read-only, or
+    /// verified ([`Heap::verify`](crate::Heap::verify)) before data in them are found by type. For
+    /// a file that came from elsewhere.
     #[must_use]
     pub fn untrusted(mut self, untrusted: bool) -> Self {
         self.untrusted = untrusted;
@@ -300,9 +304,10 @@ impl PoolOptions {
         self
     }
 
-    /// How long to wait for locks of others: for an object that another process has attached and for a device that
-    /// another process has, by default not at all; for the table while another process has it, by default 20 s; for locks
-    /// of an object that a consistent cut has to wait for, by default 20 s. See [`Pool::set_wait`](crate::Pool::set_wait).
+    /// How long to wait for locks of others: for an object that another process has attached and
+    /// for a device that another process has, by default not at all; for the table while another
+    /// process has it, by default 20 s; for locks of an object that a consistent cut needs, by
+    /// default 20 s. See [`Pool::set_wait`](crate::Pool::set_wait).
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
@@ -420,13 +425,13 @@ impl PoolOptions {
     }
 }
 
-/// A device that is not blank has somebody's data: every file system, partition table and volume manager shows in the first
-/// MiB or in the last.
+/// A device that is not blank has data of another use: every file system, partition table and
+/// volume manager shows in the first MiB or in the last.
 pub(super) fn refuse_data(path: &Path, media: &Media) -> Result<(), Cause> {
     let device = media.device();
     let mut bytes = vec![0; device.len().min(1 << 20) as usize];
     let mut blank = true;
-    // Some keep a copy of what they have at the start, or all of it, at the end.
+    // Some keep a copy of their first bytes, or all of their data, at the end.
     for at in [0, device.len() - bytes.len() as u64] {
         device.read(at, &mut bytes).map_err(StoreError::from)?;
         blank &= bytes.iter().all(|byte| *byte == 0);

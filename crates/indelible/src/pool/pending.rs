@@ -1,4 +1,4 @@
-//! Commits on demand that are not durable, whoever made them; and those that processes which died have left.
+//! Commits on demand that are not durable, by any process; and the leftovers of dead processes.
 
 use super::Pool;
 use crate::backing::BackingError;
@@ -26,8 +26,8 @@ pub struct PendingCommits {
 }
 
 impl Pool {
-    /// The commits of an object on demand that are not durable, in whatever process: a power cut would take them. `None`: nobody has it on demand, or this user may not look at
-    /// the memory that they are in.
+    /// The commits of an object on demand that are not durable, in any process: a power cut would
+    /// take them. `None`: no process has it on demand, or this user may not look at their memory.
     ///
     /// Takes no lock. The figures are those of a moment, and need not fit each other.
     ///
@@ -50,11 +50,13 @@ impl Pool {
         }))
     }
 
-    /// Makes durable the commits on demand that processes which died have left in memory, of all objects of the pool. Each next attach does so for its object; until then a
-    /// power cut takes them. Those of living processes stay. Returns of how many objects there were some.
+    /// Makes durable the commits on demand that dead processes have left in memory, of all objects
+    /// of the pool. The next attach of an object would publish its own; until then a power cut
+    /// takes them. Those of living processes stay. Returns the number of objects that had some.
     ///
     /// # Errors
-    /// `Gone`, `Damaged`, `Version`: memory that a process left is not to be found, or not understood: see [`give_memory_up`](Pool::give_memory_up). Those of an attach, and of a psync.
+    /// `Gone`, `Damaged`, `Version`: a process's memory is missing, or not understood: see
+    /// [`give_memory_up`](Pool::give_memory_up). Those of an attach, and of a psync.
     pub fn recover(&self) -> Result<u64> {
         let inner = &self.inner;
         let recover = || -> Result<u64, Cause> {

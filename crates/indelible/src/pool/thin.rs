@@ -149,8 +149,9 @@ fn moment(text: &str) -> Option<Moment> {
 }
 
 impl Pool {
-    /// Snapshots of an object that a retention policy does not keep, and that nobody has attached, the oldest first: those that
-    /// [`thin`](Pool::thin) destroys. Only such are looked at that are named after the object and the time, as `pmo snapshot` names them.
+    /// Unattached snapshots of an object that a retention policy does not keep, the oldest first:
+    /// [`thin`](Pool::thin) destroys these. Only snapshots named after the object and the time, as
+    /// by `pmo snapshot`, are looked at.
     ///
     /// # Errors
     /// `NotFound`; those of the table.
@@ -211,7 +212,7 @@ impl Pool {
         for snapshot in self.surplus(name, keep)? {
             let destroyed = self.inner.store.destroy(&snapshot, Key(key));
             match destroyed {
-                // Somebody came to read it, or has destroyed it.
+                // A reader has attached it, or another process destroyed it.
                 Err(StoreError::Held { .. } | StoreError::NotFound) => {}
                 destroyed => {
                     self.about("destroy", &snapshot, destroyed.map_err(Cause::from))?;

@@ -1,7 +1,8 @@
 //! Objects that go from pool to pool: copies, and moves that keep the identity.
 //!
-//! The object is hidden in the other pool until all of its bytes are durable there. A move removes it here only then: one that is cut short before
-//! leaves nothing there that anybody sees, one that is cut short in between leaves the object in both.
+//! The object is hidden in the other pool until all of its bytes are durable there. A move removes
+//! it here only then: one that is cut short before leaves nothing visible there, one that is cut
+//! short in between leaves the object in both.
 
 use super::Pool;
 use crate::error::{Cause, Result};
@@ -20,10 +21,12 @@ pub(crate) type Rebase<'r> = dyn Fn(&Attributes, &Revived) -> Result<()> + 'r;
 const PIECE: u64 = 1 << 20;
 
 impl Pool {
-    /// Copies what the last psync of an object left, or what a snapshot holds, to another pool, as an object `copy` with an identity of its own. It
-    /// has the same addresses, so that pointers in it are right: a process attaches one of the two at a time. `key` opens the
-    /// object, and is that of the copy if the object has one. A process that has the object attached goes on;
-    /// one that wants to write an object which nobody writes waits until it is copied. Within a pool, [`create_from`](Pool::create_from) takes no time.
+    /// Copies the last psync of an object, or a snapshot, to another pool, as an object `copy` with
+    /// an identity of its own. It has the same addresses, so that pointers in it are right: a
+    /// process attaches one of the two at a time. `key` opens the object, and is that of the copy
+    /// if the object has one. A process that has the object attached goes on; one that wants to
+    /// write an unattached object waits until it is copied. Within a pool,
+    /// [`create_from`](Pool::create_from) takes no time.
     ///
     /// Pages that hold nothing but zeros take no space. `progress` is told how many bytes of how many are copied.
     ///
@@ -98,9 +101,12 @@ impl Pool {
         other.receive(&attributes, &read, progress, rebase)?.publish_if(current, other, copy)
     }
 
-    /// Moves an object that nobody has attached to another pool, on whatever medium: with its identity, its keys and its addresses. Snapshots and copies
-    /// of it stay; ties end; a volatile object is one there, too. If an object of the other pool has its addresses, a process attaches one of the two at a time. A process that is cut short before the object is durable there leaves it here, one that is cut short after that in both: a second call
-    /// says `Exists` then, and one of the two is to be destroyed.
+    /// Moves an unattached object to another pool, on any medium: with its identity, its keys and
+    /// its addresses. Snapshots and copies of it stay; ties end; a volatile object is one there,
+    /// too. If an object of the other pool has its addresses, a process attaches one of the two at
+    /// a time. A process that is cut short before the object is durable there leaves it here, one
+    /// that is cut short after that in both: then a second call fails with `Exists`, and one of the
+    /// two must be destroyed.
     ///
     /// # Errors
     /// As for [`copy_to`](Pool::copy_to); `Held`, `ObjectReadOnly` of a snapshot. The object is here as it was, but if it could not be removed

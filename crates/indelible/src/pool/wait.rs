@@ -16,10 +16,11 @@ use std::time::Duration;
 pub(super) struct Wait(AtomicU64);
 
 impl Pool {
-    /// How long attach, resize, rename and destroy wait for an object that somebody else has, how long every operation
-    /// waits for the table while another process has it, and how long a consistent cut waits for locks of the object.
-    /// At first they do not wait for an object, and 20 s for the rest. Holds for all handles of this pool in the
-    /// process. See [`PoolOptions::wait`](super::PoolOptions::wait).
+    /// How long attach, resize, rename and destroy wait for an object in use, how long every
+    /// operation waits for the table while another process has it, and how long a consistent cut
+    /// waits for locks of the object. At first they do not wait for an object, and 20 s for the
+    /// rest. Holds for all handles of this pool in the process. See
+    /// [`PoolOptions::wait`](super::PoolOptions::wait).
     pub fn set_wait(&self, wait: Duration) {
         self.inner.set_wait(wait);
     }

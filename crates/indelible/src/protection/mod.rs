@@ -9,7 +9,8 @@
 //!   while its parent has a domain open inherits that, and keeps it: [`close_all`] is its first step.
 //! - A signal handler begins with all domains closed where there are keys, and opens those that it needs: [`Domain::open`]
 //!   is async-signal-safe. The rights that it interrupted are there again when it returns.
-//! - A jump over frames (`longjmp`) leaves their [`Open`]s undropped, and one out of a handler ends with the handler's rights: whoever catches it closes what it finds open.
+//! - A jump over frames (`longjmp`) leaves their [`Open`]s undropped, and one out of a handler ends
+//!   with the handler's rights: the code that catches it closes the domains it finds open.
 //! - Memory that is mapped anew has no key: [`Range::reapply`] follows every such mapping.
 //! - System calls into closed pages fail with `EFAULT`.
 //!

@@ -2,8 +2,8 @@
 //! for the whole process as long as any thread has them open, its handlers included.
 //!
 //! Invariants:
-//! 1. Of a slot, `readers` and `writers` are the threads whose word has that right to it.
-//! 2. A page has the protection that `applied` says, which is never less than what these threads need.
+//! 1. A slot's `readers` and `writers` are the threads whose word has that right to it.
+//! 2. A page has the protection in `applied`, which is never less than these threads need.
 //! 3. The lock is taken with all signals blocked, so that a handler which opens a domain finds it free or held by
 //!    another thread. Nothing else is locked meanwhile.
 //! 4. A slot that a thread has open is not given to another domain.

@@ -1,5 +1,6 @@
-//! The rules of domains, by both means. Whether a thread may read or store to pages is asked of the kernel, which answers
-//! `EFAULT` where it may not: these are the thread's rights, and what a system call has to say.
+//! The rules of domains, by both means. System calls test whether a thread may read or store to
+//! pages; the kernel returns `EFAULT` where it may not: these are the thread's rights, as system
+//! calls see them.
 
 #[cfg(target_arch = "x86_64")]
 mod jump;
@@ -63,7 +64,7 @@ impl Memory {
     /// Maps zeros from page `first` on.
     fn map(&self, first: usize, place: Place) {
         let skip = first * PAGE;
-        // SAFETY: nobody's, or this test's own; no reference to its bytes is made.
+        // SAFETY: unowned, or this test's own; no reference to its bytes is made.
         unsafe { mmap::private(self.addr + skip, self.len - skip, Protection::ReadWrite, None, place) }
             .unwrap();
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// An object for blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct ForBlocks {
-    /// Its own address, where nobody may touch anything.
+    /// Its own address, where every access is forbidden.
     pub address: usize,
     /// The place at which blocks find it.
     pub view: usize,
@@ -76,8 +76,9 @@ pub fn make_room(address: usize, bytes: u64) -> Result<()> {
     at(address)?.attached().make_room(bytes)
 }
 
-/// Tells of a commit that changes these lines, while nobody else can change them. `demand` is the [number](ForBlocks::demand) of the first of its objects. It is durable when [`wait`] has
-/// returned; on demand it outlives the process, and [`stored`] is to follow.
+/// Tells of a commit that changes these lines, while no other thread can change them. `demand` is
+/// the [number](ForBlocks::demand) of the first of its objects. It is durable when [`wait`] has
+/// returned; on demand it outlives the process, and [`stored`] must follow.
 ///
 /// # Errors
 /// `NotAttached`, `DifferentPools`, `ClassMismatch`, `Poisoned`: it is not told.
@@ -153,7 +154,8 @@ pub fn expose() {
     expose_pages();
 }
 
-/// Ends that: the words that were changed are stored to `words`, or, without, forgotten. Of a thread that has no such pages nothing.
+/// Ends that: the changed words are stored to `words`, or, without, forgotten. Does nothing for a
+/// thread without such pages.
 ///
 /// # Errors
 /// `Conflict`: the block has met another one.

@@ -162,8 +162,8 @@ fn found(
     Ok(fields.map_err(|error| ByAddress::error(chain_home(slot), error))?.and_then(NonNull::new))
 }
 
-/// Makes an extension if there is none, with what `initial` writes to its fields, which are zero before; those before it are there.
-/// Any number of threads may do so at once: one of them makes it.
+/// Makes an extension if there is none; `initial` writes to its fields, which are zero before.
+/// Those before it are there. Any number of threads may call it at once: one of them makes it.
 ///
 /// # Errors
 /// `HeapFull`; `ReadOnly`; `NotAttached` if the value lies in no object; `Damaged`, `RootType`; that of `initial`.
@@ -191,7 +191,7 @@ pub unsafe fn extend<E: From<Error>>(
     let mut values = vec![0_u128; of.size.div_ceil(size_of::<u128>())];
     initial(values.as_mut_ptr().cast())?;
     let write = |at: *mut u8| {
-        // SAFETY: as many bytes in the new block, which nobody knows of yet.
+        // SAFETY: as many bytes in the new block, which no other code knows of yet.
         unsafe { at.copy_from_nonoverlapping(values.as_ptr().cast(), of.size) }
     };
     link_extension::<ByAddress>(cursor.slot, home, of.shape(), write)?;
@@ -220,7 +220,7 @@ unsafe fn links<'a>(value: *const u8, links: &[usize]) -> impl Iterator<Item = &
 /// As for [`extend`]: `to` is as it was.
 ///
 /// # Safety
-/// As for [`extension`], for all links of both; nobody else uses `to` meanwhile.
+/// As for [`extension`], for all links of both; no other code uses `to` meanwhile.
 pub unsafe fn copy_extended(to: *mut u8, from: *const u8, size: usize, at: &[usize]) -> Result<()> {
     if to.cast_const() == from {
         return Ok(());
@@ -233,7 +233,7 @@ pub unsafe fn copy_extended(to: *mut u8, from: *const u8, size: usize, at: &[usi
     let mut from_links = unsafe { links(from, at) }.zip(&made);
     let copied = from_links.try_for_each(|(from, made)| copy_chain::<ByAddress>(from, to.addr(), made));
     if let Err(error) = copied {
-        // SAFETY: nobody knows of them.
+        // SAFETY: no other code knows of them.
         made.iter().for_each(|made| drop(unsafe { free_chain::<ByAddress>(made) }));
         return Err(error);
     }
@@ -260,7 +260,7 @@ pub unsafe fn copy_extended(to: *mut u8, from: *const u8, size: usize, at: &[usi
 /// were freed, and the block was not.
 ///
 /// # Safety
-/// As for [`extension`], for all links; the values are the caller's, and nobody uses them any more.
+/// As for [`extension`], for all links; the values are the caller's, and not used any more.
 pub unsafe fn free_extended(block: *mut u8, count: usize, size: usize, at: &[usize]) -> Result<()> {
     // SAFETY: the caller's promise.
     let room = unsafe { usable_size(block) }?;

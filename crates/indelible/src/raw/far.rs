@@ -28,7 +28,7 @@ pub fn add_pool(pool: &Pool) {
     POOLS.write().unwrap_or_else(PoisonError::into_inner).push(pool.clone());
 }
 
-/// Has no object be looked for in a pool any more. Objects that are attached stay so.
+/// Stops looking for objects in a pool. Attached objects stay attached.
 pub fn remove_pool(pool: &Pool) {
     POOLS.write().unwrap_or_else(PoisonError::into_inner).retain(|known| known.id() != pool.id());
 }
@@ -124,7 +124,7 @@ pub unsafe fn store(home: *const u8, target: *const u8, rights: Rights) -> Resul
         // Grows, if it may.
         let room =
             place.heap.malloc_in(place.attachment, 4 * 4096).map_err(|error| place.failed(STORE, error))?;
-        // SAFETY: a block that nobody knows of.
+        // SAFETY: a block that no other code knows of.
         unsafe { place.heap.free(room.addr().get()) }.map_err(|error| place.failed(STORE, error))?;
         number = place.heap.far_index(&entry);
     }

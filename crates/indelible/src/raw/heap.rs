@@ -93,7 +93,7 @@ pub unsafe fn aligned(address: *const u8, align: usize, size: usize) -> Result<N
 /// was changed.
 ///
 /// # Safety
-/// As for [`malloc`]; the block is the caller's, and nobody uses it any more.
+/// As for [`malloc`]; the block is the caller's, and not used any more.
 #[inline]
 pub unsafe fn free(block: *mut u8) -> Result<()> {
     // SAFETY: the caller's promise.

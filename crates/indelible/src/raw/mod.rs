@@ -1,7 +1,7 @@
 //! Objects by address: the operations of the paper's Table I and the heap, as a C program sees them.
 //!
-//! An attached object is known by its first byte, to every thread of the process. The
-//! caller keeps the rules that [`Object`](crate::Object) and [`Heap`](crate::Heap) have the compiler keep.
+//! An attached object is known by its first byte, to every thread of the process. The caller keeps
+//! the rules that the compiler enforces for [`Object`](crate::Object) and [`Heap`](crate::Heap).
 
 mod begin;
 pub mod blocks;

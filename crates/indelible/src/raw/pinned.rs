@@ -120,7 +120,8 @@ pub(crate) fn pin(pool: &Pool, name: &str, permission: Permission) -> Result<Pin
 /// Attaches objects without keys for writing, by one change of the table.
 ///
 /// # Errors
-/// No object is attached: the table could not be changed. Of one object alone: as for [`Pool::attach`].
+/// No object is attached: the table could not be changed. For one object alone: as for
+/// [`Pool::attach`].
 pub(crate) fn pin_all(pool: &Pool, names: &[&str]) -> Result<Vec<Result<Pinned>>> {
     let inner = pool.inner();
     let cores = inner.alive().and_then(|()| attach_cores(inner, names));

@@ -104,7 +104,7 @@ pub unsafe fn revert(address: *const u8) -> Result<()> {
     if let Some(options) = heap {
         // It knows blocks that are no more.
         found.close_heap();
-        // If the last psync was no heap, the next use of it says so.
+        // If the last psync was no heap, its next use fails.
         let _ = found.opened(Some(options));
     }
     Ok(())

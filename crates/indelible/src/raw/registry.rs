@@ -72,7 +72,7 @@ pub(super) struct Link {
 pub(super) enum Mapping {
     Writer(Box<Mutex<Core>>),
     Reader(Arc<ReadCore>),
-    /// Beside a writer.
+    /// Attached beside a writer.
     Beside(Box<Mutex<ReadCore>>),
 }
 
@@ -114,7 +114,7 @@ impl Attachment {
         matches!(self.mapping, Mapping::Writer(..))
     }
 
-    /// Whether stores have to be marked.
+    /// Whether stores must be marked.
     pub(super) fn is_explicit(&self) -> bool {
         self.core().and_then(|core| core.marks()).is_some_and(|(_, explicit)| explicit)
     }
@@ -254,7 +254,7 @@ pub(super) fn enter_reader(name: &str, core: Arc<ReadCore>, pinned: bool) -> Non
     enter((name, id), base, len, Mapping::Reader(core), pinned)
 }
 
-/// Attaches what the last psync of `name` left, whoever writes it, and returns its address: see
+/// Attaches the state of the last psync of `name`, beside any writer, and returns its address: see
 /// [`Pool::attach_snapshot`].
 ///
 /// # Errors
@@ -317,8 +317,9 @@ fn enter(
     base
 }
 
-/// Goes to what the newest psync left of the object that has `address`, or begins there, which [`attach_snapshot`] attached; returns whether
-/// there was one: see [`ReadObject::refresh`](crate::ReadObject::refresh). `None`: it was attached otherwise.
+/// Goes to the state of the newest psync of the object that has `address`, or begins there, which
+/// [`attach_snapshot`] attached; returns whether there was one: see
+/// [`ReadObject::refresh`](crate::ReadObject::refresh). `None`: it was attached otherwise.
 ///
 /// # Errors
 /// `NotAttached`, and those of [`ReadObject::refresh`](crate::ReadObject::refresh). An object that could not be mapped has no bytes until this
@@ -341,7 +342,7 @@ pub unsafe fn refresh(address: *const u8) -> Result<Option<bool>> {
     found.len.store(core.len(), Ordering::Release);
     drop((core, heap));
     if let (Ok(true), Some(options)) = (&result, options) {
-        // If that psync left no heap, the next use of it says so.
+        // If that psync left no heap, the heap's next use fails.
         let _ = found.opened(Some(options));
     }
     result.map(Some).map_err(|cause| found.error("refresh", cause))

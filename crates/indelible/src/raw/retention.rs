@@ -40,7 +40,7 @@ pub unsafe fn value_blocks(address: *const u8, name: &str) -> Result<Vec<*mut u8
     // SAFETY: the caller's promise.
     let place = unsafe { at(address)? };
     let (start, len) = (place.attachment.start(), place.attachment.len());
-    // SAFETY: the attached object, to which nobody stores meanwhile.
+    // SAFETY: the attached object, to which no thread stores meanwhile.
     let bytes = unsafe { slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(start), len) };
     // A program stores to its values by itself: nothing is taken for the work of typed code.
     let found = place.heap.reclaimed(bytes, name, true);

@@ -52,7 +52,8 @@ impl Attachment {
             Err(error) => return Err(error),
         };
         let heap = heap.as_ref().and_then(|heap| heap.as_deref());
-        // SAFETY: nobody detaches the object meanwhile, as callers of the two functions above promise.
+        // SAFETY: no thread detaches the object meanwhile, as callers of the two functions above
+        // promise.
         let found = unsafe { search(self.base.as_ptr(), self.len(), heap, audit) };
         found.map_err(|cause| self.error(operation, cause))
     }

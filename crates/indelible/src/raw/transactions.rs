@@ -1,7 +1,7 @@
 //! Transactional objects and transactions by address.
 //!
-//! An object is known by its own address, where nobody may touch anything: pointers in it are good in every run, and transactions
-//! read and change what they lead to.
+//! An object is known by its own address, where every access is forbidden: pointers in it are good
+//! in every run, and transactions read and change their targets.
 
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::heap::TypeInfo;

@@ -27,7 +27,7 @@ use std::{fs, io};
 /// }
 ///
 /// let lock = LayoutLock::new(&path).with::<Item>();
-/// assert!(lock.check().is_err()); // an extension that is new has to be added:
+/// assert!(lock.check().is_err()); // a new extension must be added:
 /// lock.update()?;
 /// lock.check()?;
 /// # Ok::<(), indelible::retention::LayoutError>(())
@@ -72,7 +72,7 @@ pub enum LayoutError {
         /// Why it is none.
         what: String,
     },
-    /// The program has something other than what was released: data would be misread.
+    /// The program differs from the release: data would be misread.
     #[error("{ty} is not as it was released: {what}; restore it, and add what is new as the last extension")]
     Changed {
         /// Name of the struct.

@@ -137,7 +137,8 @@ impl Heap {
         })
     }
 
-    /// Ends a migration that is under way: the root is the old container again, and what was converted is dropped.
+    /// Ends a migration that is under way: the root is the old container again, and the converted
+    /// part is dropped.
     ///
     /// # Errors
     /// `RootMissing`; `RootType` if no migration from `Old` to `New` is under way; `HeapFull`, `Untrusted`, `Damaged`.

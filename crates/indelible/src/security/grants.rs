@@ -29,7 +29,7 @@ struct Loaded {
     seen: Seen,
     default: Rights,
     rights: HashMap<[u8; 16], Stated>,
-    /// Contexts that it is delegated from, and what of it.
+    /// Contexts that it is delegated from, and the rights.
     from: Vec<(usize, Rights)>,
 }
 

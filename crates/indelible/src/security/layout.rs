@@ -17,7 +17,7 @@ const DEFAULT: usize = 16;
 pub enum RuleKind {
     /// A capability: these are the rights to the object, in the place of the default ones.
     Capability,
-    /// A mask: of what this context has or is delegated to the object, no more than these rights.
+    /// A mask: limits this context's own and delegated rights to the object to these.
     Mask,
     /// A delegation: what another security context gives counts here as well, of it no more than these rights.
     Delegation,

@@ -2,8 +2,9 @@
 //!
 //! Modules: `layout` (the bytes of a context), `grants` (what several give together).
 //!
-//! A context is asked where an object is attached for a [view](crate::AttachedView) or reached by a pointer in a [space](crate::Space): what is asked for there is limited to what
-//! the context allows. It keeps a program from what it was not meant to do. It is no barrier against one that means to (SAFETY.md).
+//! A context is asked where an object is attached for a [view](crate::AttachedView) or reached by a
+//! pointer in a [space](crate::Space): it limits the rights requested there. It stops a program's
+//! mistakes. It is no barrier against deliberate access (SAFETY.md).
 
 mod grants;
 mod layout;
@@ -30,8 +31,10 @@ use std::collections::{BTreeMap, BTreeSet};
 ///
 /// A program that has several contexts has what any of them gives.
 ///
-/// It is an ordinary object, and changes as such: a [`psync`](SecurityContext::psync) makes all changes since the last one durable as one step. Programs that have the context find changes where
-/// they attach more objects, and take all of them over by [`AttachedView::adopt`](crate::AttachedView::adopt).
+/// It is an ordinary object, and changes as such: a [`psync`](SecurityContext::psync) makes all
+/// changes since the last one durable as one step. Programs with the context see changes when they
+/// attach more objects, and take all of them over by
+/// [`AttachedView::adopt`](crate::AttachedView::adopt).
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -99,7 +102,7 @@ impl SecurityContext {
         let header = ENTRIES.header(entries);
         object.range_mut(0..header.len()).copy_from_slice(&header);
         if let Err(error) = object.psync() {
-            // Nobody is left with an object that is no context.
+            // No caller keeps an object that is no context.
             drop(object);
             let _ = pool.destroy(name);
             return Err(error);
@@ -118,7 +121,7 @@ impl SecurityContext {
         Ok(SecurityContext { pool: pool.clone(), object, places: None })
     }
 
-    /// The rules of a security context, as its last psync left it, whoever has it open.
+    /// The rules of a security context, as its last psync left it, open or not.
     ///
     /// # Errors
     /// As for [`Pool::attach_read`](crate::Pool::attach_read), but for `Held`. `Unsuitable`: it is no security context; `Version`, `Damaged`.
@@ -179,7 +182,7 @@ impl SecurityContext {
         self.put(RuleKind::Capability, target, rights.into())
     }
 
-    /// A mask: has the context give no more than these rights to an object, also of what is delegated to it.
+    /// A mask: limits the context's rights to an object to these, including delegated ones.
     ///
     /// # Errors
     /// As for [`allow`](SecurityContext::allow).
@@ -194,7 +197,7 @@ impl SecurityContext {
     /// As for [`allow`](SecurityContext::allow). `Unsuitable`: the other one is no security context, or is delegated from this one.
     pub fn delegate(&mut self, context: &str, rights: impl Into<Option<Rights>>) -> Result<()> {
         let target = self.pool.stat(context)?.id;
-        // By its ID, which is what it will be found by.
+        // Delegated by ID, which later lookups use.
         let from = Grants::of(&self.pool, &[name_of(&target)]).map_err(|cause| self.error(cause))?;
         if from.has_read(&self.object.id()?) {
             return Err(self.error(SecurityError::Circle));

@@ -42,7 +42,7 @@ pub(super) fn fill(
     let mut at = range.start;
     while at < range.end {
         let n = PIECE.min(range.end - at);
-        // SAFETY: mapped, writable, and not handed out yet: nobody else knows of these bytes.
+        // SAFETY: mapped, writable, and not handed out yet: no other code knows of these bytes.
         let bytes = unsafe { std::slice::from_raw_parts_mut(mapping.base().as_ptr().add(at), n) };
         source.read(at / PAGE, bytes)?;
         at += n;

@@ -85,7 +85,7 @@ pub(crate) struct Params<'a> {
     pub(crate) prediction: Option<PredictionParams>,
     /// Whether the memory is kept out of core dumps, and overwritten in the end: plaintext of a sealed object.
     pub(crate) secret: bool,
-    /// Whether the file may lack lines that were psynced, so that a program that drops pages has to wait until they are written.
+    /// Whether the file may lack psynced lines, so that dropping pages must wait for their write.
     pub(crate) pending: bool,
 }
 
@@ -163,7 +163,7 @@ impl Shadow {
     /// tracking, so that stale references do not fault.
     ///
     /// # Safety
-    /// Nobody uses the object meanwhile.
+    /// No other code uses the object meanwhile.
     pub(crate) unsafe fn move_to(&mut self, params: &Params<'_>) -> Result<(), ShadowError> {
         let marks = self.marks();
         (self.tracker, self.served, self.watcher, self.refill) = (None, None, None, None);
@@ -242,12 +242,12 @@ impl Shadow {
         }
     }
 
-    /// Whether its pages come from the pool's file, so that a lock has to keep writers away.
+    /// Whether its pages come from the pool's file, so that a lock must keep writers away.
     pub(crate) fn is_file(&self) -> bool {
         self.mapping.is_file()
     }
 
-    /// Lets forked children have the memory, which nobody stores to. They cannot where a service fills its pages.
+    /// Gives forked children the memory, if no thread stores to it and no service fills it.
     pub(crate) fn inherit(&mut self) -> bool {
         self.tracker.is_none() && self.served.is_none() && self.mapping.inherit().is_ok()
     }
@@ -351,9 +351,9 @@ impl Shadow {
     /// See [`Tracker::hold`].
     pub(crate) fn hold(&mut self, gated: bool, cut: Cut<'_>) -> Result<(), ShadowError> {
         let cut = match cut {
-            // Clean pages are dropped, which nobody may be storing to.
+            // Clean pages are dropped, to which no thread may be storing.
             _ if self.limit().is_some() => Cut::Closed,
-            // Copies would have to be kept secret, too.
+            // Copies would need to be secret, too.
             Cut::Copied(_) if self.mapping.is_secret() => Cut::Frozen,
             cut => cut,
         };
@@ -382,8 +382,8 @@ impl Shadow {
     /// Drops every page, and maps all from the extent that begins at `offset` in the file.
     ///
     /// # Safety
-    /// The shadow is over a file. Everything collected was settled and applied to the primary, nothing
-    /// was stored since, and nobody stores (or holds) until this returns.
+    /// The shadow is over a file. Everything collected was settled and applied to the primary,
+    /// nothing was stored since, and no thread stores (or holds) until this returns.
     pub(crate) unsafe fn renew(&mut self, offset: u64) -> Result<(), ShadowError> {
         // SAFETY: the caller's promise.
         unsafe { self.mapping.renew(offset) }?;
@@ -419,7 +419,7 @@ impl Shadow {
     fn grow_rest(&mut self, old: usize, new_len: usize) -> Result<(), ShadowError> {
         if let Some(source) = &self.refill {
             let rung = self.tracker.as_ref().map(Tracker::rung);
-            // SAFETY: the tail was mapped just now, nobody knows of it.
+            // SAFETY: the tail was mapped just now, and no other code knows of it.
             unsafe { mmap::protect(self.mapping.addr() + old, new_len - old, Protection::ReadWrite) }
                 .map_err(ShadowError::Protect)?;
             fill(&self.mapping, old..new_len, &**source)?;

@@ -31,7 +31,8 @@ impl Shadow {
     /// Drops clean pages of an object whose memory is limited, but for those of `dirty`, which ascend.
     ///
     /// # Safety
-    /// Pages that are not in `dirty` are as the source has them, and nobody stores to them until this returns.
+    /// Pages that are not in `dirty` are as the source has them, and no thread stores to them until
+    /// this returns.
     pub(crate) unsafe fn evict(&self, dirty: &[PageRange]) {
         let Some(served) = self.served.as_ref().filter(|served| served.limit().is_some()) else { return };
         // A device may have pinned pages, and would go on storing to dropped ones.
@@ -55,8 +56,9 @@ impl Shadow {
     /// Lays bytes (offset, bytes) over those of an object that is attached for reading. After an error some may be laid.
     ///
     /// # Safety
-    /// The shadow is read-only, all bytes lie in it, their pages were brought into memory ([`prefault`](Self::prefault)), and nobody
-    /// reads the object meanwhile or has a reference into it.
+    /// The shadow is read-only, all bytes lie in it, their pages were brought into memory
+    /// ([`prefault`](Self::prefault)), and no thread reads the object meanwhile or has a reference
+    /// into it.
     pub(crate) unsafe fn lay_over<'b>(
         &mut self,
         pages: Range<usize>,
@@ -74,7 +76,7 @@ impl Shadow {
                 pages.start * PAGE <= offset as usize && offset as usize + bytes.len() <= pages.end * PAGE
             );
             let at = self.base().as_ptr().wrapping_add(offset as usize);
-            // SAFETY: within the object, writable now, and nobody looks: the caller's promise.
+            // SAFETY: within the object, writable now, and unread: the caller's promise.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
         }
         protect(Protection::Read)

@@ -180,7 +180,7 @@ fn a_system_call_finds_pages_that_were_never_touched() {
     for fault_in in ways() {
         let shadow = Shadow::attach(over_device(window(1), 600, None, fault_in, u64::MAX)).unwrap();
         let file = tempfile::tempfile().unwrap();
-        // SAFETY: the shadow's bytes, which nobody stores to.
+        // SAFETY: the shadow's bytes, to which no thread stores.
         let bytes = unsafe { std::slice::from_raw_parts(shadow.base().as_ptr().add(500 * PAGE), 2 * PAGE) };
         file.write_all_at(bytes, 0).unwrap();
         let mut back = [0; 1];
@@ -231,7 +231,7 @@ fn a_file_is_shadowed_from_its_offset_and_never_written() {
     }
 }
 
-/// Stores that were marked before the rung changes, and stores that nobody marks after it.
+/// Stores that were marked before the rung changes, and unmarked ones after it.
 #[test]
 fn stores_on_both_sides_of_a_change_of_the_rung_are_found() {
     for rung in [Rung::WpAsync, Rung::Mprotect] {

@@ -17,15 +17,16 @@ const SPINS: usize = 200;
 
 /// The one who takes messages out of a [`Queue`].
 ///
-/// [`receive`](Self::receive) takes one out at once. To act upon messages before they are gone, [`look`](Self::look) at as many as you like, and [`release`](Self::release) them: whoever dies in between leaves
-/// them to the next consumer.
+/// [`receive`](Self::receive) takes one out at once. To act upon messages before they are gone,
+/// [`look`](Self::look) at as many as you like, and [`release`](Self::release) them: a consumer
+/// that dies in between leaves them to the next one.
 pub struct Consumer {
     queue: Queue,
     /// Number of the next message to be taken out.
     head: u64,
     /// Number of the next message to be looked at.
     next: u64,
-    /// Of one producer: its place.
+    /// With one producer: its place.
     tail: Seen,
     buffer: Vec<u8>,
 }
@@ -71,7 +72,8 @@ impl Consumer {
     /// Takes the next message out, into `message`, once there is one, within `timeout`; `None`: however long that takes. Returns whether there was one.
     ///
     /// # Errors
-    /// `Damaged`: somebody has scribbled over the queue. `Gone`: somebody has cut the object's memory. `Forked`.
+    /// `Damaged`: the queue was scribbled over. `Gone`: the object's memory was truncated.
+    /// `Forked`.
     pub fn receive(&mut self, message: &mut Vec<u8>, timeout: Option<Duration>) -> Result<bool> {
         let found = self.look(message, timeout)?.is_some();
         if found {

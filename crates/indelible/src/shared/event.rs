@@ -72,7 +72,7 @@ impl Event {
     /// Makes the descriptor unreadable until the next change; returns how many changes there were since the last call, as far as the thread saw them.
     ///
     /// # Errors
-    /// `Gone`: somebody has cut the object's memory. `Io`.
+    /// `Gone`: the object's memory was truncated. `Io`.
     pub fn take(&self) -> Result<u64> {
         let take = || {
             self.memory.check_whole()?;

@@ -58,7 +58,7 @@ impl QueueOptions {
 /// A queue and its parts, as indexes of words of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Of its first word, in bytes.
+    /// Offset of its first word, in bytes.
     pub(super) offset: usize,
     pub(super) kind: QueueKind,
     /// A power of two.
@@ -177,7 +177,7 @@ impl Layout {
 
     /// Claims of the queue: to format it, to take out of it, to put into it where there is one producer.
     pub(super) fn claim(&self, role: Role) -> u64 {
-        // Behind those of lives, which have 32 bits.
+        // Higher than those of lives, which have 32 bits.
         ((role as u64 + 1) << 44) | (self.offset as u64 / 64)
     }
 }

@@ -1,7 +1,8 @@
 //! Lives: whether a process or a thread is still there, as all who share an object see it (S2.20).
 //!
-//! A life is a lock of the kernel's on a byte of the object's memory, under a number that nobody has had before: the kernel gives it up with the process, and no other process gets
-//! it by having the same process ID.
+//! A life is a lock of the kernel's on a byte of the object's memory, under a number that was never
+//! used before: the kernel releases it with the process, and no other process gets it by having the
+//! same process ID.
 
 use super::memory::Memory;
 use super::object::SharedObject;
@@ -62,7 +63,7 @@ impl SharedObject {
     /// ```
     ///
     /// # Errors
-    /// `Gone`: somebody has cut the object's memory. `Forked`, `Io`.
+    /// `Gone`: the object's memory was truncated. `Forked`, `Io`.
     pub fn begin_life(&self) -> Result<Life> {
         self.about("begin a life in", || {
             self.memory.check()?;

@@ -115,7 +115,7 @@ impl Memory {
         Ok(())
     }
 
-    /// As [`check`](Self::check), and whether somebody has cut the file beyond what was touched.
+    /// As [`check`](Self::check), and whether the file was truncated beyond the touched part.
     pub(super) fn check_whole(&self) -> Result<(), Cause> {
         self.check()?;
         match self.common.is_whole().map_err(SharedError::from)? {
@@ -160,7 +160,7 @@ impl Memory {
     /// Wakes those that wait for the end of a life.
     pub(super) fn tell_end(&self) {
         self.ends().fetch_add(1, Ordering::Release);
-        // If nobody can be woken, they look again by themselves.
+        // If no thread can be woken, they look again by themselves.
         let _ = futex::wake(self.ends(), u32::MAX);
     }
 
@@ -197,7 +197,7 @@ impl Memory {
         self.life
     }
 
-    /// Claims a number that nobody has, for a life of this process.
+    /// Claims an unused number, for a life of this process.
     pub(super) fn begin_life(&self) -> Result<u32, Cause> {
         loop {
             let number = (self.pool.store.memory_number()? as u32).max(1);
@@ -215,7 +215,7 @@ impl Memory {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a claim, unless somebody has it.
+    /// Takes a claim, unless it is held.
     pub(super) fn claim(&self, claim: u64) -> Result<bool, SharedError> {
         let mut claims = self.claims();
         let taken = !claims.contains(&claim) && self.common.claim(claim)?;
@@ -233,7 +233,7 @@ impl Memory {
         }
     }
 
-    /// Whether anybody has the claim.
+    /// Whether the claim is held.
     pub(super) fn is_claimed(&self, claim: u64) -> Result<bool, SharedError> {
         Ok(self.claims().contains(&claim) || self.common.is_claimed(claim)?)
     }

@@ -10,7 +10,8 @@ use std::sync::atomic::AtomicU64;
 /// An object of the class [`Shared`](crate::Class::Shared), attached: memory that any number of processes have at once, at the same address, and in which nothing becomes durable. It has
 /// words to wait for, and queues.
 ///
-/// Its contents stay as long as the machine runs, also when nobody has it attached, until the object is destroyed or gets another class. Clones are the same attachment.
+/// Its contents stay as long as the machine runs, also without attachments, until the object is
+/// destroyed or gets another class. Clones are the same attachment.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -31,7 +32,7 @@ pub struct SharedObject {
 }
 
 impl Pool {
-    /// Attaches an object of the class shared, beside whoever else has it.
+    /// Attaches an object of the class shared, beside its other attachments.
     ///
     /// # Errors
     /// `ClassMismatch` for an object of another class; `VolatileGone`: the machine was started anew since it was created; `Gone`: those that have it see another `/dev/shm`, as in
@@ -85,7 +86,8 @@ impl SharedObject {
         self.memory.base()
     }
 
-    /// The bytes as words that all who share the object may change at any time, those of a last page that is not full included. Somebody who cuts the memory's file makes them zeros:
+    /// The bytes as words that any sharing process may change at any time, those of a last page
+    /// that is not full included. Truncating the memory's file makes them zeros:
     /// [`check`](Self::check) tells.
     #[must_use]
     pub fn words(&self) -> &[AtomicU64] {
@@ -104,7 +106,8 @@ impl SharedObject {
         })
     }
 
-    /// Whether the memory is whole: nobody has cut its file. All other calls ask for themselves.
+    /// Checks that the memory is whole: its file was not truncated. All other calls check it
+    /// themselves.
     ///
     /// # Errors
     /// `Gone`, `Forked`.

@@ -13,9 +13,9 @@ use std::time::Duration;
 /// One who puts messages into a [`Queue`].
 pub struct Producer {
     queue: Queue,
-    /// Of one producer: the number of its next message.
+    /// With one producer: the number of its next message.
     next: u64,
-    /// Of one producer: the consumer's place.
+    /// With one producer: the consumer's place.
     head: Seen,
     /// Messages that come in parts.
     scratch: Vec<u8>,
@@ -45,7 +45,8 @@ impl Producer {
     /// full.
     ///
     /// # Errors
-    /// `BadSize`: it is longer than the queue has room for. `Damaged`: somebody has scribbled over the queue. `Gone`: somebody has cut the object's memory. `Forked`.
+    /// `BadSize`: it is longer than the queue has room for. `Damaged`: the queue was scribbled
+    /// over. `Gone`: the object's memory was truncated. `Forked`.
     pub fn send(&mut self, message: &[u8], timeout: Option<Duration>) -> Result<Option<u64>> {
         let sent = self.send_filled(message.len(), timeout, |_| Ok(message));
         sent.map_err(|cause| self.error(cause))

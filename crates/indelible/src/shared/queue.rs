@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// After such a time one who waits for a queue looks at it again, in case that the one who would have woken it died before it did.
 const LOOK: Duration = Duration::from_millis(50);
-/// Pauses before a thread sleeps, each twice as long as the one before: falling asleep and being woken cost more than what the other side does meanwhile, if it runs.
+/// Pauses before a thread sleeps, each twice as long as the one before: falling asleep and being
+/// woken cost more than the other side's work meanwhile, if it runs.
 const PAUSES: u32 = 7;
 
 /// A queue in a shared object: messages of up to so many bytes, put in by one or many producers, of any processes, and taken out in their order by one consumer. Both sides may die at any
@@ -49,8 +50,9 @@ impl SharedObject {
     /// The queue at `offset`, a multiple of 64, of the object; it is made if there is none.
     ///
     /// # Errors
-    /// `BadSize`: it does not fit there. `RootType`: there is one of other options, or something else. `Gone`: somebody has cut the object's memory. `Held`: another process is making it, and does not
-    /// get on.
+    /// `BadSize`: it does not fit there. `RootType`: there is one of other options, or something
+    /// else. `Gone`: the object's memory was truncated. `Held`: another process is making it, and
+    /// does not get on.
     pub fn queue(&self, offset: usize, options: &QueueOptions) -> Result<Queue> {
         self.about("open a queue in", || {
             let layout = Layout::new(offset, options, self.len()).or_else(|error| {
@@ -112,7 +114,8 @@ impl Queue {
             return Ok(());
         }
         let (words, layout) = (self.memory.words(), &self.layout);
-        // Another maker may have died in here, and nobody has used it; or it is memory that the program used for something else.
+        // Another maker may have died in here, before any use; or it is memory that the program
+        // used for something else.
         let states = layout.states()..layout.states() + layout.slots;
         let control =
             [layout.tail(), layout.head(), layout.skipped(), layout.filled() / 8, layout.taken() / 8];

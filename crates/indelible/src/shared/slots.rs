@@ -1,8 +1,10 @@
 //! The words by which producers and a consumer agree on the slots of a queue. `crates/models` runs this file in every order of threads.
 //!
-//! *Many producers.* Each slot has a word: phase, lap, and who writes it or how long its message is. A producer claims the slot at the tail by changing its word from
-//! free to writing, with its own number in it, so that from the first instant on it is known whose the slot is; then the tail moves on, by whoever sees that it has not yet. So a
-//! producer may die at any instruction: the consumer finds its number, asks whether it lives, and skips the slot.
+//! *Many producers.* Each slot has a word: phase, lap, and the number of its writer or the length
+//! of its message. A producer claims the slot at the tail by changing its word from free to
+//! writing, with its own number in it, so that from the first instant on its owner is known; then
+//! the tail moves on, by any thread that sees that it has not yet. So a producer may die at any
+//! instruction: the consumer finds its number, asks whether it lives, and skips the slot.
 //!
 //! *One producer.* The tail moves once the message is there; the word of a slot is the length. A producer that dies before that has left nothing.
 //!
@@ -95,7 +97,7 @@ impl Slots<'_> {
                         return Claim::At(number);
                     }
                 }
-                // Somebody has it, or has had it, and the tail has not moved.
+                // Another thread has it, or has had it, and the tail has not moved.
                 (WRITING | READY, 0) => self.pass(number),
                 (FREE, ahead) if ahead < LAPS / 2 => self.pass(number),
                 // The lap before is still in there, unless the tail has moved since it was read.
@@ -149,7 +151,8 @@ impl Slots<'_> {
         self.state(number).compare_exchange(found, none, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Of one producer: whether there is room for message `number`. `head`: as it was seen last. `None`: the words cannot be.
+    /// With one producer: whether there is room for message `number`. `head`: as it was seen last.
+    /// `None`: the words cannot be.
     pub(crate) fn has_room(&self, number: u64, head: &mut Seen) -> Option<bool> {
         let slots = self.states.len() as u64;
         if number.wrapping_sub(head.0) >= slots {
@@ -159,13 +162,13 @@ impl Slots<'_> {
         (used <= slots).then_some(used < slots)
     }
 
-    /// Of one producer: the message is in its slot.
+    /// With one producer: the message is in its slot.
     pub(crate) fn put(&self, number: u64, len: u32) {
         self.state(number).store(u64::from(len), Ordering::Relaxed);
         self.tail.store(number.wrapping_add(1), Ordering::Release);
     }
 
-    /// Of one producer: the message at the head.
+    /// With one producer: the message at the head.
     pub(crate) fn next(&self, head: u64, tail: &mut Seen) -> Front {
         let slots = self.states.len() as u64;
         if !(1..=slots).contains(&tail.0.wrapping_sub(head)) {
@@ -181,7 +184,8 @@ impl Slots<'_> {
     }
 }
 
-/// A word that says whether somebody sleeps, or is about to. It is armed, then what is waited for is looked at once more, then the word is slept on as long as it is armed.
+/// A word that says whether a thread sleeps, or is about to. It is armed, then the awaited
+/// condition is checked once more, then the word is slept on as long as it is armed.
 #[derive(Clone, Copy)]
 pub(crate) struct Bell<'a>(pub(crate) &'a AtomicU32);
 
@@ -195,10 +199,11 @@ impl Bell<'_> {
         fence(Ordering::SeqCst);
     }
 
-    /// Says that the event has happened; returns whether somebody is to be woken.
+    /// Notes that the event has happened; returns whether a thread must be woken.
     #[must_use]
     pub(crate) fn ring(self) -> bool {
-        // One of the two sees the other's store: who sleeps what was put in, or who put it in that somebody sleeps.
+        // One of the two sees the other's store: the sleeper the message, or the producer the armed
+        // word.
         fence(Ordering::SeqCst);
         self.0.load(Ordering::Relaxed) != 0 && self.0.swap(0, Ordering::AcqRel) != 0
     }

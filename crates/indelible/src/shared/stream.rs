@@ -5,7 +5,8 @@ use super::producer::Producer;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-/// Writes a stream into a queue of one producer, or one that nobody else uses. Dropping it leaves the stream open for the next writer; [`end`](Self::end) ends it.
+/// Writes a stream into a queue of one producer, or one without other users. Dropping it leaves the
+/// stream open for the next writer; [`end`](Self::end) ends it.
 #[derive(Debug)]
 pub struct StreamWriter {
     producer: Producer,

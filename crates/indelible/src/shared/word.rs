@@ -12,7 +12,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Four bytes of a shared object, to be changed by any of those that share it, and waited for.
 ///
-/// A change wakes nobody by itself: store, then [`wake`](Word::wake).
+/// A change wakes no thread by itself: store, then [`wake`](Word::wake).
 #[derive(Clone, Copy)]
 pub struct Word<'a> {
     pub(super) memory: &'a Memory,
@@ -32,7 +32,7 @@ impl Word<'_> {
     /// would have changed it has died: at its timeout, so give one, or wait for [its end](super::SharedObject::wait_end) as well.
     ///
     /// # Errors
-    /// `Gone`: somebody has cut the object's memory. `Forked`.
+    /// `Gone`: the object's memory was truncated. `Forked`.
     pub fn wait(&self, expected: u32, timeout: Option<Duration>) -> Result<bool> {
         Ok(wait_any(&[(*self, expected)], timeout)?.is_some())
     }
@@ -75,7 +75,7 @@ impl std::fmt::Debug for Word<'_> {
 /// ```
 ///
 /// # Errors
-/// `BadSize`: no words, or too many. `Gone`: somebody has cut the memory of an object. `Forked`.
+/// `BadSize`: no words, or too many. `Gone`: the memory of an object was truncated. `Forked`.
 pub fn wait_any(words: &[(Word<'_>, u32)], timeout: Option<Duration>) -> Result<Option<usize>> {
     let Some((first, _)) = words.first().filter(|_| words.len() <= futex::MOST) else {
         let cause = SharedError::Words { words: words.len(), most: futex::MOST };

@@ -96,7 +96,7 @@ impl Attached {
         self.range = self.now();
     }
 
-    /// An entry. Nobody changes entries meanwhile: that takes the space exclusively.
+    /// An entry. No thread changes entries meanwhile: that takes the space exclusively.
     pub(super) fn entry(&self, index: u32) -> Result<FarEntry> {
         let near = match &self.content {
             Content::Writing { heap, .. } => heap.raw().far_entry_near(index),

@@ -24,8 +24,9 @@ fn expect_own<T>(home: &Attached, target: &[u8; 16], pointer: Far<T>) -> Result<
 }
 
 impl Space {
-    /// A pointer for the object `home` to what `pointer` leads to in the object `target`: itself, or through an entry of `home` that is found or added. The
-    /// next psync of `home` makes the entry durable together with pointers through it. `target` need not be in the space.
+    /// A pointer for the object `home` to the target of `pointer` in the object `target`: itself,
+    /// or through an entry of `home` that is found or added. The next psync of `home` makes the
+    /// entry durable together with pointers through it. `target` need not be in the space.
     ///
     /// # Errors
     /// As for [`Heap::far_index`]; `NotAttached`: `home` is not in the space. `ReadOnly`: it is attached for reading. `Unsuitable`: `pointer` does not lead into the object that has it.
@@ -265,7 +266,8 @@ impl Space {
         let address = range.base() + offset as usize;
         attached.freeing();
         let heap = attached.free_heap_mut(STORE)?;
-        // SAFETY: a block of an object in which nothing owns a block but its root; the space is borrowed exclusively, so that nobody refers to it.
+        // SAFETY: a block of an object in which nothing owns a block but its root; the space is
+        // borrowed exclusively, so that there are no references to it.
         unsafe { heap.free(std::ptr::with_exposed_provenance_mut(address)) }
     }
 

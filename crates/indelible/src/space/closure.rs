@@ -77,7 +77,7 @@ impl Space {
         Ok(reached)
     }
 
-    /// The first pool that has an object, and what it says of it.
+    /// The first pool that has an object, and its status there.
     fn find(&self, id: &[u8; 16]) -> Result<Option<(Pool, Stat)>> {
         for pool in &self.pools {
             match pool.stat(&id_name(id)) {

@@ -1,11 +1,11 @@
-//! Numbers by ID, found fast whoever chose the IDs.
+//! Numbers by ID, found fast for any choice of IDs.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 pub(super) type Ids = HashMap<[u8; 16], u32, Keys>;
 
-/// Two numbers that nobody outside of the process knows, so that nobody can choose IDs which all share a slot.
+/// Two secret numbers of the process, so that no attacker can choose IDs which all share a slot.
 #[derive(Clone)]
 pub(super) struct Keys([u64; 2]);
 

@@ -1,8 +1,10 @@
 //! A space of objects: far pointers are followed in it, through any number of objects and pools (S2.9 to S2.12).
 //!
-//! Modules: `place` (bytes in memory), `ids`, `slots` and `links` (what is known, by number), `recent` (what is known of the last stores), `attached` (an object of the space), `resolve` (the
-//! object that an entry names), `at` (values that were reached), `way` (objects and entries that are looked up once), `change` (stores), `records` (roots by descriptions), `vec` and `map`
-//! (collections without addresses), `closure` (what is reached, and what is not).
+//! Modules: `place` (bytes in memory), `ids`, `slots` and `links` (known objects, by number),
+//! `recent` (knowledge of the last stores), `attached` (an object of the space), `resolve` (the
+//! object that an entry names), `at` (values that were reached), `way` (objects and entries that
+//! are looked up once), `change` (stores), `records` (roots by descriptions), `vec` and `map`
+//! (collections without addresses), `closure` (all reachable objects, and the unreachable ones).
 
 mod at;
 mod attached;
@@ -44,9 +46,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Pools, and objects of them that are attached: far pointers are followed from one to the next.
 ///
-/// An object that a pointer leads to is attached for reading when it is first reached, in the first of the [pools](Space::add) that has one with its ID, and
-/// stays attached until it is [taken out](Space::remove). Objects that are to be stored to are attached by [`attach`](Space::attach). The space has them for itself: what a pointer
-/// leads to is borrowed as the space is, so that nobody stores to what somebody reads.
+/// An object that a pointer leads to is attached for reading when it is first reached, in the first
+/// of the [pools](Space::add) that has one with its ID, and stays attached until it is [taken
+/// out](Space::remove). [`attach`](Space::attach) attaches objects for stores. The space has them
+/// for itself: the target of a pointer is borrowed as the space is, so that no thread stores to
+/// bytes being read.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -104,7 +108,7 @@ pub struct Space {
 const FOLLOW: &str = "follow a far pointer from";
 /// Objects that are found by comparing IDs, before a lock is taken: all of most spaces.
 const COMPARED: usize = 4;
-/// Rights that are needed, and what for.
+/// Required rights, and their use.
 const LOADS: (Rights, &str) = (Rights::READ, "loads");
 const STORES: (Rights, &str) = (Rights::WRITE, "stores");
 
@@ -116,8 +120,9 @@ impl Space {
         Space { pools: Vec::new(), resolvers: BTreeMap::new(), grants: None, attached, numbers }
     }
 
-    /// Has objects be looked for in a pool, after those that were added before. If several have an object with the same ID, as after
-    /// [`copy`](Pool::move_to)s that were cut short or in restored pools, the first counts.
+    /// Adds a pool to look for objects in, after those that were added before. If several have an
+    /// object with the same ID, as after [`copy`](Pool::move_to)s that were cut short or in
+    /// restored pools, the first counts.
     pub fn add(&mut self, pool: &Pool) {
         self.pools.push(pool.clone());
         self.forget();
@@ -133,8 +138,11 @@ impl Space {
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has pointers from one object to another be followed for what [security contexts](crate::SecurityContext) of a pool allow, in the place of those that were set before; without any, for
-    /// what their entries ask for. The contexts are read now, and not again until this is called once more. Attaching by name, and pointers within an object, are not limited.
+    /// Limits pointers from one object to another to the rights that [security
+    /// contexts](crate::SecurityContext) of a pool give, in the place of those that were set
+    /// before; without any, to the rights that their entries ask for. The contexts are read now,
+    /// and not again until this is called once more. Attaching by name, and pointers within an
+    /// object, are not limited.
     ///
     /// # Errors
     /// As for [`AttachedView::attach_in`](crate::AttachedView::attach_in): the contexts are as before.
@@ -256,7 +264,8 @@ impl Space {
         }
     }
 
-    /// Attaches an object for writing that was attached for reading: nobody else may have it then. If that fails, it is attached again when it is next reached.
+    /// Attaches an object for writing that was attached for reading: no other process may have it
+    /// then. If that fails, it is attached again when it is next reached.
     ///
     /// # Errors
     /// `NotAttached`: it is not in the space. As for [`attach`](Space::attach).
@@ -325,7 +334,8 @@ impl Space {
         Ok(At::of(self, home, value))
     }
 
-    /// The object that entry `index` of an object leads to, if the entry asks for what is `needed`.
+    /// The object that entry `index` of an object leads to, if the entry asks for the `needed`
+    /// rights.
     #[inline]
     fn linked<'s>(
         &'s self,
@@ -348,7 +358,7 @@ impl Space {
         }
     }
 
-    /// Why an entry cannot be used: what it asks for, or what the security contexts allow.
+    /// Why an entry cannot be used: by its own rights, or by the security contexts.
     #[cold]
     #[inline(never)]
     fn refused(

@@ -3,8 +3,9 @@
 //! Invariants:
 //! 1. A [`Range`] is a mapped object of the space that has it in a link or an [`Attached`](super::attached::Attached): it stays mapped as long as that space is
 //!    not borrowed exclusively, and is nowhere else.
-//! 2. While a space is shared, nobody stores to its objects: those attached for reading are locked against writers, and those attached for writing are
-//!    heaps that the space owns, and lends for nothing but an exclusive borrow of itself.
+//! 2. While a space is shared, no thread stores to its objects: those attached for reading are
+//!    locked against writers, and those attached for writing are heaps that the space owns, and
+//!    lends for nothing but an exclusive borrow of itself.
 //! 3. A value is stored to by [`value_mut`](Range::value_mut) only in a block of a heap whose values have no invariants beyond their bits: all of its roots are described,
 //!    and own nothing (`Attached::free_heap_mut`).
 
@@ -71,7 +72,8 @@ impl Range {
     pub(super) unsafe fn value<'s, T: Plain>(self, offset: u64) -> Result<&'s T, NoValue> {
         const { frozen::<T>() };
         let at = self.find::<T>(offset, 1)?;
-        // SAFETY: mapped (1), aligned as the object's first byte is, any bits are a `T`, and nobody stores to it (2).
+        // SAFETY: mapped (1), aligned as the object's first byte is, any bits are a `T`, and no
+        // thread stores to it (2).
         Ok(unsafe { at.as_ref() })
     }
 

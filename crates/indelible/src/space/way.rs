@@ -71,7 +71,8 @@ impl<'s> Home<'s> {
     /// An entry of this object. The object that it names is attached for reading, as when a pointer through it is followed.
     ///
     /// # Errors
-    /// `Dangling`: there is no such entry, as none has the number 0, or what it names is in no pool. `ReadOnly`: it does not ask for loads. Those of
+    /// `Dangling`: there is no such entry, as none has the number 0, or its target is in no pool.
+    /// `ReadOnly`: it does not ask for loads. Those of
     /// [`Pool::attach_read`](crate::Pool::attach_read). `Damaged`: the entry is.
     pub fn way(self, index: u32) -> Result<Way<'s>> {
         let (_, target) = self.space.linked(self.attached, index, LOADS)?;

@@ -1,4 +1,5 @@
-//! A transactional object in memory: a mapping where the kernel likes, for transactions, and pages at the object's own address that nobody may touch, or store to.
+//! A transactional object in memory: a mapping where the kernel likes, for transactions, and pages
+//! at the object's own address that allow no access, or no stores.
 
 #![allow(unsafe_code)]
 
@@ -46,11 +47,12 @@ pub struct Attached {
     pub(super) class: Class,
     pub(super) pool: Arc<Inner>,
     name: String,
-    /// Of one that blocks use, which a block that cannot be undone uses at its own address.
+    /// For blocks that cannot be undone, which use the object at its own address.
     exposed: Option<Exposed>,
 }
 
-// SAFETY: `base` is that of `memory`, or the object's own address, and is given to nobody but as references to a `T` (`TxObject`).
+// SAFETY: `base` is that of `memory`, or the object's own address, and is handed out only as
+// references to a `T` (`TxObject`).
 unsafe impl Send for Attached {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Attached {}
@@ -179,7 +181,8 @@ impl Attached {
         } else {
             let closed = closed(&entry, needed, |_, _| Err(Cause::Detached))?;
             let params = pool.mapping_of(&entry, Place::of(&writer), true);
-            // Lines that change are told, so that nothing has to be found; and nobody drops pages whose address nobody knows.
+            // Changed lines are told, so that nothing must be found; and no caller drops pages, as
+            // none knows their address.
             let rung = Some(Rung::Explicit);
             let view = Shadow::attach(Params { addr: None, room, rung, pending: false, ..params })?;
             let (base, shown) = (view.base(), view.is_file().then(|| entry.primary_offset()));
@@ -245,7 +248,8 @@ impl Attached {
         if self.pairs.is_some() { 2 * offset } else { offset }
     }
 
-    /// First byte, as transactions name it: in the mapping that is for them, or at the own address of an object with check words, where nobody touches anything.
+    /// First byte, as transactions name it: in the mapping that is for them, or at the own address
+    /// of an object with check words, where every access is forbidden.
     pub(super) fn base(&self) -> *const u8 {
         self.base
     }
@@ -337,8 +341,8 @@ fn class_of(pool: &Inner, name: &str) -> Result<Option<Class>, Cause> {
     Ok(Class::of(&pool.store.find(name)?.entry))
 }
 
-/// Pages at the object's own address that nobody may touch, if it has room for what is to be in it; those of a readable object are mapped by `show`, at an address, with a
-/// protection.
+/// Pages without access at the object's own address, if it has room for `needed` bytes; `show` maps
+/// those of a readable object, at an address, with a protection.
 pub(super) fn closed(
     entry: &Entry,
     needed: usize,
@@ -357,7 +361,7 @@ pub(super) fn closed(
     Ok(Mapping::anonymous(entry.address.get() as usize, entry.content_len() as usize, open)?)
 }
 
-/// Names the object to whoever meets its closed addresses.
+/// Names the object for the reports of faults at its closed addresses.
 pub(super) fn named(entry: &Entry, name: &str) -> Named {
     strays::explain_if_asked();
     Named::new(entry.address.get() as usize, entry.reserved.get().max(entry.content_len()) as usize, name)

@@ -41,7 +41,7 @@ pub(crate) fn shortage(lines: &[(&Attached, u64)]) -> u64 {
     first.space.commits().shortage(places.len(), || places.into_iter())
 }
 
-/// Tells of a commit, while nobody else can change its lines.
+/// Tells of a commit, while no other thread can change its lines.
 ///
 /// # Errors
 /// `DifferentPools`, `ClassMismatch`; `Poisoned`: it is not told.

@@ -1,5 +1,6 @@
-//! The memory of words: of plain objects each is where its address says; of objects with check words (S1.12) it is with its check word at twice the offset, and its
-//! address is one at which nobody may touch anything (S1.16).
+//! The memory of words: in plain objects each is at its address; in objects with check words
+//! (S1.12) it is with its check word at twice the offset, and every access at its address is
+//! forbidden (S1.16).
 //!
 //! Invariants:
 //! 1. The list of objects is read by transactions on objects that are in it, and changed by attaches and detaches, each of which puts a new list in its place. A list stays until no

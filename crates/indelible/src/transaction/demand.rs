@@ -208,7 +208,8 @@ impl Demand {
         Ok(())
     }
 
-    /// Reserves room for so many more marked lines in the epoch. Returns whether the commit exceeds the guard's bound, and so has to be durable when it returns.
+    /// Reserves room for so many more marked lines in the epoch. Returns whether the commit exceeds
+    /// the guard's bound, and so must be durable when it returns.
     #[cold]
     fn reserve(&self, commits: &Commits, lines: u64, budget: u64) -> Result<bool, StoreError> {
         let figures = self.group.figures();

@@ -82,7 +82,7 @@ impl Durable {
         self.views.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Of a transaction on objects of both classes: the stronger decides.
+    /// For a transaction on objects of both classes, the stronger one decides.
     #[cold]
     fn await_epoch(&self, sequence: u64) -> Result<(), StoreError> {
         if Mutant::StrongerClassIgnored.is_on() {
@@ -100,7 +100,8 @@ impl Durable {
         })
     }
 
-    /// The lines as they are after the commit. Nobody changes them meanwhile, and what other transactions have not committed is not in memory.
+    /// The lines as they are after the commit. No other transaction changes them meanwhile, and
+    /// uncommitted bytes of other transactions are not in memory.
     fn lines(&self, writes: &WriteSet) -> Option<Vec<ChangedLine>> {
         let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
         let mut told = Vec::with_capacity(writes.len());

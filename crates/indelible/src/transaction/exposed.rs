@@ -157,7 +157,7 @@ impl Slot {
     /// Copies words to the object's own address. `false`: one of them is damaged beyond repair.
     ///
     /// # Safety
-    /// They are open there, and nobody else touches them.
+    /// They are open there, and no other code touches them.
     unsafe fn copy(&self, words: Range<usize>) -> bool {
         let (own, view) = (self.own.load(Relaxed), self.view.load(Relaxed));
         let to = |at| with_exposed_provenance_mut::<u64>(own + at);
@@ -181,7 +181,7 @@ impl Slot {
     /// The word at an offset, as transactions have it. `None`: it is damaged beyond repair.
     ///
     /// # Safety
-    /// There is one, and nobody stores to it.
+    /// There is one, and no thread stores to it.
     unsafe fn word(&self, at: usize) -> Option<u64> {
         let view = self.view.load(Relaxed);
         // SAFETY: the caller's promise.
@@ -202,8 +202,8 @@ fn shut(pages: Range<usize>) {
     if len == 0 {
         return;
     }
-    // As the closed pages of a [`Mapping`](crate::mapping::Mapping) are.
-    // SAFETY: pages at the object's own address (2), to which nobody has references.
+    // As the closed pages of a [`Mapping`](crate::mapping::Mapping) are. SAFETY: pages at the
+    // object's own address (2), without references to them.
     let closed = unsafe {
         mmap::private(addr, len, Protection::None, None, Place::Over)
             .and_then(|()| mmap::dont_fork(addr, len))

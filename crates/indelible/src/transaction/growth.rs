@@ -71,7 +71,7 @@ impl Attached {
             match view {
                 Kind::Own(_) => {}
                 Kind::Seen(view) => view.reserve(needed as usize)?,
-                // Before the pool says that the object is so long, which it may do without saying so to us.
+                // Before the pool states the new length, which it may state without telling us.
                 Kind::Kept(area) => area.reserve(needed as usize).map_err(MemoryError::from)?,
             }
             closed.keep(needed as usize)?;

@@ -63,8 +63,10 @@ impl Pool {
         self.tx_heap(name, (size, Class::OnDemand), |inner| Attached::new(inner, name, b"", (0, true)))
     }
 
-    /// As [`transactional_heap`](Pool::transactional_heap), in one memory with objects on demand, so that one transaction may have both: it is durable when it returns, with all that was committed
-    /// on demand before. [`attach_with_on_demand`](Pool::attach_with_on_demand) does so for an object that is no heap, and says what it costs.
+    /// As [`transactional_heap`](Pool::transactional_heap), in one memory with objects on demand,
+    /// so that one transaction may have both: it is durable when it returns, with all earlier
+    /// commits on demand. [`attach_with_on_demand`](Pool::attach_with_on_demand) does the same for
+    /// an object that is no heap, and tells its cost.
     ///
     /// # Errors
     /// As for [`transactional_heap`](Pool::transactional_heap) and [`heap_on_demand`](Pool::heap_on_demand).
@@ -206,7 +208,8 @@ impl TxHeap {
             let base = copy.as_ref().map_or(attached.base(), PlainWords::base);
             let base = NonNull::new(base.cast_mut()).unwrap_or(NonNull::dangling());
             let extent = Extent { base, len: self.size(), writable: false, marks: None, reach: 0 };
-            // SAFETY: mapped as long as it is borrowed (2), or a copy, and no transaction runs, so that nobody stores to it (1).
+            // SAFETY: mapped as long as it is borrowed (2), or a copy, and no transaction runs, so
+            // that no thread stores to it (1).
             let raw = unsafe { RawHeap::open(&extent, HeapOptions::new()) }?;
             look(&raw)
         });

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicUsize;
 pub trait Transactional: private::Part {}
 
 pub(super) mod private {
-    /// Nobody else implements it: a transaction relies on what it says.
+    /// Other crates do not implement it: a transaction relies on its answers.
     pub trait Part {
         #[doc(hidden)]
         fn attached(&self) -> &super::Attached;
@@ -101,7 +101,8 @@ impl Home {
     }
 }
 
-/// Fails to compile unless a `T` can be a value in a block: nobody has a reference to it but as cells, whatever the block is used for next.
+/// Fails to compile unless a `T` can be a value in a block: references to it are to cells alone,
+/// whatever the block is used for next.
 pub(super) const fn placed_in_block<T: Plain>() {
     let () = T::LAYOUT;
     assert!(

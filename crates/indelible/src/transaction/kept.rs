@@ -1,6 +1,6 @@
 //! Attaching and detaching objects on demand, whose memory outlives the process (docs/decisions/0052-on-demand.md).
 //!
-//! The memory is there before the entry of the object says so, and until it no longer does.
+//! The memory is there before the entry of the object names it, and until it no longer does.
 
 use super::attached::{Attached, Kind, Memory, closed, named};
 use super::demand::Demand;
@@ -62,7 +62,7 @@ impl Attached {
                 let (mut writer, cause) = *refused;
                 let bound = writer.object().entry;
                 writer.forget_memory();
-                // If that fails, the entry says so.
+                // If that fails, the entry still names the memory.
                 let _ = writer.detach();
                 give_back(pool, demand, &bound, area);
                 return Err(cause);
@@ -74,8 +74,9 @@ impl Attached {
     }
 }
 
-/// Gives back the memory of an attach that failed, in which there are no commits. It stays if the entry says that it is there, or may say so: the next attach asks for it then. While
-/// this process has the memory, none but this attach has the entry say so.
+/// Gives back the memory of an attach that failed, in which there are no commits. It stays if the
+/// entry names it, or may name it: the next attach asks for it then. While this process has the
+/// memory, only this attach changes the entry to name it.
 fn give_back(pool: &Inner, demand: &Demand, entry: &Entry, area: Area) {
     let is_stated = match pool.store.find_id(&entry.id) {
         Ok(now) => now.entry.memory.get() == demand.group.number(),

@@ -1,6 +1,7 @@
 //! The lines of an object that commits on demand have changed since the last epoch.
 //!
-//! Two levels, so that taking them costs what is marked. Several threads mark, each lines that it owns; whoever takes them is alone.
+//! Two levels, so that the marked lines alone cost time to take. Several threads mark, each lines
+//! that it owns; the thread that takes them is alone.
 
 use crate::mapping::MappingError;
 use crate::memory::{Counter, Words};
@@ -35,12 +36,12 @@ impl Marks {
         Ok(Marks { lines, words, len: AtomicUsize::new(len), count })
     }
 
-    /// The object has so many bytes now. Nobody marks any line meanwhile, or takes them.
+    /// The object has so many bytes now. No thread marks any line meanwhile, or takes them.
     pub(super) fn lengthen(&self, len: usize) {
         self.len.store(len, Ordering::Release);
     }
 
-    /// Whether a line is marked; nobody else marks it meanwhile.
+    /// Whether a line is marked; no other thread marks it meanwhile.
     #[inline]
     pub(super) fn has(&self, line: usize) -> bool {
         self.lines.all()[line / BITS].load(Ordering::Relaxed) >> (line % BITS) & 1 == 1
@@ -58,7 +59,7 @@ impl Marks {
         }
     }
 
-    /// Takes all marked lines, in order. Nobody marks any meanwhile.
+    /// Takes all marked lines, in order. No thread marks any meanwhile.
     pub(super) fn take(&self, mut each: impl FnMut(usize)) {
         if let Some(count) = &self.count {
             count.get().store(0, Ordering::Relaxed);

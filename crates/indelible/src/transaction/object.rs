@@ -154,8 +154,9 @@ impl<T: Plain> TxObject<T> {
     /// The value that the object begins with.
     #[must_use]
     pub fn root(&self) -> &T {
-        // SAFETY: large enough, aligned to a page, any bit pattern is a T, and mapped as long as `self` is; no atomics, and transactions
-        // alone change its cells (1, 3). With check words it has cells alone, and is at an address where nobody touches anything (6).
+        // SAFETY: large enough, aligned to a page, any bit pattern is a T, and mapped as long as
+        // `self` is; no atomics, and transactions alone change its cells (1, 3). With check words
+        // it has cells alone, and is at an address without access (6).
         unsafe { &*self.attached.base().cast::<T>() }
     }
 

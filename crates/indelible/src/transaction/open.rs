@@ -1,7 +1,7 @@
 //! A transaction that its caller runs again, and that names memory by the objects' own addresses: C's.
 //!
-//! Called by `raw`. The addresses of an object, where nobody may touch anything, are those that pointers in it have in every run; here they lead to the
-//! mapping that is for transactions.
+//! Called by `raw`. The addresses of an object, where every access is forbidden, are those that
+//! pointers in it have in every run; here they lead to the mapping that is for transactions.
 
 #![allow(unsafe_code)]
 
@@ -91,7 +91,7 @@ impl OpenTx {
         self.conflicted
     }
 
-    /// Undoes what it did so far, and begins it again, after a while if it has met another one.
+    /// Undoes its changes so far, and begins it again, after a while if it has met another one.
     ///
     /// # Errors
     /// As for [`begin`](OpenTx::begin): it is over.
@@ -224,7 +224,7 @@ impl OpenTx {
         }
     }
 
-    /// Makes room for what it changed, while it does not run: it is to be run again.
+    /// Makes room for its changes, while it does not run: it must be run again.
     fn make_room(&mut self, short: u64) -> Result<bool> {
         let (first, Some(thread)) = (&self.objects[0].attached, &mut self.member.thread) else {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! Of a thread: its log, and what it knows of the objects.
+//! State of a thread: its log, and its knowledge of the objects.
 
 use super::view::View;
 use crate::memory::{Group, Log};

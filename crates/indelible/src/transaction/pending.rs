@@ -8,7 +8,7 @@ use indelible_store::format::LINE;
 /// Commits that are not durable: see [`TxObject::pending`](crate::TxObject::pending).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
-    /// Transactions, at most: those that changed nothing of what is attached now count as well.
+    /// Transactions, at most: those that changed none of the objects attached now count as well.
     pub transactions: u64,
     /// Bytes, in lines of 64.
     pub bytes: u64,
@@ -24,8 +24,9 @@ impl Pending {
     }
 }
 
-/// Waits until everything is durable that this thread committed in the object's pool, or read: see [`TxObject::tx_sync`](crate::TxObject::tx_sync). Nobody knows what blocks have read:
-/// of theirs, until all is durable.
+/// Waits until everything is durable that this thread committed in the object's pool, or read: see
+/// [`TxObject::tx_sync`](crate::TxObject::tx_sync). The reads of blocks are unknown: for theirs,
+/// until all is durable.
 pub(crate) fn sync(attached: &Attached) -> Result<()> {
     let space = &attached.space;
     let last = || if space.is_for_blocks() { space.last() } else { last_of_thread(space) };

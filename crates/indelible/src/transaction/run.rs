@@ -19,11 +19,12 @@ use std::ops::Range;
 
 /// A running transaction: see [`transaction`].
 ///
-/// It shows all cells as of one moment, with its own changes, and nobody else sees these before it commits.
+/// It shows all cells as of one moment, with its own changes, which other threads do not see before
+/// it commits.
 pub struct Tx<'t> {
     pub(super) running: Transaction<'t, 'static, Words, Durable>,
     pub(super) objects: &'t [&'t dyn Transactional],
-    /// Of the object that was used last.
+    /// The range of the object that was used last.
     range: Range<usize>,
     /// The process that runs it.
     pub(super) generation: u32,
@@ -65,7 +66,7 @@ pub struct Tx<'t> {
 /// ```
 ///
 /// # Errors
-/// What `body` returned; nothing of the transaction is left. Of its own, converted:
+/// The error of `body`; nothing of the transaction is left. Errors of its own, converted:
 /// - `InTransaction`: one runs on this thread. Pass that one on instead. `DifferentPools`, `Forked`.
 /// - `ClassMismatch`: some objects are transactional, others on demand.
 /// - `NoRoom`: it changes more than the pool has room for in its log. Nothing of it is left.
@@ -157,7 +158,7 @@ enum Attempt<R, E> {
     Again,
     /// A heap has no room for it: nothing of it is left.
     Full(Full),
-    /// There is no room for what it changes, for [`Space::make_room`]: nothing of it is left.
+    /// There is no room for its changes, for [`Space::make_room`]: nothing of it is left.
     Short(u64),
 }
 
@@ -193,7 +194,8 @@ fn attempt<R, E: From<Error>>(
     if let Some(error) = tx.lost().or(tx.failed.take()) {
         return Ok(Attempt::Failed(error.into()));
     }
-    // On demand nobody asks to be alone: one that is has met many others, and may be run again.
+    // On demand no caller asks to be alone: a transaction that is alone has met many others, and
+    // may be run again.
     let once = tx.running.is_alone() && first.space.demand().is_none();
     let lines = first.space.lines_told(&tx.running);
     if fork::is_stale(generation) {
@@ -276,7 +278,7 @@ impl Tx<'_> {
         self.step(written)
     }
 
-    /// Changes a cell to what `change` makes of its value.
+    /// Changes the value of a cell by `change`.
     ///
     /// # Errors
     /// As for [`read`](Tx::read).
@@ -296,13 +298,15 @@ impl Tx<'_> {
         self.running.on_abort(Box::new(action));
     }
 
-    /// Has the transaction run again, alone in its pool, unless it is so already: it meets no other then. For one that takes long.
+    /// Runs the transaction again, alone in its pool, unless it is alone already: it meets no other
+    /// then. For long transactions.
     ///
     /// Code behind this call runs once: the closure is not run again, so that it may do what cannot be undone, such as writing to a file. An error that it returns still
     /// takes its changes back, and so do a log that cannot get enough room and a medium that fails.
     ///
     /// # Errors
-    /// `Conflict`: to be passed on. `ClassMismatch`: of objects on demand, whose transactions may have to be run again for room in memory.
+    /// `Conflict`: to be passed on. `ClassMismatch`: the objects are on demand, and their
+    /// transactions may need to run again for room in memory.
     pub fn alone(&mut self) -> Result<()> {
         if self.objects.iter().any(|object| object.attached().space.demand().is_some()) {
             return Err(Error::new("run a transaction alone", TransactionError::AloneOnDemand));

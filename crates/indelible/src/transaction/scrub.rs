@@ -24,13 +24,15 @@ pub struct Scrubbed {
     pub words: u64,
     /// Words that were damaged, and are right again, durably.
     pub repaired: u64,
-    /// Offsets of those that nobody can repair, as programs count bytes. A transaction that reads one fails; one that stores it anew makes it a word like the others.
+    /// Offsets of those that cannot be repaired, as programs count bytes. A transaction that reads
+    /// one fails; one that stores it anew makes it a word like the others.
     pub lost: Vec<u64>,
 }
 
 impl Pool {
-    /// Reads all words of an object with [check words](crate::CreateOptions::ecc), and repairs those that are damaged, durably, each piece as a transaction. Nobody has the object attached: what is looked at
-    /// is what is in the pool. `progress` is told bytes done and bytes in all.
+    /// Reads all words of an object with [check words](crate::CreateOptions::ecc), and repairs
+    /// damaged ones, durably, each piece as a transaction. The object must be unattached: the bytes
+    /// in the pool are read. `progress` is told bytes done and bytes in all.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -100,7 +102,8 @@ fn scrub(object: &dyn Transactional, progress: &mut dyn FnMut(u64, u64)) -> Resu
     Ok(found)
 }
 
-/// Reads these words. A transaction that meets one that is lost is undone, and what it read before is read again without it.
+/// Reads these words. A transaction that meets a lost one is undone, and its earlier reads are made
+/// again without it.
 fn piece(
     object: &dyn Transactional,
     attached: &Attached,

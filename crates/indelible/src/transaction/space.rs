@@ -108,8 +108,8 @@ impl Space {
         self.stm.now().max(self.stm.sink().numbers.load(Ordering::Acquire))
     }
 
-    /// Tells of the commit of a block that a compiler made, whose lines nobody else can change meanwhile: of two that have a line in common, the first is told, and
-    /// stored, first.
+    /// Tells of the commit of a block that a compiler made, whose lines no other thread can change
+    /// meanwhile: of two that have a line in common, the first is told, and stored, first.
     pub(super) fn tell(&self, lines: Vec<ChangedLine>) -> Result<(), StoreError> {
         let number = self.stm.sink().number();
         self.commits().tell(number, lines).inspect_err(|_| self.commits().skip(number))
@@ -265,8 +265,9 @@ impl Space {
         look(&mut writes.lines().filter_map(of).flatten())
     }
 
-    /// Looks for room for what a transaction changed, so many [lines of the pool](Self::lines_told); one that is alone gets it at once. Else the part that there is no room for, for [`make_room`](Self::make_room) when
-    /// the transaction does not run; `None`: it has room.
+    /// Looks for room for a transaction's changes, so many [lines of the pool](Self::lines_told);
+    /// one that is alone gets it at once. Else the missing part, for [`make_room`](Self::make_room)
+    /// when the transaction does not run; `None`: it has room.
     #[inline]
     pub(super) fn room_for(
         &self,
@@ -275,7 +276,7 @@ impl Space {
     ) -> Result<Option<u64>, StoreError> {
         let short = self.shortage(running, lines);
         if short > 0 && running.is_alone() && self.demand().is_none() {
-            // Nobody waits for what it owns, and what it did must perhaps not be done again.
+            // No thread waits for its lines, and its work must perhaps not run again.
             self.commits().make_room(short)?;
             return Ok(None);
         }

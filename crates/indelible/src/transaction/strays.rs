@@ -59,8 +59,9 @@ impl Drop for Named {
     }
 }
 
-/// Has this process say, on its standard error, which object it was when it is about to die of a load or a store outside of a transaction, in an object that transactions alone
-/// use: its name, the offset, and what to do. One line, in front of whatever the program, or a debugger, does about a SIGSEGV.
+/// Makes this process report, on its standard error, the object of a deadly load or store outside
+/// of a transaction, in an object for transactions alone: its name, the offset, and the remedy. One
+/// line, before the program's or a debugger's own reaction to the SIGSEGV.
 ///
 /// `PMO_EXPLAIN_FAULTS=1` in the environment does the same for a program that does not call it.
 ///

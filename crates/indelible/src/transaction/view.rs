@@ -33,7 +33,7 @@ impl View {
         self.pairs.map_or(self.base, |pairs| pairs.base)
     }
 
-    /// The object has so many bytes now, as the pool has it. Nobody stores to it meanwhile.
+    /// The object has so many bytes now, as the pool has it. No thread stores to it meanwhile.
     pub(super) fn lengthen(&mut self, len: usize) {
         if let Some(marks) = &self.marks {
             marks.lengthen(len);

@@ -212,7 +212,7 @@ fn owners_of_one_type_are_counted_across_roots() {
         walk.root("two", &two, at(1), 16);
         let Owners(mut shared, plain) = walk.finish().visitor;
         shared.sort_unstable();
-        // With an owner that is not met, what is in the block is somebody else's.
+        // If its owner is not met, the block holds another owner's values.
         let inner = if releasing { 1 } else { 2 };
         assert_eq!(shared, [(at(2), 4, 3), (at(3), 2, inner)]);
         assert_eq!(plain.contains(&(at(3) + 8)), !releasing);

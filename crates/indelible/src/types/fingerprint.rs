@@ -57,7 +57,7 @@ fn broken(text: &str) -> Cow<'_, str> {
     Cow::Owned(words.join(" "))
 }
 
-/// Version of the format of what a description describes.
+/// Version of the format that a description describes.
 fn version(text: &str) -> u32 {
     let hashed = text.contains("PHash");
     match hashed && Description::parse(text).is_ok_and(|of| of.has_byte_keys()) {

@@ -1,8 +1,10 @@
 //! Values that only raw pointers lead to.
 //!
-//! Nobody owns them, so nothing says how many there are, or that no two of them overlap. Pointers are followed when all that is owned
-//! was gone through, and a byte is gone through behind pointers once as each type that they have it for: rings come to an end. So a pointer that another type hides,
-//! of an owner or of another pointer, is found. Second looks at a byte have a bound in proportion to the object, so that time and memory are, too, whatever is in it.
+//! They have no owner, so nothing tells how many there are, or that no two of them overlap.
+//! Pointers are followed after all owned values, and a byte is gone through behind pointers once as
+//! each type that they have it for: rings come to an end. So a pointer that another type hides, of
+//! an owner or of another pointer, is found. Second looks at a byte have a bound in proportion to
+//! the object, so that time and memory are bounded, too, for any contents.
 
 use super::path::Kept;
 use super::{Description, TypeId};
@@ -169,7 +171,7 @@ impl<'w> Follow<'w> {
         Some(self.types.len() - 1)
     }
 
-    /// Takes work off what is left; whether there was so much.
+    /// Takes work off the rest; returns whether there was enough.
     fn pay(&mut self, work: u64) -> bool {
         let left = self.left.checked_sub(work);
         self.left = left.unwrap_or(0);

@@ -3,7 +3,8 @@
 use super::{Description, Kind, Pointer, Type, TypeId};
 
 impl Description {
-    /// The name of the first type of keys of a hash table that has a pointer in it, or in what it owns.
+    /// The name of the first type of keys of a hash table that has a pointer in it, or in a value
+    /// that it owns.
     pub(crate) fn keys_with_pointers(&self) -> Option<String> {
         let key = self.types.iter().find_map(|ty| match ty.kind {
             Kind::Hashed { key, .. } if self.has_pointers(key) => Some(key),

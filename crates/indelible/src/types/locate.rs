@@ -1,4 +1,4 @@
-//! From a byte of a described value to the field that has it.
+//! Finds the field of a described value that has a byte.
 
 use super::{Description, Kind, TypeId};
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! Sizes of types, and what a type may consist of.
+//! Sizes of types, and the types that they may consist of.
 
 use super::containers::{HASHED, ORDERED, RING, VECTOR};
 use super::{Kind, Type, TypeId, Valid};
@@ -69,8 +69,8 @@ pub(super) fn check_parts(types: &[Type]) -> Result<Vec<TypeId>, String> {
     Ok(order)
 }
 
-/// Fails if values lie too deep within each other for what goes through them: a type that is mentioned by its number adds no
-/// depth to the text.
+/// Fails if values are nested too deeply for the code that walks them: a type that is mentioned by
+/// its number adds no depth to the text.
 fn check_depth(types: &[Type], order: &[TypeId]) -> Result<(), String> {
     let mut depths = vec![0; types.len()];
     for &id in order {

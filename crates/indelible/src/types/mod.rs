@@ -4,7 +4,7 @@
 //! type has a size, values lie within the values that they are parts of, and none is a part of itself. [`walk`](walk::walk)
 //! goes through the values of a described type in the bytes of an object, whatever these bytes are.
 //!
-//! All of it is safe code: what it reads is a slice, and what it finds may be wrong, but nothing else.
+//! All of it is safe code: it reads a slice, and its results may be wrong, but nothing else.
 
 mod containers;
 #[cfg(test)]
@@ -64,7 +64,8 @@ pub(crate) enum Kind {
         word: &'static str,
         valid: Valid,
     },
-    /// An address that a program follows at its own risk; `target` is the name of what lies there, `to` its type, if that is known.
+    /// An address that a program follows at its own risk; `target` is the name of the value there,
+    /// `to` its type, if that is known.
     Pointer {
         how: Pointer,
         target: String,
@@ -117,8 +118,8 @@ pub(crate) enum Kind {
         key: TypeId,
         value: TypeId,
     },
-    /// Bytes that somebody else's code makes sense of, such as a container of another library, and the types that its name has
-    /// as parameters.
+    /// Bytes that foreign code makes sense of, such as a container of another library, and the
+    /// types that its name has as parameters.
     Opaque {
         name: String,
         parameters: Vec<TypeId>,

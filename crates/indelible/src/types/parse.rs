@@ -199,8 +199,8 @@ impl<'t> Parser<'t> {
         Ok(id)
     }
 
-    /// Behind the type: `-> number type`, the type of what a pointer leads to, in the order of their numbers. Pointers of these
-    /// types have numbers, too.
+    /// Parses, after the type: `-> number type`, the type of a pointer's target, in the order of
+    /// their numbers. Pointers of these types have numbers, too.
     fn targets(&mut self) -> Result<()> {
         let mut least = 0;
         while self.words.clone().next().is_some() {
@@ -246,7 +246,8 @@ impl<'t> Parser<'t> {
         Ok(head)
     }
 
-    /// A struct or an enum: `name:size:align {` and what belongs to it; or something opaque: `name:size:align <`.
+    /// A struct or an enum: `name:size:align {` and its parts; or something opaque:
+    /// `name:size:align <`.
     fn define(&mut self, first: &str, depth: usize) -> Result<TypeId> {
         let head = self.head(first)?;
         let mut parts = head.rsplitn(3, ':');

@@ -2,7 +2,7 @@
 
 use super::Path;
 
-/// Somebody who is told what the walk comes across.
+/// A receiver of the walk's findings.
 pub(crate) trait Visitor {
     /// Whether `plain` is to be told of all bytes.
     const PLAIN: bool = false;
@@ -10,7 +10,7 @@ pub(crate) trait Visitor {
     /// A block that a value owns.
     fn block(&mut self, _address: u64, _path: &Path<'_, '_>) {}
 
-    /// An address other than zero that nobody owns by it; `at`: where it lies.
+    /// An address other than zero that owns nothing; `at`: where it lies.
     fn pointer(&mut self, _at: u64, _target: u64, _path: &Path<'_, '_>) {}
 
     /// A far pointer other than zero, by its word, into this object or another; `at`: where it lies.

@@ -31,7 +31,7 @@ pub(crate) struct Walk<'w, V> {
     /// Bytes of the block in use that begins at an address.
     live: &'w dyn Fn(u64) -> Option<u64>,
     visitor: V,
-    /// Blocks that values own, each with the address of the word that says so; of roots: zero.
+    /// Blocks that values own, each with the address of the owning word; for roots: zero.
     owned: HashMap<u64, u64>,
     shared: Shared<'w>,
     follow: Option<Follow<'w>>,
@@ -41,7 +41,7 @@ pub(crate) struct Walk<'w, V> {
 /// The findings of a walk.
 pub(crate) struct Walked<V> {
     pub(crate) visitor: V,
-    /// Blocks that values own, each with the address of the word that says so.
+    /// Blocks that values own, each with the address of the owning word.
     pub(crate) owned: HashMap<u64, u64>,
     /// Bytes of other values, to which pointers led.
     pub(crate) followed: Ranges,

@@ -33,7 +33,7 @@ impl Wish {
 
 /// The fate of a slot that is known.
 enum Change {
-    /// It stays, or waits for somebody who may take it away.
+    /// It stays, or waits for a thread that may take it away.
     Kept,
     /// It goes on with other wishes, or with other rights.
     Altered(Wish),
@@ -42,8 +42,8 @@ enum Change {
 }
 
 impl Inner {
-    /// Brings the slots to what the view's last psync says, if that is another than it was. `whole`: also what takes an object away that is attached; otherwise threads use
-    /// such objects, and they stay.
+    /// Reloads the slots if the view was psynced since. `whole`: also changes that take an attached
+    /// object away; otherwise threads use such objects, and they stay.
     pub(super) fn follow(&self, state: &mut State, whole: bool) -> Result<(), Cause> {
         let seen = Seen::now(&self.pool, &self.id)?;
         let grants = match Mutant::RevokedKept.is_on() {
@@ -102,7 +102,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Has each object be in the class of those that the contexts give the same, in one that is new if `make`: threads have those open that there were.
+    /// Puts each object into the class of those with the same rights from the contexts, into a new
+    /// one if `make`: threads have the existing ones open.
     fn classify(&self, state: &mut State, make: bool) {
         let Some(classes) = &mut state.classes else { return };
         let mut all = || {

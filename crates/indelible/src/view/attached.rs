@@ -96,7 +96,8 @@ const WINDOW: usize = usize::MAX;
 const USE: &str = "use a slot of the view";
 
 impl AttachedView {
-    /// Attaches a view, whoever has it open. Costs a look at the pool's table, and a reservation of addresses for each object.
+    /// Attaches a view, open or not. Costs a look at the pool's table, and a reservation of
+    /// addresses for each object.
     ///
     /// # Errors
     /// As for [`View::read`](super::View::read). No object makes it fail: the [slots](AttachedView::slots) have their errors.
@@ -104,9 +105,11 @@ impl AttachedView {
         AttachedView::attach_in::<&str>(pool, name, &[])
     }
 
-    /// As [`attach`](AttachedView::attach), in [security contexts](crate::SecurityContext) of the same pool: an object is attached for what its slot asks for, as far as one of the
-    /// contexts allows it. Nothing is refused before it is used: a load or store that is not allowed is a SIGSEGV of the program's, and `Denied` is the error of the methods of this type. Without contexts everything is
-    /// allowed.
+    /// As [`attach`](AttachedView::attach), in [security contexts](crate::SecurityContext) of the
+    /// same pool: an object is attached with the rights of its slot that one of the contexts
+    /// allows. Nothing is refused before it is used: a forbidden load or store is a SIGSEGV of the
+    /// program's, and `Denied` is the error of the methods of this type. Without contexts
+    /// everything is allowed.
     ///
     /// The contexts are asked again where an object is attached, and by [`adopt`](AttachedView::adopt). An object that is attached keeps what it has until then. A context that was destroyed gives nothing; while one cannot be
     /// read, no more objects are attached.
@@ -169,7 +172,7 @@ impl AttachedView {
         self.inner.state().grants.names().to_vec()
     }
 
-    /// The slots that are set, and what is at the addresses of their objects.
+    /// The slots that are set, and the state of their objects' addresses.
     #[must_use]
     pub fn slots(&self) -> Vec<SlotState> {
         self.inner.state().entries.values().map(SlotState::of).collect()
@@ -195,8 +198,9 @@ impl AttachedView {
         Ok(state.entries.values().filter(|entry| entry.is_attached()).count())
     }
 
-    /// Takes over all changes of the view and of its security contexts: objects whose slots were emptied, or have other objects or rights, are detached, and what was stored to them since their last psync
-    /// is forgotten. Without changes it costs a look at the table.
+    /// Takes over all changes of the view and of its security contexts: objects whose slots were
+    /// emptied, or have other objects or rights, are detached, and stores to them since their last
+    /// psync are forgotten. Without changes it costs a look at the table.
     ///
     /// # Errors
     /// As for [`View::read`](super::View::read), and for [`SecurityContext::read`](crate::SecurityContext::read) of each context: everything is as before.

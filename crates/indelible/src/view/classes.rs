@@ -31,7 +31,7 @@ pub(super) enum Class {
     None(Error),
 }
 
-/// The classes that a thread has open, each for what its contexts give.
+/// The classes that a thread has open, each with the rights of its contexts.
 pub(super) type Opened = Vec<Open>;
 
 impl Classes {

@@ -23,7 +23,7 @@ pub(super) struct Entry {
     /// The access that each of the contexts gives, of the one that the slot asks for, if threads have contexts of their own.
     pub(super) rights: Vec<Protection>,
     pub(super) class: Class,
-    /// Of the object, when it was looked up.
+    /// Name of the object, when it was looked up.
     pub(super) name: String,
     pub(super) address: usize,
     pub(super) len: usize,
@@ -102,7 +102,7 @@ impl Entry {
 
     /// Takes its place among the classes, in a new one if `make`; false: there is none for it, and it says why.
     pub(super) fn classify(&mut self, classes: &mut Classes, make: bool) -> bool {
-        // One that nobody may load from is never attached.
+        // One that no context may load from is never attached.
         if matches!(self.class, Class::Of(_)) || !self.allowed.has(Rights::READ) {
             return true;
         }
@@ -163,8 +163,8 @@ impl Entry {
         Some(Error::new("attach", cause).object(&self.name))
     }
 
-    /// Attaches the object, for what its slot asks for as far as that can be had. After a failure its addresses are reserved again. `told`: see
-    /// [`settle`](Entry::settle).
+    /// Attaches the object with its slot's rights, as far as they are allowed. After a failure its
+    /// addresses are reserved again. `told`: see [`settle`](Entry::settle).
     ///
     /// # Errors
     /// As for [`Pool::attach`] and [`Pool::attach_read`]. `Denied`.
@@ -204,15 +204,17 @@ impl Entry {
         }
     }
 
-    /// Has the addresses be free for the object. A touch meanwhile finds nothing mapped, and is answered as any other.
+    /// Frees the addresses for the object. A touch meanwhile finds nothing mapped, and is answered
+    /// as any other.
     pub(super) fn give_way(&mut self) {
         if let Memory::Reserved { mapping, .. } = &mut self.memory {
             *mapping = None;
         }
     }
 
-    /// Has the object that was attached in the place of the reservation, or the reservation again. `told`: nobody answers a touch of the range just now who
-    /// says so, and threads that wait for it are told here.
+    /// Puts the attached object in the place of the reservation, or the reservation again. `told`:
+    /// no thread answers a touch of the range just now and reports it, so threads that wait for it
+    /// are told here.
     pub(super) fn settle(&mut self, attached: Result<Pinned>, told: bool) -> Result<(), Error> {
         let closed = attached.and_then(|object| self.close(&object).map(|()| object));
         let refused = match (closed, std::mem::replace(&mut self.memory, Memory::None)) {
@@ -232,7 +234,7 @@ impl Entry {
                     .unwrap_or_else(|| Error::new("attach", Cause::Detached).object(&self.name))
             }
             (Err(error), Memory::Reserved { touches, .. }) => {
-                // If somebody else has taken the addresses, the next use of the slot says so.
+                // If another mapping has taken the addresses, the next use of the slot fails.
                 let mapping = Mapping::anonymous(self.address, self.len, Protection::None).ok();
                 self.memory = Memory::Reserved { mapping, touches };
                 error

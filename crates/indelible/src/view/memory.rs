@@ -3,9 +3,10 @@
 //! Invariants:
 //! 1. An object of an attached view stays attached, at its addresses, as long as the [`AttachedView`] is not borrowed exclusively: faults end no attachment, and the
 //!    registry of attachments refuses to end one that a view has pinned.
-//! 2. References into objects borrow the view: shared ones for loads, exclusive ones for stores. Stores through raw pointers are promised by whoever makes them.
-//! 3. Of a view whose contexts are those of threads, references borrow a [`Within`], which borrows the view: as long as it lives its thread has the pages open, as far as its
-//!    contexts allow it.
+//! 2. References into objects borrow the view: shared ones for loads, exclusive ones for stores.
+//!    For stores through raw pointers their code promises it.
+//! 3. If a view's contexts are those of threads, references borrow a [`Within`], which borrows the
+//!    view: as long as it lives its thread has the pages open, as far as its contexts allow it.
 
 #![allow(unsafe_code)]
 

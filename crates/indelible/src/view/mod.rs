@@ -74,7 +74,7 @@ impl View {
         let header = SLOTS.header(slots);
         object.range_mut(0..header.len()).copy_from_slice(&header);
         if let Err(error) = object.psync() {
-            // Nobody is left with an object that is no view.
+            // No caller keeps an object that is no view.
             drop(object);
             let _ = pool.destroy(name);
             return Err(error);
@@ -92,7 +92,7 @@ impl View {
         Ok(View { pool: pool.clone(), object, placed: None })
     }
 
-    /// The slots of a view that are set, as its last psync left them, whoever has it open.
+    /// The slots of a view that are set, as its last psync left them, open or not.
     ///
     /// # Errors
     /// As for [`Pool::attach_read`](crate::Pool::attach_read), but for `Held`. `Unsuitable`: it is no view; `Version`, `Damaged`.

@@ -11,9 +11,12 @@ use std::ptr::NonNull;
 /// A view in this process, as an [`AttachedView`], whose objects are closed to every thread, but for those that are [within](SwitchedView::within) security contexts which allow
 /// the access.
 ///
-/// An object is attached for what any of the view's contexts allows. Objects to which each of the contexts gives the same rights are a *class*; a class opens and closes as one. With protection keys of
-/// the processor (`pmo doctor` tells whether there are any) that is a register of the thread, and other threads have nothing of it. Without them it is the
-/// protection of the pages: while any thread is within contexts that allow an access, every thread can make it. A process has 15 classes at most, the program's other keys among them; objects of
+/// An object is attached with the rights that any of the view's contexts allows. Objects to which
+/// each of the contexts gives the same rights are a *class*; a class opens and closes as one. With
+/// protection keys of the processor (`pmo doctor` tells whether there are any) the rights are in a
+/// register of the thread, and other threads have nothing of it. Without them they are the
+/// protection of the pages: while any thread is within contexts that allow an access, every thread
+/// can make it. A process has 15 classes at most, the program's other keys among them; objects of
 /// one more cannot be attached.
 ///
 /// An access that is not allowed is a SIGSEGV of the program's, and `EFAULT` for a system call. It stops stray stores and mistakes, not code that means to (SAFETY.md). Calls of this library on an object by its address need the thread's
@@ -55,7 +58,8 @@ const ENTER: &str = "enter security contexts";
 const USE: &str = "use a slot of the view";
 
 impl SwitchedView {
-    /// Attaches a view in security contexts of the same pool, whoever has it open. No thread is within any of them.
+    /// Attaches a view, open or not, in security contexts of the same pool. No thread is within any
+    /// of them.
     ///
     /// # Errors
     /// As for [`AttachedView::attach_in`]. `Unsuitable`: there are no contexts. No object makes it fail: the [slots](SwitchedView::slots) have their errors, `NoRoom` among them: there is no protection key for
@@ -215,8 +219,9 @@ impl SwitchedView {
     pub fn detach(self) {}
 }
 
-/// Has this thread be within no security context of any view: for one that was started by a thread which was within some, and has inherited that, and for whoever catches a jump (`longjmp`) over the end of an
-/// [`Inside`]. The thread drops those that it still has before.
+/// Takes this thread out of all security contexts of any view: for a thread that inherited some
+/// from the thread which started it, and for code that catches a jump (`longjmp`) over the end of
+/// an [`Inside`]. The thread first drops those that it still has.
 ///
 /// # Errors
 /// `Io`: the kernel refuses.
@@ -225,8 +230,8 @@ pub fn leave_contexts() -> Result<()> {
     left.map_err(|error| Error::new("leave security contexts", SecurityError::from(error)))
 }
 
-/// A thread is within security contexts as long as this is there, but for handlers of signals, which begin within none,
-/// and for whoever jumps out of one; see [`SwitchedView::enter`].
+/// A thread is within security contexts as long as this is there, but for handlers of signals,
+/// which begin within none, and for jumps out of one; see [`SwitchedView::enter`].
 #[derive(Debug)]
 #[must_use = "dropped, the thread is out of the contexts again"]
 pub struct Inside {

@@ -16,7 +16,7 @@ use std::ops::Bound;
 #[repr(C)]
 pub struct TxOrderedMap<K, V> {
     root: TxCell<TxPtr<Node<K, V>>>,
-    /// Of the ranks.
+    /// Seed of the ranks.
     seed: TxCell<u64>,
 }
 
@@ -85,7 +85,8 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
         let node = tx.at(pointer)?;
         tx.write(&node.rank, rank)?;
         let (mut steps, mut link) = (Steps::of(tx, self)?, &self.root);
-        // Down to the first of a lower rank; whatever is below is divided into what is less and what is greater.
+        // Descends to the first of a lower rank; the nodes below it are divided into lesser and
+        // greater ones.
         let mut below = loop {
             let there = tx.read(link)?;
             let Some(other) = there.some() else { break there };
@@ -116,7 +117,7 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
         Ok(None)
     }
 
-    /// The rank of a node at this address: as good as random, as nobody knows the seed.
+    /// The rank of a node at this address: as good as random, as the seed is secret.
     fn rank(&self, tx: &mut Tx<'_>, address: u64) -> Result<u64> {
         let mut seed = tx.read(&self.seed)?;
         if seed == 0 {

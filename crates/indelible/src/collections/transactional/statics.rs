@@ -40,7 +40,7 @@ struct Made<T> {
 }
 
 impl<T: Value + Persist<'static>> Persistent<T> {
-    /// A variable of this name, in whatever pool it is looked for: two with one name are one, and have to be of one type.
+    /// A variable of this name, in any pool: two with one name are one, and must be of one type.
     #[must_use]
     pub const fn new(name: &'static str, initial: T) -> Self {
         Persistent { name, initial, described: OnceLock::new() }
@@ -98,7 +98,7 @@ impl<T: Value + Persist<'static>> Persistent<T> {
     }
 }
 
-/// A word of a description, with the name that C has for a number in front of it: names are a part of what a type is.
+/// A word of a description, with C's name for a number in front of it: names are a part of a type.
 fn as_in_c(word: &str) -> String {
     let (letter, bits) = word.split_at(word.len().min(1));
     match (letter, bits) {

@@ -32,7 +32,8 @@ use table::Slot;
 
 /// Maps ranges that were touched.
 pub(crate) trait Owner: Send + Sync {
-    /// Maps the range that it gave this number; returns whether it is mapped now. Of a window: looks for ranges that are new in it.
+    /// Maps the range that it gave this number; returns whether it is mapped now. For a window, it
+    /// looks for ranges that are new in it.
     fn touched(&self, number: usize) -> bool;
 }
 
@@ -41,7 +42,7 @@ type Owned = (Weak<dyn Owner>, usize);
 
 struct Service {
     bell: ForkFd,
-    /// By the address of the slot.
+    /// Keyed by the address of the slot.
     owners: Mutex<HashMap<usize, Owned>>,
     started: Mutex<bool>,
 }

@@ -1,7 +1,8 @@
 //! The ranges that the SIGSEGV handler knows, and its part in mapping them.
 //!
 //! Invariants:
-//! 1. A slot's `start`, `end`, `whole` and `generation` change only while its state is [`FREE`], by whoever has it `taken`.
+//! 1. A slot's `start`, `end`, `whole` and `generation` change only while its state is [`FREE`], by
+//!    the thread that has it `taken`.
 //! 2. Chunks of slots are leaked and never move.
 //! 3. [`touched`] runs in the handler: it allocates nothing and takes no lock. While it waits it sleeps in a futex, with all signals blocked, and no
 //!    longer than [`LONGEST`] turns.
@@ -22,7 +23,7 @@ use crate::sys::signal::Verdict;
 const SLOTS: usize = 256;
 const CHUNKS: usize = 1024;
 
-/// Nobody's, or not in force.
+/// Without an owner, or not in force.
 const FREE: u32 = 0;
 /// Nothing but a reservation is there.
 const RESERVED: u32 = 1;
@@ -92,7 +93,8 @@ impl Slot {
         TABLE.iter().find_map(|place| chunk_or_new(place).iter().find(free))
     }
 
-    /// The range is not answered for any more; threads that wait go on to what their fault means without it.
+    /// The range is not answered for any more; for waiting threads, their fault has its usual
+    /// meaning.
     pub(super) fn vacate(&self) {
         self.settle(FREE);
         self.taken.store(false, Ordering::SeqCst);
@@ -156,7 +158,7 @@ impl Slot {
                     let second = futex::Timespec { tv_sec: 1, tv_nsec: 0 };
                     let _ = futex::wait(&self.state, futex::Flags::PRIVATE, ASKED, Some(&second));
                 }
-                // Free: what lies there is somebody else's.
+                // Free: the range has another owner.
                 _ => return Verdict::Foreign,
             }
         }

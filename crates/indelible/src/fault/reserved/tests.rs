@@ -24,8 +24,8 @@ impl Owner for Answers {
         }
         let mut range = self.range.lock().unwrap();
         if range.len() != 2 * PAGE {
-            // In one step: of a hole here the kernel would make the stack of a thread that is just starting.
-            // SAFETY: nobody has had access.
+            // In one step: of a hole here the kernel would make the stack of a thread that is just
+            // starting. SAFETY: no thread has had access.
             unsafe { range.move_to(2 * PAGE, 0, Protection::ReadWrite) }.unwrap();
         }
         true

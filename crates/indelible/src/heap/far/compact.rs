@@ -1,7 +1,8 @@
 //! The far pointers of a heap, found by the descriptions of its roots; entries that none of them needs.
 //!
-//! An entry may only go if no pointer can need it. So all of the heap has to be described, as for other addresses (`heap/rebase`): a block that nothing
-//! described leads to, or bytes without a description, may have a pointer that nobody sees. (So may a block that only other objects lead to.)
+//! An entry may only go if no pointer can need it. So all of the heap must be described, as for
+//! other addresses (`heap/rebase`): a block that nothing described leads to, or bytes without a
+//! description, may have an unseen pointer. (So may a block that only other objects lead to.)
 
 use super::super::audit::{Index, shown, sound};
 use super::super::check::HeapFinding;
@@ -62,7 +63,7 @@ impl Visitor for Seen {
     }
 }
 
-/// Far pointers, and what is not described, so that there may be more.
+/// Far pointers, and undescribed bytes, which may have more.
 pub(super) struct Pointers {
     pub(super) all: Vec<FarPointer>,
     pub(super) unseen: Option<String>,

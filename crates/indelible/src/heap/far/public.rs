@@ -91,8 +91,9 @@ impl Heap {
     /// described; a word of the others keeps the entry that it would lead through.
     ///
     /// # Errors
-    /// `Unsuitable`: there may be pointers which nobody sees, since a root has no description, or no described value of this object leads to some block, as where only
-    /// other objects have pointers to it. `Damaged`. Nothing changed.
+    /// `Unsuitable`: there may be unseen pointers, since a root has no description, or no described
+    /// value of this object leads to some block, as where only other objects have pointers to it.
+    /// `Damaged`. Nothing changed.
     pub fn compact_far(&mut self) -> Result<Compacted> {
         const COMPACT: &str = "compact the entries for other objects of";
         let Pointers { all, unseen, beside } = self.all_pointers()?;

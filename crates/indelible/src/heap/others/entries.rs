@@ -47,7 +47,8 @@ impl OtherObjects {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The entry with this number, if it names its object by its ID and lies in the leaf in which an entry was found last. Without a lock: nobody changes the table meanwhile.
+    /// The entry with this number, if it names its object by its ID and lies in the leaf in which
+    /// an entry was found last. Without a lock: no thread changes the table meanwhile.
     #[inline]
     pub(in super::super) fn entry_near(&self, shared: &Shared, index: u32) -> Option<FarEntry> {
         let number = u64::from(index) / FAR_ENTRIES as u64 + 1;

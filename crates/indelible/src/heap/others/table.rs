@@ -30,7 +30,7 @@ pub(super) struct Table<'a> {
     head: &'a FarTable,
 }
 
-/// A page of the heap's own, seen as what it should be.
+/// A page of the heap's own, seen as the expected type.
 fn own_page<'a, T: InPlace>(directory: &Directory<'a>, page: u64) -> Result<&'a T> {
     let offset = page.saturating_mul(PAGE);
     let is_own = page < directory.pages
@@ -319,7 +319,7 @@ fn blank_page(inner: &mut Inner, shared: &Shared) -> Result<u64> {
     Ok(page)
 }
 
-/// The pages that the table has, and what is wrong in it: offsets, and what.
+/// The pages that the table has, and its faults: offsets, and descriptions.
 pub(in super::super) fn check(directory: &Directory<'_>) -> (BTreeSet<u64>, Vec<(u64, String)>) {
     let (mut pages, mut findings) = (BTreeSet::new(), Vec::new());
     let mut say = |error: HeapError| match error {

@@ -15,10 +15,12 @@ fn by_id(id: u32) -> FarEntry {
 /// Entries for so many objects, over and over, as retargeting makes them: what an attachment remembers of a table is in proportion to these.
 const OBJECTS: u32 = 1000;
 
-/// The table has 2^24 - 1 entries; then it is full, and says so again and again.
+/// The table has 2^24 - 1 entries; then it is full, and fails again and again.
 ///
-/// Each entry is stored by the code that `far_index` calls, and lies in its leaf: half a gigabyte of leaves. `far_index` itself would look each up in what it remembers, which takes gigabytes for
-/// entries that all differ; and of each leaf one entry alone is added, which makes the leaf, and counts those before it.
+/// Each entry is stored by the code that `far_index` calls, and lies in its leaf: half a gigabyte
+/// of leaves. `far_index` itself would keep each in memory, which takes gigabytes for entries that
+/// all differ; and only one entry of each leaf is added, which makes the leaf, and counts those
+/// before it.
 #[test]
 fn the_last_entry_has_number_2_24_less_1() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The bytes of an object that nobody has attached, in memory of their own.
+//! The bytes of an unattached object, in memory of their own.
 //!
 //! Invariants of [`Image`]:
 //! 1. `[at, at + len)` is a mapping of this image alone, of whole pages, readable and writable until it is dropped.
@@ -27,7 +27,7 @@ impl Image {
         let len = size.next_multiple_of(PAGE) as usize;
         let failed = |source| MappingError::Io { addr: 0, len, source };
         let addr = mmap::addresses(len).map_err(failed)?;
-        // SAFETY: the mapping was made just now, and nobody else knows of it.
+        // SAFETY: the mapping was made just now, and no other code knows of it.
         unsafe { mmap::protect(addr, len, Protection::ReadWrite) }.map_err(failed)?;
         let at = NonNull::new(std::ptr::with_exposed_provenance_mut(addr)).unwrap_or(NonNull::dangling());
         Ok(Image { at, len })
@@ -72,7 +72,8 @@ impl Image {
     ) -> Result<T, HeapError> {
         let len = (size as usize).min(self.len);
         let extent = Extent { base: self.at, len, writable: false, marks: None, reach: 0 };
-        // SAFETY: mapped (1) until `f` is done; nobody stores to it meanwhile, as the image is borrowed (2).
+        // SAFETY: mapped (1) until `f` is done; no thread stores to it meanwhile, as the image is
+        // borrowed (2).
         let heap = unsafe { RawHeap::open(&extent, HeapOptions::new()) }?;
         f(&heap, self.at.addr().get())
     }

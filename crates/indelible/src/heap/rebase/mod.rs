@@ -1,7 +1,8 @@
 //! Objects that get other addresses: every pointer in them is changed by the difference, or nothing is done (docs/decisions/0041-rebase.md).
 //!
-//! That is done to an object that comes to a pool, while it is hidden: a process that dies in between leaves nothing that anybody sees.
-//! Memory: the pages of the object that hold anything, and a list of its pointers.
+//! An object is changed on its way to a pool, while it is hidden: a process that dies in between
+//! leaves nothing visible. Memory: the pages of the object that hold anything, and a list of its
+//! pointers.
 
 mod image;
 mod pointers;
@@ -22,10 +23,12 @@ impl Pool {
     /// As [`copy_to`](Pool::copy_to), but the copy gets addresses of its own in the other pool, which may be this one, and the pointers in it are changed
     /// accordingly: a process can have both attached.
     ///
-    /// All pointers have to be known: the object is one that was never psynced, one that is [position-independent](crate::CreateOptions::position_independent), an
-    /// array of the package for Python, or a heap whose roots are all described, with
-    /// all that they lead to ([`collections`](crate::collections), structs whose pointers have `#[persist(target)]`). A
-    /// program that keeps an address in any other form than that of a pointer has to leave the object where it is.
+    /// All pointers must be known: the object is one that was never psynced, one that is
+    /// [position-independent](crate::CreateOptions::position_independent), an array of the package
+    /// for Python, or a heap whose roots are all described, with all that they lead to
+    /// ([`collections`](crate::collections), structs whose pointers have `#[persist(target)]`). A
+    /// program that keeps an address in any other form than that of a pointer must leave the object
+    /// where it is.
     ///
     /// ```
     /// use indelible::Pool;

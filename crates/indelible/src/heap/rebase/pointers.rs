@@ -1,8 +1,9 @@
 //! All addresses in a heap, found by the descriptions of its roots; or the reason why they may not be all.
 //!
-//! An address counts as found if its type says that it is one. Everything else that is alive is looked through for words that would be
-//! addresses in the object: one of them is a pointer that nobody described, perhaps, and the heap is refused. So is a heap with blocks that
-//! no described value leads to. Bytes that are no part of any value, such as the spare room of a vector, stay as they are.
+//! An address counts as found if its type is that of one. All other live bytes are searched for
+//! words that would be addresses in the object: such a word may be an undescribed pointer, and the
+//! heap is refused. So is a heap with blocks that no described value leads to. Bytes that are no
+//! part of any value, such as the spare room of a vector, stay as they are.
 
 use super::super::audit::{Index, shown, sound};
 use super::super::check::HeapFinding;

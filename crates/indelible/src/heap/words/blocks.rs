@@ -39,7 +39,8 @@ impl WordHeap {
         }
     }
 
-    /// Runs `what`, and once more with what the object got since, or with the pages of empty spans, if there is no room.
+    /// Runs `what`; if there is no room, once more with the object's new bytes, or with the pages
+    /// of empty spans.
     pub(super) fn with_room<R, W: Words>(
         &self,
         words: &mut W,
@@ -110,7 +111,7 @@ impl WordHeap {
         Ok(Some(span.block(number)))
     }
 
-    /// Looks through a chunk that nobody looked through yet for spans with free blocks. `false`: there is none.
+    /// Looks through an unsearched chunk for spans with free blocks. `false`: there is none.
     fn look(&self, words: &mut impl Words) -> Result<bool, Cause> {
         let mut seen = Peek(words);
         let chunks = span::frontier(&mut seen)?.min((self.len() as u64 / PAGE).div_ceil(CHUNK_PAGES));

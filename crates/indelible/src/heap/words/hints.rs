@@ -34,7 +34,7 @@ pub(crate) struct Hints {
 struct Shared {
     /// Spans with free blocks, by page.
     spans: [BTreeSet<u64>; CLASSES],
-    /// The first chunk that nobody looked through yet.
+    /// The first unsearched chunk.
     unseen: u64,
     /// Offsets at which roots begin, or did, or will if their transactions commit.
     roots: BTreeSet<u64>,
@@ -91,7 +91,7 @@ impl Hints {
         self.shared().spans[class].insert(page);
     }
 
-    /// The next chunk that nobody looked through yet, of so many.
+    /// The next unsearched chunk, of so many.
     pub(super) fn unseen(&self, chunks: u64) -> Option<u64> {
         let mut shared = self.shared();
         let next = shared.unseen;

@@ -1,9 +1,12 @@
 //! The heap of a transactional object: its bytes are those of every heap (FORMAT.md, section 9), and change as words of a transaction.
 //!
-//! A block's allocation byte is a byte of the transaction that allocates or frees it. So nobody else sees it before the commit, no line of the log has the byte
-//! of another transaction, and an abort, a conflict, a panic or a crash leaves nothing: there is no reservation that could be kept. Of pages, directory and roots a transaction makes its
-//! changes on copies ([`prepare`]), by the code of every heap, and stores the words that differ. In memory alone is where to look for a free block ([`hints`]), and that may be wrong: whatever
-//! it says is looked up in the transaction (docs/decisions/0051-transactional-heaps.md).
+//! A block's allocation byte is a byte of the transaction that allocates or frees it. So no other
+//! transaction sees it before the commit, no line of the log has the byte of another transaction,
+//! and an abort, a conflict, a panic or a crash leaves nothing: there is no reservation that could
+//! be kept. A transaction makes its changes of pages, directory and roots on copies ([`prepare`]),
+//! by the code of every heap, and stores the words that differ. Memory holds only hints where to
+//! look for a free block ([`hints`]), which may be wrong: the transaction checks all that they
+//! suggest (docs/decisions/0051-transactional-heaps.md).
 //!
 //! Called by the transactions, which implement [`Words`].
 
@@ -64,7 +67,7 @@ impl WordHeap {
         self.len.load(Ordering::Acquire)
     }
 
-    /// The object has so many bytes now. Transactions take in what it got when they need it.
+    /// The object has so many bytes now. Transactions take in the new ones when they need them.
     pub(crate) fn lengthen(&self, len: usize) {
         self.len.fetch_max(len, Ordering::AcqRel);
     }

@@ -15,7 +15,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 impl WordHeap {
-    /// Makes a heap of a blank object, or takes in what the object got since it was used last.
+    /// Makes a heap of a blank object, or takes in the object's bytes that are new since its last
+    /// use.
     pub(crate) fn open(&self, words: &mut impl Words) -> Result<(), Cause> {
         self.prepare(words, |window| match Directory::open(&window) {
             Ok(directory) => match directory.extend() {
@@ -54,7 +55,7 @@ impl WordHeap {
         Ok(magic == MAGIC && version & !features == u64::from(VERSION))
     }
 
-    /// Takes in what the object got since. `false`: there is nothing.
+    /// Takes in the object's new bytes. `false`: there are none.
     pub(super) fn extend(&self, words: &mut impl Words) -> Result<bool, Cause> {
         let pages = words.load(offset_of!(Header, pages) as u64)?;
         if pages >= (self.len() as u64 / PAGE).min(MAX_PAGES) {

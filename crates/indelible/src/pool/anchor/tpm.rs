@@ -9,7 +9,7 @@ use std::time::Duration;
 /// An hour. The memory of a TPM bears some hundred thousand writes: eleven years of them.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// An anchor in a file, with a counter in a TPM 2.0 that nobody takes back: the file may lie beside the pool.
+/// An anchor in a file, with a monotonic counter in a TPM 2.0: the file may lie beside the pool.
 ///
 /// The counter is a non-volatile index of the TPM, of eight bytes, which the first attach defines in the owner's hierarchy, without a password, and which belongs to one object. It rises
 /// at each attach for writing, checkpoint and detach, and at a psync once an hour. A program that may use the TPM can let it rise as well, or remove it: then the object is not

@@ -123,8 +123,9 @@ impl SealKey {
         Ok(SealKey { key, ..self })
     }
 
-    /// The same key, with the one that verifies what the object's sign key signed. An object that is not signed by that is refused as `Damaged`, and an object that is
-    /// signed is read with such a key alone. It comes from somebody who is trusted, never from the pool.
+    /// The same key, with the one that verifies the object's signature. An object without that
+    /// signature is refused as `Damaged`, and reading a signed object takes such a key. Get it over
+    /// a trusted channel, never from the pool.
     #[must_use]
     pub fn verified_by(self, key: VerifyKey) -> SealKey {
         SealKey { key: self.key.verified_by(key.0), ..self }
@@ -132,8 +133,9 @@ impl SealKey {
 
     /// The same key: slots that are made with it are refused from `expires` on, with their label and date. An object has at least one key that does not expire.
     ///
-    /// This is a guard rail, as no clock is part of what encrypts: software that does not ask, or a clock that is wrong, opens the slot for good. Against an owner who is to read nothing
-    /// any more, remove the slot and [give the object another key](crate::Pool::reencrypt).
+    /// This is a guard rail, as no clock is part of the encryption: other software, or a clock that
+    /// is wrong, opens the slot for good. To end an owner's access, remove the slot and [give the
+    /// object another key](crate::Pool::reencrypt).
     #[must_use]
     pub fn until(self, expires: SystemTime) -> SealKey {
         let seconds = expires.duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs());

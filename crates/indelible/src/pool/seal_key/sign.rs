@@ -29,15 +29,17 @@ impl SignKey {
         SignKey::file(had(source::contents(path.as_ref()))?)
     }
 
-    /// The key that verifies what this one signs, for those who read.
+    /// The key that verifies this one's signatures, for readers.
     #[must_use]
     pub fn verify_key(&self) -> VerifyKey {
         VerifyKey(self.0.verify_key())
     }
 }
 
-/// The key that verifies what a [`SignKey`] signed ([`SealKey::verified_by`](super::SealKey::verified_by)). Its text, by `Display` and `FromStr`, is 64 hexadecimal digits. No secret: but who
-/// takes it from somebody who is not trusted believes that one.
+/// The key that verifies signatures of a [`SignKey`]
+/// ([`SealKey::verified_by`](super::SealKey::verified_by)). Its text, by `Display` and `FromStr`,
+/// is 64 hexadecimal digits. It is no secret, but a reader trusts its origin: get it over a trusted
+/// channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerifyKey(pub(crate) seal::VerifyKey);
 
