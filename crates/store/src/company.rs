@@ -99,7 +99,7 @@ impl Company {
         }
     }
 
-    /// Those who are missing did not come in time.
+    /// The missing threads did not come in time.
     fn give_up(&mut self) {
         self.failures = (self.failures + 1).min(DISTRUST);
         self.trustless = 1 << self.failures;

@@ -90,7 +90,7 @@ mutants! {
         AppliedIgnored,
         /// A batch with one wrong bit counts as torn.
         BitIgnored,
-        /// The generation of a lane is what the copies of its header say, whatever its batches are.
+        /// The copies of a lane's header decide its generation, whatever its batches are.
         CopiesAlone,
         /// The superblock is written before the table.
         SuperblockFirst,
@@ -98,7 +98,7 @@ mutants! {
         TableFirst,
         /// The table's lane is voided before what it redoes is durable.
         EarlyTableCheckpoint,
-        /// A process does not look at what others did to the table.
+        /// A process does not look at other processes' changes of the table.
         StaleTable,
         /// Destroyed space is handed out with its former bytes.
         NoZeroing,
@@ -160,7 +160,7 @@ mutants! {
         AbsentUnsealed,
         /// The signature of a sealed object is any line.
         SignatureUnchecked,
-        /// An object is used whatever name and ID its root authenticates.
+        /// An object is used with any name and ID in its root.
         IdentityUnchecked,
         /// The table gives a sealed object another name before the root has it.
         RenamedFirst,
@@ -194,7 +194,7 @@ mutants! {
         PagesLaneKept,
         /// A reader takes the base of another one although the object's writer has failed.
         FailedFollowed,
-        /// Other readers may have a base before it has absorbed what it can.
+        /// Other readers may have a base before it has absorbed all that it can.
         BaseSharedEarly,
         /// A base says that pages that it absorbs are its own before they are durable.
         AbsorbedEarly,
@@ -216,7 +216,7 @@ mutants! {
         RevisionKept,
         /// A repair builds where the table in force says that nothing was ever written.
         UnsaidSite,
-        /// A table whose batches are lost goes on saying what was never written.
+        /// A table whose batches are lost goes on telling states that were never written.
         UnwrittenKept,
         /// A failed barrier is tried again.
         BarrierRetried,
@@ -262,7 +262,7 @@ mutants! {
         AddressOpen,
         /// The own addresses of an object that is readable outside of transactions can be stored to.
         OutsideWritable,
-        /// A transaction that changes nothing is acknowledged before what it read is durable.
+        /// A transaction that changes nothing is acknowledged before its reads are durable.
         ReadNotAwaited,
         /// A block is marked as in use before the transaction that allocates it commits.
         AllocatedAtOnce,
@@ -276,7 +276,7 @@ mutants! {
 
     /// Of words with check words, in the mapped half: `crates/indelible/tests/ecc` looks for them.
     ECC {
-        /// A word in the second half of a line is loaded whatever its check word says.
+        /// A word in the second half of a line is loaded without a look at its check word.
         HalfUnchecked,
         /// A commit tells the words that it changes without their check words.
         CheckWordApart,
@@ -290,7 +290,7 @@ mutants! {
         LogUnvalidated,
         /// The log of a commit on demand ends before its lines are in memory.
         LogClearedEarly,
-        /// A recovery does not bring to memory what a process was committing on demand when it died.
+        /// A recovery forgets the commit on demand that was under way when its process died.
         LogForgotten,
         /// An epoch is taken from memory while transactions change it.
         EpochUngated,
@@ -339,7 +339,7 @@ mutants! {
     HEAP {
         /// The block of a root is freed.
         RootBlockFreed,
-        /// An allocation makes a heap of a blank object, whatever the program uses it as.
+        /// An allocation makes a heap of a blank object, whatever the program's use of it.
         HeapMadeUnasked,
     }
 
@@ -375,13 +375,14 @@ mutants! {
         ContextIgnored,
         /// A mask of a security context takes no right away.
         MaskIgnored,
-        /// A security context gives for good what it gave when the view was attached.
+        /// The rights of a security context stay as they were when the view was attached.
         RevokedKept,
         /// A thread that is within one security context has what all of the view's give.
         AllContextsEntered,
         /// Pages that an object of a class got later are open to every thread.
         NewPagesOpen,
-        /// A guard of security contexts gives its thread back what it had before, in whatever order guards are dropped.
+        /// A dropped guard of security contexts restores its thread's former contexts, in any order
+        /// of drops.
         GuardRestores,
     }
 

@@ -1,5 +1,5 @@
-//! Waits in slices: a caller that has to look after something else now and then has waits for
-//! locks end early, and makes the call again.
+//! Waits in slices: a caller with other duties now and then ends its waits for locks early, and
+//! makes the call again.
 //!
 //! The wait of all calls together is no longer than that of one would be.
 
@@ -19,8 +19,8 @@ thread_local! {
 }
 
 /// Runs `f`, in which no wait goes on for longer than `length`; a wait has begun at `begin`, when
-/// the caller made this call for the first time. Returns whether one ended
-/// early: then an error of `f` means that nothing happened yet, and the call is to be made again.
+/// the caller made this call for the first time. Returns whether one ended early: then an error of
+/// `f` means that nothing happened yet, and the caller must make the call again.
 pub fn in_slices<T>(begin: Instant, length: Duration, f: impl FnOnce() -> T) -> (T, bool) {
     let before = SLICE.replace(Some(Slice { begin, end: Instant::now() + length, cut: false }));
     let result = f();

@@ -1,7 +1,7 @@
 //! Comparing a shadow's pages with the primary, line by line.
 //!
 //! Other threads can reach the pages that are read here. The contract forbids stores to them during
-//! a psync; if one stores all the same, the read must not become undefined behaviour of this
+//! a psync; if a thread stores all the same, the read must not become undefined behaviour of this
 //! program. So pages are read by assembly, which the compiler cannot assume anything about, and
 //! never through references: a torn line is then the worst that can happen, and the next psync
 //! finds it again.

@@ -29,7 +29,7 @@ pub enum StoreError {
     /// A change of the medium failed. The operation happened as a whole or not at all; the next attach tells.
     #[error("the medium failed: {0}; the operation took effect as a whole or not at all")]
     Failed(MediumError),
-    /// A psync is durable, but the medium failed when it was to be applied, which the next attach does.
+    /// A psync is durable, but the medium failed while it was applied; the next attach applies it.
     #[error("the medium failed: {0}; the psync is durable, and the next attach applies it")]
     NotApplied(MediumError),
     /// The medium holds no pool.
@@ -199,7 +199,7 @@ pub enum StoreError {
         "{objects} objects cannot get other names in one step: it takes {needed} bytes of the table's log, which has {most}"
     )]
     TooManyAtOnce {
-        /// Objects that were to be renamed.
+        /// Objects of the rename.
         objects: u64,
         /// Bytes of the log that this takes, at least.
         needed: u64,
@@ -241,7 +241,7 @@ pub enum StoreError {
         /// As many.
         most: u64,
     },
-    /// The system does not say in which boot it is, which a volatile object has to know.
+    /// The system does not name its boot, which a volatile object must know.
     #[error("it would be volatile, and this system does not say when the machine was started anew")]
     BootUnknown,
     /// The object was volatile.
@@ -268,7 +268,8 @@ pub enum StoreError {
         /// The holder, as far as this process can see it.
         holder: Holder,
     },
-    /// A process that is gone left commits of the object in memory, which are to be brought to the pool first: nothing happened.
+    /// A dead process left commits of the object in memory, which must be brought to the pool
+    /// first: nothing happened.
     #[error(
         "a process that is gone left commits of the object in memory {memory:016x}, which the pool lacks"
     )]

@@ -90,7 +90,7 @@ pub enum SealError {
         "it is signed: give the key that verifies its signature, or the one that signs it, with the seal key; nothing of it was read"
     )]
     VerifyKeyNeeded,
-    /// It is signed, and is to be changed without the key for that.
+    /// It is signed, and the change lacks the sign key.
     #[error("it is signed: to write it, give its sign key with the seal key; nothing happened")]
     SignKeyNeeded,
     /// The root is of another object than the one that was asked for.
@@ -101,7 +101,7 @@ pub enum SealError {
     /// The root does not say of which object it is.
     #[error("it was sealed by an earlier release, and does not say under which name; nothing of it is used")]
     NoIdentity,
-    /// The name is sealed, and is to be changed without a key.
+    /// The name is sealed, and the change lacks the key.
     #[error(
         "its name is sealed with it: to rename it, give its seal key, and its sign key if it is signed; nothing happened"
     )]

@@ -93,7 +93,7 @@ pub struct Run {
 const _: () = assert!(size_of::<Section>() == 48 && size_of::<Run>() == 16);
 
 impl Section {
-    /// Whether this code knows what the section means.
+    /// Whether this code knows this kind of section.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.kind.get() <= kind::INTENT && self.flags.get() & !SKIPPABLE == 0

@@ -230,7 +230,7 @@ impl Entry {
         if self.has(FLAG_SEALED) { Shape::of(content).map(Shape::pages) } else { Some(content) }
     }
 
-    /// Whether what is said of a base can be.
+    /// Whether the entry's statements about a base are possible.
     fn overlay_is_in_range(&self, pool_len: u64) -> bool {
         if !self.has(FLAG_OVERLAY) {
             return true;
@@ -252,7 +252,8 @@ impl Entry {
                 && first.checked_add(self.ties_pages()).is_some_and(|end| end <= pool_len / PAGE)
     }
 
-    /// The first statement of the entry that this code does not know, and has to know to use the object.
+    /// The first statement of the entry that this code does not know, and must know to use the
+    /// object.
     #[must_use]
     pub fn unknown(&self) -> Option<Unknown> {
         let flags = self.flags.get() & !(FLAGS | OPTIONAL_FLAGS);

@@ -29,7 +29,7 @@ pub struct Batch {
     may_borrow: bool,
     /// Lines borrowed.
     borrowed: u64,
-    /// Whether its lines are to be found nowhere once their memory is given up.
+    /// Whether no copy of its lines may remain once their memory is given up.
     secret: bool,
     header: Header,
 }

@@ -71,7 +71,7 @@ impl Witnesses {
         Ok(Witnesses { copies, first })
     }
 
-    /// The lane's generation; `at_least` is what its directory slot says. `None`: nothing tells.
+    /// The lane's generation; `at_least` is the one in its directory slot. `None`: nothing tells.
     #[must_use]
     pub fn generation(&self, at_least: u64) -> Option<u64> {
         // Rule L6 of docs/protocol.md.
@@ -92,11 +92,12 @@ impl LaneLog {
         Ok(LaneLog::at_start(offset, len, witnesses.generation(at_least).ok_or(unknown)?))
     }
 
-    /// The lane's log for its next holder, in a generation that voids what is in the lane; the caller enters it in
-    /// the directory.
+    /// The lane's log for its next holder, in a generation that voids the lane's batches; the
+    /// caller enters it in the directory.
     ///
-    /// One copy of the header is durable before that, whatever happened to the last holder, and damaged copies are whole
-    /// again. The other is one that is durable already, so that a power cut here leaves a copy whole:
+    /// One copy of the header is durable before that, however the last holder ended, and damaged
+    /// copies are whole again. The other is one that is durable already, so that a power cut here
+    /// leaves a copy whole:
     ///
     /// | copies found | how that came | durable for certain | written |
     /// |---|---|---|---|

@@ -1,10 +1,10 @@
 //! Errors of a medium. The type of an error says what may have happened:
 //!
-//! - [`MediumError`]: the medium was to be read, locked or looked at. Nothing on it changed.
-//! - [`ReserveError::NoSpace`]: space was to be claimed, and nothing happened. Only a reservation
-//!   returns it.
-//! - [`Fatal`]: the medium was to be changed, or made durable. How much of it took place is unknown, and so
-//!   is whether earlier writes to the same file are durable.
+//! - [`MediumError`]: a read, a lock or a look failed. Nothing on the medium changed.
+//! - [`ReserveError::NoSpace`]: there was no space to claim, and nothing happened. Only a
+//!   reservation returns it.
+//! - [`Fatal`]: a change failed, or a barrier. How much of it took place is unknown, and so is
+//!   whether earlier writes to the same file are durable.
 
 use std::io;
 

@@ -11,9 +11,9 @@
 //! rely on, and keeps it.
 //!
 //! Invariants:
-//! 1. A failure is counted before its caller, or the next barrier, returns. Barriers are made one at a time, and
-//!    one that succeeded waits for the durable writes that overlapped with it: they may have been told of a
-//!    failure that concerns what the barrier vouches for.
+//! 1. A failure is counted before its caller, or the next barrier, returns. Barriers are made one
+//!    at a time, and one that succeeded waits for the durable writes that overlapped with it: they
+//!    may have been told of a failure that concerns the barrier's bytes.
 //! 2. An epoch whose number is not the count of failures changes nothing on the medium.
 //! 3. On media whose durability is the system's business (not the processor's), durable writes are made one
 //!    at a time, so that none takes the report that another needs to know its own bytes lost. Barriers and
@@ -85,7 +85,7 @@ pub(crate) struct Epoch {
 }
 
 impl Epoch {
-    /// Whether a change failed since: nothing written or found in the epoch is to be relied on.
+    /// Whether a change failed since: then nothing written or found in the epoch is reliable.
     pub(crate) fn is_over(&self) -> bool {
         self.latch.failures.load(Ordering::Acquire) != self.number
     }

@@ -1,4 +1,4 @@
-//! A medium with zeros behind its end: what a pool would be if its truncated file were made as long as it was.
+//! A medium with zeros behind its end: a pool whose truncated file is as long as before.
 
 use super::{
     Capabilities, Device, Fatal, LockKey, LockMode, LockTable, Locks, Medium, MediumError, Process,

@@ -30,7 +30,7 @@ impl LockTable {
 /// The readers of an object beside the one that is named first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Others {
-    /// Those that are to be seen.
+    /// The visible ones.
     pub processes: Vec<Process>,
     /// How many cannot be seen from here, at least.
     pub unseen: usize,

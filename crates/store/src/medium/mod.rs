@@ -8,8 +8,8 @@
 //! 2. When [`Medium::barrier`] returns `Ok`, every write that returned before it began is durable.
 //! 3. When [`Medium::write_durable`] returns `Ok`, its own bytes are durable; nothing is promised
 //!    about other writes.
-//! 4. After a failed change ([`Fatal`]) nothing may be assumed about what is durable of all that was written
-//!    to the medium since the last successful barrier. Nothing is ever retried by this crate.
+//! 4. After a failed change ([`Fatal`]) nothing may be assumed about the durability of any write to
+//!    the medium since the last successful barrier. Nothing is ever retried by this crate.
 //! 5. If calls overlap, none succeeds because another was told of the failure that concerns it: barriers and
 //!    durable writes are told apart, and the fault latch makes no two of a kind at once.
 //! 6. Only a reservation may find that there is no space, and then nothing happened ([`ReserveError`]).
@@ -97,16 +97,16 @@ pub trait Medium: Send + Sync {
         self.write(to, &bytes[..len])
     }
 
-    /// Writes `bytes` at `offset` and makes these bytes durable before it returns. An error is that of a
-    /// failed barrier, whatever its cause.
+    /// Writes `bytes` at `offset` and makes these bytes durable before it returns. An error is that
+    /// of a failed barrier, for any cause.
     fn write_durable(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal>;
 
     /// Makes every earlier write durable.
     fn barrier(&self) -> Result<(), Fatal>;
 
-    /// Fails if the system has failed to write back pages that it accepted, and has not reported that yet.
-    /// After a success, everything read before it is what was written last: lost pages are clean, may be
-    /// dropped, and are then read as they were long ago.
+    /// Fails if the system has failed to write back pages that it accepted, and has not reported
+    /// that yet. After a success, everything read before it was the last written content: lost
+    /// pages are clean, may be dropped, and are then read as they were long ago.
     fn check_writeback(&self) -> Result<(), Fatal> {
         Ok(())
     }
@@ -117,9 +117,9 @@ pub trait Medium: Send + Sync {
         Ok(())
     }
 
-    /// Parts of the range, ascending and apart, to which no write was ever made durable since they were zeroed: they
-    /// read as zeros after a power cut, whatever programs see, and whatever barriers said. Asked after a barrier, it
-    /// proves what the barrier covered.
+    /// Parts of the range, ascending and apart, to which no write was ever made durable since they
+    /// were zeroed: they read as zeros after a power cut, whatever programs see, and whatever
+    /// barriers returned. Asked after a barrier, it proves the barrier's effect.
     ///
     /// # Errors
     /// The medium cannot tell. One that has no such parts says that there are none.

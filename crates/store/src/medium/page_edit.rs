@@ -1,5 +1,5 @@
-//! A page edit: pages of the table changed in memory, read back as changed, and cut down to the lines
-//! that differ when they are to be logged.
+//! A page edit: pages of the table changed in memory, read back as changed, and cut down to the
+//! differing lines for the log.
 
 use super::{Medium, MediumError};
 use crate::format::{LINE, PAGE};
@@ -106,8 +106,8 @@ impl<'m> PageEdit<'m> {
     }
 
     /// Clears the lines of `mask` (one bit a line) and has them logged: the page comes from outside
-    /// the table, so what the medium shows of it now need not be what a crash leaves. The other lines
-    /// stay as the medium has them.
+    /// the table, so its present bytes on the medium may differ from those after a crash. The other
+    /// lines stay as the medium has them.
     pub fn fresh_page(&mut self, page: u64, mask: u64) -> Result<(), MediumError> {
         let image = self.image(page)?;
         image.forced = mask;

@@ -1,9 +1,10 @@
 //! How many bytes are moved at a time.
 //!
-//! A medium states its sizes ([`Medium::transfers`](super::Medium::transfers)), because every path that moves bytes has
-//! the medium at hand. Sizes decide how often the medium is called and how much memory that takes, never what is on the
-//! medium afterwards. Media that exist use [`Transfers::SHIPPED`]; a test makes a medium with small sizes, so that
-//! programs it can enumerate in full meet many pieces.
+//! A medium states its sizes ([`Medium::transfers`](super::Medium::transfers)), because every path
+//! that moves bytes has the medium at hand. Sizes decide how often the medium is called and how
+//! much memory that takes, never the bytes on the medium afterwards. Media that exist use
+//! [`Transfers::SHIPPED`]; a test makes a medium with small sizes, so that programs it can
+//! enumerate in full meet many pieces.
 
 use crate::format::LINE;
 
@@ -40,7 +41,7 @@ impl Transfers {
         self.direct
     }
 
-    /// Memory of the write combiner after which it is to be flushed.
+    /// Memory of the write combiner after which it must be flushed.
     #[must_use]
     pub const fn combine(&self) -> usize {
         self.combine

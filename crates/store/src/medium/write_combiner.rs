@@ -161,7 +161,7 @@ impl<'m> WriteCombiner<'m> {
         Ok(self.written)
     }
 
-    /// Writes `bytes` at once; what was put there before is dropped.
+    /// Writes `bytes` at once; earlier lines for the same place are dropped.
     pub fn write_past(&mut self, target: u64, bytes: &[u8]) -> Result<(), ReserveError> {
         let len = bytes.len() as u64;
         self.forget(target, len);

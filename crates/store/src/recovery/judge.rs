@@ -1,5 +1,5 @@
-//! The judgement of a writers' lane: what of it is to be redone, and whether it can be. Attach, check and repair
-//! all act on this one.
+//! The judgement of a writers' lane: which of its batches to redo, and whether that is possible.
+//! Attach, check and repair all act on this one.
 //!
 //! A lane's claims are checked, not believed: a section counts only if the entry it names is bound to this
 //! lane under the same binding number, and a run only within that object's extent. A section is left out only
@@ -57,7 +57,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Whether a section of this binding is to be redone.
+    /// Whether a section of this binding must be redone.
     pub(super) fn takes(&self, directory: &Directory, binding: u64) -> bool {
         // Rule L10 of docs/protocol.md.
         binding >= directory.since.get()

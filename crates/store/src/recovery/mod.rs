@@ -1,7 +1,7 @@
-//! Recovery: replay what lanes hold.
+//! Recovery: replays lanes.
 //!
 //! Replaying is redo of whole lines in the order of commits, so doing it twice, or starting again
-//! after dying half-way, ends in the same bytes. Nothing is voided before what was replayed is
+//! after dying half-way, ends in the same bytes. Nothing is voided before the replayed lines are
 //! durable.
 //!
 //! A lane is judged whole ([`judge`]) before anything of it is redone: a batch that is damaged, or an object whose

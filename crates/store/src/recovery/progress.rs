@@ -54,7 +54,7 @@ pub fn clear(medium: &dyn Medium, entry: &Entry, from: u64, to: u64) -> Result<(
     Ok(())
 }
 
-/// As [`clear`], of bytes that were left by a writer who is gone, and whose writes may have failed; its lane was redone.
+/// As [`clear`], for bytes of a dead writer, whose writes may have failed; its lane was redone.
 ///
 /// The page of `from` may have bytes before it that are published. Unless it was ever written, they are zeros, and it may be
 /// one that takes no write any more: so it is zeroed whole.

@@ -38,7 +38,7 @@ impl Redo<'_> {
     /// Writes everything to its place, durably; returns the number of bytes.
     ///
     /// # Errors
-    /// `Damaged`: the lane is not what it was when it was judged. Otherwise the medium's.
+    /// `Damaged`: the lane has changed since it was judged. Otherwise the medium's.
     pub(super) fn make_durable(&self) -> Result<u64> {
         // Rule L9 of docs/protocol.md.
         let (bytes, runs) = self.write()?;

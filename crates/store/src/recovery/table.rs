@@ -16,7 +16,7 @@ use zerocopy::little_endian::U64;
 use zerocopy::{FromZeros, IntoBytes};
 
 /// Applies every table batch behind `log` and moves `log` to the end. `known`: this process has had
-/// `log` before, so that what it says is durable. The caller holds the table.
+/// `log` before, so that its batches are durable. The caller holds the table.
 pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) -> Result<()> {
     if !known {
         mend(medium, seed, log)?;

@@ -11,7 +11,7 @@ use crate::mutant::Mutant;
 use sha2::{Digest, Sha256};
 use zerocopy::little_endian::U64;
 
-/// Bytes that are authenticated with each page: what it is, whose, and where.
+/// Bytes that are authenticated with each page: its role, its object, and its place.
 const PLACE: usize = 48;
 
 /// Bytes of a proof that a text was made with the object's key: a nonce and a tag.
@@ -118,7 +118,7 @@ impl Sealer {
         Ok(made((nonce, tag), version, self.hash(&nonce, &all, &[])))
     }
 
-    /// Whether a node is what was sealed.
+    /// Whether a node matches its seal.
     pub(super) fn verifies(
         &self,
         at: (u32, u64),

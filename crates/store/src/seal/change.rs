@@ -29,7 +29,7 @@ pub struct Change {
     /// The object that it is from then on, if that changes.
     pub(super) identity: Option<Identity>,
     root: Option<Seal>,
-    /// The one who signs it from then on, if that changes.
+    /// The signer from then on, if that changes.
     pub(super) signer: Option<Signer>,
     signature: Option<Signed>,
     nonces: Nonces,
@@ -171,7 +171,8 @@ impl Change {
         Ok(())
     }
 
-    /// A node, to be changed. One that was absent is written whole, whatever the medium holds there.
+    /// A node, to be changed. An absent one is written whole, whatever bytes the medium holds
+    /// there.
     pub(super) fn node(
         &mut self,
         tree: &mut Tree,

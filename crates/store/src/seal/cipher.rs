@@ -52,7 +52,7 @@ mod ring_engine {
         Some((LessSafeKey::new(key), aead::Nonce::assume_unique_for_key(nonce)))
     }
 
-    /// Apart from its caller, so that what it leaves is below the caller's frame.
+    /// Apart from its caller, so that its leftovers on the stack are below the caller's frame.
     #[inline(never)]
     pub(super) fn encrypt(key: &[u8; 32], nonce: &Nonce, associated: &[u8], bytes: &mut [u8]) -> Option<Tag> {
         let (key, nonce) = derive(key, nonce)?;
@@ -80,7 +80,7 @@ mod rust_engine {
     use chacha20poly1305::aead::{AeadInPlace, KeyInit};
     use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 
-    /// Apart from its caller, so that what it leaves is below the caller's frame.
+    /// Apart from its caller, so that its leftovers on the stack are below the caller's frame.
     #[inline(never)]
     pub(super) fn encrypt(key: &[u8; 32], nonce: &Nonce, associated: &[u8], bytes: &mut [u8]) -> Option<Tag> {
         let cipher = XChaCha20Poly1305::new(key.into());

@@ -58,7 +58,7 @@ pub struct SealKey {
     pub(super) owned: Owned,
     /// Seconds since 1970 at which slots expire that are made with it; 0: never.
     pub(super) expires: u64,
-    /// The one who is believed to have made the object, if it is signed.
+    /// The accepted signer of the object, if it is signed.
     pub(super) signer: Option<Signer>,
     /// The object that it is given for.
     pub(super) meant: Meant,
@@ -117,9 +117,9 @@ impl SealKey {
         SealKey { signer: Some(key.into()), ..self }
     }
 
-    /// The same, for an object that was sealed under `name`, whatever its own name and ID: a copy
-    /// or a snapshot of that one, or one that was renamed without its key. An
-    /// object of an earlier release, whose root says no name, is refused.
+    /// The same, for an object that was sealed under `name`, with any name and ID of its own: a
+    /// copy or a snapshot of that one, or one that was renamed without its key. An object of an
+    /// earlier release, whose root has no name, is refused.
     #[must_use]
     pub fn sealed_as(self, name: &str) -> SealKey {
         SealKey { meant: Meant::sealed_as(name), ..self }
@@ -138,7 +138,7 @@ impl SealKey {
         self.signer.as_ref().is_some_and(Signer::signs)
     }
 
-    /// The one who is believed to have made the object.
+    /// The accepted signer of the object.
     pub(crate) fn signer(&self) -> Option<&Signer> {
         self.signer.as_ref()
     }

@@ -256,7 +256,7 @@ impl KeyPage {
         let (slots, mut damaged, mut refused, mut expired) = (self.slots(), false, None, None);
         for info in &slots {
             let slot = self.slot(info.slot);
-            // Its kind, too, may be what is damaged.
+            // The damage may be in its kind, too.
             if info.damaged {
                 damaged = true;
                 continue;
@@ -365,7 +365,7 @@ impl KeyPage {
         if self.slots().iter().any(SlotInfo::lasts) { Ok(()) } else { Err(NO_LASTING_KEY.into()) }
     }
 
-    /// Empties a slot. An owner who had its key may have kept the object's.
+    /// Empties a slot. An owner with its key may have kept the object's.
     ///
     /// # Errors
     /// `BadSlot`: it is empty, or the last one that is intact, or that does not expire.
@@ -398,7 +398,7 @@ pub(super) fn head(header: &Header, identity: Option<&Identity>) -> Vec<u8> {
     [header.as_bytes(), identity.map_or(&[], |identity| identity.as_bytes())].concat()
 }
 
-/// The one who signs an object that these keys open: one sign key, whichever of them have it.
+/// The signer of an object that these keys open: one sign key, whichever of them have it.
 fn signer_of<'k>(keys: &[(&'k SealKey, &str)]) -> Result<Option<&'k Signer>> {
     let mut signers = keys.iter().filter_map(|(key, _)| key.signer());
     let Some(signer) = signers.next() else { return Ok(None) };

@@ -1,4 +1,5 @@
-//! Signatures of roots: an object that is signed is read by all who have a seal key, and made by those alone who have its sign key.
+//! Signatures of roots: every holder of a seal key reads a signed object, and only holders of its
+//! sign key make one.
 //!
 //! A tag does not bind a holder of the seal key, who can find another page for it. So each seal of
 //! a signed object also has the hash of its page, the root's that of the top node and the header,
@@ -61,7 +62,7 @@ impl SignKey {
         SignKey { seed: Arc::new(seed), public }
     }
 
-    /// The key that verifies what this one signs. No secret.
+    /// The key that verifies this one's signatures. No secret.
     #[must_use]
     pub fn verify_key(&self) -> VerifyKey {
         self.public
@@ -143,7 +144,8 @@ impl Signer {
         Ok(key.sign(&message(head, root)))
     }
 
-    /// Refuses an object that is signed and whose signer is not known, or that is not signed by the one who is. `signed`: its signature, if it says that it has one.
+    /// Refuses a signed object whose signer is not known, or one without the known signer's
+    /// signature. `signed`: its signature, if it claims one.
     pub(super) fn judge(
         signer: Option<&Signer>,
         (head, root): (&[u8], &Seal),

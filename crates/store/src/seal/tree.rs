@@ -1,7 +1,7 @@
 //! The tree of seals: each page has its seal in a leaf, each node in the node above it, and the top one in the key page.
 //!
-//! Nodes are read and verified when they are first needed, and kept. A page, or a subtree, whose seal is absent is zeros, and is not
-//! read: what the medium holds there is of no account.
+//! Nodes are read and verified when they are first needed, and kept. A page, or a subtree, whose
+//! seal is absent is zeros, and is not read: the bytes on the medium are undefined.
 
 use super::PageBytes;
 use super::aead::Sealer;
@@ -49,7 +49,7 @@ pub struct Tree {
     /// The object that was sealed, if the root authenticates that.
     pub(super) identity: Option<Identity>,
     pub(super) root: Seal,
-    /// The one who signs it, if it is signed.
+    /// Its signer, if it is signed.
     pub(super) signer: Option<Signer>,
     /// Verified nodes, by their page.
     pub(super) nodes: BTreeMap<u64, Box<PageBytes>>,
@@ -59,7 +59,8 @@ impl Tree {
     /// The tree of the object with this key page, whose top is verified.
     ///
     /// # Errors
-    /// `Broken`: the key page or the top node is not what was sealed. `VerifyKeyNeeded`, `NotSigned`, `BadSignature`: it is not believed to be `signer`'s. The medium's.
+    /// `Broken`: the key page or the top node does not match its seal. `VerifyKeyNeeded`,
+    /// `NotSigned`, `BadSignature`: it is not accepted as `signer`'s. The medium's.
     pub fn open(
         page: &KeyPage,
         key: &ObjectKey,
@@ -160,7 +161,8 @@ impl Tree {
     /// Reads page `page` of the contents.
     ///
     /// # Errors
-    /// `Broken`: it, or a node above it, is not what was sealed; `bytes` are zeros then. The medium's.
+    /// `Broken`: it, or a node above it, does not match its seal; `bytes` are zeros then. The
+    /// medium's.
     pub fn page(&mut self, page: u64, bytes: &mut PageBytes, read: ReadPage<'_>) -> Result<()> {
         let seal = self.page_seal(page, read)?;
         if seal.is_absent() {
@@ -174,7 +176,7 @@ impl Tree {
     /// The seal of page `page` of the contents, verified.
     ///
     /// # Errors
-    /// `Broken`: a node above the page is not what was sealed. The medium's.
+    /// `Broken`: a node above the page does not match its seal. The medium's.
     pub fn page_seal(&mut self, page: u64, read: ReadPage<'_>) -> Result<Seal> {
         self.seal(0, page, read)
     }

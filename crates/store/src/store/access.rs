@@ -6,9 +6,10 @@
 //! 3. A transaction is published as one batch, then applied; a transaction that fails leaves no trace.
 //! 4. `TableLog::nodes` has only nodes as they are on the medium.
 //! 5. Within the process one thread has the table at a time; others wait for it no longer than for another process.
-//! 6. A read-only store changes nothing and locks nothing: it works on an overlay in which the lane is caught up, and
-//!    what it found counts only if the lane is the same afterwards. As long as it is, the only changes to the table's
-//!    pages are batches brought in place, which the overlay has, too.
+//! 6. A read-only store changes nothing and locks nothing: it works on an overlay in which the lane
+//!    is caught up, and its findings count only if the lane is the same afterwards. As long as it
+//!    is, the only changes to the table's pages are batches brought in place, which the overlay
+//!    has, too.
 //! 7. Bytes read count once the system, asked after the read, reports no failed write-back.
 //! 8. Whether a publication that failed took place is unknown, and it ends the epoch: the table's lane is read,
 //!    made durable and redone anew, as by a process that has just come.
@@ -33,7 +34,7 @@ use zerocopy::IntoBytes;
 
 /// This process's knowledge of the table lane.
 pub(in crate::store) struct TableLog {
-    /// `None`: the lane is to be read from its beginning.
+    /// `None`: the lane must be read from its beginning.
     known: Option<Known>,
     batch: Batch,
     nodes: Nodes,

@@ -1,4 +1,4 @@
-//! Check: reads a whole pool and says what is wrong with it. Nothing on the medium changes.
+//! Check: reads a whole pool and reports its faults. Nothing on the medium changes.
 //!
 //! The check works on an overlay in which the table lane is caught up, as an open would do;
 //! writers' lanes are read but not replayed, so that memory does not grow with their writes. The

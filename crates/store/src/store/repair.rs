@@ -347,7 +347,7 @@ impl LaneLocks {
                 return Err(held(&**device, key, true));
             }
             locks.taken = index + 1;
-            // Objects may be held still whose writer died: they have to stay as they are.
+            // Objects may be held still whose writer died: they must stay as they are.
             let gate = LockKey::ApplyGate(index);
             if device.probe(gate)?.is_some() {
                 return Err(held(&**device, gate, false));

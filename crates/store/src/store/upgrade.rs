@@ -2,8 +2,9 @@
 //!
 //! 1. *Read* (`old`): the pool is seen through an overlay as one of format 2, and checked as such. Damage is refused while
 //!    nothing has changed.
-//! 2. *Drain* (`drain`): whatever waits in lanes is recovered in the overlay, and brought into place. This is what recovery in format 1
-//!    does, so that the pool stays one of format 1 all the while, and losing power loses nothing.
+//! 2. *Drain* (`drain`): pending batches of lanes are recovered in the overlay, and brought into
+//!    place. Recovery in format 1 does the same, so that the pool stays one of format 1 all the
+//!    while, and losing power loses nothing.
 //! 3. *Begin*: both superblock slots are written, as of format 2 with an upgrade under way. No
 //!    other process uses the pool from then on, and nothing in its lanes matters any more.
 //! 4. *Convert* (`convert`): the slots of objects, in batches of the table's lane, in format 2. A slot is of one format or the other, and

@@ -24,7 +24,7 @@ pub fn directory(table: &TableTransaction<'_>, index: u32) -> Result<Option<Dire
     }
 }
 
-/// Replaces what the directory says of lane `index`.
+/// Replaces the directory slot of lane `index`.
 pub fn put_directory(table: &mut TableTransaction<'_>, index: u32, value: Directory) -> Result<()> {
     let sealed = value.sealed(table.seed());
     Ok(table.pages_mut().write(directory_slot(index), &sealed)?)

@@ -224,7 +224,8 @@ impl TableTransaction<'_> {
         Ok(layers)
     }
 
-    /// As [`layers`](Self::layers), with lines of the object's bitmap that are not in the pool yet: `amend(offset, bytes)` lays them over what was read.
+    /// As [`layers`](Self::layers), with lines of the object's bitmap that are not in the pool yet:
+    /// `amend(offset, bytes)` lays them over the bytes read.
     ///
     /// # Errors
     /// As for [`layers`](Self::layers).

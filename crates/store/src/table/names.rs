@@ -1,5 +1,5 @@
-//! Names: found by hash, told apart by comparison. `id:` and 32 hexadecimal digits stand for the object that has this ID, whatever it is called
-//! (S2.1): no object has such a name.
+//! Names: found by hash, told apart by comparison. `id:` and 32 hexadecimal digits stand for the
+//! object with this ID, under any name (S2.1): no object has such a name.
 
 use crate::error::{Result, StoreError};
 use crate::format::entry::NAME_MAX;

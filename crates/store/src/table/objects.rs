@@ -17,7 +17,7 @@ use crate::space::{ADDRESSES, PAGES, TableTransaction, next_key};
 use zerocopy::FromZeros;
 use zerocopy::little_endian::{U32, U64};
 
-/// Granularity of address ranges: what a huge page needs is left to larger objects.
+/// Granularity of address ranges: alignment for huge pages is left to larger objects.
 const REACH_UNIT: u64 = 64 * 1024;
 
 /// Times its present length that a pool may become longer before an object's addresses end, while there are plenty.
@@ -80,7 +80,7 @@ impl TableTransaction<'_> {
         Located { line, ..*located }.progress(self.seed())
     }
 
-    /// The object called `name`, or the one whose ID that stands for.
+    /// The object with the name `name`, or with the ID that it stands for.
     pub fn find(&self, name: &str) -> Result<Option<Located>> {
         if let Some(id) = parse_id(name) {
             return Ok(self.find_id(&id)?.filter(|found| !found.entry.has(FLAG_HIDDEN)));
@@ -180,8 +180,8 @@ impl TableTransaction<'_> {
         if self.find(name)?.is_some() { Err(StoreError::Exists) } else { Ok(()) }
     }
 
-    /// As [`create`](TableTransaction::create), of an object that no name leads to. `name` tells people what it is. It has no
-    /// addresses: it would take those that another object is to grow into.
+    /// As [`create`](TableTransaction::create), of an object that no name leads to. `name`
+    /// describes it to people. It has no addresses, which another object would need to grow.
     pub fn create_hidden(
         &mut self,
         name: &str,

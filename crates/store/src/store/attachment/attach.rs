@@ -95,8 +95,8 @@ impl Store {
         })
     }
 
-    /// Looks for psyncs that came after what the reader shows, which [`attach_snapshot`](Store::attach_snapshot) attached, in the log of the writer's
-    /// lane. The writer takes no notice.
+    /// Looks in the log of the writer's lane for psyncs after the state of a
+    /// [`reader`](Self::attach_snapshot). The writer takes no notice.
     pub fn follow(&self, reader: &mut Reader) -> Followed {
         let Some(tail) = &mut reader.tail else { return Followed::Newest };
         // The caller's next step says what went wrong, or does better.
@@ -113,7 +113,8 @@ impl Store {
         if newer { Followed::Newer(lines) } else { Followed::Newest }
     }
 
-    /// Whether the log says that no psync came after what the reader shows. Otherwise [`follow`](Store::follow) tells more.
+    /// Whether the log proves that the reader is the newest. Else [`follow`](Store::follow) tells
+    /// more.
     #[must_use]
     pub fn is_newest(&self, reader: &Reader) -> bool {
         let Some(tail) = reader.tail else { return true };
@@ -178,7 +179,7 @@ impl Store {
         })
     }
 
-    /// As [`attach_writer`](Store::attach_writer), of whatever class, for a change of its size alone.
+    /// As [`attach_writer`](Store::attach_writer), of any class, for a change of its size alone.
     ///
     /// # Errors
     /// As for [`attach_writer`](Store::attach_writer).
@@ -236,7 +237,7 @@ impl Store {
         self.publish_binding(change).and_then(|pending| self.attached(pending))
     }
 
-    /// As [`bind_writer`](Self::bind_writer), for whatever `change` binds.
+    /// As [`bind_writer`](Self::bind_writer), for anything that `change` binds.
     pub(super) fn publish_binding<B>(
         self: &Arc<Self>,
         change: impl Fn(&mut TableTransaction<'_>, &mut LaneSearch) -> Result<B>,
@@ -413,8 +414,8 @@ impl Reader {
         self.layers.take()
     }
 
-    /// Whether all reads of the object since the attach saw the state of one psync. True as long as writers are kept
-    /// away; in a read-only store if no writer has come since, which is to be asked once everything was read.
+    /// Whether all reads since the attach saw one psync's state. False only in a read-only store,
+    /// if a writer has come since: ask once everything was read.
     ///
     /// # Errors
     /// The table cannot be read.

@@ -34,8 +34,8 @@ pub(super) fn needs_cover(batch: &Batch, first: usize, object: &Located, layers:
 pub(super) struct Covered {
     /// Their numbers: once the batch is durable they are its own.
     pub(super) pages: Vec<u64>,
-    /// Whether bytes were written that a barrier has to make durable before the batch is published. It comes last: until then
-    /// the bytes are on their way while the batch is built.
+    /// Whether bytes were written that need a barrier before the batch is published. It comes last:
+    /// until then the bytes are on their way while the batch is built.
     pub(super) unproven: bool,
 }
 

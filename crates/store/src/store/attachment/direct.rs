@@ -8,7 +8,7 @@
 //! unless the direct write is begun anew: it then writes all of it that changed, and ends with its own
 //! barrier.
 //!
-//! Invariants, beside `Standing` (a crash zeroes what is announced and not published):
+//! Invariants, beside `Standing` (a crash zeroes announced and unpublished bytes):
 //! 1. Between `published` and `standing.direct` the primary holds zeros, or the bytes that
 //!    `Written` proves, or `direct` is `Open`.
 

@@ -34,8 +34,9 @@ impl Drop for Expected {
 type Bound = Result<(Unbound, Expected)>;
 
 impl Store {
-    /// Attaches objects without keys for writing: all that can be had, by one change of the table for each 256 of them. Those whose last writer died are recovered
-    /// first. The results are in the order of the names.
+    /// Attaches objects without keys for writing, as many as possible, by one change of the table
+    /// for each 256 of them. Those whose last writer died are recovered first. The results are in
+    /// the order of the names.
     ///
     /// # Errors
     /// No object is attached: the table could not be changed, or an object could not be recovered.

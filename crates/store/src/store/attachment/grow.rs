@@ -158,7 +158,7 @@ impl Store {
         self.unless_left(result)
     }
 
-    /// Exchanges the extents once what was written to the hidden one is durable.
+    /// Exchanges the extents once the hidden one's bytes are durable.
     pub(super) fn exchange_proven(
         self: &Arc<Self>,
         object: &Located,

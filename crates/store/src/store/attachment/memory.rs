@@ -150,7 +150,7 @@ impl Store {
         }
     }
 
-    /// Whether a reader has to have commits in memory brought to the pool first.
+    /// Whether commits in memory must reach the pool before a read.
     pub(super) fn has_memory(&self, object: &Located) -> bool {
         self.expect_no_memory(object).is_err()
     }

@@ -65,7 +65,8 @@ impl Writer {
         self.store.copy(&self.object, layers.as_ref(), larger, own)
     }
 
-    /// Exchanges the extents of the object and of `larger`, once what was copied is durable. Returns the layers of the object.
+    /// Exchanges the extents of the object and of `larger`, once the copied bytes are durable.
+    /// Returns the layers of the object.
     fn exchange_with(&mut self, larger: &mut Located, copied: &Epoch, size: u64) -> Result<Option<Layers>> {
         if !Mutant::EarlyExchange.is_on() {
             copied.barrier()?;

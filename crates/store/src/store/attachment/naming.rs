@@ -1,9 +1,8 @@
 //! The name of a sealed object, which its root authenticates with its ID.
 //!
 //! A rename takes three steps, each durable before the next begins: the root has both names, the
-//! table has the new one, the root has that alone. So
-//! the name that the table has leads to the object after a crash at any point, and the next attach
-//! for writing ends what was begun.
+//! table has the new one, the root has that alone. So the name that the table has leads to the
+//! object after a crash at any point, and the next attach for writing ends the rename.
 
 use super::sealed_pages::Heading;
 use super::writer::Writer;

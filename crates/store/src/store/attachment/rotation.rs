@@ -15,7 +15,8 @@ impl Writer {
     /// Needs the space of the object once more, and gives the former one back. A crash leaves the former key or the new one, and the whole object.
     ///
     /// # Errors
-    /// `NotSealed`; `WrongKey`: an owner opens no slot. `Broken`: a page is not what was sealed. `NoRoom`, `NoSpace`, `HeldStill`: nothing changed.
+    /// `NotSealed`; `WrongKey`: an owner opens no slot. `Broken`: a page does not match its seal.
+    /// `NoRoom`, `NoSpace`, `HeldStill`: nothing changed.
     pub fn reencrypt(&mut self, owners: &[&SealKey], progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         self.check()?;
         let Some(sealed) = self.sealed.clone() else { return Err(SealError::NotSealed.into()) };

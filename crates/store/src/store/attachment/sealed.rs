@@ -116,7 +116,7 @@ impl Reader {
         Unlocked::new(owner, &key_page)
     }
 
-    /// Decrypts what it reads from now on. To be done before its layers are taken.
+    /// Decrypts its reads from now on. Call it before its layers are taken.
     ///
     /// # Errors
     /// `NotSealed`, `Broken`; `WrongKey`: it is the key of another object.
@@ -127,7 +127,7 @@ impl Reader {
         let asked = *self.asked();
         let opened = SealedPages::open(device, (&self.object, &asked), layers, None, None, unlocked);
         if opened.is_err() && !self.is_current()? {
-            // In a read-only store nothing keeps writers away: what was read may be of two psyncs.
+            // In a read-only store nothing keeps writers away: the bytes read may be of two psyncs.
             return Err(StoreError::TableInMotion { seconds: 0.0 });
         }
         let sealed = self.sealed.insert(opened?);
@@ -135,7 +135,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The object that the caller asked for: what it reads may be a base of that.
+    /// The object that the caller asked for; the reader may read a base of it.
     #[must_use]
     pub fn asked(&self) -> &Located {
         self.tail.as_ref().map_or(&self.object, Tail::object)
@@ -155,8 +155,9 @@ impl Reader {
         self.sealed.clone()
     }
 
-    /// Goes on with the pages that `older` has, a reader of an earlier state of the same object, which is to be ended; returns the contents that differ, as lines.
-    /// `None`: they are not sealed, or have other sizes, and nothing has changed.
+    /// Goes on with the pages of `older`, a reader of an earlier state of the same object, which
+    /// the caller then ends; returns the contents that differ, as lines. `None`: they are not
+    /// sealed, or have other sizes, and nothing has changed.
     ///
     /// # Errors
     /// `Broken`, the medium's: nothing has changed.

@@ -228,7 +228,7 @@ impl SealedPages {
         })
     }
 
-    /// The object is what this is the tree of.
+    /// Takes `tree` for the object's.
     pub(super) fn follow(&self, tree: Tree) {
         lock(&self.seals).tree = tree;
     }
@@ -257,7 +257,7 @@ impl SealedPages {
     /// Reads the page of the contents, verified.
     ///
     /// # Errors
-    /// `Broken`: it is not what was sealed, and `bytes` are zeros. The medium's.
+    /// `Broken`: it does not match its seal, and `bytes` are zeros. The medium's.
     pub fn read(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
         self.unless_moved(|| self.read_once(page, bytes))
     }
@@ -372,11 +372,11 @@ impl SealedPages {
 }
 
 impl SealedPages {
-    /// Lays lines of later psyncs over what a reader has, and returns what they change of the contents. `None`: the object has another header, such as another
-    /// size, by then. Nothing is laid then, nor after an error.
+    /// Lays lines of later psyncs over the reader's pages; returns their changes of the contents.
+    /// `None`: the header has changed, by a resize say. Nothing is laid then, nor after an error.
     ///
     /// # Errors
-    /// `Broken`: with them it is not what was sealed. The medium's.
+    /// `Broken`: with them it does not match its seal. The medium's.
     pub(super) fn lay(&self, object: &Located, lines: &Lines) -> Result<Option<Lines>> {
         let mut images = Images::new();
         for (at, bytes) in lines.iter() {

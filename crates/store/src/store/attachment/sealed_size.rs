@@ -93,7 +93,7 @@ impl Writer {
         }
     }
 
-    /// Ends a change of its size that failed or was interrupted: the table has what the header says.
+    /// Ends a change of its size that failed or was interrupted: the table follows the header.
     pub(super) fn finish_resize(&mut self) -> Result<()> {
         let Some(sealed) = &self.sealed else { return Err(SealError::NotSealed.into()) };
         let (size, entry) = (sealed.size(), &self.object.entry);

@@ -1,4 +1,5 @@
-//! Attaching an object of the class shared: its bytes are in memory that processes share, outside the pool, which knows only who has it.
+//! Attaching an object of the class shared: its bytes are in memory that processes share, outside
+//! the pool, which knows only its holders.
 
 use super::class::expect_class;
 use crate::error::{Result, StoreError};

@@ -106,7 +106,7 @@ impl<'w> Psync<'w> {
         let mut batch = writers.first.scratch.take().unwrap_or_default();
         batch.clear();
         let capabilities = writers.first.store.device.capabilities();
-        // Lines of a base cannot be borrowed from the source, and ciphertext is not what it has.
+        // Lines of a base cannot be borrowed from the source, which has no ciphertext either.
         let made = writers.iter().any(|writer| writer.based || writer.sealed.is_some());
         batch.set_may_borrow(source.is_some() && capabilities.byte_addressable && !made);
         let mut advances = Vec::with_capacity(1 + writers.others.len());

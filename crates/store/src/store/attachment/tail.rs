@@ -54,7 +54,8 @@ pub(super) type Found = (Tail, Lines);
 pub enum Followed {
     /// The reader shows the newest psync.
     Newest,
-    /// These lines, laid over what the reader shows, are a newer psync, and the reader counts as showing it.
+    /// These lines, laid over the reader's state, are a newer psync, and the reader counts as
+    /// showing it.
     Newer(Lines),
     /// The log does not tell: [`attach_snapshot`](Store::attach_snapshot) does.
     Lost,
@@ -197,7 +198,7 @@ impl Ahead<'_> {
                 self.prove(u64::MAX);
             }
             let seen = *seen.get_or_insert(log.sequence);
-            // Nothing is behind what is durable any more if another generation has begun.
+            // If another generation has begun, nothing follows the durable batches any more.
             if self.proven.log.sequence >= seen || self.unproven.is_empty() {
                 return Ok(());
             }
@@ -210,7 +211,7 @@ impl Ahead<'_> {
         }
     }
 
-    /// Forgets what is not known to be durable; returns the log before that.
+    /// Forgets batches that may not be durable; returns the log before them.
     fn go_back(&mut self) -> LaneLog {
         let Cut { log, shown, runs, bytes } = self.proven;
         self.unproven.clear();
@@ -270,10 +271,12 @@ fn lane_log(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Op
 }
 
 impl Store {
-    /// The tail behind what is durable, and the lines of those psyncs. `None`: there is a gap, or the object lies elsewhere.
+    /// The tail after the durable batches, and the lines of those psyncs. `None`: there is a gap,
+    /// or the object lies elsewhere.
     pub(super) fn read_tail(&self, tail: &Tail) -> Result<Option<Found>> {
         match self.read_tail_once(tail) {
-            // The system has told that pages of the file were lost, maybe others': what is read from now on counts.
+            // The system has reported lost pages of the file, maybe others': reads from now on
+            // count.
             Err(StoreError::Failed(_)) => self.read_tail_once(tail),
             read => read,
         }
@@ -281,7 +284,7 @@ impl Store {
 
     fn read_tail_once(&self, tail: &Tail) -> Result<Option<Found>> {
         let (slot, lane) = (tail.object.offset, tail.object.entry.lane.get());
-        // Batches that lead behind what the medium is known to have end the log.
+        // Batches that lead behind the medium's known end close the log.
         self.device.verify()?;
         // The log of its lane before the first batch, if the object lies where it did, and the psyncs that checkpoints have hidden.
         let look = || {

@@ -20,7 +20,7 @@ impl Writer {
     #[must_use]
     pub fn is_blank(&self) -> bool {
         match &self.sealed {
-            // Its seals prove it, whatever was psynced of its keys.
+            // Its seals prove it, also after psyncs of its keys.
             Some(sealed) => sealed.is_blank(),
             None => self.standing.psyncs == 0 && self.standing.published == 0,
         }

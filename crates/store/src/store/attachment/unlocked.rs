@@ -10,7 +10,7 @@ pub struct Unlocked {
     key: ObjectKey,
     id: [u8; 16],
     rotations: u64,
-    /// The one who is believed to have made the object, if it is signed.
+    /// The accepted signer of the object, if it is signed.
     signer: Option<Signer>,
     is_signed: bool,
     /// The object that the owner means.
@@ -62,7 +62,7 @@ pub(super) fn expect_key(object: &Located, unlocked: Option<&Unlocked>) -> Resul
     }
 }
 
-/// Refuses what is not possible with sealed objects.
+/// Refuses operations that sealed objects do not have.
 pub(super) fn expect_plain(object: &Located, what: &'static str, instead: &'static str) -> Result<()> {
     if object.is_sealed() { Err(SealError::Refused { what, instead }.into()) } else { Ok(()) }
 }

@@ -22,7 +22,7 @@ pub(in crate::store) struct LaneFound {
     pub generation: u64,
     /// The highest binding of its batches.
     pub newest: u64,
-    /// Batches that wait, by entry: those whose progress lines they write.
+    /// Pending batches by entry: those whose progress lines they write.
     pub waiting: HashMap<u64, u64>,
     /// Why its batches cannot be replayed, if they cannot.
     pub refused: Option<String>,

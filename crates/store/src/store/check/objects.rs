@@ -89,7 +89,8 @@ impl Object {
         (!self.foreign).then(|| Claim::new(self.address, self.reserved, Owner::Object(self.offset)))
     }
 
-    /// Whether nothing needs it: it is deleted, what a resize left that was cut short, or a base without a name and users.
+    /// Whether nothing needs it: it is deleted, the leftover of a resize, or a base without a name
+    /// and users.
     pub(in crate::store) fn is_left(&self) -> bool {
         self.hidden && (!self.is_base || self.users == 0) && !self.tied
     }

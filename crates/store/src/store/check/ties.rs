@@ -52,7 +52,8 @@ impl Survey {
     }
 }
 
-/// The objects from which a way leads back to them: what is left once all that leads nowhere, and all that nothing leads to, is taken away.
+/// The objects from which a way leads back to them: those left once all that lead nowhere, and all
+/// that nothing leads to, are taken away.
 fn cyclic(targets: &BTreeMap<u64, Vec<u64>>) -> BTreeSet<u64> {
     let mut left: BTreeMap<u64, BTreeSet<u64>> =
         targets.iter().map(|(from, to)| (*from, to.iter().copied().collect())).collect();

@@ -15,7 +15,7 @@ type Key = (u64, u64);
 pub(in crate::store) struct Leaves {
     /// Keys with their values, ascending unless a finding says otherwise.
     pub slots: Vec<(Key, u64)>,
-    /// Every node was intact and the number of keys is what the root says.
+    /// Every node was intact and the number of keys is the root's.
     pub complete: bool,
 }
 

@@ -318,7 +318,8 @@ mod tests {
         assert_eq!(cache.len(), 0);
     }
 
-    /// Pages of which a few lines change take them without being read, and keep what the primary has otherwise.
+    /// Pages of which a few lines change take them without being read, and keep the primary's other
+    /// lines.
     #[test]
     fn a_few_lines_wait_without_their_page() {
         let medium = VolatileMedium::new(8 * P);

@@ -12,8 +12,8 @@
 //! next attach recovers from the lane. A write that was under way when another one failed counts if
 //! it succeeded: its batches are durable.
 //!
-//! The rights are values that only this module makes: [`Turn`], to write with the lock released, and [`Durable`], a batch
-//! that is to be applied.
+//! The rights are values that only this module makes: [`Turn`], to write with the lock released,
+//! and [`Durable`], a batch to apply.
 
 use crate::error::{Result, StoreError};
 use crate::lane::LaneLog;
@@ -173,8 +173,8 @@ impl LaneState {
         self.applying == 0 && (turn.is_some() || !self.is_writing())
     }
 
-    /// Checkpoints an idle lane: `void` makes what was applied durable and begins the next generation. `false`: the lane
-    /// is not idle.
+    /// Checkpoints an idle lane: `void` makes the applied lines durable and begins the next
+    /// generation. `false`: the lane is not idle.
     pub(in crate::store) fn checkpoint(
         &mut self,
         turn: Option<&Turn>,

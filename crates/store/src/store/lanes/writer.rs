@@ -47,7 +47,7 @@ struct State {
 }
 
 impl State {
-    /// The lane was revised: what its log has is durable in the primaries.
+    /// The lane was revised: its log's lines are durable in the primaries.
     fn revised(&mut self, revision: u64) {
         self.revision = revision;
         for advance in self.progress.values() {

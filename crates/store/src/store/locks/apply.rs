@@ -44,7 +44,7 @@ const HELD: u64 = 2;
 struct Own {
     /// Lanes whose primaries it changes, where no word says it.
     changing: BTreeSet<u32>,
-    /// Those whose primaries it holds still.
+    /// Lanes whose primaries it holds still.
     held: BTreeSet<u32>,
 }
 
@@ -64,7 +64,7 @@ impl ApplyLocks {
         self.device.shared_word(apply_word(lane))
     }
 
-    /// Forgets what the last process that had the lane said. The caller has it now, and has begun nothing.
+    /// Forgets the marks of the lane's last process. The caller has it now, and has begun nothing.
     pub(in crate::store) fn take_over(&self, lane: u32) {
         if let Some(word) = self.word(lane) {
             word.fetch_and(HELD, Ordering::AcqRel);
@@ -114,7 +114,7 @@ impl ApplyLocks {
         }
     }
 
-    /// Takes back what a process that died left in the word. `false`: the holder lives.
+    /// Takes back the marks of a dead process in the word. `false`: the holder lives.
     fn take_back(&self, lane: u32, word: &AtomicU64) -> Result<bool> {
         let own = lock(&self.own);
         let gate = LockKey::ApplyGate(lane);

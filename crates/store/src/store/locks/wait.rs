@@ -54,7 +54,7 @@ impl Deadline {
         self.wait.saturating_sub(self.begin.elapsed())
     }
 
-    /// How long it was to be.
+    /// Its intended length.
     pub(in crate::store) fn seconds(&self) -> f64 {
         self.wait.as_secs_f64()
     }

@@ -42,7 +42,7 @@ struct Absorption {
 }
 
 impl Absorption {
-    /// Chooses what the base that the object rests on absorbs. `live`: a process writes the object.
+    /// Chooses the bases that the object's base absorbs. `live`: a process writes the object.
     fn find(
         table: &TableTransaction<'_>,
         object: &Located,

@@ -15,8 +15,9 @@ use crate::table::{Key, Located, id_name, read_pages};
 use std::sync::Arc;
 
 impl Store {
-    /// Creates a read-only object of these bytes, whose ID is their hash; unless there is one already, of whatever name, which is returned then after its bytes
-    /// were compared. Returns whether it was made.
+    /// Creates a read-only object of these bytes, whose ID is their hash; unless there is one
+    /// already, of any name, which is returned then after its bytes were compared. Returns whether
+    /// it was made.
     ///
     /// # Errors
     /// `Exists`: another object has the name, or the ID. `Damaged`: the present object has other
@@ -94,7 +95,7 @@ impl Store {
         }
     }
 
-    /// Whether an object holds what its ID is the hash of. `None`: its ID is no hash.
+    /// Whether an object's ID is the hash of its bytes. `None`: its ID is no hash.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`; the medium's.

@@ -39,8 +39,9 @@ impl Store {
     /// their psyncs wait until their lanes, of 8 MiB at most, were redone and the table was
     /// changed.
     ///
-    /// If the snapshots that were made of an object last were destroyed, the new one takes over what is left of them, as far as that is not much
-    /// more than it has itself: making and destroying one after the other does not fill the pool, though the object is always attached.
+    /// If the last snapshots of an object were destroyed, the new one takes over their remains, as
+    /// far as those are not much more than its own pages: making and destroying one after the other
+    /// does not fill the pool, though the object is always attached.
     ///
     /// # Errors
     /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`; `HeldStill`, `Changing`: not within [`patience`](Store::patience): nothing

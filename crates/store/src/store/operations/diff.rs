@@ -105,9 +105,10 @@ impl Store {
         }
     }
 
-    /// Attaches what the last psync of an object left, for reading: the object itself, unless a process writes it, else
-    /// [what that has psynced](Store::attach_snapshot). [`end_snapshot`](Store::end_snapshot) ends it. A sealed object is as it is in the pool, until the reader is
-    /// [unsealed](Reader::unseal).
+    /// Attaches the state of an object's last psync, for reading: the object itself, unless a
+    /// process writes it, else [a snapshot of it](Store::attach_snapshot).
+    /// [`end_snapshot`](Store::end_snapshot) ends it. A sealed object is as it is in the pool,
+    /// until the reader is [unsealed](Reader::unseal).
     ///
     /// # Errors
     /// As for both; `Held` in a read-only store.

@@ -55,9 +55,10 @@ impl Store {
         Ok(Reader::of_base(self, object_lock, base, layers, tail))
     }
 
-    /// Attaches the base of another reader, as [`attach_snapshot`](Store::attach_snapshot) made it, and shows what that has: [`follow`](Store::follow) has what came
-    /// since, or says that the log does not go back to it. The pool is not changed, and the writer takes no notice. `None`: there is no base from which the log may go on, or it
-    /// is not everybody's yet.
+    /// Attaches the base of another reader, as [`attach_snapshot`](Store::attach_snapshot) made it,
+    /// and shows its state: [`follow`](Store::follow) has the later psyncs, or reports that the log
+    /// does not go back to it. The pool is not changed, and the writer takes no notice. `None`:
+    /// there is no base from which the log may go on, or it is not shared yet.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`.
@@ -75,7 +76,7 @@ impl Store {
             }
             let failed = object.is_bound() && self.written_on(&object)?.is_none();
             if failed && !Mutant::FailedFollowed.is_on() {
-                // Its writer has failed, or died: recovery tells what its last psync left.
+                // Its writer has failed, or died: recovery finds the state of its last psync.
                 return Ok(None);
             }
             let base = table.base(&object)?;

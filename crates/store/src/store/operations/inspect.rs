@@ -123,7 +123,7 @@ impl Store {
         })
     }
 
-    /// As [`stat`](Store::stat), of the object with that ID, whatever its name is by now.
+    /// As [`stat`](Store::stat), of the object with that ID, under any name.
     pub fn stat_id(&self, id: &[u8; 16]) -> Result<(Located, Status)> {
         self.view(|table| {
             let object = table.find_id(id)?.ok_or(StoreError::NotFound)?;

@@ -1,7 +1,8 @@
 //! Lives: objects that stand for a process or a thread, for others to be tied to.
 //!
-//! A life is a hidden object without contents, whose lock its process has. So the kernel ends it with the process, however that ends, and
-//! what was tied to it goes as with any other object: with the one who ends it, or with the next [`reap`](Store::reap).
+//! A life is a hidden object without contents, whose lock its process has. So the kernel ends it
+//! with the process, however that ends, and objects tied to it go as with any other object: with
+//! the process that ends it, or with the next [`reap`](Store::reap).
 
 use crate::error::{Result, StoreError};
 use crate::mutant::Mutant;

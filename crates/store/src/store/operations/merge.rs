@@ -23,8 +23,8 @@ use crate::store::pool::Store;
 use crate::table::{Bitmap, Key, Layers, Located};
 use std::sync::Arc;
 
-/// Layers above a pair, at most: each gets another number in the batch that makes the merge real, which has to fit the table's lane. Those that
-/// lie deeper are merged once there are fewer.
+/// Layers above a pair, at most: each gets another number in the batch that makes the merge real,
+/// which must fit the table's lane. Those that lie deeper are merged once there are fewer.
 const ABOVE: usize = 1000;
 /// Pages copied at a time, at most.
 const PIECE: u64 = 256;
@@ -78,7 +78,7 @@ impl Pair {
         (upper, lower)
     }
 
-    /// Whether the table still says what it said when the pages were copied.
+    /// Whether the table is as it was when the pages were copied.
     fn is_current(&self, table: &TableTransaction<'_>) -> Result<bool> {
         for then in &self.chain[1..] {
             match table.find_id(&then.entry.id)? {
@@ -173,7 +173,7 @@ impl Store {
     /// Asks for no key: contents stay.
     ///
     /// # Errors
-    /// `NotFound`; `NoSpace` and failures of the medium: what was merged before stays so.
+    /// `NotFound`; `NoSpace` and failures of the medium: earlier merges stay.
     pub fn merge(self: &Arc<Self>, name: &str) -> Result<u64> {
         let mut copied = 0;
         while let Some(bytes) = self.merge_pair(name)? {

@@ -33,14 +33,14 @@ impl Store {
 }
 
 impl Leaving {
-    /// All that is to be known of it elsewhere.
+    /// All attributes that another pool needs.
     #[must_use]
     pub fn attributes(&self) -> Attributes {
         let Standing { published, psyncs, .. } = self.standing;
         Attributes { published, psyncs, ..Attributes::of(&self.object) }
     }
 
-    /// Reads bytes of its extent from `offset` on. Those behind what was published are not defined.
+    /// Reads bytes of its extent from `offset` on. Those behind the published ones are not defined.
     ///
     /// # Errors
     /// The medium's.

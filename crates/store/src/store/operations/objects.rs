@@ -37,7 +37,8 @@ impl Store {
         })
     }
 
-    /// Creates an object that no name leads to, locked by the caller. `name` tells people what it is.
+    /// Creates an object that no name leads to, locked by the caller. `name` describes it to
+    /// people.
     pub(in crate::store) fn create_hidden(
         &self,
         name: &str,
@@ -58,7 +59,7 @@ impl Store {
         CreateOptions { window: self.superblock.window_len.get(), ..*how }
     }
 
-    /// The object of that name, whose contents are to be used.
+    /// The object of that name, if its contents can be used.
     ///
     /// # Errors
     /// `NotFound`, `ObjectFeature`; `VolatileGone`: it has none any more.

@@ -130,7 +130,7 @@ impl Store {
     /// number. Looks at all objects.
     ///
     /// # Errors
-    /// Those of the table: what was removed before stays so.
+    /// Those of the table: earlier removals stay.
     pub fn remove_gone(self: &Arc<Self>) -> Result<u64> {
         let (mut removed, mut from) = (0, Some((0, 0)));
         while let Some(start) = from {
@@ -223,7 +223,7 @@ impl Store {
     /// others, leftovers of dead resizes, unused bases. Returns how many there were.
     ///
     /// # Errors
-    /// Those of the table: what was removed before stays so.
+    /// Those of the table: earlier removals stay.
     pub fn reap(self: &Arc<Self>) -> Result<u64> {
         let mut reaped = 0;
         let mut again = true;

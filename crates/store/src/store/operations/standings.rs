@@ -5,8 +5,9 @@
 //! 2. After it was seen, there was a moment in which the lane's process changed nothing: its durable write had ended. (One
 //!    that failed leaves a batch of which only recovery can tell whether it took place; it counts.)
 //!
-//! A checkpoint may begin another generation meanwhile. Its progress lines were written before that, so that a line that is read
-//! after the lane has at least what was in the lane when the call began. Both count psyncs that are durable: the greater is newer.
+//! A checkpoint may begin another generation meanwhile. Its progress lines were written before
+//! that, so a line that is read after the lane has at least the psyncs in the lane when the call
+//! began. Both count durable psyncs: the greater is newer.
 //!
 //! Cost: a lane is read once for all objects on it, up to the end of its batches.
 
@@ -25,7 +26,7 @@ use std::collections::hash_map::Entry as MapEntry;
 /// Standing of an object by the lane that it is bound to.
 #[derive(Clone, Copy, Default)]
 pub(super) struct InLane {
-    /// After the newest batch that is to be seen: what recovery leaves.
+    /// After the newest batch that counts: the state that recovery leaves.
     pub newest: Option<Standing>,
     /// After the newest batch that is known to be durable.
     pub durable: Option<Standing>,

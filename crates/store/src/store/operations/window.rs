@@ -26,7 +26,7 @@ const PLACES: [(u64, u64); 2] = [(0x4000_0000_0000, 0x5400_0000_0000), (0x5800_0
 /// All of those, and the space between.
 pub(super) const ANY: Window = Window { start: PLACES[0].0, len: PLACES[1].1 - PLACES[0].0 };
 
-/// Windows begin at multiples of this: what a huge page, and one page of page tables, covers.
+/// Windows begin at multiples of this: the range of a huge page, and of one page of page tables.
 const STEP: u64 = 2 << 20;
 
 /// Random places that are compared.

@@ -32,8 +32,9 @@ pub(in crate::store) struct Space {
 /// Facts that the choice of a lane learned on its way.
 #[derive(Default)]
 pub(in crate::store) struct LaneSearch {
-    /// A dead process's lane could not be redone. It is passed over from now on, and its objects alone wait for it, but
-    /// the epoch is over: the change that needed some lane is to be made again.
+    /// A dead process's lane could not be redone. It is passed over from now on, and its objects
+    /// alone wait for it, but the epoch is over: the change that needed some lane must be made
+    /// again.
     pub is_to_be_repeated: bool,
 }
 

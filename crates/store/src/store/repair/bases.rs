@@ -7,8 +7,8 @@ use crate::store::check::{Survey, users};
 use zerocopy::little_endian::U64;
 
 impl SettledRepair<'_> {
-    /// Counts the users of bases again, drops objects that have lost theirs, if that is allowed, and removes what is left over. The
-    /// table is sound otherwise.
+    /// Counts the users of bases again, drops objects that have lost theirs, if that is allowed,
+    /// and removes leftovers. The table is sound otherwise.
     pub(super) fn mend_bases(
         &mut self,
         mut survey: Survey,

@@ -48,7 +48,7 @@ pub(super) fn build(
             }
             node.seal(seed);
             medium.write(offset, node.as_bytes())?;
-            // The leftmost child takes whatever is less than its neighbour's keys.
+            // The leftmost child takes all keys less than its neighbour's.
             above.push((if above.is_empty() { (0, 0) } else { part[0].0 }, offset));
         }
         level += 1;

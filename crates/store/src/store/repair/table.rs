@@ -162,7 +162,7 @@ fn takes_back(now: &Survey, then: &Survey) -> bool {
         .any(|object| bindings.get(&object.offset).is_some_and(|binding| *binding < object.binding))
 }
 
-/// Redoes every intact batch of the table lane's generation, whatever lies between them.
+/// Redoes every intact batch of the table lane's generation, with any bytes between them.
 fn redo_around(medium: &dyn Medium, seed: u64, start: LaneLog) -> Result<()> {
     let end = start.offset + start.len;
     let mut log = start;

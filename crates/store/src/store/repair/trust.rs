@@ -74,8 +74,8 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Takes the mark from objects that a new table brings back, or settles the space of: those whose pages something
-    /// else claims as well, and those that no tree led to.
+    /// Takes the mark from objects that a new table brings back, or whose space it settles: those
+    /// whose pages something else claims as well, and those that no tree led to.
     pub(super) fn distrust_disputed(&mut self, survey: &Survey, plan: &Plan) -> Result<()> {
         let mut claims = survey.claims().to_vec();
         claims.extend(plan.objects.iter().flat_map(Object::claims));

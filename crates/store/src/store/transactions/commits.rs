@@ -7,10 +7,11 @@
 //! Invariants:
 //! 1. One thread at a time publishes, in the order of numbers: see the queue. So the durable
 //!    commits are a prefix of all commits, over all objects.
-//! 2. A number is acknowledged only when all commits up to it are durable: a transaction that read what another one wrote waits for that one as well.
+//! 2. A number is acknowledged only when all commits up to it are durable: a transaction that read
+//!    another's writes waits for that one as well.
 //! 3. After a failed publication nothing is published or acknowledged any more: memory is ahead of
 //!    the durable state, and stays so.
-//! 4. `writers` is locked before nothing but what a psync locks; `state` is not locked meanwhile.
+//! 4. `writers` is locked before the locks of a psync alone; `state` is not locked meanwhile.
 
 use super::queue::{ChangedLine, Group, Lines, Queue, fitting, pages, weight};
 use crate::company::{Company, Watch};
@@ -36,7 +37,7 @@ struct State {
     failed: bool,
     /// Threads that wait for `changed`.
     waiting: usize,
-    /// Those of them that wait for a number which is to be told first.
+    /// Those of them that wait for a number that must be told first.
     apart: usize,
     /// Threads to wait for before the next publication.
     company: Company,
@@ -205,7 +206,7 @@ impl Commits {
     /// numbers from 1 on are told once, in any order.
     ///
     /// # Errors
-    /// `Poisoned`: it is not told; the number is to be [skipped](Self::skip).
+    /// `Poisoned`: it is not told; the caller must [skip](Self::skip) the number.
     pub fn tell(&self, sequence: u64, lines: Vec<ChangedLine>) -> Result<()> {
         let weight = self.weigh(lines.len(), || lines.iter().map(|line| (line.object, line.offset)));
         let mut state = self.state();

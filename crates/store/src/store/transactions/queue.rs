@@ -3,7 +3,8 @@
 //! Invariants:
 //! 1. Every number from `next` on is told at most once, and none below; those below `durable` are durable, those from there to `next` are
 //!    being made durable.
-//! 2. A group has the commits of successive numbers from `next` on, with none left out: what is durable is a prefix of all commits.
+//! 2. A group has the commits of successive numbers from `next` on, with none left out: the durable
+//!    ones are a prefix of all commits.
 
 use crate::format::batch::{Run, Section};
 use crate::format::{LINE, PAGE};

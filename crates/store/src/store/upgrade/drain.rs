@@ -1,4 +1,5 @@
-//! Recovery of a pool of format 1: what waits in its lanes comes into place, and the pool stays what it is.
+//! Recovery of a pool of format 1: pending batches of its lanes come into place, and the pool keeps
+//! its format.
 
 use super::old::OldPool;
 use super::{expect_no_errors, reserve_slots};
@@ -58,7 +59,7 @@ fn recover(pool: &OldPool, identity: Identity) -> Result<u64> {
     Ok(recovered)
 }
 
-/// Brings what was redone to where it belongs.
+/// Brings redone lines into place.
 fn put_in_place(device: &dyn Device, pool: &OldPool) -> Result<()> {
     let changed = pool.overlay.changed();
     let mut extents = Vec::new();
