@@ -113,8 +113,7 @@ impl Store {
         if newer { Followed::Newer(lines) } else { Followed::Newest }
     }
 
-    /// Whether the log proves that the reader is the newest. Else [`follow`](Store::follow) tells
-    /// more.
+    /// Whether the log proves that the reader is the newest; else [`follow`](Store::follow) it.
     #[must_use]
     pub fn is_newest(&self, reader: &Reader) -> bool {
         let Some(tail) = reader.tail else { return true };
@@ -252,8 +251,8 @@ impl Store {
         }
     }
 
-    /// Tries again while a lane to recover is held still, or short work locks the object: it cannot
-    /// wait for those with the table locked.
+    /// Tries again after lanes held still and short locks, which it cannot await with the table
+    /// locked.
     pub(in crate::store) fn unless_held_still<R>(&self, mut attempt: impl FnMut() -> Result<R>) -> Result<R> {
         let mut deadline = self.apply_locks.deadline();
         loop {
@@ -390,7 +389,7 @@ impl Reader {
         })
     }
 
-    /// Psyncs of the object that it follows that it shows.
+    /// The psync of the followed object that it shows.
     #[must_use]
     pub fn shown(&self) -> Option<u64> {
         self.tail.map(|tail| tail.shown())
@@ -408,8 +407,7 @@ impl Reader {
         &self.object
     }
 
-    /// Hands its layers over, for readers of the object's pages; `None`: all of its pages are its
-    /// own.
+    /// Hands its layers over, for readers of the object; `None`: all of its pages are its own.
     pub fn take_layers(&mut self) -> Option<Layers> {
         self.layers.take()
     }
