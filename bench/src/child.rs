@@ -112,7 +112,7 @@ pub fn pages_for(lane: u64) -> u64 {
 }
 
 fn fill(path: &Path, lane: u64, pages: u64) -> Result<()> {
-    // As memory on every medium: what the lane holds is the same, and it is filled in no time.
+    // As memory on every medium: the lane has the same batches, and it is filled in no time.
     let pool = PoolOptions::new().medium(Medium::Memory.kind()).open(path)?;
     let mut object = pool.attach(OBJECT)?;
     let all = pages_for(lane);

@@ -144,7 +144,7 @@ fn write_back(line: *const u8) {
 
 #[cfg(target_arch = "aarch64")]
 fn fence() {
-    // SAFETY: orders what was written back.
+    // SAFETY: orders the lines written back.
     unsafe { std::arch::asm!("dsb sy", options(nostack, preserves_flags)) };
 }
 

@@ -117,7 +117,7 @@ pub enum Cell {
     Spread(Spread),
 }
 
-/// Something to reach, beside what was reached.
+/// A goal, and the figure reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
     pub what: String,

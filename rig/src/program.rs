@@ -62,7 +62,7 @@ pub fn step(seed: u64, number: u64) -> Step {
 }
 
 fn put(rng: &mut Rng, at: usize, len: usize) -> Put {
-    // Never zeros, so that what was not stored shows.
+    // Never zeros, so that missing stores show.
     Put { at, bytes: (0..len).map(|_| rng.u8(1..)).collect() }
 }
 

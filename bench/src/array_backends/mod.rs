@@ -21,7 +21,7 @@ pub trait ArrayBackend {
     /// Makes durable what changed since the last time: pages touched, by array.
     fn sync(&mut self, touched: &mut [Touched]) -> Result<()>;
 
-    /// Whether it is to be told before a step what the step stores to.
+    /// Whether it must be told before a step where the step stores.
     fn asks_before(&self) -> bool {
         false
     }
@@ -94,7 +94,7 @@ pub struct Place<'a> {
 /// No persistence at all.
 pub const DRAM: Contestant = Contestant { name: "DRAM", atomic: false, open: dram::open };
 
-/// Those who persist; the first is what losses are measured against.
+/// The backends that persist; losses are measured against the first.
 pub const ALL: &[Contestant] = &[
     Contestant { name: "in place", atomic: false, open: in_place::open },
     Contestant { name: "indelible", atomic: true, open: own::open },

@@ -58,7 +58,7 @@ struct Row {
 }
 
 impl Row {
-    /// An attach to write less what the medium charges for one barrier. One to read needs none.
+    /// An attach to write, less the medium's time for one barrier. One to read needs none.
     fn net(&self) -> f64 {
         let barrier = if self.write.len() == 0 { 0.0 } else { self.write.median() };
         self.attach.median() - barrier

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 const SIZE: u64 = 1 << 30;
 
-/// std's map with the hash of ours, each with a seed of its own: else what the processor remembers of the
+/// std's map with the hash of ours, each with a seed of its own: else the processor's memory of the
 /// last turn would make it faster.
 #[derive(Clone, Copy)]
 struct Same(u64);

@@ -1,4 +1,4 @@
-//! Random changes of 8 bytes, then a durable commit: Indelible beside everybody else, and a floor.
+//! Random changes of 8 bytes, then a durable commit: Indelible beside the others, and a floor.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};
@@ -18,7 +18,7 @@ const COUNTS: [usize; 4] = [1, 10, 100, 1_000];
 /// Bytes of all records.
 const SIZES: [u64; 3] = [1 << 20, 64 << 20, 1 << 30];
 const QUICK_SIZES: [u64; 2] = [1 << 20, 8 << 20];
-/// Rounds that everybody makes.
+/// Rounds that all make.
 const LEAST: usize = 5;
 /// Bytes of the floor's file.
 const FLOOR: u64 = 16 << 20;

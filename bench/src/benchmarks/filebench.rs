@@ -1,7 +1,7 @@
 //! Filebench's FileServer, VarMail, WebProxy and WebServer with objects for files (S0.32).
 //!
-//! Everybody has a backend of its own and threads of its own that do the same to it; they take turns, so that a
-//! disturbance meets all.
+//! Each contestant has a backend of its own and threads of its own that do the same to it; they
+//! take turns, so that a disturbance meets all.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};
@@ -164,7 +164,7 @@ struct Runner<'v> {
     outcome: Outcome,
 }
 
-/// Everybody's turns with one personality.
+/// All contestants' turns with one personality.
 fn compete(
     environment: &Environment,
     medium: Medium,

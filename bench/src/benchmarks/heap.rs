@@ -1,4 +1,4 @@
-//! The heap beside allocators in DRAM: what a block costs, and how long churn fragments.
+//! The heap beside allocators in DRAM: the cost of a block, and fragmentation after long churn.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard, progress};

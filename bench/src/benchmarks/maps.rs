@@ -18,7 +18,7 @@ const EVERY: [usize; 3] = [1, 100, 10_000];
 const MOST: [usize; 3] = [3_000, 300, 8];
 const QUICK_MOST: [usize; 3] = [200, 30, 4];
 const WARM: [usize; 3] = [20, 2, 1];
-/// Samples that everybody makes.
+/// Samples that all make.
 const LEAST: usize = 3;
 /// Contestants slower than this, in nanoseconds for one, make fewer.
 const LONG: f64 = 1e9;
@@ -327,7 +327,7 @@ fn report(
     section.tables.push(table);
 }
 
-/// Each of ours is to be ahead of the best of the others.
+/// Each of ours must be ahead of the best of the others.
 fn goals(what: &str, runners: &[Runner], of: impl Fn(&Runner) -> &Samples) -> Vec<Goal> {
     let (own, others): (Vec<_>, Vec<_>) = runners.iter().partition(|runner| runner.contestant.own);
     let median = |runner: &Runner| of(runner).median();

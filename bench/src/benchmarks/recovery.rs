@@ -1,4 +1,4 @@
-//! Recovery after a kill against what the dead writer's lane holds.
+//! Recovery after a kill, by the amount in the dead writer's lane.
 //!
 //! Each sample is a crash of its own: one process fills a lane and dies of SIGKILL, another attaches.
 

@@ -35,7 +35,7 @@ pub trait FileBackend: Sync {
 
 /// A file that is open.
 pub trait File: Send {
-    /// Writes behind what is there; durable when it returns.
+    /// Writes at the end of the file; durable when it returns.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
 
     /// Reads all of it.
@@ -69,7 +69,7 @@ pub const OWN: Contestant = Contestant { name: "indelible", atomic: true, open: 
 pub const FILES: Contestant = Contestant { name: "files, fsync", atomic: false, open: files::open };
 const REPLACED: Contestant = Contestant { name: "copy and rename", atomic: true, open: replaced::open };
 
-/// Everybody.
+/// All backends.
 pub fn all() -> [&'static Contestant; 5] {
     [&DRAM, &IN_PLACE, &OWN, &FILES, &REPLACED]
 }

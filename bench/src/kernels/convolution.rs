@@ -1,4 +1,5 @@
-//! Two-dimensional convolution, again and again: each pass blurs what the one before left, a band of rows a step.
+//! Two-dimensional convolution, again and again: each pass blurs the result of the one before, a
+//! band of rows a step.
 
 use super::rows::{each_row, numbers};
 use super::{Arrays, Crew, Kernel, Touch};

@@ -45,7 +45,7 @@ pub trait Kernel {
     /// Steps of the performance-critical loop.
     fn steps(&self) -> usize;
 
-    /// Names what a step changes.
+    /// Names the ranges that a step changes.
     fn touches(&self, step: usize, touch: Touch<'_>);
 
     /// Does one step, shared by a crew.

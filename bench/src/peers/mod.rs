@@ -71,7 +71,7 @@ impl Opened {
     }
 }
 
-/// Everybody, ourselves first.
+/// All libraries, ours first.
 pub const ALL: &[Contestant] = &[
     Contestant { name: "indelible", own: true, atomic: true, open: own::open },
     Contestant { name: "indelible, explicit", own: true, atomic: true, open: own::open_explicit },

@@ -1,4 +1,5 @@
-//! libpmemobj as its manual has it: a pool in a file, transactions that snapshot what they change, blocks.
+//! libpmemobj as its manual has it: a pool in a file, transactions that snapshot the bytes they
+//! change, blocks.
 
 #![allow(unsafe_code)]
 
@@ -41,8 +42,8 @@ type Close = unsafe extern "C" fn(*mut c_void);
 
 const LAYOUT: &CStr = c"bench";
 
-/// The library. It flushes lines where it knows or is told that pages are memory, and calls msync elsewhere;
-/// what it is told it remembers as long as it is loaded.
+/// The library. It flushes lines where it knows or is told that pages are memory, and calls msync
+/// elsewhere; it remembers that as long as it is loaded.
 fn start(medium: Medium) -> Option<Library> {
     let memory = if medium == Medium::Memory { "1" } else { "0" };
     // SAFETY: no other thread of this program reads or changes the environment meanwhile.
@@ -190,7 +191,7 @@ impl Pmem {
         Transaction(self)
     }
 
-    /// Ends the transaction: keeps what it changed, or nothing of it if the work failed.
+    /// Ends the transaction: keeps its changes, or none of them if the work failed.
     ///
     /// # Safety
     /// This thread has begun one.

@@ -1,4 +1,5 @@
-//! libpmemobj: records in the root object, changed in transactions that snapshot what they change.
+//! libpmemobj: records in the root object, changed in transactions that snapshot the bytes they
+//! change.
 
 #![allow(unsafe_code)]
 

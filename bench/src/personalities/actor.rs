@@ -19,7 +19,7 @@ struct Entry {
     len: usize,
 }
 
-/// One thread's files and random choices; the same for everybody with the same seed.
+/// One thread's files and random choices; the same for all contestants with the same seed.
 pub struct Actor {
     personality: &'static Personality,
     entries: Vec<Entry>,

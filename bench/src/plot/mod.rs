@@ -1,4 +1,4 @@
-//! Pictures of tables: what is drawn, and taken from which columns.
+//! Pictures of tables: their curves, and the columns of these.
 
 mod draw;
 mod slope;

@@ -88,7 +88,7 @@ impl<E> CritBit<E> {
     }
 }
 
-/// Moves what is in a slot to another.
+/// Moves a slot's contents to another.
 unsafe fn moved<S: Space, E: Entry<S>>(from: *mut Slot<E>, to: *mut Slot<E>, space: &mut S) {
     space.change(to.cast(), size_of::<Slot<E>>());
     // SAFETY: slots, of which the first one is not used any more.

@@ -1,5 +1,5 @@
-//! Workloads of data retention: the maps of libpmemobj's examples, written once for every layout of their entries and for
-//! everybody who stores them.
+//! Workloads of data retention: the maps of libpmemobj's examples, written once for every layout of
+//! their entries and for every library that stores them.
 
 #![allow(unsafe_code)]
 

@@ -9,7 +9,7 @@ use crate::environment::Environment;
 use crate::pattern::Random;
 use std::collections::{BTreeMap, HashSet};
 
-/// Steps that make what was there before: it is not measured.
+/// Steps that make the initial data: they are not measured.
 const BEFORE: usize = 500;
 
 /// The operations of the update program.

@@ -99,7 +99,7 @@ pub trait Versions<S: Space, const N: usize> {
     type Before: Keyed<S, N, Rest = Self::Rest>;
     /// P-AUTO, as the paper has it: the first access to a new field extends its struct.
     type Auto: Keyed<S, N, Rest = Self::Rest>;
-    /// P-AUTO that computes what was not stored.
+    /// P-AUTO that computes missing fields.
     type Computed: Keyed<S, N, Rest = Self::Rest>;
     /// Whether that is another program.
     const COMPUTES: bool;

@@ -1,4 +1,5 @@
-//! Blocks of words, allocated and freed in transactions: what a transaction that does not commit allocated is free again.
+//! Blocks of words, allocated and freed in transactions: blocks of a transaction that does not
+//! commit are free again.
 //!
 //! Each thread has a share of its own, with a list of free blocks for each size, so that allocations of different threads do not meet.
 
@@ -11,7 +12,8 @@ const EXACT: u64 = 16;
 /// Words of the largest block.
 const LARGEST: u64 = 512;
 
-/// The words from `at` to `end` of a memory. Those who load have one half, the threads share the other.
+/// The words from `at` to `end` of a memory. The thread that loads the data has one half, the
+/// threads share the other.
 #[derive(Clone, Copy)]
 pub struct Arena {
     at: u64,

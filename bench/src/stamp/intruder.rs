@@ -14,7 +14,7 @@ const NEXT: u64 = LINE;
 const FLOWS: Map = Map(2 * LINE);
 /// Flows that are whole.
 const WHOLE: Queue = Queue(3 * LINE);
-/// For each flow, what was found: 1 nothing, 2 a pattern.
+/// The finding for each flow: 1 nothing, 2 a pattern.
 const FOUND: u64 = 4 * LINE;
 /// Patterns.
 const KNOWN: [&[u8]; 4] = [b"attack one", b"another attack", b"a third, longer attack", b"last"];
@@ -42,7 +42,7 @@ impl Intruder {
         Arena::new(FOUND + self.attacks.len() as u64, WORDS as u64, threads)
     }
 
-    /// Keeps a packet with those of its flow. The flow is to be looked into once all are there.
+    /// Keeps a packet with those of its flow. The flow is searched once all are there.
     fn reassemble<W: Worker>(
         &self,
         worker: &mut W,

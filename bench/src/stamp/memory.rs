@@ -15,7 +15,7 @@ pub const LINE: u64 = 8;
 pub enum Stop {
     /// A volatile one has met another.
     Conflict(Conflict),
-    /// One on an object, for whatever reason; a conflict among them.
+    /// One on an object, for any reason; a conflict among them.
     Object(Error),
     /// The kernel found what must not be.
     Wrong(Box<str>),
@@ -56,7 +56,7 @@ impl std::fmt::Display for Stop {
 
 impl std::error::Error for Stop {}
 
-/// An error that says what is wrong, unless something holds.
+/// An error with the text of `what`, unless something holds.
 pub fn ensure(holds: bool, what: impl FnOnce() -> String) -> Outcome<()> {
     if holds { Ok(()) } else { Err(Stop::Wrong(what().into())) }
 }

@@ -1,4 +1,5 @@
-//! Each kernel, small, on each memory and by several threads; and without its work, which its check has to notice.
+//! Each kernel, small, on each memory and by several threads; and without its work, which its check
+//! must notice.
 
 use super::memory::{Memory, Plain, Reliable, Transient};
 use super::{Bayes, Genome, Intruder, Kernel, Kmeans, Labyrinth, Ssca2, Store, Vacation, Yada, run};

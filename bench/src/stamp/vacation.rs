@@ -114,7 +114,7 @@ impl Vacation {
         Ok(())
     }
 
-    /// A customer leaves, and gives back what he has reserved.
+    /// A customer leaves, and gives back his reservations.
     fn leave<T: Words>(tx: &mut T, heap: Heap, customer: u64) -> Outcome<()> {
         let Some(list) = CUSTOMERS.remove(tx, heap, customer)? else { return Ok(()) };
         for (reserved, _) in List(list).entries(tx)? {

@@ -233,7 +233,8 @@ fn the_newest_backup_in_a_folder_is_found_without_the_clock() {
     assert!(matches!(verify(&folder, &mut unseen), Err(BackupError::Damaged { .. })));
 }
 
-/// The pool's file was replaced by an earlier copy of it: what is backed up then is the newest all the same.
+/// The pool's file was replaced by an earlier copy of it: a backup made then is the newest all the
+/// same.
 #[test]
 fn the_backup_of_a_pool_that_was_brought_back_is_the_newest() {
     let dir = tempfile::tempdir().unwrap();

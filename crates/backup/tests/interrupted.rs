@@ -45,7 +45,8 @@ fn expect_restored(pool: &Pool, folder: &Path, to: &Path) {
     expect_same(&Pool::open(to).unwrap(), &content(pool));
 }
 
-/// Wherever it ended, and whatever psyncs came since: nothing that is there is written again, and the result is the pool as it is now.
+/// Wherever it ended, and after any psyncs since: no part that is there is written again, and the
+/// result is the pool as it is now.
 #[test]
 fn a_backup_that_was_interrupted_goes_on() {
     let dir = tempfile::tempdir().unwrap();

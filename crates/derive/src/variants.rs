@@ -92,7 +92,7 @@ pub(crate) fn member((index, field): (usize, &Field)) -> (Member, &Type) {
     (member, &field.ty)
 }
 
-/// Errors point at the type; names are those of this expansion, whatever macro the type came from.
+/// Errors point at the type; names are those of this expansion, for types from any macro.
 pub(crate) fn span_of(ty: &Type) -> Span {
     ty.span().resolved_at(Span::call_site())
 }

@@ -26,7 +26,7 @@ const TURN: usize = 64;
 /// Pause before connections are accepted again, after the system had no room for one.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The guard as it is to be.
+/// The settings of the guard.
 pub struct Config {
     /// Path of the socket: see [`default_socket`](crate::default_socket).
     pub socket: PathBuf,
@@ -60,7 +60,7 @@ impl Stop {
         self.0.send(Event::Stop);
     }
 
-    /// Has [`Guard::run`] return when what the processes that are dead by now left is recovered.
+    /// Lets [`Guard::run`] return once the memory of processes that are dead by now is recovered.
     pub fn finish(&self) {
         self.0.send(Event::Finish(false));
     }
@@ -215,6 +215,6 @@ struct Ready {
     listener: bool,
     /// Clients that have sent something, or can be sent more, by number.
     clients: Vec<u64>,
-    /// Those whose process is dead.
+    /// Clients whose process is dead.
     dead: Vec<u64>,
 }

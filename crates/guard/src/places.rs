@@ -14,7 +14,7 @@ const OF_A_USER: usize = 100;
 pub(crate) enum Room {
     /// There is.
     Free,
-    /// A client of this user, who has the most, has to leave for it.
+    /// A client of this user, who has the most, must leave for it.
     Of(u32),
     /// There is none.
     None,
@@ -78,7 +78,7 @@ mod tests {
         assert!((0..200).filter(|_| let_in(&mut inside, first + 9)).count() > 62);
         assert!(count(&inside, first + 9) >= 63, "{inside:?}");
         assert_eq!(inside.len(), CLIENTS - RESERVED);
-        // So does root, whatever the others do.
+        // Root has its places, whatever the others do.
         for nth in 0..RESERVED {
             assert!(let_in(&mut inside, 0), "{nth}");
         }

@@ -17,7 +17,7 @@ pub(crate) enum Request {
     Writer { pool: PathBuf, id: [u8; 16], number: u64 },
     /// Its last epoch.
     Measured { bytes: u64, took: Duration },
-    /// It has published what it was asked to.
+    /// It has published its commits.
     Published { token: u64, bytes: u64 },
     /// It could not.
     Failed { token: u64, why: String },

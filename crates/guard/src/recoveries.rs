@@ -13,8 +13,9 @@ const OF_A_USER: usize = 4;
 /// Recoveries of a user that wait, at most. One that is left out is the next attach's.
 const WAITING: usize = 256;
 
-/// Brings to the pool what a process left in memory, with the rights of its user, and in a bounded
-/// time, whatever that user does; an error, for people, if the process has it still, or it cannot be brought there.
+/// Brings a dead process's memory to the pool, with the rights of its user, and in a bounded time,
+/// whatever that user does; an error, for people, if the process has it still, or it cannot be
+/// brought there.
 pub type Recover = Arc<dyn Fn(&Departed) -> Result<(), String> + Send + Sync>;
 
 /// See the module.
@@ -121,7 +122,7 @@ mod tests {
         assert_eq!(recoveries.running.len(), OF_A_USER);
         recoveries.begin(of(9), false).unwrap();
         assert_eq!(next(&mut recoveries), 9);
-        // Users who have all places between them do not stall root, and another one is next.
+        // Users with all places between them do not stall root, and another one is next.
         for user in 2..=4 {
             (0..10).for_each(|_| assert!(recoveries.begin(of(user), true).is_some()));
         }

@@ -25,7 +25,7 @@ pub(crate) struct Round {
     ended: Vec<WriterRound>,
     /// The time has run out, and the rest was dealt with.
     pub(crate) late: bool,
-    /// Connections that are to be told how it ended.
+    /// Connections that wait for the outcome.
     pub(crate) askers: Vec<u64>,
 }
 

@@ -143,7 +143,7 @@ impl State {
         }
     }
 
-    /// Takes what a client has sent, and sends it more.
+    /// Takes a client's messages, and sends it more.
     pub(crate) fn serve(&mut self, id: u64) {
         let Some(client) = self.clients.get_mut(&id) else { return };
         let sent = client.connection.flush();
@@ -271,7 +271,7 @@ impl State {
     /// Sends an answer, and ends the connection.
     fn say(&mut self, id: u64, text: &str) {
         if let Some(mut client) = self.clients.remove(&id) {
-            // A client that does not read gets what the socket has room for.
+            // A client that does not read gets as much as fits into the socket.
             let _ = client.connection.send(text);
         }
     }
@@ -334,7 +334,7 @@ impl State {
         // A failure ends a rehearsal; the people who wait for that see the round that it became.
         round.askers = self.round.take().map_or_else(Vec::new, |before| before.askers);
         self.in_round.clear();
-        // Rule G8 of docs/protocol.md: the pool lacks what is being recovered.
+        // Rule G8 of docs/protocol.md: the pool lacks the commits being recovered.
         for (number, departed) in self.recoveries.all() {
             self.next += 1;
             round.ask(self.next, departed);
@@ -378,7 +378,7 @@ impl State {
         }
     }
 
-    /// Recovers what a process left, for a client of the round that is under way.
+    /// Recovers a process's memory, for a client of the round that is under way.
     fn recover(&mut self, departed: Departed, of_round: Option<u64>) {
         match (self.recoveries.begin(departed.clone(), of_round.is_some()), of_round) {
             (Some(number), Some(id)) => drop(self.in_round.insert(number, id)),

@@ -16,7 +16,8 @@ pub struct Departed {
     pub number: u64,
     /// Process ID, as the kernel says it.
     pub pid: i32,
-    /// User, as the kernel says it: what is done for the process is done with the rights of that user, and no others.
+    /// User, as the kernel reports it: work for the process has the rights of that user, and no
+    /// others.
     pub uid: u32,
     /// Group, as the kernel says it.
     pub gid: u32,

@@ -72,7 +72,7 @@ fn a_recovery_that_fails_is_told() {
 #[test]
 fn clients_that_say_nothing_do_not_keep_others_away() {
     let rig = Rig::new(AMPLE);
-    // More than there is room for, unless it is root, who may have as many as there are at all.
+    // More than there is room for, unless it is root, who may have all places.
     let idle: Vec<_> = (0..380).map(|_| UnixStream::connect(&rig.socket)).collect();
     until("the guard answers again", || status(&rig.socket, PATIENCE).is_ok());
     drop(idle);

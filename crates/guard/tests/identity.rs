@@ -83,7 +83,7 @@ fn numbers_come_round() {
     };
     until("the guard takes notice", || rig.notes.lock().unwrap().iter().any(told));
     rig.fail();
-    // A process that lives reads to the end of its input, and says what it read.
+    // A process that lives reads to the end of its input, and prints it.
     let mut said = String::new();
     let sent = victim.stdin.take().unwrap().write_all(b"alive");
     victim.stdout.take().unwrap().read_to_string(&mut said).unwrap();

@@ -16,7 +16,8 @@ const LANE: u64 = 64 << 10;
 const PAGE: u64 = 4096;
 const NAMES: [&str; 3] = ["a", "b", "large"];
 
-/// A pool with objects `a`, `b` and `large`, made once, by the store as it is built: nothing of that is to be explored.
+/// A pool with objects `a`, `b` and `large`, made once, by the store as it is built: that part need
+/// not be explored.
 pub(crate) fn image() -> &'static [u8] {
     use indelible_store as real;
     use real::medium::Medium as _;
@@ -67,7 +68,7 @@ pub(crate) fn attach(store: &Arc<Store>, name: &str) -> Writer {
     store.attach_writer(name, Key::default()).unwrap()
 }
 
-/// The first byte of a line of an object, as a process sees it that recovers what this one left.
+/// The first byte of a line of an object, as seen by a process that recovers this one's lane.
 pub(crate) fn recovered(medium: &Arc<VolatileMedium>, name: &str, line: u64) -> u8 {
     let store = Store::open(Arc::new(Shared::new(medium)), Identity::default()).unwrap();
     let writer = attach(&store, name);

@@ -47,13 +47,13 @@ pub(crate) fn bits_set_at_once_are_found() {
     assert_eq!(found(&tree), [3, 70]);
 }
 
-/// A range with something that only the one whose turn it is may touch; loom notices if two do.
+/// A range with something that only the thread whose turn it is may touch; loom notices if two do.
 struct Watched {
     turn: Turn,
     table: UnsafeCell<usize>,
 }
 
-// SAFETY: what the models are to show; loom checks every access.
+// SAFETY: the models show it; loom checks every access.
 #[allow(unsafe_code)]
 unsafe impl Sync for Watched {}
 // SAFETY: as above.
@@ -78,7 +78,7 @@ impl Watched {
     }
 }
 
-/// Handlers do not touch what is held, from the hold's return to its release.
+/// Handlers do not touch held pages, from the hold's return to its release.
 pub(crate) fn a_hold_excludes_handlers() {
     let watched = Watched::new();
     let handler = watched.clone();

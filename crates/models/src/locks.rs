@@ -21,7 +21,7 @@ struct Guarded {
     data: UnsafeCell<usize>,
 }
 
-// SAFETY: what the models are to show; loom checks every access.
+// SAFETY: the models show it; loom checks every access.
 #[allow(unsafe_code)]
 unsafe impl Sync for Guarded {}
 // SAFETY: as above.
@@ -71,7 +71,8 @@ pub(crate) fn a_lock_has_one_holder() {
     assert_eq!(guarded.get(), 2);
 }
 
-/// A thread that shares the lock sees what another stored under it, or not, but never stores beside its look.
+/// A thread that shares the lock sees another's stores under it, or not, but none happens beside
+/// its look.
 pub(crate) fn a_lock_is_shared_or_exclusive() {
     let guarded = Guarded::new();
     let other = guarded.clone();

@@ -1,10 +1,10 @@
 //! loom's atomics, mended in two respects.
 //!
-//! All that is `SeqCst` has one order. loom itself takes it for `AcqRel`, so that two threads that each store and then
-//! look at what the other stored might miss each other, which they may not. A fence before each such
-//! operation gives the order. loom's fences do more: who passes one knows all that those before knew. So where a
-//! model needs knowledge of plain data that only `SeqCst` operations on other atomics carry, it sees less than
-//! the memory model allows.
+//! All that is `SeqCst` has one order. loom itself takes it for `AcqRel`, so that two threads that
+//! each store and then look at the other's store might miss each other, which they may not. A fence
+//! before each such operation gives the order. loom's fences do more: a thread that passes one
+//! knows all that those before knew. So where a model needs knowledge of plain data that only
+//! `SeqCst` operations on other atomics carry, it sees less than the memory model allows.
 //!
 //! Every two operations on an atomic are tried in both orders. loom remembers one access of each, so that a
 //! thread that loads before it exchanges makes it forget another thread's load, and the order in which that

@@ -32,7 +32,7 @@ impl Contention {
         self.conflicts >= ALONE_AFTER
     }
 
-    /// The next try is to be alone.
+    /// The next try must be alone.
     pub(crate) fn ask_alone(&mut self) {
         self.conflicts = ALONE_AFTER;
     }

@@ -30,7 +30,7 @@ pub enum BeginError {
         "a transaction runs on this thread already; use it, by passing it to the function that needs one"
     )]
     Nested,
-    /// The process is a child of the one whose memory this is.
+    /// The process is a child of the memory's owner.
     #[error(
         "this process was forked from the one that has the transactional memory; attach the objects anew"
     )]

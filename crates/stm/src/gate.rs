@@ -38,7 +38,7 @@ impl Seat {
         self.0.store(0, Ordering::Release);
     }
 
-    /// Waits until what it says is `done`.
+    /// Waits until its value is `done`.
     fn wait(&self, done: impl Fn(u64) -> bool) {
         let mut rounds = 0;
         while !done(self.0.load(Ordering::SeqCst)) {

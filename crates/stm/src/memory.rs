@@ -11,7 +11,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A word in memory is not what was last stored to it.
+/// A word in memory differs from the last store to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a word in memory is not what was last stored to it")]
 pub struct Damaged;
@@ -20,8 +20,9 @@ pub struct Damaged;
 ///
 /// # Safety
 ///
-/// `load` and `store` are relaxed atomic operations on one word for each address, which nothing else shares; a
-/// word has what was last stored to it, or a load says that it does not. Neither panics.
+/// `load` and `store` are relaxed atomic operations on one word for each address, which nothing
+/// else shares; a word has the value of the last store to it, or a load reports that it has not.
+/// Neither panics.
 pub unsafe trait Memory: Send + Sync {
     /// Whether a thread may be in a transaction of this memory and in one of another at once: that of a library whose transactions call another library, which has its own.
     /// Its user sees to it then that each thread has one [`Thread`](crate::Thread) of this memory.

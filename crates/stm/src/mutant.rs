@@ -4,7 +4,7 @@
 /// One rule, broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
-    /// A transaction commits whether or not what it read is still so.
+    /// A transaction commits whether or not its reads are still valid.
     Unvalidated,
     /// A stripe is released before the changes of its lines are in memory.
     ReleasedFirst,

@@ -45,8 +45,8 @@ pub trait Sink: Send + Sync {
     /// Why a commit is refused, or not acknowledged.
     type Error;
 
-    /// A transaction is about to commit: the data that it read are valid, it owns what it changes, and memory is as before. Waits for
-    /// no medium: other threads wait for the stripes.
+    /// A transaction is about to commit: its reads are valid, it owns all that it changes, and
+    /// memory is as before. Waits for no medium: other threads wait for the stripes.
     ///
     /// # Errors
     ///

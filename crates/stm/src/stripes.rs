@@ -76,7 +76,8 @@ impl Stripes {
         State(self.words[stripe].load(Ordering::Acquire))
     }
 
-    /// Whether the stripe is still as it was seen. A fence before it orders it behind what was read since.
+    /// Whether the stripe is still as it was seen. A fence before it orders it behind the reads
+    /// since.
     #[inline]
     pub(crate) fn is_still(&self, stripe: usize, seen: State) -> bool {
         self.words[stripe].load(Ordering::Relaxed) == seen.0

@@ -152,8 +152,9 @@ impl<M: Memory, S: Sink> Thread<M, S> {
         Err(error)
     }
 
-    /// Ends the transaction, and all that it is a part of, without effect. After a conflict it is to be begun again: `again`
-    /// waits for as long as is good before that. Does nothing if none runs.
+    /// Ends the transaction, and all that it is a part of, without effect. After a conflict the
+    /// caller begins it again: `again` waits for a good time before that. Does nothing if none
+    /// runs.
     pub fn abort(&mut self, again: bool) {
         self.nested = 0;
         let running = self.descriptor.phase != Phase::Idle;

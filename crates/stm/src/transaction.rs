@@ -52,7 +52,7 @@ pub struct Checkpoint(Vec<(u64, [u64; 8])>);
 /// otherwise. An operation that returns [`Conflict`] has doomed it: pass the error on, so that it is run again. A function that takes a transaction
 /// is a part of it (nesting is flattened). It remembers each line that it reads, by 16 bytes, and each that it changes, by 112.
 ///
-/// `'env` is the time for which what it changes is borrowed: longer than it runs.
+/// `'env` is the time for which the changed memory is borrowed: longer than it runs.
 pub struct Transaction<'t, 'env, M: Memory, S: Sink> {
     pub(crate) descriptor: &'t mut Descriptor<M, S>,
     pub(crate) env: PhantomData<&'env mut &'env ()>,
@@ -174,8 +174,8 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         self.descriptor.actions.on_commit(action);
     }
 
-    /// Has something done if this try of the transaction does not commit, for whatever reason, a conflict among them; the
-    /// last call first, outside of the transaction.
+    /// Registers an action for the case that this try of the transaction does not commit, for any
+    /// reason, a conflict among them; the last call first, outside of the transaction.
     pub fn on_abort(&mut self, action: Box<dyn FnOnce()>) {
         self.descriptor.actions.on_abort(action);
     }
@@ -204,7 +204,8 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         self.descriptor.changed_in_place(line)
     }
 
-    /// Has the transaction undo nothing in this range, which it has changed in place: the memory is no more what it was.
+    /// Lets the transaction undo nothing in this range, which it has changed in place: the memory
+    /// has another use now.
     pub fn forget(&mut self, range: std::ops::Range<usize>) {
         self.descriptor.forget(range);
     }

@@ -126,7 +126,7 @@ fn s1_14_a_part_of_a_word_is_stored_with_the_rest_as_it_was() {
     assert_eq!([17, 18].map(|nth| read(&mut thread, nth).unwrap()), expected.map(|value| (value, None)));
 }
 
-/// It ends the transaction, which is not run again, whatever the closure makes of it.
+/// It ends the transaction, which is not run again, whatever the closure returns.
 #[test]
 fn s1_14_a_lost_word_is_named() {
     let stm = words(64);

@@ -99,7 +99,7 @@ pub fn equal_words(threads: u64, rounds: u64, rule: Rule) -> Result<(), String> 
     })
 }
 
-/// Of two transactions that each read what the other changes, one sees the other's change.
+/// If two transactions each read a word that the other changes, one sees the other's change.
 pub fn skew(rule: Rule) -> Result<(), String> {
     let (Apart(one), Apart(other)) = &(Apart::default(), Apart::default());
     let stm = stm(6, Direct, Volatile, rule);

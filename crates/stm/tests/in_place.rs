@@ -139,7 +139,8 @@ fn undone_while_read(meets: bool, rule: Rule) -> Result<(), String> {
     }
 }
 
-/// A transaction does not read what another one stored, and took back when it was cancelled, or when it met a third.
+/// A transaction does not read another's stores that were taken back when it was cancelled, or when
+/// it met a third.
 pub fn undone(rule: Rule) -> Result<(), String> {
     undone_while_read(false, rule)
 }

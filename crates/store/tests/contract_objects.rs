@@ -193,7 +193,7 @@ fn a_full_pool_says_so_and_can_be_emptied() {
         check_tiling(&store).unwrap();
         let info = store.info().unwrap();
         assert_eq!(info.objects, 0);
-        // All but what the table took is one piece again.
+        // All but the table's pages is one piece again.
         assert!(info.largest > empty.largest / 2, "{} of {}", info.largest, empty.largest);
         store.create("again", &of(size)).unwrap();
     }

@@ -111,7 +111,8 @@ fn a_read_only_process_takes_no_lock_and_needs_none() {
     assert!(!last.is_current().unwrap());
 }
 
-/// Before each read that a read-only process does, another changes the table: what is shown was there, all at once.
+/// Before each read of a read-only process, another changes the table: the state shown existed, all
+/// at once.
 #[test]
 fn a_read_without_a_lock_sees_one_state_of_the_table() {
     let (mut point, mut shown) = (0, std::collections::BTreeSet::new());

@@ -1,4 +1,5 @@
-//! Counts of psyncs, as another process sees them beside the writer: what is durable at the time, without waiting for a checkpoint.
+//! Counts of psyncs, as another process sees them beside the writer: the durable ones at the time,
+//! without waiting for a checkpoint.
 
 use indelible_store::medium::{Device, Fatal};
 use indelible_store::store::{Store, Writer};

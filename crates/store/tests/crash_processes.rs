@@ -153,7 +153,7 @@ fn visible_changes_are_made_durable_before_others_build_on_them() {
             let allowed = &states[done..(done + 2).min(states.len())];
             let medium = death.medium.handle();
             let survivor = death.survivor.clone();
-            // `forget_log` keeps what is pending undecided.
+            // `forget_log` keeps pending writes undecided.
             let report = indelible_testing::for_each_crash(
                 &medium,
                 |medium| {

@@ -1,4 +1,4 @@
-//! The bytes on the medium do not change by accident: FORMAT.md says what the code does, and the numbers
+//! The bytes on the medium do not change by accident: FORMAT.md follows the code, and the numbers
 //! are here once more.
 
 use indelible_store::format::batch::{self, Run, Section, kind};

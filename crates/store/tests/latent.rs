@@ -22,7 +22,7 @@ fn every_unreadable_sector_is_detected_or_does_not_matter() {
     psync(&mut a, &[(0, &[1; 9000])]).unwrap();
     psync(&mut a, &[(64, &[2; 300])]).unwrap();
     let promised = snapshot(&store).unwrap();
-    // The writer never detaches: its lane is to be replayed.
+    // The writer never detaches: its lane must be replayed.
     std::mem::forget(a);
     let image = medium.power_cut(Choice::None);
 

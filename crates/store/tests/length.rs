@@ -43,7 +43,7 @@ fn has(store: &Arc<Store>, name: &str, byte: u8) {
     );
 }
 
-/// Nothing is wrong but what a power cut or a death may leave.
+/// The pool has only faults that a power cut or a death may leave.
 fn expect_clean(medium: &SimMedium) {
     let report = Store::check(Arc::new(medium.handle()), &mut |_, _| {}).unwrap();
     let findings = report.findings.iter().find(|finding| finding.severity > Severity::Note);
@@ -98,7 +98,8 @@ fn processes_that_have_the_pool_open_use_the_new_space() {
     }
 }
 
-/// The writer dies in space that the one who recovers has not heard of; a process that only reads follows.
+/// The writer dies in space that the recovering process has not heard of; a process that only reads
+/// follows.
 #[test]
 fn psyncs_in_the_new_space_are_recovered() {
     for config in media() {

@@ -27,8 +27,8 @@ fn pool(len: u64) -> (SimMedium, Arc<Store>) {
     (medium, store)
 }
 
-/// Progress lines belong to writers: no batch of the table has them, neither when their page becomes
-/// one of slots, whatever was in it, nor from an earlier use of the page as a node.
+/// Progress lines belong to writers: no batch of the table has them, neither when their page
+/// becomes one of slots, whatever it had before, nor from an earlier use of the page as a node.
 #[test]
 fn the_table_never_logs_progress_lines() {
     use indelible_store::format::PAGE;
@@ -131,7 +131,7 @@ fn no_space_at_a_barrier_is_no_invitation_to_try_again() {
     assert!(matches!(psync(&mut a, &[(0, &[2])]), Err(StoreError::Poisoned)));
 }
 
-/// Direct writes that were made durable outlive what a psync has to do before it can publish them.
+/// Direct writes that were made durable outlive a psync's work before it can publish them.
 #[test]
 fn direct_writes_outlive_a_change_of_lane_and_a_growth() {
     let (_medium, store) = pool(2 << 20);

@@ -239,7 +239,7 @@ fn keys_are_changed_beside_a_process_that_makes_snapshots() {
         reader.unseal(&unlocked).unwrap();
         let bytes = sealed::bytes(&reader.sealed_pages().unwrap()).unwrap();
         assert_eq!((&bytes[7..11], &bytes[17..22]), (&b"kept"[..], &b"later"[..]));
-        // One object's key opens what was made of it before.
+        // One object's key opens its earlier copies.
         store.attach_sealed_reader("s", KEY, &unlocked).unwrap().detach().unwrap();
         assert_eq!(seal_error(store.unlock("s", KEY, &file(2)).map(drop)), SealError::WrongKey { slots: 1 });
     }

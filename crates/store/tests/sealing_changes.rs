@@ -144,7 +144,7 @@ fn every_bit_of_a_grown_object_is_covered() {
             }
         }
     }
-    // Pages that are absent count for nothing, whatever is in their place.
+    // Absent pages count for nothing, with any bytes in their place.
     for page in [shape.page(0, 2), shape.content_page(1), shape.content_page(129)] {
         pages.get_mut(&page).unwrap().fill(0xff);
     }

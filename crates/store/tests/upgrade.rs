@@ -1,5 +1,5 @@
-//! Pools of format 1, as release 0.1 made them, become pools of this format: whatever state they are in, and wherever the
-//! upgrade is cut short.
+//! Pools of format 1, as release 0.1 made them, become pools of this format, from any state, and
+//! wherever the upgrade is cut short.
 
 use indelible_store::error::{Part, StoreError};
 use indelible_store::format::entry::SIZE;

@@ -1,4 +1,4 @@
-//! Crash tests: run once, cut the power everywhere, judge what is left.
+//! Crash tests: run once, cut the power everywhere, judge the results.
 
 use crate::sim::{ClassLimits, ClassReport, CrashImage, Cut, Event, Limits, SimMedium, classes};
 use std::collections::HashSet;
@@ -62,9 +62,10 @@ impl Drop for Blame {
 /// Lets `record` work on the medium and shows `verify` each distinct image that a power cut in the
 /// meantime may leave, the very first and the very last moment included.
 ///
-/// Writes that were pending before are still undecided; events logged before are forgotten. `record` says
-/// with [`SimMedium::mark`] what it was promised so far, and `verify` finds that in [`CrashImage::marks`];
-/// two equal images with the same marks are judged once. Stops at the first error.
+/// Writes that were pending before are still undecided; events logged before are forgotten.
+/// `record` notes its promises so far with [`SimMedium::mark`], and `verify` finds them in
+/// [`CrashImage::marks`]; two equal images with the same marks are judged once. Stops at the first
+/// error.
 ///
 /// # Errors
 ///
@@ -103,8 +104,8 @@ pub fn for_each_crash<E: fmt::Display>(
 /// As [`for_each_crash`], but of *all* images that a power cut may leave, one of each class that `verify`
 /// cannot tell apart (see [`classes`](crate::sim::ClassLimits)).
 ///
-/// `verify` gets the image and the medium that holds it, which notes what is looked at: everything that
-/// the verdict may depend on is to be read from that one.
+/// `verify` gets the image and the medium that holds it, which notes all reads: `verify` must read
+/// everything that the verdict depends on from that one.
 ///
 /// # Errors
 ///

@@ -137,7 +137,7 @@ impl<H: Hook> Locks for Hooked<H> {
 
 type Event = Box<dyn FnOnce() + Send>;
 
-/// Something happens before a chosen read: what another process does in between, without another thread.
+/// An action before a chosen read: another process's work in between, without another thread.
 #[derive(Default)]
 pub struct BeforeRead {
     /// Reads to go, and the event before the last of them.

@@ -7,8 +7,8 @@
 //! - [`oracle`] has programs of several processes, random ones and short ones, and the model they are held
 //!   against; [`scenario`] has the judges.
 //!
-//! [`for_each_crash`] records what a piece of code does to one and shows every state a power cut
-//! could have left to a closure that checks the contract:
+//! [`for_each_crash`] records the effects of a piece of code on one and shows every state a power
+//! cut could have left to a closure that checks the contract:
 //!
 //! ```
 //! use indelible_store::medium::Medium;

@@ -1,4 +1,4 @@
-//! Pools under test: bytes in and out of objects, what a pool holds, and whether its space adds up.
+//! Pools under test: bytes in and out of objects, a pool's contents, and whether its space adds up.
 
 use crate::sealed;
 use indelible_store::error::{Result, StoreError};
@@ -54,7 +54,7 @@ impl<'a> Borrowing<'a> {
     }
 }
 
-/// Stores to an object, as (offset, bytes): what a psync makes durable.
+/// Stores to an object, as (offset, bytes), for a psync.
 struct Stores<'a> {
     edits: Edits<'a>,
     borrowing: Borrowing<'a>,
@@ -169,7 +169,8 @@ pub fn contents(store: &Arc<Store>, object: &Located) -> Result<Vec<u8>> {
 /// Content of a pool, by name: identity, address, bytes.
 pub type Snapshot = BTreeMap<String, ([u8; 16], u64, Vec<u8>)>;
 
-/// Whether what was found is what was promised. An ID or address that is promised as zero is not known.
+/// Whether the found state is the promised one. An ID or address that is promised as zero is not
+/// known.
 #[must_use]
 pub fn agree(promised: &Snapshot, found: &Snapshot) -> bool {
     promised.len() == found.len()
@@ -203,8 +204,8 @@ pub fn objects(store: &Store) -> Result<Vec<Located>> {
     Ok(all)
 }
 
-/// Attaches every object for writing (for reading, if it is read-only) and detaches it: whatever there
-/// is to recover is recovered.
+/// Attaches every object for writing (for reading, if it is read-only) and detaches it: that
+/// recovers all pending batches.
 pub fn recover_all(store: &Arc<Store>) -> Result<()> {
     for object in objects(store)? {
         let name = object.entry.name();
@@ -259,7 +260,8 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
                 users.entry(object.offset).or_insert((0, entry.users.get()));
             }
             slots.insert(object.offset);
-            // A process that frees what was deleted redoes its lane first, or does not free it: until then the lane has what a torn line said.
+            // A process that frees deleted objects redoes its lane first, or does not free them:
+            // until then the lane has the content of a torn line.
             if !(entry.has(FLAG_DELETED) && entry.lane.get() != NO_LANE) {
                 table.progress(&object).map_err(text)?;
             }

@@ -36,7 +36,7 @@ pub fn formatted(len: u64, config: SimConfig) -> SimMedium {
     medium
 }
 
-/// A process at work on a pool. After each step the states so far and a mark say what is promised.
+/// A process at work on a pool. After each step the states so far and a mark record the promises.
 pub struct Scenario {
     medium: SimMedium,
     /// The pool, as this process has it open.
@@ -67,7 +67,7 @@ impl Scenario {
         Ok(out)
     }
 
-    /// A step after which the pool holds `state`, although what is in place may look otherwise.
+    /// A step after which the pool holds `state`, although the bytes in place may look otherwise.
     pub fn step_to<R>(&mut self, state: Snapshot, step: impl FnOnce(&Arc<Store>) -> Result<R>) -> Result<R> {
         let out = step(&self.store)?;
         self.promise(state);
@@ -158,7 +158,7 @@ fn recovered(
     Ok((store, found))
 }
 
-/// Recovers what is on `medium` and says what is wrong with it.
+/// Recovers the pool on `medium` and returns its faults.
 pub fn judge_medium(medium: &SimMedium, allowed: &[impl Borrow<Snapshot>]) -> Result<Snapshot, String> {
     let text = |what: &'static str| move |error: StoreError| format!("{what}: {error}");
     sound(medium, Severity::Error).map_err(|error| format!("before recovery: {error}"))?;

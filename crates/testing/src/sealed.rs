@@ -15,7 +15,7 @@ pub fn strict_key() -> SealKey {
     SealKey::file(vec![0x5a; 32]).expect("it is long enough")
 }
 
-/// The same, for copies and snapshots as well, under whatever name.
+/// The same, for copies and snapshots as well, under any name.
 #[must_use]
 pub fn key() -> SealKey {
     strict_key().of_any_name()
@@ -91,7 +91,7 @@ pub fn reader(store: &Arc<Store>, name: &str) -> Result<Reader> {
     Ok(reader)
 }
 
-/// Decrypts what a reader has, if it is sealed.
+/// Decrypts a reader's pages, if the object is sealed.
 pub fn open(reader: &mut Reader) -> Result<()> {
     if reader.object().is_sealed() {
         reader.unseal(&reader.unlock(&key_of(&reader.key_page()?))?)?;

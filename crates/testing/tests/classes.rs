@@ -155,7 +155,7 @@ fn merging_loses_no_outcome() {
         let ((all, made), (merged, judged)) = (outcomes(&ALL), outcomes(&MERGED));
         assert_eq!(all, merged, "{steps:?} {table:?}");
         spared += made - judged;
-        // And what the plain enumeration, which cuts everywhere, comes to.
+        // Compares with the plain enumeration, which cuts everywhere.
         let mut everywhere = BTreeSet::new();
         let keep = |image: &indelible_testing::CrashImage| {
             everywhere.insert((image.last_mark(), judge(&image.medium())));

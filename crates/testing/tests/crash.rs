@@ -1,5 +1,5 @@
-//! The crash helper finds what it is for: a toy commit protocol passes, each way of breaking it on
-//! purpose is caught.
+//! The crash helper fulfils its purpose: a toy commit protocol passes, each way of breaking it is
+//! caught.
 
 use indelible_store::medium::Medium;
 use indelible_testing::for_each_crash;

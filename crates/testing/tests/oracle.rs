@@ -44,7 +44,8 @@ fn a_writer_that_reads_an_object_that_may_be_deleted_is_told_who_has_it() {
     }
 }
 
-/// Its writer died, and a repair that redid its lane lost the power: the lane still has what the torn line said.
+/// Its writer died, and a repair that redid its lane lost the power: the lane still has the content
+/// of the torn line.
 #[test]
 fn a_deleted_object_that_nobody_freed_may_have_a_torn_progress_line() {
     let medium = Start::TableLaneFull.pool(media()[0]).medium();
@@ -137,8 +138,9 @@ fn a_failed_call_poisons_and_the_next_attachment_goes_on() {
     assert!(promise.unknown >= 1);
 }
 
-/// A detach whose change of the table fails leaves the object bound to the lane. It holds the object no longer than
-/// its process has others attached, whatever is attached and detached in between.
+/// A detach whose change of the table fails leaves the object bound to the lane. It holds the
+/// object no longer than its process has others attached, with any attaches and detaches in
+/// between.
 #[test]
 fn a_failed_detach_holds_the_object_no_longer_than_its_process_writes() {
     let mut met = 0;
@@ -217,7 +219,8 @@ fn processes_interleaved_at_every_operation_keep_what_they_were_promised() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// An attach after failures shows what was promised. Without power cuts: threads meet in more ways than a few runs show.
+/// An attach after failures shows the promised state. Without power cuts: threads meet in more ways
+/// than a few runs show.
 #[test]
 fn threads_find_what_they_were_promised_after_failures() {
     for nth in 0..150 {

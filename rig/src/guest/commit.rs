@@ -22,7 +22,8 @@ pub(crate) fn open(path: &Path) -> indelible::Result<Pool> {
     PoolOptions::new().wait(PATIENCE).open(path)
 }
 
-/// Commits until the process is killed, or up to the goal, if it is to be idle then. Its arguments are its place among the writers, and the goal.
+/// Commits until the process is killed, or up to the goal, if it must be idle then. Its arguments
+/// are its place among the writers, and the goal.
 pub(crate) fn run(path: &Path, mut arguments: impl Iterator<Item = String>) -> Result<()> {
     let mut next =
         || arguments.next().and_then(|text| text.parse::<u64>().ok()).context("an argument is missing");

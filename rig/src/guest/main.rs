@@ -1,5 +1,5 @@
-//! The program inside the machine: makes a pool, or recovers it, says what it found, and goes on writing
-//! until the power goes.
+//! The program inside the machine: makes a pool, or recovers it, reports its contents, and goes on
+//! writing until the power goes.
 
 mod board;
 mod boot;
@@ -110,7 +110,7 @@ fn run(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The step after which the pool has to look like this.
+/// The step after which the pool must look like this.
 fn matching(seed: u64, from: u64, to: u64, found: &str) -> Option<u64> {
     let mut model = Model::new(seed).at(from);
     while model.fingerprint() != found {
@@ -150,7 +150,7 @@ fn nearest(seed: u64, from: u64, to: u64, writer: &Writer) -> String {
     out
 }
 
-/// Says what the check finds wrong.
+/// Reports the check's findings.
 fn check(path: &Path, when: &str) -> Result<()> {
     let report = indelible::check(path, &PoolOptions::new(), &mut |_, _| {})?;
     // A note is that a writer is gone, which is no surprise here.

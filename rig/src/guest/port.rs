@@ -26,7 +26,7 @@ pub(crate) enum Mark {
 }
 
 pub(crate) fn mark(mark: Mark) {
-    // SAFETY: a no-operation, whatever its operand is.
+    // SAFETY: a no-operation, with any operand.
     unsafe {
         match mark {
             Mark::Watch => asm!("nop dword ptr [rax + 0x52494701]", options(nomem, nostack, preserves_flags)),
@@ -43,7 +43,7 @@ pub(crate) fn mark(mark: Mark) {
 
 /// Has the power supply put the lines of the serial port so: bits of `TIOCMGET`.
 pub(crate) fn set_lines(bits: i32) {
-    // SAFETY: a no-operation, whatever its operand is; the plugin reads the register.
+    // SAFETY: a no-operation, with any operand; the plugin reads the register.
     unsafe {
         asm!("nop dword ptr [rax + 0x52494710]", in("rax") i64::from(bits), options(nomem, nostack, preserves_flags));
     }

@@ -47,7 +47,8 @@ pub(crate) trait Course {
     /// The moment of the next cut.
     fn cut(&mut self, rng: &mut Rng) -> Cut;
 
-    /// A line that a machine said, by its first word: notes what it promises, and judges what it found. Returns whether all that the last cut left has been judged now.
+    /// A machine's line, by its first word: notes its promises, and judges its findings. Returns
+    /// whether the whole state after the last cut has been judged now.
     ///
     /// # Errors
     /// A promise did not hold.
@@ -97,8 +98,8 @@ impl<'a> Chain<'a> {
         })
     }
 
-    /// Cuts the power `cuts` times, each time but the first after the machine has looked at what the cut before
-    /// left; then looks once more.
+    /// Cuts the power `cuts` times, each time but the first after the machine has judged the cut
+    /// before; then judges once more.
     pub(crate) fn run(
         mut self,
         cuts: u64,

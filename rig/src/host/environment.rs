@@ -32,10 +32,10 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// Finds out what there is, and installs (as root) what is not.
+    /// Finds the required tools, and installs (as root) missing ones.
     ///
     /// # Errors
-    /// This machine lacks something that cannot be installed: says what, and why not.
+    /// This machine lacks something that cannot be installed: the error tells what, and why not.
     pub(crate) fn find(kernels: &[Kernel]) -> Result<Environment> {
         let sources = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
         let workspace = sources.parent().context("the rig lies in the workspace")?;
@@ -195,7 +195,7 @@ fn script(path: &Path, arguments: &[&PathBuf]) -> Result<()> {
     succeeds(Command::new(path).args(arguments))
 }
 
-/// Runs it, and shows what it said if it fails.
+/// Runs it, and shows its output if it fails.
 fn succeeds(command: &mut Command) -> Result<()> {
     let output = command.output().with_context(|| format!("cannot run {:?}", command.get_program()))?;
     if !output.status.success() {

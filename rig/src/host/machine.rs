@@ -134,7 +134,7 @@ pub(crate) fn save(environment: &Environment, folder: &Path, kernel: Kernel) -> 
     Ok(state)
 }
 
-/// For the emulator's monitor: what is shared with a file is not part of a saved machine.
+/// For the emulator's monitor: memory shared with a file is not part of a saved machine.
 const NO_MEDIUM: &str = "migrate_set_capability x-ignore-shared on\n";
 
 fn spawn(command: &mut Command) -> Result<Child> {
@@ -146,7 +146,7 @@ fn instruct(child: &mut Child, words: &str) -> Result<()> {
     Ok(monitor.write_all(words.as_bytes())?)
 }
 
-/// Runs a machine on `slot.live`; if its power is cut, `slot.durable` is what is left.
+/// Runs a machine on `slot.live`; if its power is cut, `slot.durable` has the durable bytes.
 pub(crate) fn run(environment: &Environment, slot: &Slot, order: &Order) -> Result<Outcome> {
     let mut words = format!("medium={}", order.kind.medium.word());
     for (name, value) in &order.words {
@@ -242,7 +242,7 @@ fn command(environment: &Environment, slot: &Slot, kernel: Kernel, order: &str) 
         .args(["-device", "isa-debugcon,iobase=0xe9,chardev=said"])
         .arg("-serial")
         .arg(format!("file:{}", slot.console.display()))
-        // The lines of this port are the plugin's, whatever the port of the host is.
+        // The lines of this port are the plugin's, for any port of the host.
         .env("LD_PRELOAD", environment.plugin())
         .args(["-chardev", "serial,id=supply,path=/dev/null", "-serial", "chardev:supply"])
         .arg("-kernel")

@@ -135,7 +135,7 @@ fn row(name: &str, mix: Mix, contestant: &str, found: &Found) -> Vec<Cell> {
     ]
 }
 
-/// Our overhead is to be at most that of libpmemobj, in nanoseconds.
+/// Our overhead must be at most that of libpmemobj, in nanoseconds.
 fn goals(layout: Layout, mix: Mix, name: &str, found: &[Found; 3], section: &mut Section) {
     if found[2].manual.len() == 0 {
         return;

@@ -40,7 +40,7 @@ const COLUMNS: [(&str, Unit); 9] = [
     ("libpmemobj to RTx", Unit::Ratio),
 ];
 
-/// Nanoseconds for each element: of two operations, by everybody.
+/// Nanoseconds for each element: of two operations, by all contestants.
 #[derive(Default)]
 struct Times {
     plain: [Samples; 2],

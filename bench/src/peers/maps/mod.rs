@@ -56,7 +56,7 @@ pub trait Map {
     fn all(&mut self) -> Result<Vec<Pair>>;
 }
 
-/// As [`Map`], with a walk that knows what is done with each key, as a program's own would.
+/// As [`Map`], with a walk that knows the operation on each key, as a program's own would.
 trait NativeMap {
     fn insert(&mut self, pairs: &[Pair]) -> Result<()>;
 
@@ -125,7 +125,7 @@ impl Opened {
     }
 }
 
-/// Everybody, ourselves first.
+/// All maps, ours first.
 pub const ALL: &[Contestant] = &[
     Contestant { name: "indelible", own: true, what: own::what, open: own::open },
     Contestant { name: "indelible, explicit", own: true, what: own::what, open: own::open_explicit },

@@ -82,7 +82,7 @@ impl PmemHash {
     }
 
     fn put(&self, transaction: &Transaction<'_>, (key, value): Pair) -> Result<()> {
-        // SAFETY: (1, 2); what is stored to is new, or was added before.
+        // SAFETY: (1, 2); the stores go to places that are new, or were added before.
         unsafe {
             if let Some(entry) = self.find(key) {
                 transaction.add((&raw const (*entry).value).cast(), 8)?;

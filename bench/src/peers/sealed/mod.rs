@@ -18,7 +18,7 @@ pub trait SealedPeer {
     /// Makes a page durable.
     fn write(&mut self, page: usize, bytes: &Page) -> Result<()>;
 
-    /// Gives up what is in memory of its pages, this system's caches included.
+    /// Drops its pages from memory, also from this system's caches.
     fn cool(&mut self) -> Result<()>;
 
     /// Reads all pages in order, each once.

@@ -84,7 +84,7 @@ fn round<S: Space, V: Versions<S, ORDER, Rest = Body>>(
     Ok(Found { times, reset, retained, durable, nodes, extended })
 }
 
-/// Users see the same numbers, whatever the nodes are.
+/// Users see the same numbers, with any nodes.
 fn same(manual: &Update, other: &Update) -> Result<()> {
     match manual.seen == other.seen {
         true => Ok(()),

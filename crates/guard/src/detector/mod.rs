@@ -26,7 +26,7 @@ pub trait Detector: Send {
     /// The condition now.
     ///
     /// # Errors
-    /// It cannot work here, whatever happens.
+    /// It can never work here.
     fn look(&mut self) -> io::Result<Condition>;
 
     /// Tells changes, until the guard has ended ([`Watch::tell`] returns it), or it cannot any
@@ -51,7 +51,7 @@ impl Watch {
     }
 }
 
-/// Looks again and again, and tells what it finds.
+/// Looks again and again, and tells the conditions it finds.
 fn poll(detector: &mut impl Detector, every: Duration, watch: &Watch) -> io::Result<()> {
     loop {
         let condition = detector.look()?;

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Files of which the first letter says what the signal means: O, the power is back.
+/// Files whose first letter gives the signal's meaning: O, the power is back.
 const STATUS: [&str; 2] = ["/run/powerstatus", "/etc/powerstatus"];
 
 /// See the module. The process keeps the signal back by [`hold_back_signals`](crate::hold_back_signals), or it dies of it.

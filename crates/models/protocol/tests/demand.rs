@@ -305,7 +305,7 @@ impl State {
         }
     }
 
-    /// The pool has what it has, and memory is gone.
+    /// The pool keeps its bytes, and memory is gone.
     fn cut_power(&mut self) {
         let values = self.pools[ORIGINAL].values;
         let mut before = Vec::<(Commit, bool)>::new();

@@ -340,7 +340,7 @@ impl State {
 
     fn lacks(&self, (nth, life): (usize, u8)) -> bool {
         let writer = &self.writers[nth];
-        // One that came later has recovered what this one left.
+        // A later one has recovered this one's memory.
         writer.life == life && writer.durable < writer.commits
     }
 

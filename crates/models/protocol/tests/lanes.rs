@@ -80,7 +80,7 @@ pub(crate) struct Lanes {
 struct Piece<T> {
     seen: T,
     durable: T,
-    /// It is to be written back; if not, and the two differ, it is lost.
+    /// It awaits write-back; if not, and the two differ, it is lost.
     dirty: bool,
 }
 
@@ -110,7 +110,8 @@ impl<T: Copy + PartialEq> Piece<T> {
         !self.dirty && self.seen != self.durable
     }
 
-    /// The power fails: of a page that is to be written back, the nth of the possible outcomes is on the medium.
+    /// The power fails: a page that awaits write-back has the nth of its possible outcomes on the
+    /// medium.
     fn cut(&mut self, nth: u16, torn: Option<T>) {
         self.durable = match nth {
             _ if !self.dirty => self.durable,
@@ -265,7 +266,7 @@ impl State {
         self.table.last().expect("the table of the format").table
     }
 
-    /// Everything that is to be written back is durable.
+    /// All pages that await write-back are durable.
     fn barrier(&mut self) {
         self.words.iter_mut().for_each(Piece::write_back);
         for lane in &mut self.lanes {

@@ -1,8 +1,9 @@
 //! The protocols of docs/protocol.md, as models: every state that small scopes have. As the code is, none of them loses
 //! anything; with a rule broken, a loss is found.
 //!
-//! Each model is of the rules, not of the code: a step is what the code does between two moments at which a process may
-//! die or another one may act. `cargo xtask tools protocol` runs the larger scopes as well.
+//! Each model is of the rules, not of the code: a step is the code between two moments at which a
+//! process may die or another one may act. `cargo xtask tools protocol` runs the larger scopes as
+//! well.
 
 mod demand;
 mod guard;

@@ -68,8 +68,8 @@ pub fn is_whole(word: u64, check: u64) -> bool {
     check_word(word) == check
 }
 
-/// Finds what a damaged word was, if at most [`MOST_FLIPS`] bits are wrong and there is only one such word. A whole
-/// word is returned as it is.
+/// Finds the former value of a damaged word, if at most [`MOST_FLIPS`] bits are wrong and there is
+/// only one such word. A whole word is returned as it is.
 ///
 /// # Errors
 ///

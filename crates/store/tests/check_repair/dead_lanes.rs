@@ -14,9 +14,9 @@ use std::sync::Arc;
 const KEY: Key<'static> = Key(&[]);
 const NAMES: [&str; 3] = ["a", "b", "idle"];
 
-/// A pool in which a process psynced "a" and "b" as one step, three times, and died; `choice` is what is in
-/// place. All objects are marked as typed. Also the state after each step, beginning with the one before the
-/// first.
+/// A pool in which a process psynced "a" and "b" as one step, three times, and died; `choice`
+/// decides which bytes are in place. All objects are marked as typed. Also the state after each
+/// step, beginning with the one before the first.
 pub fn dead(choice: Choice) -> (SimMedium, Vec<Snapshot>) {
     let (medium, store) = format(4 << 20);
     NAMES.iter().for_each(|name| create(&store, name, 9000));

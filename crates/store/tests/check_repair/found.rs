@@ -40,8 +40,8 @@ fn there_is_no_gap_beyond_the_end_of_the_pool() {
     ]);
 }
 
-/// A tree whose keys are out of order: what was to come after a key came before it, and listing the objects went in
-/// circles.
+/// A tree whose keys are out of order: the keys after one came before it, and listing the objects
+/// went in circles.
 #[test]
 fn a_list_of_objects_ends_in_a_tree_out_of_order() {
     whole::recover(&[

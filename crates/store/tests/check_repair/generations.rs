@@ -46,8 +46,9 @@ fn recovered(medium: &SimMedium) -> Result<Snapshot, StoreError> {
     snapshot(&store)
 }
 
-/// Psyncs of a writer in three generations of its lane, the power cut everywhere, and then a copy of the lane's
-/// header, or both, damaged at rest. An attach finds what was acknowledged, or refuses; then repair finds it.
+/// Psyncs of a writer in three generations of its lane, the power cut everywhere, and then a copy
+/// of the lane's header, or both, damaged at rest. An attach finds the acknowledged state, or
+/// refuses; then repair finds it.
 #[test]
 fn no_generation_is_lost_with_a_header_of_a_writers_lane() {
     let (medium, store) = format(2 << 20);

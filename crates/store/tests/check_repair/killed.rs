@@ -51,7 +51,7 @@ fn die(name: &str, damaged: &SimMedium, expected: &Snapshot, lost: &[&str], drop
     die_in(name, damaged, expected, lost, drop, (&LIMITS, &repair));
 }
 
-/// As [`die`], in whatever is done.
+/// As [`die`], in any action.
 fn die_in(
     name: &str,
     damaged: &SimMedium,

@@ -1,4 +1,4 @@
-//! Check finds what is wrong and nothing else; repair brings back what was intact.
+//! Check finds all damage and nothing else; repair brings intact data back.
 //!
 //! Invariants checked:
 //! 1. A pool that only the store wrote to is clean, at every moment and after every crash.

@@ -161,7 +161,8 @@ fn a_damaged_progress_line_costs_nobody_anything() {
     }
 }
 
-/// Sectors of an object's primary that can be neither read nor written: whatever waits for it waits on.
+/// Sectors of an object's primary that can be neither read nor written: its pending batches stay
+/// pending.
 #[test]
 fn an_unreadable_primary_costs_its_neighbours_nothing() {
     let mut met = 0;

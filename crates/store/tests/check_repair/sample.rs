@@ -84,7 +84,7 @@ pub fn settled(count: usize) -> (SimMedium, Snapshot) {
     (medium, expected)
 }
 
-/// A pool of `count` objects with a past, everybody gone.
+/// A pool of `count` objects with a past, unused now.
 pub fn sample(count: usize) -> (SimMedium, Snapshot) {
     let (medium, store) = format(4 << 20);
     for index in 0..count + 6 {
@@ -149,7 +149,7 @@ pub fn assert_whole(medium: &SimMedium, expected: &Snapshot) {
     assert_holds(medium, expected);
 }
 
-/// Compares what a pool holds; the bytes themselves are not worth printing.
+/// Compares contents of a pool; the bytes themselves are not worth printing.
 pub fn same(found: &Snapshot, expected: &Snapshot) -> Result<(), String> {
     if !found.keys().eq(expected.keys()) {
         return Err(format!("{:?} instead of {:?}", found.keys(), expected.keys()));

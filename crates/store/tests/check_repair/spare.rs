@@ -104,7 +104,7 @@ fn a_growth_that_is_cut_short_leaves_a_copy() {
 #[test]
 fn a_medium_without_the_copy_or_with_another_table_is_refused() {
     let (medium, _) = made(true);
-    // A table of another pool: the copy is at the very end, and the repair says what is lost.
+    // A table of another pool: the copy is at the very end, and the repair names the losses.
     let other = copy(&medium);
     other.extend(6 * MIB).unwrap();
     other.write(TABLE_ROOT, &[1; PAGE as usize]).unwrap();

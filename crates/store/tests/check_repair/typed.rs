@@ -48,7 +48,7 @@ fn die(damaged: &SimMedium, expected: &Snapshot, drop_damaged: bool, left: &[&st
     die_and(damaged, expected, drop_damaged, left, &at_once);
 }
 
-/// As [`die`]; `at_once` judges what is left before it is repaired again.
+/// As [`die`]; `at_once` judges the pool before it is repaired again.
 fn die_and(
     damaged: &SimMedium,
     expected: &Snapshot,

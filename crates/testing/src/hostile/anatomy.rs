@@ -119,7 +119,7 @@ pub fn seal(image: &Image, seed: u64, structure: Structure) {
         }
         Kind::Batch => {
             let mut header: BatchHeader = read(image, at);
-            // The length is what the image says by now, as far as there are bytes.
+            // The length is the image's present one, as far as there are bytes.
             let len = header.len.get().clamp(LINE, (image.len() - at).max(LINE));
             let mut body = vec![0; (len - LINE) as usize];
             image.get(at + LINE, &mut body);
@@ -132,7 +132,8 @@ pub fn seal(image: &Image, seed: u64, structure: Structure) {
     }
 }
 
-/// Starts the next generation of the table's lane, so that nothing in it is redone over what is forged afterwards.
+/// Starts the next generation of the table's lane, so that nothing in it is redone over later
+/// forgeries.
 pub fn void_table_lane(image: &Image, seed: u64) {
     let generations = HEADERS.map(|copy| read::<LaneHeader>(image, TABLE_LANE + copy).generation.get());
     let next = generations.into_iter().max().unwrap_or(0).wrapping_add(1);

@@ -153,7 +153,7 @@ fn read<T: FromBytes + IntoBytes>(image: &Image, offset: u64) -> T {
     value
 }
 
-/// Everything that reads lanes; what is redone stays within the pool.
+/// Everything that reads lanes; redo stays within the pool.
 fn read_lane(image: &Image, seed: u64) {
     for copy in HEADERS {
         let _ = read::<LaneHeader>(image, copy).generation(seed, 0);

@@ -101,8 +101,8 @@ fn anatomies() -> &'static [Vec<Structure>] {
     ALL.get_or_init(|| pools().iter().map(|pool| structures(&pool.current())).collect())
 }
 
-/// As [`anatomies`], without the last batch of each lane: damaged, it looks like one that was cut short, and
-/// what was brought in place of it stays. The sweep over single bits counts those.
+/// As [`anatomies`], without the last batch of each lane: damaged, it looks like one that was cut
+/// short, and its applied lines stay. The sweep over single bits counts those.
 fn firm() -> &'static [Vec<Structure>] {
     static ALL: OnceLock<Vec<Vec<Structure>>> = OnceLock::new();
     ALL.get_or_init(|| {

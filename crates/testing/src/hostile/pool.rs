@@ -72,7 +72,7 @@ impl Pool {
         image.copy()
     }
 
-    /// Fails if the store holds anything but what the last psyncs left in this pool. Recovers its objects.
+    /// Fails if the store's state differs from the last psyncs in this pool. Recovers its objects.
     ///
     /// # Errors
     /// The first difference, for people.
@@ -306,7 +306,7 @@ fn resizing() -> Result<(SimMedium, History)> {
 mod tests {
     use super::*;
 
-    /// The committed images hold what their recipes make, by the store's own account.
+    /// The committed images equal the results of their recipes, by the store's own account.
     #[test]
     #[cfg_attr(miri, ignore = "two megabytes of image take minutes")]
     fn the_images_are_what_the_recipes_make() {

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 /// Outcome of a flipped bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// Nothing noticed it, and every object shows what it did before.
+    /// It went unnoticed, and every object shows the same bytes as before.
     Harmless,
-    /// Check reported it, repair put it right, and every object shows what it did before.
+    /// Check reported it, repair put it right, and every object shows the same bytes as before.
     Repaired,
-    /// Check reported it; every object that can be attached shows what it did before.
+    /// Check reported it; every object that can be attached shows the same bytes as before.
     Reported,
     /// It lies in the last batch of a lane, which is undone whole, as if its commit had been cut short: objects
     /// show an earlier state, and check says that a batch is not whole.

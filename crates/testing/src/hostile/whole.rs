@@ -41,7 +41,7 @@ pub fn check(input: &[u8]) {
     let _ = report(&forged(input).image);
 }
 
-/// Opening, looking at everything, recovering, and using what is there.
+/// Opening, looking at everything, recovering, and using the pool.
 pub fn recover(input: &[u8]) {
     let forged = forged(input);
     let Ok(store) = Store::open(Arc::new(forged.image), process(5)) else { return };
@@ -87,13 +87,13 @@ fn inspect(store: &Arc<Store>) -> Result<()> {
     Ok(())
 }
 
-/// Repair: what it leaves is sound, or named.
+/// Repair: the repaired pool is sound, or its damage named.
 pub fn repair(input: &[u8]) {
     let forged = forged(input);
     let _ = repaired(&forged.image, forged.how & 1 != 0, forged.how & 2 != 0);
 }
 
-/// Repairs an image and holds what is left against what was said.
+/// Repairs an image and compares the result with the report.
 ///
 /// # Errors
 /// Repair's.
@@ -131,7 +131,7 @@ pub fn report(image: &Image) -> Option<Report> {
     found
 }
 
-/// Damage at rest: what attaches shows what a psync wrote.
+/// Damage at rest: every attach that succeeds shows a psync's bytes.
 pub fn damage(input: &[u8]) {
     let forged = damaged(input);
     let _ = report(&forged.image);
@@ -165,8 +165,8 @@ pub enum Sight {
     Missing,
 }
 
-/// Opens the pool and attaches every object it should hold, and begins a direct write that is given up,
-/// which must not touch what a psync wrote.
+/// Opens the pool and attaches every object it should hold, and begins a direct write that is given
+/// up, which must not touch psynced bytes.
 #[must_use]
 pub fn shown(image: &Image, pool: &Pool) -> Vec<(String, Sight)> {
     let history: &History = &pool.history;

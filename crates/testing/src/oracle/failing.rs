@@ -1,4 +1,4 @@
-//! Programs in which one operation of one step fails, and everybody goes on.
+//! Programs in which one operation of one step fails, and all processes go on.
 
 use super::{NAMES, PROCESSES, Program, Step};
 use crate::sim::{Fault, OpKind};
@@ -71,13 +71,13 @@ pub fn failing(
     Ok(met)
 }
 
-/// How everybody goes on behind the failure of a step.
+/// How all processes go on after the failure of a step.
 fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
     let other = (process + 1) % PROCESSES;
     let all = Step::Psync { objects: (0..NAMES.len()).collect() };
     let take_over = |process, value| {
         (0..3).flat_map(move |object| {
-            // Without its log, what was psynced rests on the primary alone.
+            // Without its log, psynced bytes rest on the primary alone.
             [
                 (process, Step::Attach { object }),
                 (process, Step::Store { object, at: AT[object], len: 100, value }),
@@ -91,7 +91,7 @@ fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
     let create = (other, Step::Create { object: 3, size: 5000, sparse: false });
     let mut steps = Vec::new();
     match choice % TAILS {
-        // The same again, by the one who failed, and more; then death.
+        // The same again, by the failed process, and more; then death.
         0 => {
             steps.extend([again, (process, all)]);
             steps.extend(checkpoints);

@@ -21,7 +21,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Looks at what the last psync left.
+    /// Looks at the state of the last psync.
     pub(super) fn begin(store: &Arc<Store>, object: usize) -> Result<Follower> {
         if let Some(base) = store.attach_base(NAMES[object], Key::default())? {
             let mut follower = Follower::of(store, base, object)?;
@@ -46,12 +46,13 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Looks at what the newest psync left, if it follows that object and the writer's log tells.
+    /// Looks at the state of the newest psync, if it follows that object and the writer's log
+    /// tells.
     pub(super) fn again(&mut self, object: usize) -> bool {
         object == self.object && !self.has_the_name() && self.lay()
     }
 
-    /// Lays what came since over what it shows. `false`: the writer's log does not tell.
+    /// Lays later psyncs over its state. `false`: the writer's log does not tell.
     fn lay(&mut self) -> bool {
         match self.store.follow(&mut self.reader) {
             Followed::Newest => true,
@@ -84,7 +85,7 @@ impl Follower {
 
     /// Looks once more, and ends. `false`: what it follows has changed beneath it.
     pub(super) fn end(self) -> Result<bool> {
-        // The pages of a sealed object have what was laid over them.
+        // The pages of a sealed object have the bytes laid over them.
         let sealed = self.reader.object().is_sealed();
         let same = self.look()? == if sealed { self.shown.clone() } else { self.based.clone() };
         self.store.end_snapshot(self.reader)?;

@@ -13,7 +13,7 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Looks at what is held.
+    /// Looks at the held object.
     pub(super) fn begin(still: StillObject) -> Result<Hold> {
         let shown = contents(&still)?;
         Ok(Hold { still, shown })
@@ -39,8 +39,8 @@ fn contents(still: &StillObject) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether rule 8 allows what a call to hold an object still has got. An object without a writer may be held: the lane that
-/// its last one had is another's, perhaps.
+/// Whether rule 8 allows the result of a call to hold an object still. An object without a writer
+/// may be held: its last lane may have another holder.
 pub(super) fn judge(worlds: &[Model], object: usize, hold: Option<&Hold>) -> Result<(), String> {
     match (worlds[0].writing(object), hold) {
         (Some(Writing::Well), None) => Err("it has a writer, and is not held".into()),

@@ -24,13 +24,13 @@
 //! 7. An unattached object is never `Held`, with one exception, of which the module `left` is the
 //!    whole rule: a process whose attach or detach of it failed may keep the lane that the object
 //!    is bound to, for as long as it has another object attached for writing.
-//! 8. While an object is held still, any call may be refused as `HeldStill`. Then nothing happened, but for a detach, which
-//!    poisons its lane. The holder sees what the last psync left; of a psync that failed, either; and it sees the same until it
-//!    lets go.
+//! 8. While an object is held still, any call may be refused as `HeldStill`. Then nothing happened,
+//!    but for a detach, which poisons its lane. The holder sees the state of the last psync, or, if
+//!    that failed, of either; and it sees the same until it lets go.
 //! 9. A snapshot holds the state of its object's last psync, whatever becomes of the two, and is
 //!    never attached for writing. It may be refused as `Changing`, as if it had not been asked for,
 //!    while a process writes the object.
-//! 10. A process that follows an object sees what its last psync left, and goes on seeing that.
+//! 10. A process that follows an object sees the state of its last psync, and goes on seeing that.
 //! 11. A sealed object, and each copy and snapshot of it, is all that, and has no other bytes. It may refuse to be held still, as if that had not been asked for.
 //! 12. A repair loses nothing, also if it may, and is refused as `Held` while others use the pool.
 //!

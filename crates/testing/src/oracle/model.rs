@@ -120,7 +120,7 @@ impl Model {
         own
     }
 
-    /// The process dies: what it had attached is free, what it did not psync is gone.
+    /// The process dies: its attached objects are free, its unpsynced stores are gone.
     pub(super) fn die(&mut self, process: usize) {
         self.attached.retain(|(owner, _), _| *owner != process);
     }

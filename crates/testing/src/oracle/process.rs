@@ -50,7 +50,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// In what the world contradicts it.
+    /// Its contradictions with the world.
     pub(super) fn difference(&self, world: &Model) -> Option<String> {
         let found = self.object.as_ref().map(|(object, _, shown)| (object, shown));
         let (object, shown) = found.or(self.shown.as_ref().map(|(object, shown)| (object, shown)))?;

@@ -48,7 +48,7 @@ impl std::fmt::Display for Wrong {
 
 type Verdict = Result<(), String>;
 
-/// A world, what the model answers in it, and the world after the call.
+/// A world, the model's answer in it, and the world after the call.
 struct Future {
     before: Model,
     answer: Answer,
@@ -376,7 +376,7 @@ fn agreeing(futures: Vec<Future>, seen: &Seen) -> Result<Vec<Model>, String> {
     Ok(done)
 }
 
-/// The call happened, or did not; the process has attached what it had before.
+/// The call happened, or did not; the process has the same attachments as before.
 fn wholly_or_not(futures: Vec<Future>) -> Vec<Model> {
     let mut worlds = Vec::new();
     for Future { before, answer, mut after } in futures {

@@ -283,7 +283,7 @@ impl Actor<'_> {
                     Some(writer) => psync(writer, edits),
                     None => Ok(()),
                 })?;
-                // The process forgets stores that were not psynced: an attach shows what is durable.
+                // The process forgets unpsynced stores: an attach shows the durable state.
                 if done.is_none() {
                     self.forget();
                 }
@@ -354,7 +354,7 @@ impl Actor<'_> {
         Ok(())
     }
 
-    /// Detaches; what the call answers does not matter any more.
+    /// Detaches; the call's answer does not matter any more.
     fn leave(&mut self) {
         self.forget();
     }

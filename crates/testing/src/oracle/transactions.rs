@@ -108,7 +108,7 @@ struct Run<'a> {
 type Verdict = Result<(), String>;
 
 impl Transactions {
-    /// Runs the program on a pool without objects, and marks what is promised.
+    /// Runs the program on a pool without objects, and marks its promises.
     ///
     /// # Errors
     /// A call that fails without reason, is acknowledged wrongly, or shows bytes that were never
@@ -146,7 +146,7 @@ impl Transactions {
     }
 }
 
-/// A new process attaches everything. Returns what it found as well.
+/// A new process attaches everything. Returns their contents as well.
 fn attach(medium: &SimMedium, pid: u32) -> indelible_store::error::Result<(Attached, State, Vec<u8>)> {
     let medium = Arc::new(medium.handle());
     let store = Store::open(medium.clone(), process(pid))?;
@@ -272,7 +272,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// After a publication that failed nothing is taken, whatever is called.
+    /// After a failed publication every call is refused.
     fn refused(&mut self) -> Verdict {
         if !self.broken {
             return Err("transactions are refused without a failure".into());

@@ -154,7 +154,8 @@ fn use_space(store: &Arc<Store>) -> Result<()> {
     store.destroy("used", KEY)
 }
 
-/// An object `a` with a snapshot `s`, and a later one, since which every page changed in part; what was psynced last.
+/// An object `a` with a snapshot `s`, and a later one, since which every page changed in part; the
+/// last psynced bytes.
 fn changed(store: &Arc<Store>) -> Result<Vec<u8>> {
     source(store)?;
     store.snapshot(&[SnapshotOf { object: "a", key: KEY, name: "s" }])?;

@@ -127,7 +127,8 @@ pub(super) fn on_each_sealed(scenario: impl Fn(Beside) -> Verdict) -> Verdict {
     })
 }
 
-/// Each snapshot holds what the psync before it left; the writer goes on, on pages of old and of new, and grows.
+/// Each snapshot holds the state of the psync before it; the writer goes on, on pages of old and of
+/// new, and grows.
 pub(super) fn a_writer_goes_on_beside_a_snapshot() -> Verdict {
     on_each(|mut beside| {
         let mut kept = Vec::new();

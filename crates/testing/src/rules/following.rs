@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A reader that follows by the writer's log: what it shows.
+/// A reader that follows by the writer's log: its bytes.
 pub(super) struct Following<'a> {
     store: &'a Arc<Store>,
     reader: Option<Reader>,
@@ -191,7 +191,8 @@ pub(super) fn readers_share_a_base() -> Verdict {
     })
 }
 
-/// A writer has failed, and let the object go, while its process still has the lane: only recovery tells what its last psync left.
+/// A writer has failed, and let the object go, while its process still has the lane: only recovery
+/// finds the state of its last psync.
 pub(super) fn a_writer_that_failed_is_not_followed() -> Verdict {
     on_each(|mut beside| {
         let reader = beside.other.attach_snapshot("a", KEY).map_err(text)?;
@@ -209,7 +210,8 @@ pub(super) fn a_writer_that_failed_is_not_followed() -> Verdict {
     })
 }
 
-/// A psync of both objects was reported as failed, and everybody sees it whole: only recovery tells whether it is durable.
+/// A psync of both objects was reported as failed, and all processes see it whole: only recovery
+/// tells whether it is durable.
 pub(super) fn a_psync_that_was_reported_as_failed_is_not_followed() -> Verdict {
     on_each(|mut beside| {
         let reader = beside.other.attach_snapshot("b", KEY).map_err(text)?;

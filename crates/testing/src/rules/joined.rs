@@ -17,7 +17,8 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 /// Rounds in which no commit joined another are repeated; so many in a row do not happen.
 const PATIENCE: u8 = 100;
 
-/// Keeps the first durable write of a round back until all threads are about to psync, and keeps what was written.
+/// Keeps the first durable write of a round back until all threads are about to psync, and keeps
+/// the written bytes.
 #[derive(Default)]
 struct Together {
     begun: AtomicU64,

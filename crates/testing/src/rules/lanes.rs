@@ -1,4 +1,4 @@
-//! Lanes: those that recovery has to look into, and the batches that count.
+//! Lanes: those that recovery must look into, and the batches that count.
 
 use super::errors::recovered;
 use super::{CONFIG, KEY, LIMITS, Verdict, crash, crash_on, create, of, open};
@@ -126,7 +126,7 @@ fn after_a_failed_checkpoint(fails_again: bool) -> Verdict {
                 psync(&mut a, &[(0, &[round; 5000])]).unwrap();
                 a.checkpoint().unwrap();
             }
-            // The second copy of the header is lost, and everybody is told.
+            // The second copy of the header is lost, and all processes are told.
             medium.fail_writeback(false);
             psync(&mut a, &[(0, &[9; 100])]).unwrap_err();
             drop(a);

@@ -55,7 +55,8 @@ impl Tied {
         Ok(Tied { medium, process: own, other, id, life, free })
     }
 
-    /// The other process deletes the object, and removes whatever may go: the object is still there, whole.
+    /// The other process deletes the object, and removes all that may go: the object is still
+    /// there, whole.
     fn is_kept(&self) -> Verdict {
         let names: Vec<_> = self.other.ties("a").map_err(text)?.into_iter().map(|tie| tie.name).collect();
         if names != [LIFE] {
@@ -91,7 +92,7 @@ pub(super) fn a_tied_object_goes_with_the_thread() -> Verdict {
     Tied::is_gone(&tied.medium, &tied.other, &tied.id, tied.free)
 }
 
-/// It dies, and the next one who looks finds what it left.
+/// It dies, and the next process that looks finds its leftovers.
 pub(super) fn a_tied_object_goes_with_the_process() -> Verdict {
     let tied = Tied::begin().map_err(text)?;
     tied.is_kept()?;

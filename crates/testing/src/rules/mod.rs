@@ -63,7 +63,7 @@ pub type Verdict = std::result::Result<(), String>;
 pub struct RuleTest {
     /// Its name: that of a test.
     pub name: &'static str,
-    /// Mutants that it has to notice.
+    /// Mutants that it must notice.
     pub watches: &'static [Mutant],
     /// Runs it; it may also panic.
     pub run: fn() -> Verdict,

@@ -147,7 +147,7 @@ pub(super) fn a_deleted_object_goes_with_the_last_that_has_it() -> Verdict {
     check_tiling(&deleted.other)
 }
 
-/// The object is there or not; what others psync into the space that is free stays what it is.
+/// The object is there or not; other psyncs into the free space stay intact.
 pub(super) fn deleted_and_psynced_with_a_power_cut_everywhere() -> Verdict {
     crash(
         |store| {
@@ -258,7 +258,7 @@ pub(super) fn a_volatile_object_is_gone_in_another_boot() -> Verdict {
         return Err("not all that is gone was removed".into());
     }
     later.attach_writer("d", KEY).and_then(Writer::detach).map_err(text)?;
-    // Where there is no room, what is gone makes way.
+    // Where there is no room, objects that are gone make way.
     let (mut names, size) = (0.., 100_000);
     let full = loop {
         let name = format!("fill {}", names.next().unwrap_or(0));

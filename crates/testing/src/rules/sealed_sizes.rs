@@ -50,7 +50,7 @@ pub(super) fn a_sealed_object_has_one_size_after_a_power_cut() -> Verdict {
                     let (_, _, bytes) = after.get_mut("a").expect("it was created");
                     *bytes = resized(std::mem::take(bytes), size);
                     run.step_to(after.clone(), |store| sealed::resize(store, "a", size))?;
-                    // The table, too, has what the header says.
+                    // The table, too, has the header's size.
                     assert_eq!(run.step(|store| store.find("a"))?.entry.size.get(), size);
                     assert!(run.last() == after, "size {size}");
                 }
@@ -118,7 +118,7 @@ pub(super) fn a_process_that_resizes_a_sealed_object_may_die() -> Verdict {
             if found != before && found != resized(before.clone(), size) {
                 return Err(named(format!("{} bytes, which are neither", found.len())));
             }
-            // Cut pages come back as zeros, and hold what is psynced to them.
+            // Cut pages come back as zeros, and keep later psyncs.
             if a.object().entry.size.get() < SIZE {
                 a.grow(SIZE).map_err(|error| named(error.to_string()))?;
                 let grown = sealed::bytes(&pages).map_err(|error| named(error.to_string()))?;

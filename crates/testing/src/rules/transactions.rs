@@ -116,7 +116,7 @@ impl Committing {
     }
 }
 
-/// Runs a program, cuts the power everywhere, and judges what is left.
+/// Runs a program, cuts the power everywhere, and judges the results.
 fn prefixes(config: SimConfig, program: impl FnOnce(&mut Committing, &SimMedium) -> Result<()>) -> Verdict {
     prefixes_of(Class::Transactional, config, program)
 }

@@ -75,8 +75,8 @@ pub(super) fn pages_are_right_while_bases_are_merged() -> Verdict {
     beside.ends()
 }
 
-/// The move fails, maybe behind the change of the table that others see: whatever they do with the bases since, the writer gets the bytes that were
-/// psynced, or none.
+/// The move fails, maybe behind the change of the table that others see: whatever they do with the
+/// bases since, the writer gets the psynced bytes, or none.
 pub(super) fn pages_are_right_or_none_after_a_move_that_failed() -> Verdict {
     let kinds = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier];
     for (kind, fault) in kinds.into_iter().flat_map(|kind| [(kind, Fault::Io), (kind, Fault::After)]) {

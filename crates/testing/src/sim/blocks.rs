@@ -1,4 +1,4 @@
-//! Blocks of the file system, of a page each: which of them keep what is written to them.
+//! Blocks of the file system, of a page each: which of them keep their writes.
 //!
 //! A block is reserved before it is written, and reads as zeros after a power cut. Its first successful write-back makes it a
 //! written one. If the first write-back fails, it is lost, as on ext4: the system takes later writes to it, reports

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub enum Choice {
     /// Nothing that was pending persists.
     None,
-    /// Everything persists. Also what a process that dies here leaves to the others.
+    /// Everything persists, as after the death of a process.
     All,
     /// The write with this event number persists (and earlier ones to the same units), nothing
     /// else does.

@@ -142,7 +142,7 @@ pub(crate) struct Point {
     merge: bool,
 }
 
-/// An image to be judged, on a medium that notes what is looked at.
+/// An image to be judged, on a medium that notes all reads.
 pub(crate) struct Candidate {
     pub(crate) image: CrashImage,
     pub(crate) medium: SimMedium,

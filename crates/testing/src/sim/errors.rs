@@ -30,7 +30,7 @@ impl Errors {
         self.sequence != cursor
     }
 
-    /// Tells a handle what it does not know yet.
+    /// Tells a handle all news.
     pub(super) fn check_and_advance(&mut self, cursor: &mut u64) -> Result<(), MediumError> {
         if !self.is_due(*cursor) {
             return Ok(());

@@ -6,8 +6,8 @@ use super::model::Model;
 use super::recording::Recording;
 use crate::seed::derived;
 
-/// How many images to make. Between limits the whole is covered: what is left out is what the
-/// limits say, and [`CrashImages::points_skipped`].
+/// How many images to make. Between limits the whole is covered: the limits, and
+/// [`CrashImages::points_skipped`], tell the gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// All subsets are made where there are at most so many; then nothing else is.

@@ -57,9 +57,9 @@ pub(super) struct Shared {
     /// The observer of reads, if a test asked for one.
     pub(super) watch: Option<Watch>,
     pub(super) errors: Errors,
-    /// Whether what is lost is evicted by itself.
+    /// Whether lost pages are evicted by themselves.
     pub(super) evicts: bool,
-    /// Decides what is undefined while the medium runs.
+    /// Decides undefined bytes while the medium runs.
     pub(super) seed: u64,
     /// Operations begun.
     pub(super) operations: u64,

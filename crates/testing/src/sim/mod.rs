@@ -32,18 +32,20 @@
 //!    are *clean but lost*: each of their versions stays possible, also after later barriers that
 //!    succeed, as the system writes no page back that is marked clean. A new write to the unit,
 //!    then made durable, ends that.
-//! 9. **Failed durable write.** None, a part or all of it is visible; ENOSPC as well as EIO, because both may come
-//!    from write-back. All pending versions of its units are clean but lost, and by the seed those of the whole
-//!    file. A barrier or durable write that is told of an older error leaves pending what is pending, its own bytes
-//!    included. The caller is told at the end of the call; of two threads that share a cursor, the one
-//!    that asks first is told and the other is not, even if the lost pages are the other's.
+//! 9. **Failed durable write.** None, a part or all of it is visible; ENOSPC as well as EIO,
+//!    because both may come from write-back. All pending versions of its units are clean but lost,
+//!    and by the seed those of the whole file. A barrier or durable write that is told of an older
+//!    error leaves pending units pending, its own included. The caller is told at the end of the
+//!    call; of two threads that share a cursor, the one that asks first is told and the other is
+//!    not, even if the lost pages are the other's.
 //! 10. **Failed write-back** ([`SimMedium::fail_writeback`]) without a call: as a failed barrier,
 //!     but no handle is told before its next barrier or durable write.
-//! 11. **Evicted pages.** A page that is clean but lost may be evicted, and is then read again: each of its units
-//!     shows what is durable, which is decided in that moment. Programs that still run see their own writes
-//!     vanish. Pages with a unit that was written since are dirty and stay. [`SimMedium::evict`] does it at once;
-//!     where it is [allowed](SimMedium::evict_by_itself) it happens some operations after a failure, or never, by
-//!     the seed.
+//! 11. **Evicted pages.** A page that is clean but lost may be evicted, and is then read again:
+//!     each of its units shows its durable version, which is decided in that moment. Programs that
+//!     still run see their own writes vanish. Pages with a unit that was written since are dirty
+//!     and stay. [`SimMedium::evict`] does it at once; where it is
+//!     [allowed](SimMedium::evict_by_itself) it happens some operations after a failure, or never,
+//!     by the seed.
 //! 12. **Reservations** ([`OpKind::Reserve`]) fail without a trace, as do plain writes and `zero` of which no byte is
 //!     visible; a plain write may also fail half-way ([`Fault::Short`]) or when all of it is visible
 //!     ([`Fault::After`]).
@@ -62,8 +64,8 @@
 //!     heals it. They belong to the medium and not to its log: to give an image such errors, spoil
 //!     the image.
 //!
-//! The simulation is harsher than Linux in this: a write to one unit makes that unit dirty again, not its whole
-//! page, so that what was lost beside it stays lost.
+//! The simulation is harsher than Linux in this: a write to one unit makes that unit dirty again,
+//! not its whole page, so that lost units beside it stay lost.
 //!
 //! Not modelled: units that persist a mixture of old and new bytes, reads that see a torn write,
 //! and a medium that acknowledges a barrier it did not carry out. The first is below the smallest

@@ -117,7 +117,7 @@ impl Model {
         }
     }
 
-    /// A whole unit is what it is: durable, and visible.
+    /// A whole unit does not change: it is durable, and visible.
     fn decide(&mut self, extent: &Extent) {
         if let Fill::Bytes(bytes) = &extent.fill {
             self.durable.write(extent.offset, bytes);

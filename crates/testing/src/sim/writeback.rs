@@ -10,7 +10,7 @@ use indelible_store::medium::MediumError;
 const SOON: u64 = 60;
 
 impl Shared {
-    /// Writing back failed. The pages of `event` are clean but lost, and everybody is to be told.
+    /// Writing back failed. The pages of `event` are clean but lost, and all handles must be told.
     pub(super) fn lose(&mut self, holder: u64, event: EventKind, no_space: bool) {
         self.log(holder, event, Vec::new());
         self.errors.set(no_space);
@@ -20,7 +20,7 @@ impl Shared {
         }
     }
 
-    /// The error that a call of a handle has to report, by the cursor that such calls share.
+    /// The error that a call of a handle must report, by the cursor that such calls share.
     pub(super) fn report(&mut self, holder: u64, whose: Asker) -> Result<(), MediumError> {
         let process = self.processes.entry(holder).or_default();
         self.errors.check_and_advance(&mut process.cursors[whose as usize])

@@ -389,7 +389,7 @@ impl Reader {
         })
     }
 
-    /// The psync of the followed object that it shows.
+    /// Number of psyncs of the followed object in the state shown.
     #[must_use]
     pub fn shown(&self) -> Option<u64> {
         self.tail.map(|tail| tail.shown())
