@@ -195,8 +195,8 @@ fn scalar(text: &str) -> Option<u64> {
 
 impl Pool {
     /// Gives a detached object another size; its address stays. Shrinking cuts off its end for
-    /// good: a heap gives what is free there, and a heap, log, array, view or security context stays as it is if
-    /// it needs more than `size` bytes.
+    /// good: a heap gives its free space there, and a heap, log, array, view or security context
+    /// stays as it is if it needs more than `size` bytes.
     ///
     /// # Errors
     /// `NotFound`, `Held`, `WrongKey`, `BadSize`, `NoRoom`, `NoSpace`, `NoAddresses`: nothing changed.

@@ -168,7 +168,7 @@ fn yes(there: bool) -> &'static str {
     if there { "yes" } else { "no" }
 }
 
-/// Opens the path for reading to see what it is; in a directory, a file made for the purpose.
+/// Opens the path for reading to find its kind; in a directory, a file made for the purpose.
 fn examine(path: &Path, facilities: &mut Vec<Facility>) -> Option<MediumKind> {
     let opened = if path.is_dir() {
         let probe = path.join(format!(".pmo-doctor-{}", std::process::id()));

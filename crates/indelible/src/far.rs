@@ -1,8 +1,9 @@
 //! Pointers from object to object.
 //!
-//! A far pointer has 64 bits: the number of an entry in the table of the object that holds it, and an offset in the object that the entry
-//! names. It means the same wherever either object lies, in whatever pool, so that objects which hold no other pointers travel as they are.
-//! The table is part of the object (`heap/far`); [`Space`](crate::Space) finds what a pointer leads to.
+//! A far pointer has 64 bits: the number of an entry in the table of the object that holds it, and
+//! an offset in the object that the entry names. It means the same wherever either object lies, in
+//! any pool, so that objects which hold no other pointers travel as they are. The table is part of
+//! the object (`heap/far`); [`Space`](crate::Space) finds a pointer's target.
 
 use crate::plain::Plain;
 use crate::types::far::{MOST_INDEX, MOST_OFFSET, index, offset, pack};
@@ -231,7 +232,7 @@ impl fmt::Display for Rights {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FarTarget {
-    /// The object with this ID, whatever it is called and wherever it is.
+    /// The object with this ID, under any name and in any place.
     Object([u8; 16]),
     /// The object that `resolver` finds for `name`, when a pointer is followed for the first time.
     Name {

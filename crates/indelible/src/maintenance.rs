@@ -50,7 +50,7 @@ pub fn check(
         })
     };
     match check(Access::ReadOnly, progress) {
-        // Others change the table all the time. Those who may write may also lock it.
+        // Others change the table all the time. A process that may write may also lock it.
         Err(error) if error.kind() == ErrorKind::Busy => match check(Access::ReadWrite, progress) {
             Err(denied) if denied.kind() == ErrorKind::ReadOnly => Err(error),
             done => done,
@@ -179,7 +179,7 @@ pub fn remove_leftovers(path: impl AsRef<Path>) -> Result<Leftovers> {
     };
     let failed = |cause: Cause| Error::new("remove memory that was left of", cause).pool(path);
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // As the processes had it, whatever links lead there.
+    // As the processes had it, through any links.
     let folder = absolute.parent().and_then(|folder| folder.canonicalize().ok());
     let origin = match (folder, absolute.file_name()) {
         (Some(folder), Some(name)) => folder.join(name),
@@ -213,9 +213,10 @@ pub fn repair(
     })
 }
 
-/// Makes the pool at `path`, of an earlier format, one of this format, where it is. Psyncs of programs that died are recovered.
-/// `dry_run`: only tries, in memory, whether that can be done. A pool of this format is left as it is. An upgrade that was cut
-/// short, by whatever, goes on when it is called again. `progress(done, total)` is called now and then.
+/// Makes the pool at `path`, of an earlier format, one of this format, where it is. Psyncs of
+/// programs that died are recovered. `dry_run`: only tries, in memory, whether that is possible. A
+/// pool of this format is left as it is. An upgrade that was cut short goes on when it is called
+/// again. `progress(done, total)` is called now and then.
 ///
 /// # Errors
 /// `Held`: a program has the pool open, even if it has nothing attached: it would go on in the old format. `Damaged`: the
@@ -250,7 +251,8 @@ impl Alone {
     }
 }
 
-/// Keeps all other processes away from the file or device at `path`, whatever is in it. For tools; not part of the stable interface.
+/// Keeps all other processes away from the file or device at `path`, with any contents. For tools;
+/// not part of the stable interface.
 ///
 /// # Errors
 /// `Held` or `Busy`: a program has the pool open, even if it has nothing attached; the path cannot be opened for writing.

@@ -77,8 +77,8 @@ pub unsafe trait Plain {
     /// Whether a shared reference is enough to store to it: it contains atomics, or [`TxCell`](crate::TxCell)s.
     const SHARED: bool;
 
-    /// Whether it contains atomics: what a shared reference stores to outside of transactions. Without them, it may still contain
-    /// [`TxCell`](crate::TxCell)s.
+    /// Whether it contains atomics: parts to which a shared reference stores outside of
+    /// transactions. Without them, it may still contain [`TxCell`](crate::TxCell)s.
     const ATOMICS: bool = Self::SHARED;
 
     /// Whether it consists of [`TxCell`](crate::TxCell)s alone, as values in blocks of a [`TxHeap`](crate::TxHeap) do.

@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 thread_local! {
-    /// Whether this thread is in a transaction, of whatever memory but those that are beside others.
+    /// Whether this thread is in a transaction, of any memory but those that are beside others.
     // loom's macro knows no constants.
     #[allow(clippy::missing_const_for_thread_local)]
     static IN_TRANSACTION: Cell<bool> = Cell::new(false);
@@ -28,7 +28,7 @@ pub(crate) enum Phase {
     Running,
     /// It has met another one, and owns nothing any more.
     Doomed,
-    /// It has its sequence number, which is to be told to the sink.
+    /// It has its sequence number, which it must tell the sink.
     Sequenced(u64),
     /// It is committed; its changes are on their way to memory.
     Storing(u64),
@@ -178,8 +178,8 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
 
     /// Has the stripes as they were; forgets the changes, and undoes those in place.
     ///
-    /// A thread may have read what is undone between two looks at a stripe. If that were as before, the second look would tell
-    /// it nothing: so the stripes get a new number.
+    /// A thread may have read the undone values between two looks at a stripe. If that were as
+    /// before, the second look would tell it nothing: so the stripes get a new number.
     fn give_back(&mut self) {
         let mut undone = false;
         for nth in 0..self.writes.lines.len() {

@@ -17,7 +17,7 @@ pub(crate) enum BackingError {
     /// Another process has it, or this one for other objects.
     #[error("the memory of an object, {}, is in use by {holder}", path.display())]
     InUse { path: PathBuf, holder: Holder },
-    /// One is to be made where there is one.
+    /// The new one exists already.
     #[error("the memory of an object, {}, is there already", path.display())]
     Exists { path: PathBuf },
     /// It is the memory of another file with the ID of the pool.

@@ -30,7 +30,7 @@ fn foreign(path: &Path, why: impl Into<String>) -> BackingError {
     BackingError::Foreign { path: path.to_owned(), why: why.into() }
 }
 
-/// Opens what is at `path`, a regular file of a user that `own` accepts; `None`: nothing is there.
+/// Opens `path`, a regular file of a user that `own` accepts; `None`: nothing is there.
 pub(super) fn open(path: &Path, own: impl Fn(u32) -> bool) -> Result<Option<(File, Stat)>, BackingError> {
     // A pipe or another process's lease must not hold us up.
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;

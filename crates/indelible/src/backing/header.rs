@@ -1,4 +1,5 @@
-//! The page before the object's bytes: what the name says once more, the number of bytes, and the [`Origin`].
+//! The page before the object's bytes: the parts of the name once more, the number of bytes, and
+//! the [`Origin`].
 
 use super::identity::Identity;
 use super::origin::Origin;
@@ -86,7 +87,7 @@ pub(super) fn length(page: &[u8]) -> Option<usize> {
 pub(super) fn differs(page: &[u8], identity: &Identity, len: usize) -> Option<Wrong> {
     let pairs = page.chunks_exact(16).zip(fields(identity, len)).enumerate();
     match pairs.into_iter().find(|(_, (found, (_, bytes)))| found != bytes) {
-        // The rest of that page, and all that lies behind it, means what that version says.
+        // That version defines the rest of that page, and all that lies behind it.
         Some((1, (found, _))) if found[8..] == [0; 8] => Some(Wrong::Version(word(found, 0)?)),
         Some((_, (_, (why, _)))) => Some(Wrong::Other(why)),
         None => {

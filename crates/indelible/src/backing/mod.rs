@@ -148,7 +148,8 @@ impl Backing {
         (PAGE + at) as u64
     }
 
-    /// Makes it `len` bytes long, the new ones zeros. After an error, or a death, its first bytes are what they were, and it is found for as many.
+    /// Makes it `len` bytes long, the new ones zeros. After an error, or a death, its first bytes
+    /// are as before, and it is found for as many.
     pub(crate) fn lengthen(&mut self, len: usize) -> Result<(), BackingError> {
         if len <= self.len {
             return Ok(());
@@ -178,7 +179,7 @@ impl Backing {
         if got < PAGE {
             return damaged(format!("it has {size} bytes, less than its header"));
         }
-        // It is at least as long as it states, and states at least what it was asked for.
+        // It is at least as long as it states, and states at least the requested length.
         let stated = header::length(&page).filter(|stated| longer && *stated >= self.len);
         let len = stated.unwrap_or(self.len);
         match header::differs(&page, identity, len) {

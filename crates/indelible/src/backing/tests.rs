@@ -482,7 +482,7 @@ fn sweeping_takes_what_nobody_will_ask_for() {
     fs::write(&paths[3], "not of this library").unwrap();
     symlink(&paths[3], &paths[4]).unwrap();
     let used = rig.create(&identity(4));
-    // The earlier boot's is not wanted, whatever the caller thinks of its attachment.
+    // The earlier boot's is not wanted, even if the caller believes it attached.
     let swept = sweep(rig.memory.path(), boot, |identity, _| [1, 3].contains(&identity.binding)).unwrap();
     let removed: BTreeSet<_> = swept.removed.iter().cloned().collect();
     assert_eq!(removed, BTreeSet::from([paths[0].clone(), paths[1].clone()]));

@@ -1,8 +1,8 @@
 //! One value in a block of its own.
 //!
-//! Invariant of [`PBox`]: its address is that of a block with a value, which it owns, as far as the object
-//! is not damaged; in any case it lies in the object, with room for a `T` (checked when a reference to the
-//! box is made). Whether what is there is a `T` is checked at each access.
+//! Invariant of [`PBox`]: its address is that of a block with a value, which it owns, as far as the
+//! object is not damaged; in any case it lies in the object, with room for a `T` (checked when a
+//! reference to the box is made). Each access checks whether the bytes there are a `T`.
 
 #![allow(unsafe_code)]
 

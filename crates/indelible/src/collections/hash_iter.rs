@@ -177,7 +177,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Iterator for HashIntoIter<'h, K, V> {
 
     fn next(&mut self) -> Option<(K, V)> {
         let slot: *mut Slot<K, V> = self.slots.next()?;
-        // SAFETY: the invariant; the table drops what is left.
+        // SAFETY: the invariant; the table drops the rest.
         Some(unsafe { self.table.take(slot) })
     }
 

@@ -60,9 +60,11 @@ impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> PHashMap<'h, K, V> {
     /// A part of a walk over a map that changes between the parts, and may be closed meanwhile: `each` gets about `count` keys with
     /// their values, and the result is the cursor with which the walk goes on. It begins with 0, and is at its end when 0 is returned.
     ///
-    /// A key that is in the map all the time is met at least once, whatever is inserted and removed between the calls; more than once
-    /// only if the map became smaller ([`shrink_to_fit`](PHashMap::shrink_to_fit), or [`reserve`](PHashMap::reserve) after many removals). Keys that come or go meanwhile may be met or not. A call may
-    /// meet fewer keys than `count`, also none, and a few more.
+    /// A key that is in the map all the time is met at least once, with any inserts and removals
+    /// between the calls; more than once only if the map became smaller
+    /// ([`shrink_to_fit`](PHashMap::shrink_to_fit), or [`reserve`](PHashMap::reserve) after many
+    /// removals). Keys that come or go meanwhile may be met or not. A call may meet fewer keys than
+    /// `count`, also none, and a few more.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

@@ -7,7 +7,7 @@ use crate::error::Result;
 /// A value that becomes a `T` when it is stored, in the heap it is stored in: `&str` a
 /// [`PString`](super::PString), `Vec` a [`PVec`](super::PVec), and every `T` itself.
 pub trait IntoPersist<'h, T>: Sized {
-    /// The value, with whatever it needs allocated in `heap`.
+    /// The value, with its blocks allocated in `heap`.
     ///
     /// # Errors
     /// `HeapFull`.

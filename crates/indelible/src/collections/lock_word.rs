@@ -1,5 +1,6 @@
-//! The word of a lock in an object: the number of the attachment in its upper half, who has the lock in
-//! the lower. A word of another attachment is that of a dead process, or of a time before a crash: free.
+//! The word of a lock in an object: the number of the attachment in its upper half, the holders in
+//! the lower. A word of another attachment is that of a dead process, or of a time before a crash:
+//! free.
 
 use super::parking::{SPINS, parking_lot};
 use crate::sys::total::AtomicU64;
@@ -9,7 +10,7 @@ use crate::sys::total::Ordering::{Acquire, Relaxed, Release};
 pub(super) const WRITER: u32 = 1 << 31;
 /// A thread waits.
 const PARKED: u32 = 1 << 30;
-/// Those who share it are counted in the bits below.
+/// The bits below count the threads that share it.
 const READERS: u32 = PARKED - 1;
 
 fn state(word: u64, attachment: u32) -> u32 {

@@ -1,4 +1,4 @@
-//! Descriptions of the types of programs say what the compiler does.
+//! Descriptions of the types of programs agree with the compiler.
 
 use super::{
     Extensions, Layout, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PDuration, PHashMap, PHashSet, PIpAddr,

@@ -148,7 +148,7 @@ impl<'h> HeapRef<'h> {
 pub(super) struct Inside<'h> {
     heap: &'h Heap,
     attachment: u32,
-    /// Not `Send`: the thread that entered has to leave.
+    /// Not `Send`: the thread that entered must leave.
     thread: PhantomData<*const ()>,
 }
 
@@ -283,9 +283,9 @@ pub(super) unsafe fn lend<'a, 'h: 'a, T: Persist<'h>>(at: *mut T) -> &'a mut T {
     }
 }
 
-/// Has a value in an object changed: it is checked before, and its padding zeroed and marked as
-/// stored to after, also if `change` panics. The reference ends
-/// with the call, so that no later cut has to look at the value because of it, as it has to after [`lend`].
+/// Changes a value in an object: it is checked before, and its padding zeroed and marked as stored
+/// to after, also if `change` panics. The reference ends with the call, so that no later cut must
+/// look at the value because of it, as after [`lend`].
 ///
 /// # Safety
 /// As for [`lend`].
@@ -351,8 +351,9 @@ pub(super) unsafe fn discard<'h, T: Persist<'h>>(at: *mut T) {
     }
 }
 
-/// Does something with each of `all`, also with those behind one at which it panics: values of the user's are dropped, and
-/// blocks freed, whatever one of them does. A second panic ends the process, as it does in std.
+/// Acts on each of `all`, also on those behind one at which it panics: the user's values are
+/// dropped, and blocks freed, even if one of them panics. A second panic ends the process, as it
+/// does in std.
 #[inline]
 pub(super) fn each<I: Iterator>(all: I, act: impl FnMut(I::Item)) {
     struct Rest<I: Iterator, F: FnMut(I::Item)>(I, F);
@@ -374,7 +375,7 @@ pub(super) fn each<I: Iterator>(all: I, act: impl FnMut(I::Item)) {
     Rest(all, act).run();
 }
 
-/// Does one thing, and then another, also if the first panics; returns what the first does.
+/// Runs one function, and then another, also if the first panics; returns the first one's result.
 #[inline]
 pub(super) fn finally<R>(first: impl FnOnce() -> R, then: impl FnOnce()) -> R {
     struct Then<F: FnOnce()>(Option<F>);

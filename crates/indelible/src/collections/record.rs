@@ -133,8 +133,8 @@ impl Heap {
         Ok(true)
     }
 
-    /// Drops the root `name`, of whatever type, with all blocks that it owns, and makes it a record with these bytes. Returns how many
-    /// blocks were freed, and their bytes.
+    /// Drops the root `name`, of any type, with all blocks that it owns, and makes it a record with
+    /// these bytes. Returns how many blocks were freed, and their bytes.
     ///
     /// # Errors
     /// `RootMissing`; `RootType` if it cannot be known which blocks are its own; `Untrusted`, `Damaged`, `HeapFull`: it is as it was.

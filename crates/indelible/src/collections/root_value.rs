@@ -24,7 +24,7 @@ pub struct RootValue<'h, T> {
     heap: HeapRef<'h>,
 }
 
-/// A root's value of whatever type, which another takes the place of.
+/// A root's value of any type, which another takes the place of.
 pub struct OldValue<'h>(Old<'h>);
 
 enum Old<'h> {

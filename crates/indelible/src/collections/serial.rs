@@ -20,7 +20,7 @@ use std::marker::PhantomData;
 
 /// A value that can be deserialised into a heap. Structs implement it by a serialised form of their own, or field by field.
 pub trait DeserializeIn<'h>: Sized {
-    /// The value, with whatever it needs allocated in `heap`.
+    /// The value, with its blocks allocated in `heap`.
     ///
     /// # Errors
     /// The deserialiser's; `HeapFull`, as its custom error: nothing is left in the heap.

@@ -352,7 +352,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         (self.len, self.left) = (0, load(self.slots));
         let drop_all = || {
             each(all, |slot| {
-                // SAFETY: in use, and dropped once: the control bytes say so whatever a drop does.
+                // SAFETY: in use, and dropped once: the control bytes tell it whatever a drop does.
                 finally(
                     || unsafe { discard(&raw mut (*slot).key) },
                     || unsafe { discard(&raw mut (*slot).value) },

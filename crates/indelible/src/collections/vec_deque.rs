@@ -213,8 +213,9 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         self.make_contiguous().shrink_to_fit();
     }
 
-    /// Moves the elements so that they lie in a row, as a vector's; what is done to the vector is done to the queue. Costs one pass over
-    /// the room, unless the first element lies at the beginning of the block.
+    /// Moves the elements so that they lie in a row, as a vector's; changes of the vector are
+    /// changes of the queue. Costs one pass over the room, unless the first element lies at the
+    /// beginning of the block.
     pub fn make_contiguous(&mut self) -> &mut PVec<'h, T> {
         if self.first > 0 {
             // SAFETY: the slots of the block, with or without an element, which are moved as bytes and not looked at.

@@ -13,7 +13,7 @@ use super::place::{HeapRef, expect, stored};
 use super::vec::PVec;
 use crate::error::Result;
 
-/// A vector that is being filled; what was put there belongs to it also if the next value is never made.
+/// A vector that is being filled; its values belong to it even if the next one is never made.
 struct Filling<'a, 'h, T: Persist<'h>> {
     vec: &'a mut PVec<'h, T>,
     /// Its first element: known here, it is not read again after every value that is stored.

@@ -1,9 +1,9 @@
-//! Commands of the shell that do not give what they were run for.
+//! Commands of the shell that fail their purpose.
 
 use std::io;
 use std::time::Duration;
 
-/// See the module. No text of it has what the command wrote to its standard output.
+/// See the module. No text of it contains the command's standard output.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandError {
     #[error("the command {command:?} cannot be run: {error}")]

@@ -1,4 +1,5 @@
-//! Errors of a heap. They stand with the others, below the heap, as whatever has a cause may have one of these.
+//! Errors of a heap. They stand with the others, below the heap, as any other error may have one of
+//! these as its cause.
 
 use super::ErrorKind;
 

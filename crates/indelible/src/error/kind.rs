@@ -55,7 +55,7 @@ pub enum ErrorKind {
     AddressTaken = 24,
     /// This process is a fork of the one that opened the pool.
     Forked = 25,
-    /// The kernel lacks what was asked for.
+    /// The kernel lacks the requested feature.
     Unsupported = 26,
     /// The object holds no heap.
     NotAHeap = 27,

@@ -31,7 +31,7 @@ struct Pages {
 }
 
 impl Pages {
-    /// Sets the bit of a page; returns what it was.
+    /// Sets the bit of a page; returns its former value.
     fn set(&mut self, page: usize, to: bool) -> bool {
         let (word, bit) = (page / 64, 1 << (page % 64));
         if self.bits.len() <= word {

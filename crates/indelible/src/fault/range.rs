@@ -126,8 +126,8 @@ impl Range {
         claims
     }
 
-    /// Claims the page at `addr`, whose fault is to be answered, and pages ahead of it. Never waits: if another thread has the page,
-    /// that one answers.
+    /// Claims the page at `addr`, whose fault needs an answer, and pages ahead of it. Never waits:
+    /// if another thread has the page, that one answers.
     pub(super) fn claim_or_leave(&self, addr: usize) -> Option<ops::Range<usize>> {
         let page = (addr - self.base) / PAGE;
         let mut claims = self.claims();

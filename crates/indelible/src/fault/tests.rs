@@ -262,8 +262,8 @@ fn pages_dropped_while_their_fault_is_answered_come_back() {
     assert_eq!(*source.read.lock().unwrap(), [3, 3]);
 }
 
-/// A fault that was read late, or pages that were to be filled ahead, find the range gone: nothing of it gets into the one that
-/// has its addresses now.
+/// A fault that was read late, or pages queued to be filled ahead, find the range gone: nothing of
+/// it gets into the one that has its addresses now.
 #[test]
 fn a_range_that_is_no_longer_served_is_filled_no_more() {
     if !serves() {

@@ -149,7 +149,7 @@ impl Heap {
         self.done("find a root in", result)
     }
 
-    /// The root `name`, of whatever type.
+    /// The root `name`, of any type.
     ///
     /// # Errors
     /// `RootMissing`.

@@ -6,7 +6,7 @@
 //! 2. A block is whole before anything links to it. While the value is shared, nothing of a chain changes but the last link, once,
 //!    from none to a block, by compare-and-swap; links are only accessed as atomics.
 //! 3. Extensions own nothing, so that a chain can be copied as bytes, and freed block by block.
-//! 4. At each access, what a link leads to is checked again: header and bytes lie in the object.
+//! 4. Each access checks a link's target again: header and bytes lie in the object.
 
 #![allow(unsafe_code)]
 

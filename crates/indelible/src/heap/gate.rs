@@ -43,8 +43,9 @@ impl Gate {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Adds `by` to the number of times this thread is inside, and returns what it was. In the last destructors of a thread it is not counted: there it waits for a cut also where it is
-    /// inside, which a cut bears for a bounded time.
+    /// Adds `by` to the number of times this thread is inside, and returns the former number. In
+    /// the last destructors of a thread it is not counted: there it waits for a cut also where it
+    /// is inside, which a cut bears for a bounded time.
     fn mine(&self, by: isize) -> usize {
         let counted = INSIDE.try_with(|all| {
             let mut all = all.borrow_mut();

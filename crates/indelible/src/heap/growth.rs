@@ -121,7 +121,7 @@ impl RawHeap {
         }
         // The tables of this attachment have room for no more than the reach.
         let limit = grow_object(object, (size, align), self.reach());
-        // SAFETY: this is what is mapped now.
+        // SAFETY: the range that is mapped now.
         let extended = unsafe { self.extend(object.mapped()) };
         object.grown();
         let allocated = extended.and_then(|()| self.allocate(size, align, zero));
@@ -132,8 +132,8 @@ impl RawHeap {
         })?)
     }
 
-    /// Takes in that the object has `len` bytes now. `false`: the tables of this attachment have no room for them, and the
-    /// heap is to be opened anew.
+    /// Takes in that the object has `len` bytes now. `false`: the tables of this attachment have no
+    /// room for them, and the caller must open the heap anew.
     ///
     /// # Safety
     /// They are mapped.

@@ -26,7 +26,7 @@ impl Heap {
         }
     }
 
-    /// The object again; what was not psynced is still in it.
+    /// The object again; unpsynced stores are still in it.
     #[must_use]
     pub fn into_object(self) -> Object {
         self.give_addresses();

@@ -299,7 +299,7 @@ pub(super) fn find(directory: &Directory<'_>, page: u64) -> Result<Option<Found>
                 return Ok(Some(Found { page: number * CHUNK_PAGES, entry }));
             }
             Use::Body | Use::Pages { .. } if number > 0 => number -= 1,
-            // A short last chunk that a block has to itself.
+            // A short last chunk that belongs to one block.
             Use::Large { .. } => return Ok(None),
             _ => return damaged(page * PAGE, "this page is in the middle of a block without a start"),
         }

@@ -96,7 +96,7 @@ impl ReadHeap {
         self.done("find a root in", self.raw.root(name, ty))
     }
 
-    /// The root `name`, of whatever type.
+    /// The root `name`, of any type.
     ///
     /// # Errors
     /// `RootMissing`.

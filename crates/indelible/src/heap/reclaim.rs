@@ -103,7 +103,7 @@ impl View<'_> {
         Ok(Reclaimed { blocks: found.blocks, shared: found.shared, bytes })
     }
 
-    /// `releasing`: without what is in blocks that have other owners.
+    /// `releasing`: without the contents of blocks that have other owners.
     fn walk(&self, roots: &[(&Root, Description)], releasing: bool) -> Result<Found, HeapError> {
         let found = Found { base: self.memory.base, ..Found::default() };
         let walk = Walk::new(self.memory, self.live, found);
@@ -169,8 +169,9 @@ impl View<'_> {
 }
 
 impl RawHeap {
-    /// The blocks of a root's value, of whatever type, in an object with these bytes. `foreign`: they may have been stored by other
-    /// means than typed code. No other thread uses the heap meanwhile.
+    /// The blocks of a root's value, of any type, in an object with these bytes. `foreign`: they
+    /// may have been stored by other means than typed code. No other thread uses the heap
+    /// meanwhile.
     pub(crate) fn reclaimed(&self, memory: &[u8], name: &str, foreign: bool) -> Result<Reclaimed, HeapError> {
         let live = |address: u64| self.usable_size(address as usize).ok().map(|len| len as u64);
         let view = View {
@@ -185,7 +186,7 @@ impl RawHeap {
 }
 
 impl Heap {
-    /// The blocks of a root's value, of whatever type. The caller has the heap borrowed exclusively.
+    /// The blocks of a root's value, of any type. The caller has the heap borrowed exclusively.
     pub(crate) fn reclaimed(&self, name: &str) -> Result<Reclaimed, HeapError> {
         self.raw().reclaimed(self.attached().as_slice(), name, !self.trusted.allows(name))
     }

@@ -1,4 +1,4 @@
-//! Going back to the last psync with a heap: what is known of it in memory is made anew.
+//! Going back to the last psync with a heap: its state in memory is made anew.
 
 #![allow(unsafe_code)]
 

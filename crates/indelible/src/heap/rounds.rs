@@ -1,8 +1,8 @@
 //! Rounds of a group commit: the tickets that are taken while one durable write is under way share the next.
 //!
 //! 1. A round is closed before its cut begins: a store made before a ticket was taken is in the cut of the ticket's round.
-//! 2. One thread leads at a time, whichever waits first. So cuts end in the order of their rounds, and one that succeeds has all
-//!    stores of the rounds before it, whatever became of those.
+//! 2. One thread leads at a time, whichever waits first. So cuts end in the order of their rounds,
+//!    and one that succeeds has all stores of the rounds before it, even if those failed.
 //! 3. A ticket waits only while a thread leads, and the end of a lead wakes it, also if the leader
 //!    panics: then another leads; or while one thread of its round watches for the others that are
 //!    [expected](indelible_store::company), no longer than these keep coming.

@@ -10,8 +10,8 @@
 //!    that any thread may free a block that is in use.
 //! 3. A bit of `unused` is set if its block is marked as free and the owner has not claimed it. Blocks that
 //!    others freed are not among them until the owner noticed.
-//! 4. While an owner has a span that is not current, `unheeded` is at least 1, and no more than the blocks
-//!    that it has to free before the span is empty, or gets its first free block.
+//! 4. While an owner has a span that is not current, `unheeded` is at least 1, and no more than the
+//!    blocks that it must free before the span is empty, or gets its first free block.
 //! 5. A span whose `pending` is not zero waits in an inbox. Bit *i* is set for a block freed by others
 //!    among those of word *i* of `unused`; it is set after the allocation byte, and cleared
 //!    before allocation bytes are looked at.
@@ -352,7 +352,8 @@ impl Span {
         self.unheeded.store(unheeded, Relaxed);
     }
 
-    /// Frees a block for the owner, unless it is not in use, or the owner has to look at the span then.
+    /// Frees a block for the owner, unless it is not in use, or the owner must then look at the
+    /// span.
     #[inline]
     pub(super) fn free_unheeded(&self, block: usize) -> bool {
         let byte = self.allocation(block);

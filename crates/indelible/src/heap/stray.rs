@@ -1,8 +1,9 @@
 //! Addresses in an object that mean nothing in the next run: of the program, its libraries, its memory, and of other objects.
 //!
-//! The words of all blocks in use are looked at, or of the whole object if it has no heap, whatever their type: a number that looks
-//! like such an address counts as one, and so does what an allocation found in its block and the program never overwrote. An
-//! address at an odd place is not seen. Cost: all of these words, once, and the list of the process's mappings.
+//! The words of all blocks in use are looked at, or of the whole object if it has no heap, of any
+//! type: a number that looks like such an address counts as one, and so do leftovers that an
+//! allocation found in its block and the program never overwrote. An address at an odd place is not
+//! seen. Cost: all of these words, once, and the list of the process's mappings.
 
 #![allow(unsafe_code)]
 
@@ -160,7 +161,7 @@ impl Heap {
         found.map_err(|cause| object.error(operation, cause))
     }
 
-    /// Fails if psyncs are to be audited and there are such addresses.
+    /// Fails if audits of psyncs are on and there are such addresses.
     #[inline]
     pub(super) fn audited(&self) -> Result<()> {
         let audit = self.raw().options().audit;

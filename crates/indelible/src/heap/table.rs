@@ -1,4 +1,4 @@
-//! The table of a heap's pages: as long as the heap may become, of which only what is used is memory.
+//! The table of a heap's pages: as long as the heap may become; only its used part is memory.
 //!
 //! Invariant: (1) `first` leads to `len` slots, in memory that is the table's as long as it lives.
 

@@ -8,11 +8,12 @@ pub(crate) struct Trusted(Mutex<Which>);
 
 #[derive(Debug)]
 enum Which {
-    /// Typed code alone stored what is in the object.
+    /// Typed code alone stored the object's contents.
     All,
     /// The heap was verified: these roots were, too, or were made since.
     These(BTreeSet<String>),
-    /// Anything may have stored what is in the object, the heap's own data as well: no root is made, either.
+    /// Anything may have stored the object's contents, the heap's own data as well: no root is
+    /// made, either.
     None,
 }
 

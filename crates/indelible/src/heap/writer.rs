@@ -192,7 +192,7 @@ impl Heap {
         self.name_root(name, address, size, ty)
     }
 
-    /// As [`create_root`](Heap::create_root), which says what the caller promises.
+    /// As [`create_root`](Heap::create_root), with the same promises by the caller.
     pub(crate) fn name_root(
         &self,
         name: &str,
@@ -250,7 +250,7 @@ impl Heap {
     /// As for [`Object::grow`].
     pub fn grow(&mut self, size: u64) -> Result<()> {
         self.object.grow(size.next_multiple_of(PAGE as u64))?;
-        // SAFETY: this is what is mapped now.
+        // SAFETY: the range that is mapped now.
         let taken = unsafe { self.raw.take_in(self.object.len()) };
         if !self.done("extend the heap of", taken)? {
             // SAFETY: as for `open_with`; the one before is dropped, and no other thread has `self`.

@@ -176,7 +176,7 @@ impl Beside {
     }
 }
 
-/// Has what a writer that died left recovered, unless another process is about to write.
+/// Recovers a dead writer's psyncs, unless another process is about to write.
 fn recover(pool: &Inner, name: &str, key: &[u8]) -> Result<(), Cause> {
     match pool.store.attach_reader(name, Key(key)) {
         Ok(reader) => drop(reader),

@@ -1,4 +1,4 @@
-//! The one who appends to a log.
+//! The writer of a log.
 
 use super::format::{HEADER, Header, Record, room};
 use crate::error::{Cause, Error, ErrorKind, LogError, Result};
@@ -118,9 +118,12 @@ impl Log {
         self.len() == 0
     }
 
-    /// Waits for a message of a queue for `timeout` at most; `None`: however long it takes. Appends it, and up to `most` messages in all of those that are there, makes them durable by one psync, and takes
-    /// them out of the queue: what a producer finds [taken](crate::Producer::wait_taken) is in the log for good. A message that a collector before this one made durable, and did not
-    /// live to take out, is not appended again, as long as the log has collected from no other queue since. Returns how many there were.
+    /// Waits for a message of a queue for `timeout` at most; `None`: however long it takes. Appends
+    /// it, and up to `most` messages in all of those that are there, makes them durable by one
+    /// psync, and takes them out of the queue: a message that a producer finds
+    /// [taken](crate::Producer::wait_taken) is in the log for good. A message that a collector
+    /// before this one made durable, and did not live to take out, is not appended again, as long
+    /// as the log has collected from no other queue since. Returns how many there were.
     ///
     /// # Errors
     /// Those of [`Consumer::look`], [`append`](Self::append) and [`psync`](Self::psync): the

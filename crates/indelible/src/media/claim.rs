@@ -1,11 +1,12 @@
-//! Exclusion of writers that locks on the pool's file do not reach: those that use the device under it.
+//! Exclusion of writers that locks on the pool's file do not reach: users of the device under it.
 //!
-//! Locks on bytes belong to the inode of the path that was opened. That is enough for a regular file, by whatever name
-//! it is opened. A device has any number of inodes: each container has nodes of its own, and a loop device is a second
-//! way to the file under it. So, before anything is written (docs/decisions/0025):
+//! Locks on bytes belong to the inode of the path that was opened. That is enough for a regular
+//! file, under any of its names. A device has any number of inodes: each container has nodes of its
+//! own, and a loop device is a second way to the file under it. So, before anything is written
+//! (docs/decisions/0025):
 //!
-//! 1. A block device is *claimed* (`O_EXCL`): the kernel then refuses every other claim, of whatever node, and mounts.
-//!    The claim dies with the process.
+//! 1. A block device is *claimed* (`O_EXCL`): the kernel then refuses every other claim, by any
+//!    node, and mounts. The claim dies with the process.
 //! 2. A process that writes to a file holds [`FILE`] of it locked shared; one that writes to a loop device
 //!    holds [`DEVICE`] of the file under it; each looks for the other's. Both locks are shared, so that they
 //!    never exclude their own kind.
@@ -70,7 +71,7 @@ impl Media {
             let who = ofd::holder(file.as_fd(), FILE).map_or("a program".into(), |pid| named(pid.pid));
             return in_use(format!("{who}, which has the pool open: this needs it alone"));
         }
-        // Those who replace a file have it locked like this.
+        // Processes that replace a file have it locked like this.
         let found = rustix::fs::stat(path).map_err(|e| failed("inspect", path, e))?;
         if (found.st_dev, found.st_ino) != (stat.st_dev, stat.st_ino) {
             return in_use("a program that has put another file in its place".into());

@@ -27,7 +27,7 @@ pub(crate) enum MediaError {
         move the pool to a local file system, or allow remote file systems explicitly"
     )]
     Remote { path: PathBuf, file_system: &'static str },
-    /// The medium cannot do what the chosen kind needs.
+    /// The medium lacks a feature that the chosen kind needs.
     #[error("{path} cannot be used as {choice}: {why}")]
     Unsuitable { path: PathBuf, choice: &'static str, why: &'static str },
     /// Another process has the device, or another way to the same bytes.

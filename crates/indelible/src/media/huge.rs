@@ -28,8 +28,8 @@ pub(super) fn fill(fd: BorrowedFd<'_>, base: usize, offset: u64, len: u64) -> Re
     let (mut at, end) = (offset.next_multiple_of(huge), (offset + len) / huge * huge);
     // ENXIO: nothing but hole up to the end of the file.
     let hole_to = seek(fd, SeekFrom::Data(at)).unwrap_or(u64::MAX).min(end) / huge * huge;
-    // Each call waits for the other cores once, so that later ones are for more. Once they have taken as long as
-    // everything would have one by one, it is over: that bounds what is lost.
+    // Each call waits for the other cores once, so that later ones are for more. Once they have
+    // taken as long as everything would have one by one, it is over: that bounds the loss.
     let (start, mut pages) = (Instant::now(), 1);
     let enough = ONE_BY_ONE * u32::try_from(hole_to.saturating_sub(at) / huge).unwrap_or(u32::MAX);
     while at < hole_to {

@@ -82,7 +82,7 @@ fn map(fd: &ForkFd, mapped: usize, read_only: bool, backing: Backing) -> std::io
     let protection = if read_only { Protection::Read } else { Protection::ReadWrite };
     let no_fork = NoFork::enter()?;
     let base = mmap::shared(fd.as_fd(), mapped, protection, backing == Backing::Dax)?;
-    // A load from a hole of tmpfs claims a page, also where nothing is to be written.
+    // A load from a hole of tmpfs claims a page, also where nothing will be written.
     let holes = backing == Backing::File || (backing == Backing::Dax && !read_only);
     let mapping = Mapping::new(base, mapped, holes);
     // SAFETY: the mapping was made just now.

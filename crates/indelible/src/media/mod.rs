@@ -34,7 +34,7 @@ pub use model::{CacheModel, MediumModel, Traffic};
 use crate::sys::fork::ForkFd;
 use crate::sys::ofd;
 
-/// The kind of medium that a path is to be taken for.
+/// The kind of medium that a path stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum MediumChoice {
     /// A DAX device, DAX file or tmpfs file by its own kind, everything else as a file.
@@ -168,8 +168,8 @@ impl Media {
         ofd::try_lock(fd.as_fd(), key.byte(), LockMode::Shared).ok()?.then_some(fd)
     }
 
-    /// Two numbers that identify the pool among all paths that lead to it: device and inode of a file, the number of a
-    /// device, whatever its node.
+    /// Two numbers that identify the pool among all paths that lead to it: device and inode of a
+    /// file, the number of a device under any node.
     pub(crate) fn identity(&self) -> Option<(u64, u64)> {
         self.identity
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// slow as it is. Durability does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MediumModel {
-    /// Latency of a read, whatever its length: a miss.
+    /// Latency of a read of any length: a miss.
     pub read: Duration,
     /// Bytes a second that it reads, at least 1; all threads and processes' handles of one pool share them.
     pub read_rate: u64,
@@ -20,7 +20,7 @@ pub struct MediumModel {
     pub write_rate: u64,
     /// Bytes of writes that wait in the medium, or in the system, before a write waits for them.
     pub buffer: u64,
-    /// Latency of a barrier, once what was written before has arrived.
+    /// Latency of a barrier, once earlier writes have arrived.
     pub barrier: Duration,
     /// Latency of a durable write.
     pub durable: Duration,

@@ -9,8 +9,8 @@ use rustix::io::Errno;
 /// Bytes written at a time where the file system needs zeros.
 const PIECE: usize = 1 << 20;
 
-/// The error of a change, in the medium's words. `ENOSPC` is one like any other: it may come from writing back
-/// what the system took long ago, or when a part was written.
+/// The error of a change, in the medium's words. `ENOSPC` is one like any other: it may come from
+/// the write-back of earlier bytes, or when a part was written.
 pub(super) fn failed(error: Errno) -> Fatal {
     match error {
         Errno::ROFS => Fatal(MediumError::ReadOnly),

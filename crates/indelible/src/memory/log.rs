@@ -47,7 +47,7 @@ impl Log {
         (self.0.all().len() - HEAD) / LINE
     }
 
-    /// Begins an entry: what is stored to it from now on comes after the end of the last one.
+    /// Begins an entry: later stores to it come after the end of the last one.
     #[inline]
     pub(crate) fn begin(&self) {
         fence(Ordering::Release);
@@ -87,7 +87,7 @@ impl Log {
         [&words[0], &words[1]]
     }
 
-    /// The commit that is in it, if it is valid; an error says what is wrong.
+    /// The commit that is in it, if it is valid; the error describes its fault.
     pub(super) fn read(&self) -> Result<Option<(u64, Vec<Logged>)>, &'static str> {
         let [number, count] = self.head().map(|word| word.load(Ordering::Acquire));
         if number == 0 {

@@ -1,4 +1,4 @@
-//! A look at the figures of commits that are not durable, from whatever process.
+//! A look at the figures of commits that are not durable, from any process.
 
 use super::area::{HEAD as BEFORE, MARKED, WORD};
 use super::figures::{FIGURES, HEAD, LOGS};

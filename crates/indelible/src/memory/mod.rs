@@ -1,5 +1,6 @@
-//! Commits in memory that outlives the process (docs/decisions/0052-on-demand.md): the memory of objects on demand, the logs of their transactions, and how the next process
-//! brings to the pool what a dead one left.
+//! Commits in memory that outlives the process (docs/decisions/0052-on-demand.md): the memory of
+//! objects on demand, the logs of their transactions, and how the next process brings a dead one's
+//! commits to the pool.
 //!
 //! The memory of a process and pool is a [`Group`] of shared backings with one number: a head, one for each object, one log for each thread. The entries of the objects
 //! have the number as long as the pool lacks commits ([`indelible_store::store::Store::attach_on_demand_writer`]), so that all objects of the group are recovered together.

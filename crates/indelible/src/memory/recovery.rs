@@ -28,7 +28,8 @@ struct Member {
     area: Area,
 }
 
-/// Brings to the pool what a process left in the memory of this number, of all of its objects. Nothing happens if it is there already.
+/// Brings the commits in the memory of this number, of all of its objects, to the pool. Nothing
+/// happens if they are there already.
 ///
 /// # Errors
 /// `Lost`, `Damaged`; `InUse`: the process is there, or another one recovers; those of attaching, and of publishing: nothing is lost, and the call can be repeated.

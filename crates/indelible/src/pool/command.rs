@@ -23,7 +23,7 @@ struct Running {
     deadline: Instant,
 }
 
-/// Runs the command, which has `input` on its standard input, and returns what it writes to its standard output.
+/// Runs the command, which has `input` on its standard input, and returns its standard output.
 ///
 /// # Errors
 /// Those of the command. A longer output than [`LIMIT`] is cut there.
@@ -68,7 +68,8 @@ fn stdin(input: &str) -> io::Result<Stdio> {
 }
 
 impl Running {
-    /// Reads what it writes, until it closes both of its outputs. `false`: that was not before the deadline.
+    /// Reads its output, until it closes both of its outputs. `false`: that was not before the
+    /// deadline.
     fn collect(&mut self) -> io::Result<bool> {
         let (mut out, mut err) = (self.child.stdout.take(), self.child.stderr.take());
         let mut buffer = Zeroizing::new([0; 4096]);

@@ -15,8 +15,10 @@ pub struct ByContent {
 }
 
 impl Pool {
-    /// Creates a read-only object that holds these bytes, and whose ID is their hash: the first 16 bytes of SHA-256. If there is one with that ID already, of whatever name, it is that one; its
-    /// bytes were compared. So the same bytes are one object in a pool, and far pointers to it mean the same in all pools that have it.
+    /// Creates a read-only object that holds these bytes, and whose ID is their hash: the first 16
+    /// bytes of SHA-256. If there is one with that ID already, of any name, it is that one; its
+    /// bytes were compared. So the same bytes are one object in a pool, and far pointers to it mean
+    /// the same in all pools that have it.
     ///
     /// The object is there as a whole, or not at all, and nothing in it depends on its addresses.
     ///
@@ -45,7 +47,7 @@ impl Pool {
         Ok(ByContent { id: object.entry.id, made })
     }
 
-    /// Whether an object holds what its ID is the hash of. `None`: its ID is no hash.
+    /// Whether an object's ID is the hash of its bytes. `None`: its ID is no hash.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `Held`.

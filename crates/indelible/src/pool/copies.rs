@@ -115,9 +115,10 @@ impl Pool {
         }
     }
 
-    /// Lets `name` hold what its snapshot `snapshot` holds: its bytes, and its size. The snapshot stays. It takes no time, whatever the size, and
-    /// no space that the object does not have already, unless the snapshot is larger. All that was psynced to the object since then, and is
-    /// in no other snapshot, is gone.
+    /// Gives `name` the contents of its snapshot `snapshot`: its bytes, and its size. The snapshot
+    /// stays. It takes no time at any size, and no space that the object does not have already,
+    /// unless the snapshot is larger. All psyncs of the object since then that are in no other
+    /// snapshot are gone.
     ///
     /// The object must be unattached. A snapshot of a copy of it will do, too, as it has the same
     /// addresses: so changes that were tried out in the copy are taken over.
@@ -200,7 +201,7 @@ impl Pool {
     /// Costs the pages that are copied. `progress` is told how many objects of how many were looked at.
     ///
     /// # Errors
-    /// `NoSpace`, failures of the medium: what was done before stays so.
+    /// `NoSpace`, failures of the medium: earlier merges and removals stay.
     pub fn collect(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Collected> {
         let inner = &self.inner;
         let result = inner.alive().and_then(|()| {

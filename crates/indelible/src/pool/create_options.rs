@@ -137,8 +137,9 @@ impl CreateOptions {
         self
     }
 
-    /// Address space to keep for growth, in bytes; by default several times what the pool has, or, once objects have taken
-    /// half of its addresses, several times the size. [`Pool::set_reach`](crate::Pool::set_reach) keeps more later.
+    /// Address space to keep for growth, in bytes; by default several times the pool's length, or,
+    /// once objects have taken half of its addresses, several times the size.
+    /// [`Pool::set_reach`](crate::Pool::set_reach) keeps more later.
     #[must_use]
     pub fn reach(mut self, bytes: u64) -> Self {
         self.reach = bytes;

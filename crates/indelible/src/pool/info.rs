@@ -78,7 +78,8 @@ pub struct Stat {
     pub reach: u64,
     /// State.
     pub state: State,
-    /// Process that has it, if one has that is to be seen from here: its ID in this pid namespace. Of several readers one.
+    /// Process that has it, if one is visible from here: its ID in this pid namespace. One of
+    /// several readers.
     pub holder: Option<u32>,
     /// The processes that have it for reading beside that one.
     pub other_readers: Vec<u32>,

@@ -4,9 +4,11 @@ use super::Pool;
 use crate::error::Result;
 
 impl Pool {
-    /// Makes the pool `len` bytes long, rounded down to whole pages; returns its length. Everybody who has it open goes on, and has the
-    /// new space as soon as an object needs it. A file becomes longer at its end, which takes no space before objects do; a device is as
-    /// long as it is, so that this follows once it has been made longer. Durable on return: a crash leaves the old length, or the new one.
+    /// Makes the pool `len` bytes long, rounded down to whole pages; returns its length. All
+    /// processes that have it open go on, and have the new space as soon as an object needs it. A
+    /// file becomes longer at its end, which takes no space before objects do; a device is as long
+    /// as it is, so that this follows once it has been made longer. Durable on return: a crash
+    /// leaves the old length, or the new one.
     ///
     /// Objects that were created before keep their address space ([`Stat::reach`](crate::Stat::reach)), which is several times the length that the pool had then, while addresses
     /// are plenty; [`set_reach`](Pool::set_reach) keeps more.

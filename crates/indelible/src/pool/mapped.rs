@@ -68,7 +68,8 @@ impl Inner {
         if entry.flags & (FLAG_OVERLAY | FLAG_SEALED) != 0 {
             return true;
         }
-        // System calls work on mapped pages, so that they have to on filled ones, unless the program says that it makes none.
+        // System calls work on mapped pages, so they must work on filled ones, unless the program
+        // declares that it makes none.
         sparse && (self.settings.fault_in || fault::reach() == Some(Reach::Full))
     }
 
@@ -96,7 +97,7 @@ impl Inner {
             && entry.flags & FLAG_SPARSE == 0
             && self.media.may_lack_pages(offset, entry.extent_len());
         let copied = read_only || lacks;
-        // System calls work on mapped pages, so that they have to on these.
+        // System calls work on mapped pages, so they must work on these.
         let whole = read_only || (lacks && fault::reach() != Some(Reach::Full));
         // A reader sees words without their check words; transactions use both.
         let decoded = entry.has(FLAG_ECC) && !writable;

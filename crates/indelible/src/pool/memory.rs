@@ -95,8 +95,10 @@ impl Pool {
         self.inner.epochs.set(bounds);
     }
 
-    /// Goes on without commits of an object on demand that a process which is gone left in memory, where that is not to be found, or damaged: the object is as it was last durable. Other
-    /// objects of the same transactions keep what they have. `false`: there is nothing to give up; the pool has all commits, or has them now, as the memory was there.
+    /// Goes on without commits of an object on demand that a dead process left in memory, where
+    /// that is missing, or damaged: the object is as it was last durable. Other objects of the same
+    /// transactions keep their commits. `false`: there is nothing to give up; the pool has all
+    /// commits, or has them now, as the memory was there.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `Held`; those of an attach, if the memory is there and cannot be brought to the pool: nothing is given up.
@@ -146,7 +148,8 @@ impl Inner {
         &self.groups
     }
 
-    /// Brings to the pool what this process has left in other memory than that of this number: calls that wait for durability wait for all of its commits.
+    /// Brings this process's commits in memory of other numbers to the pool: calls that wait for
+    /// durability wait for all of its commits.
     pub(crate) fn recover_other_groups(&self, own: u64) -> Result<(), Cause> {
         // Rule D5 of docs/protocol.md.
         let numbers = self.groups.numbers().clone();
@@ -188,7 +191,7 @@ impl Inner {
             && (stated.is_file_of(&place.origin) || self.store.may_be_in(identity.binding).unwrap_or(true))
     }
 
-    /// Brings to the pool what a process left in the memory of this number.
+    /// Brings a process's commits in the memory of this number to the pool.
     pub(super) fn recover_memory(&self, number: u64) -> Result<(), Cause> {
         Ok(memory::recover(&self.store, &self.memory_place(), number)?)
     }

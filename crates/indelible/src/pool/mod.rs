@@ -251,7 +251,7 @@ impl Inner {
         if fork::is_stale(self.generation) { Err(Cause::Forked) } else { Ok(()) }
     }
 
-    /// Whether forked children keep what is attached for reading.
+    /// Whether forked children keep objects attached for reading.
     pub(crate) fn inherits_reads(&self) -> bool {
         self.settings.inherit_reads
     }

@@ -187,7 +187,7 @@ impl PoolOptions {
         PoolOptions::default()
     }
 
-    /// Forces what the path is taken for.
+    /// Forces the kind of medium.
     #[must_use]
     pub fn medium(mut self, medium: MediumKind) -> Self {
         self.medium = medium;
@@ -268,8 +268,8 @@ impl PoolOptions {
         self
     }
 
-    /// Models another medium, or a slower one: whatever is read and written takes the time that the model says, and all objects are filled. For
-    /// measurements; not part of the stable interface.
+    /// Models another medium, or a slower one: all reads and writes take the model's time, and all
+    /// objects are filled. For measurements; not part of the stable interface.
     #[doc(hidden)]
     #[must_use]
     pub fn modelled(mut self, model: MediumModel) -> Self {

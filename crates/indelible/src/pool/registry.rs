@@ -1,4 +1,4 @@
-//! The pools this process has open: one each, however often and by whatever path they are opened, so
+//! The pools this process has open: one each, however often and by any paths they are opened, so
 //! that its threads share locks and mappings instead of excluding each other.
 
 use super::Inner;

@@ -47,7 +47,7 @@ impl Pool {
 }
 
 impl Selection {
-    /// Adds an object of this pool. `rank` is what it is sorted by before its name.
+    /// Adds an object of this pool. It is sorted by `rank` before its name.
     pub fn add(&mut self, stat: &Stat, rank: u64) {
         self.items.push(Item { rank, entry: stat.entry, name: self.names.len() });
         // At most 511 bytes.

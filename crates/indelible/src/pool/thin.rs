@@ -12,10 +12,11 @@ use std::collections::HashSet;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A retention policy: how many snapshots of which age are kept. Its text is a list of ages, each with a period: `24h:1h,7d:1d` keeps of
-/// those of the last 24 hours one for each hour, of the older ones of the last 7 days one for each day, and no others. The units are `s`,
-/// `m`, `h`, `d` and `w`. Periods begin at whole hours and so on, in UTC; of each the newest snapshot is kept. The newest of
-/// all is kept, whatever its age.
+/// A retention policy: how many snapshots of which age are kept. Its text is a list of ages, each
+/// with a period: `24h:1h,7d:1d` keeps of those of the last 24 hours one for each hour, of the
+/// older ones of the last 7 days one for each day, and no others. The units are `s`, `m`, `h`, `d`
+/// and `w`. Periods begin at whole hours and so on, in UTC; of each the newest snapshot is kept.
+/// The newest of all is kept at any age.
 ///
 /// ```
 /// use indelible::Keep;
@@ -206,7 +207,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NotFound`, `WrongKey`; those of [`destroy`](Pool::destroy) and of [`collect`](Pool::collect): what was destroyed before stays so.
+    /// `NotFound`, `WrongKey`; those of [`destroy`](Pool::destroy) and of
+    /// [`collect`](Pool::collect): earlier removals stay.
     pub fn thin(&self, name: &str, keep: &Keep, key: &[u8]) -> Result<Vec<String>> {
         let mut gone = Vec::new();
         for snapshot in self.surplus(name, keep)? {

@@ -1,5 +1,5 @@
-//! The [`Open`](super::Open)s that a thread has, counted: what they give together is the most that any of them gives, in
-//! whatever order they are dropped.
+//! A thread's [`Open`](super::Open)s, counted: together they give the most that any of them gives,
+//! in any order of drops.
 //!
 //! Invariants:
 //! 1. A count is of one thread, one domain and one generation of forks. No handler of a signal leaves it changed.

@@ -192,8 +192,9 @@ impl Range {
         &self.domain
     }
 
-    /// Closes the pages again after they, or some of them, were mapped anew, or after there were more of them: now `len` bytes.
-    /// After a failure some may be open to everybody: the caller unmaps them.
+    /// Closes the pages again after they, or some of them, were mapped anew, or after there were
+    /// more of them: now `len` bytes. After a failure some may be open to all threads: the caller
+    /// unmaps them.
     ///
     /// # Safety
     /// As [`Domain::add`].

@@ -350,7 +350,7 @@ fn keys_without_a_processor_are_an_error() {
     }
 }
 
-/// Pages that keep the key would be in whatever domain gets it next.
+/// Pages that keep the key would be in the next domain with that key.
 #[test]
 fn a_key_that_pages_may_still_have_is_not_given_again() {
     let _turn = turn();

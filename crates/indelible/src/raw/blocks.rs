@@ -97,7 +97,7 @@ pub fn tell(demand: usize, lines: &[Line]) -> Result<Telling> {
     tell_on_demand(demand, member, || lines.iter().map(words)).map_err(|cause| why_not(lines, cause))
 }
 
-/// Why a commit on demand cannot be told: what is not found is another memory's.
+/// Why a commit on demand cannot be told: an object that is not found is another memory's.
 #[cold]
 fn why_not(lines: &[Line], cause: Cause) -> Error {
     let objects = match lines.iter().map(|line| at(line.address)).collect::<Result<Vec<_>>>() {
@@ -129,7 +129,7 @@ fn tell_durable(lines: &[Line]) -> Result<()> {
 /// Returns when all commits are durable that were told of the pool that has an object at this address.
 ///
 /// # Errors
-/// `NotAttached`; `Poisoned` and so on: what was told may be lost.
+/// `NotAttached`; `Poisoned` and so on: told commits may be lost.
 pub fn wait(address: usize) -> Result<()> {
     at(address)?.attached().wait()
 }
@@ -239,7 +239,7 @@ pub fn alloc(words: &mut impl BlockWords, beside: usize, size: usize, align: usi
     step(words, beside, "allocate in", |home, words| home.alloc(words, size, align))
 }
 
-/// Frees what was allocated at an address, as a part of the block.
+/// Frees the block at an address, as a part of the compiled block.
 ///
 /// # Errors
 /// `Conflict`; `NotABlock`, `DoubleFree`, `NotAttached`: nothing was freed. `Damaged`.

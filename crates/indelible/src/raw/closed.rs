@@ -24,7 +24,8 @@ impl Closed {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts the pages into a domain, in the place of another one. After a failure they may be open to everybody.
+    /// Puts the pages into a domain, in the place of another one. After a failure they may be open
+    /// to all threads.
     ///
     /// # Safety
     /// They are those of the attachment, and references to its bytes are used only by threads that have the domain open.
@@ -45,7 +46,7 @@ impl Closed {
         Ok(())
     }
 
-    /// Opens them to everybody.
+    /// Opens them to all threads.
     pub(super) fn clear(&self) {
         *self.range() = None;
     }
@@ -53,7 +54,7 @@ impl Closed {
     /// Closes them again, after some were mapped anew: `len` bytes by now.
     ///
     /// # Errors
-    /// The kernel refuses: pages that are new may be open to everybody, until this succeeds.
+    /// The kernel refuses: pages that are new may be open to all threads, until this succeeds.
     pub(super) fn again(&self, len: usize) -> Result<(), Cause> {
         match &mut *self.range() {
             // SAFETY: as when they were closed first.

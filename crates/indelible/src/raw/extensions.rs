@@ -38,7 +38,7 @@ struct ByAddress;
 /// A thread that is inside the gate of a heap.
 struct Inside {
     heap: *const RawHeap,
-    /// Not `Send`: the thread that entered has to leave.
+    /// Not `Send`: the thread that entered must leave.
     thread: PhantomData<*const ()>,
 }
 

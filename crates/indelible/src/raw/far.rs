@@ -1,4 +1,4 @@
-//! Far pointers by address: what a C program has for a [`Space`](crate::Space).
+//! Far pointers by address: a C program's [`Space`](crate::Space).
 //!
 //! Objects that pointers lead to are attached for reading, unless the process has them, and stay so until they are detached by their address.
 //! An attachment remembers where its entries lead until something is detached.

@@ -86,7 +86,7 @@ pub unsafe fn aligned(address: *const u8, align: usize, size: usize) -> Result<N
     result.map_err(|error| place.failed("allocate in", error))
 }
 
-/// Frees a block, of whatever heap it is.
+/// Frees a block of any heap.
 ///
 /// # Errors
 /// `NotAttached`, `NotABlock`, `DoubleFree`, `Overwritten` (in debug mode), `RootExists` for the block of a root: nothing
@@ -215,7 +215,7 @@ pub unsafe fn root(address: *const u8, name: &str, ty: &TypeInfo<'_>) -> Result<
     place.done("find a root in", place.heap.root(name, ty))
 }
 
-/// The root `name`, of whatever type.
+/// The root `name`, of any type.
 ///
 /// # Errors
 /// `NotAttached`, `RootMissing`.

@@ -42,7 +42,9 @@ impl Pinned {
     /// Closes its pages to all threads but those that have the domain open.
     ///
     /// # Errors
-    /// `Held`: others of this process load from the object. `Unsuitable`: its stores are found by the protection of pages, which closing them would change. `Io`: the kernel refuses; its pages may be open to everybody.
+    /// `Held`: others of this process load from the object. `Unsuitable`: its stores are found by
+    /// the protection of pages, which closing them would change. `Io`: the kernel refuses; its
+    /// pages may be open to all threads.
     ///
     /// # Safety
     /// References to its bytes are used only by threads that have the domain open.

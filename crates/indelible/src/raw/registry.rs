@@ -417,7 +417,7 @@ pub unsafe fn grow(address: *const u8, size: u64) -> Result<()> {
         result.map_err(|cause| found.error("grow", cause))?;
         core.size()
     };
-    // SAFETY: this is what is mapped now.
+    // SAFETY: the range that is mapped now.
     let taken = heap.as_ref().map_or(Ok(true), |heap| unsafe { heap.take_in(len) });
     if !taken.map_err(|error| found.error("extend the heap of", Cause::Heap(error)))? {
         // Opened anew when it is next used, with a table that is large enough.

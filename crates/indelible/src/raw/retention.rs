@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::heap::{HeapError, TypeInfo};
 use std::slice;
 
-/// Has the root `name`, of whatever type, refer to the `size` bytes at `block`, which are a `ty`. Its old block stays. It is a store
-/// like others: the next psync makes it durable with all of them.
+/// Makes the root `name`, of any type, refer to the `size` bytes at `block`, which are a `ty`. Its
+/// old block stays. It is a store like others: the next psync makes it durable with all of them.
 ///
 /// # Errors
 /// `NotAttached`, `RootMissing`, `NotABlock` if the bytes are not in the object, `HeapFull`: the root is as it was.

@@ -36,7 +36,7 @@ pub unsafe fn set_audit(address: *const u8, audit: Audit) -> Result<()> {
 }
 
 impl Attachment {
-    /// Fails if psyncs are to be audited and there are such addresses.
+    /// Fails if audits of psyncs are on and there are such addresses.
     pub(super) fn audited(&self, operation: &'static str) -> Result<()> {
         let audit = self.audit();
         if audit == Audit::Off {

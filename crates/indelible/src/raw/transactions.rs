@@ -146,13 +146,14 @@ fn of_thread<R>(look: impl FnOnce(&mut Option<OpenTx>) -> R) -> Option<R> {
     RUNNING.try_with(|running| look(&mut running.borrow_mut())).ok()
 }
 
-/// Whether this thread has a transaction that [`begin_transaction`](super::begin_transaction) began, which runs or is to be run again.
+/// Whether this thread has a transaction of [`begin_transaction`](super::begin_transaction), which
+/// runs or must be run again.
 #[must_use]
 pub fn is_open() -> bool {
     of_thread(|running| running.is_some()) == Some(true)
 }
 
-/// Whether it has met another one, so that it is to be run [`again`], whatever came of it.
+/// Whether it has met another one, so that it must be run [`again`], with any outcome.
 #[must_use]
 pub fn is_conflicted() -> bool {
     of_thread(|running| running.as_ref().is_some_and(OpenTx::is_conflicted)) == Some(true)
@@ -173,7 +174,7 @@ pub fn again() -> Result<()> {
 /// Fills `into` with bytes of an object of the transaction.
 ///
 /// # Errors
-/// `Conflict`: it is to be run [`again`]. `NotAttached`: they lie in none of its objects.
+/// `Conflict`: it must be run [`again`]. `NotAttached`: they lie in none of its objects.
 pub fn read(from: *const u8, into: &mut [u8]) -> Result<()> {
     running(|open| open.read(from.addr(), into))
 }
@@ -189,8 +190,9 @@ pub fn write(to: *mut u8, bytes: &[u8]) -> Result<()> {
 /// Allocates `size` bytes at a multiple of `align` in the heap of the object of the transaction that has the address `beside`, if the transaction commits. The block's bytes may be anything.
 ///
 /// # Errors
-/// `Conflict`: the transaction is to be run [`again`]; also if the heap has no room, and grows then. `HeapFull`: it cannot grow, and says why; the transaction may go on. `NotAHeap`: no [`root`] has made a
-/// heap of the object. `BadAlignment`, `NotAttached`, `Damaged`.
+/// `Conflict`: the transaction must be run [`again`]; also if the heap has no room, and grows then.
+/// `HeapFull`: it cannot grow, and the error tells why; the transaction may go on. `NotAHeap`: no
+/// [`root`] has made a heap of the object. `BadAlignment`, `NotAttached`, `Damaged`.
 pub fn alloc(beside: *const u8, size: usize, align: usize) -> Result<NonNull<u8>> {
     running(|open| open.alloc(beside.addr(), size, align)).map(at)
 }
@@ -198,7 +200,8 @@ pub fn alloc(beside: *const u8, size: usize, align: usize) -> Result<NonNull<u8>
 /// Frees a block of a heap of the transaction, if the transaction commits.
 ///
 /// # Errors
-/// `Conflict`: it is to be run [`again`]. `NotABlock`, `DoubleFree`, `NotAttached`: nothing was freed.
+/// `Conflict`: it must be run [`again`]. `NotABlock`, `DoubleFree`, `NotAttached`: nothing was
+/// freed.
 pub fn free(block: *const u8) -> Result<()> {
     running(|open| open.free(block.addr()))
 }
@@ -223,7 +226,7 @@ fn at(address: u64) -> NonNull<u8> {
 /// See [`Tx::on_commit`](crate::Tx::on_commit).
 ///
 /// # Errors
-/// `Conflict`: the transaction is to be run [`again`].
+/// `Conflict`: the transaction must be run [`again`].
 pub fn on_commit(action: Box<dyn FnOnce()>) -> Result<()> {
     running(|open| open.on_commit(action))
 }
@@ -231,7 +234,7 @@ pub fn on_commit(action: Box<dyn FnOnce()>) -> Result<()> {
 /// See [`Tx::on_abort`](crate::Tx::on_abort).
 ///
 /// # Errors
-/// `Conflict`: the transaction is to be run [`again`].
+/// `Conflict`: the transaction must be run [`again`].
 pub fn on_abort(action: Box<dyn FnOnce()>) -> Result<()> {
     running(|open| open.on_abort(action))
 }
@@ -239,12 +242,13 @@ pub fn on_abort(action: Box<dyn FnOnce()>) -> Result<()> {
 /// See [`Tx::alone`](crate::Tx::alone).
 ///
 /// # Errors
-/// `Conflict`: the transaction is to be run [`again`]. `ClassMismatch`: of objects on demand.
+/// `Conflict`: the transaction must be run [`again`]. `ClassMismatch`: the objects are on demand.
 pub fn alone() -> Result<()> {
     running(OpenTx::alone)
 }
 
-/// Commits the thread's transaction: it is durable when this returns `true`, or, of objects on demand alone, outlives the process. `false`: it is to be run [`again`].
+/// Commits the thread's transaction: it is durable when this returns `true`, or, if all its objects
+/// are on demand, outlives the process. `false`: it must be run [`again`].
 ///
 /// # Errors
 /// Those of [`transaction`](crate::transaction()): it is over.

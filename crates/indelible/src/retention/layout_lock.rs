@@ -141,7 +141,7 @@ impl LayoutLock {
         Ok(())
     }
 
-    /// Adds what is new to the file, which is made if there is none.
+    /// Adds new types to the file, which is made if there is none.
     ///
     /// # Errors
     /// As for [`check`](LayoutLock::check), but for `New`; the file is as it was.

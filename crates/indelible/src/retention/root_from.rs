@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::heap::Heap;
 
 impl Heap {
-    /// The root `name`, of whatever version its type is: converted, or reset, as is said next.
+    /// The root `name`, of any version of its type: converted, or reset, as the next calls decide.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

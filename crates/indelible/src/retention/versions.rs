@@ -8,7 +8,7 @@ use crate::error::{Cause, Error, Result};
 use crate::heap::{Heap, HeapError, Root};
 use std::marker::PhantomData;
 
-/// Result of a converter: the new value, or whatever error keeps it from being made.
+/// Result of a converter: the new value, or the error that keeps it from being made.
 pub type Converted<T> = std::result::Result<T, ConverterError>;
 
 type ConverterError = Box<dyn std::error::Error + Send + Sync>;

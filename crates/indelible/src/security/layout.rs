@@ -19,7 +19,8 @@ pub enum RuleKind {
     Capability,
     /// A mask: limits this context's own and delegated rights to the object to these.
     Mask,
-    /// A delegation: what another security context gives counts here as well, of it no more than these rights.
+    /// A delegation: the rights that another security context gives count here as well, limited to
+    /// these.
     Delegation,
 }
 

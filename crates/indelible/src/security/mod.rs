@@ -1,4 +1,4 @@
-//! Security contexts: which rights a program has to which objects, as an object (S2.15, S2.16).
+//! Security contexts: objects that list a program's rights to objects (S2.15, S2.16).
 //!
 //! Modules: `layout` (the bytes of a context), `grants` (what several give together).
 //!
@@ -172,7 +172,8 @@ impl SecurityContext {
         Ok(())
     }
 
-    /// A capability: states the rights to an object, in the place of those that it stated before; `None`: none at all, whatever the default.
+    /// A capability: states the rights to an object, in the place of those that it stated before;
+    /// `None`: none at all, with any default.
     ///
     /// # Errors
     /// `NotFound`: there is no such object; one of another pool is known by its ID, as `id:` and 32 hexadecimal digits. `Unsuitable`: rights other than [`Rights::READ`], alone or with
@@ -191,7 +192,8 @@ impl SecurityContext {
         self.put(RuleKind::Mask, target, rights.into())
     }
 
-    /// A delegation: has what another security context gives count here as well, of it no more than these rights.
+    /// A delegation: the rights that another security context gives count here as well, limited to
+    /// these.
     ///
     /// # Errors
     /// As for [`allow`](SecurityContext::allow). `Unsuitable`: the other one is no security context, or is delegated from this one.

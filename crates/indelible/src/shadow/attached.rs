@@ -1,4 +1,5 @@
-//! Attached memory of this process, in whatever language: ranges of addresses, and the objects that they belong to.
+//! Attached memory of this process, in any language: ranges of addresses, and the objects that they
+//! belong to.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -334,7 +334,7 @@ impl Shadow {
         }
     }
 
-    /// Marks pages that are to be compared in the next psync, on every rung.
+    /// Marks pages for comparison in the next psync, on every rung.
     pub(crate) fn mark_again(&self, pages: PageRange) {
         if let Some(tracker) = &self.tracker {
             let bytes = pages.start as usize * PAGE..pages.end() as usize * PAGE;
@@ -397,8 +397,9 @@ impl Shadow {
     }
 
     /// Extends the object in place to `new_len` bytes, a multiple of the page size; its source has
-    /// grown already. `extent`: where the object's own bytes begin in the file, if it is over one; `None`: what is added are zeros that the file does
-    /// not show. On failure the shadow is as before.
+    /// grown already. `extent`: where the object's own bytes begin in the file, if it is over one;
+    /// `None`: the added bytes are zeros that the file does not show. On failure the shadow is as
+    /// before.
     pub(crate) fn grow(&mut self, new_len: usize, extent: Option<u64>) -> Result<(), ShadowError> {
         let old = self.len();
         if new_len <= old {

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Looks at a slot that is being written before it is asked whether its producer lives: it takes that a moment.
 const SPINS: usize = 200;
 
-/// The one who takes messages out of a [`Queue`].
+/// Takes messages out of a [`Queue`].
 ///
 /// [`receive`](Self::receive) takes one out at once. To act upon messages before they are gone,
 /// [`look`](Self::look) at as many as you like, and [`release`](Self::release) them: a consumer
@@ -32,7 +32,7 @@ pub struct Consumer {
 }
 
 impl Queue {
-    /// The one who takes messages out, until it is dropped, or its process dies.
+    /// The queue's consumer, until it is dropped, or its process dies.
     ///
     /// # Errors
     /// `Held`: there is one. `Damaged`, `Gone`, `Forked`.

@@ -1,7 +1,9 @@
 //! A queue in the bytes of a shared object: where its parts lie. FORMAT.md does not have it, as nothing of it outlives the boot; processes of another version are refused.
 //!
-//! In words of 8 bytes: a line that says what the queue is; a line each for tail, head, and the two bells; from [`STATES`] on a word for each slot; then the messages, each in lines
-//! of its own. Programs read the first line once, and compare it with the object; later scribbles there change nothing for them.
+//! In words of 8 bytes: a line that describes the queue; a line each for tail, head, and the two
+//! bells; from [`STATES`] on a word for each slot; then the messages, each in lines of its own.
+//! Programs read the first line once, and compare it with the object; later scribbles there change
+//! nothing for them.
 
 use crate::error::{Error, QueueMisfit, Result, SharedError};
 
@@ -123,7 +125,7 @@ impl Layout {
         self.most.div_ceil(8).next_multiple_of(LINE)
     }
 
-    /// The words that say what it is, the first one last.
+    /// The words that describe it, the first one last.
     pub(super) fn says(&self) -> [(usize, u64); 4] {
         let kind = match self.kind {
             QueueKind::OneProducer => 0,

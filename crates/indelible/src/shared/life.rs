@@ -1,4 +1,4 @@
-//! Lives: whether a process or a thread is still there, as all who share an object see it (S2.20).
+//! Lives: whether a process or a thread is still there, as all that share an object see it (S2.20).
 //!
 //! A life is a lock of the kernel's on a byte of the object's memory, under a number that was never
 //! used before: the kernel releases it with the process, and no other process gets it by having the

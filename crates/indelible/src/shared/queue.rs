@@ -13,14 +13,17 @@ use std::time::{Duration, Instant};
 
 /// Time that a queue takes to be made, at most.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// After such a time one who waits for a queue looks at it again, in case that the one who would have woken it died before it did.
+/// After such a time a thread that waits for a queue looks at it again, in case that its waker died
+/// first.
 const LOOK: Duration = Duration::from_millis(50);
 /// Pauses before a thread sleeps, each twice as long as the one before: falling asleep and being
 /// woken cost more than the other side's work meanwhile, if it runs.
 const PAUSES: u32 = 7;
 
-/// A queue in a shared object: messages of up to so many bytes, put in by one or many producers, of any processes, and taken out in their order by one consumer. Both sides may die at any
-/// instruction: what a producer was putting in is left out then, once the consumer gets there, and the next consumer goes on where the last one had got.
+/// A queue in a shared object: messages of up to so many bytes, put in by one or many producers, of
+/// any processes, and taken out in their order by one consumer. Both sides may die at any
+/// instruction: the message that a producer was putting in is left out then, once the consumer gets
+/// there, and the next consumer goes on where the last one had got.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -73,7 +76,7 @@ impl SharedObject {
     }
 }
 
-/// The first four words of a place for a queue: what it says of itself.
+/// The first four words of a place for a queue: its description.
 fn said(memory: &Memory, offset: usize) -> Result<[u64; 4], Cause> {
     let words = &memory.words()[offset / 8..][..4];
     // The first one, which is stored last, is loaded first.

@@ -195,7 +195,7 @@ impl Bell<'_> {
 
     pub(crate) fn arm(self) {
         self.0.store(Bell::ARMED, Ordering::Relaxed);
-        // Before what is waited for is looked at; see `ring`.
+        // Before the awaited condition is checked; see `ring`.
         fence(Ordering::SeqCst);
     }
 

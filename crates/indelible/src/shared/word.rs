@@ -53,8 +53,10 @@ impl std::fmt::Debug for Word<'_> {
     }
 }
 
-/// Sleeps until one of the words, of any shared objects, is not what is expected of it any more, for `timeout` at most. Returns which has changed, the first if there are several; `None`: the
-/// time is over. As many as 128 words; before Linux 5.16, which waits for one at a time, they are looked at every 2 ms.
+/// Sleeps until one of the words, of any shared objects, differs from its expected value, for
+/// `timeout` at most. Returns which has changed, the first if there are several; `None`: the time
+/// is over. As many as 128 words; before Linux 5.16, which waits for one at a time, they are looked
+/// at every 2 ms.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

@@ -65,7 +65,8 @@ impl Space {
         Ok(Far::new(index, pointer.offset()).unwrap_or_default())
     }
 
-    /// As [`far`](Space::far), through an entry for whatever object it names, also by a name that is looked up when the pointer is followed.
+    /// As [`far`](Space::far), through an entry for any object that it names, also by a name that
+    /// is looked up when the pointer is followed.
     ///
     /// # Errors
     /// As for [`far`](Space::far).
@@ -253,7 +254,8 @@ impl Space {
         attached.expect_block(offset, size, STORE)
     }
 
-    /// Frees the block that a pointer leads to which lies in the object `home`. Pointers to it dangle from then on: they lead to whatever comes there.
+    /// Frees the block that a pointer leads to which lies in the object `home`. Pointers to it
+    /// dangle from then on: they lead to the block's next contents.
     ///
     /// # Errors
     /// As for [`get_mut`](Space::get_mut); `NotABlock`: it is not the first byte of a block; `RootExists`: the block is that of a root.

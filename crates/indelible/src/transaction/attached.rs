@@ -27,7 +27,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An attached object, whatever lies in it.
+/// An attached object, with any contents.
 pub struct Attached {
     pub(super) space: Arc<Space>,
     /// `None` once it is detached.
@@ -80,7 +80,7 @@ impl Kind {
 
 pub(super) struct Memory {
     pub(super) view: Kind,
-    /// The object's own address: closed to everybody, or to stores.
+    /// The object's own address: closed to all accesses, or to stores.
     pub(super) closed: Mapping,
     /// So that a stray access can be explained.
     pub(super) _named: Named,
@@ -92,7 +92,8 @@ pub(super) struct Memory {
 const ROOM: usize = 256 << 30;
 
 impl Attached {
-    /// An object that functions use, of either class. `with_on_demand`: in one memory with objects on demand, whatever its class is.
+    /// An object that functions use, of either class. `with_on_demand`: in one memory with objects
+    /// on demand, for both classes.
     pub(crate) fn new(
         pool: &Arc<Inner>,
         name: &str,
@@ -127,7 +128,7 @@ impl Attached {
         Ok(attached)
     }
 
-    /// `on_demand`: whether it is to be in the memory of objects on demand.
+    /// `on_demand`: whether it belongs in the memory of objects on demand.
     fn attach(
         pool: &Arc<Inner>,
         name: &str,
@@ -197,7 +198,8 @@ impl Attached {
         Ok(Attached::taken_in(pool, space, memory, (base, object, None), &entry))
     }
 
-    /// One whose bytes are in this memory from `bytes` on, taken in among the objects of its space. `marks`: its lines that are to be published.
+    /// One whose bytes are in this memory from `bytes` on, taken in among the objects of its space.
+    /// `marks`: its lines to publish.
     pub(super) fn taken_in(
         pool: &Arc<Inner>,
         space: Arc<Space>,
@@ -213,7 +215,7 @@ impl Attached {
         // Words with check words are named by addresses at which nothing but a transaction loads or stores them.
         let pairs = entry.has(FLAG_ECC).then_some(Pairs { own: address, len: extent / 2, base: first });
         let base = pairs.map_or(bytes, |pairs| std::ptr::with_exposed_provenance(pairs.own));
-        // Those who run blocks keep check words themselves, and tell of lines as the pool has them.
+        // Code that runs blocks keeps check words itself, and tells of lines as the pool has them.
         let seen = pairs.filter(|_| !space.is_for_blocks());
         let (first, len_seen) = seen.map_or((first, extent), |pairs| (pairs.own, pairs.len));
         space.add(View { base: first, len: len_seen, object: slot, marks, pairs: seen });

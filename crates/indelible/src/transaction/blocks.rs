@@ -23,7 +23,7 @@ pub(crate) struct BlockLine<'a> {
 /// The outcome of telling of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Telling {
-    /// It is told: whether it is to be waited for.
+    /// It is told: whether the caller must wait for it.
     Told(bool),
     /// There is no room for so much of it, and nothing is told.
     Short(u64),
@@ -59,8 +59,9 @@ pub(crate) fn tell(lines: &[BlockLine<'_>]) -> Result<()> {
 }
 
 thread_local! {
-    /// The commit on demand that this thread has told, and whose lines are not in memory yet. Without a destructor: blocks run in the last destructors of a thread, too, and each takes
-    /// out what it has put here.
+    /// The commit on demand that this thread has told, and whose lines are not in memory yet.
+    /// Without a destructor: blocks run in the last destructors of a thread, too, and each takes
+    /// out its own.
     static TOLD: Cell<Option<ManuallyDrop<(Member, u64)>>> = const { Cell::new(None) };
 }
 

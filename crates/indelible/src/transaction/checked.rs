@@ -80,7 +80,7 @@ pub(super) struct PlainWords(Vec<Page>);
 struct Page([u64; 512]);
 
 impl PlainWords {
-    /// Copies them while no transaction runs. A word that is damaged is what it was before.
+    /// Copies them while no transaction runs. A damaged word gets its former value.
     pub(super) fn of(pairs: &Pairs) -> Result<PlainWords, TransactionError> {
         let mut pages = vec![Page([0; 512]); pairs.len.div_ceil(size_of::<Page>())];
         let words = pages.iter_mut().flat_map(|page| &mut page.0);

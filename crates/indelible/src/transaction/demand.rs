@@ -108,7 +108,7 @@ impl Demand {
         self.group.figures().durable().fetch_max(sequence, Ordering::AcqRel);
     }
 
-    /// Lines that are to be published.
+    /// Lines to publish.
     pub(super) fn pending(&self) -> u64 {
         self.group.figures().pending().load(Ordering::Relaxed)
     }
@@ -148,7 +148,7 @@ impl Demand {
         self.pending() + lines <= self.bound(commits, self.pending())
     }
 
-    /// Lines that an epoch may have which has some: one that has nothing else takes whatever fits.
+    /// Lines that an epoch with some may have: an empty one takes as many as fit.
     fn bound(&self, commits: &Commits, before: u64) -> u64 {
         let fitting = commits.fitting();
         if before == 0 { fitting } else { fitting.min(self.bounds.lines()) }

@@ -52,7 +52,8 @@ impl Durable {
         self.numbers.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// The commit of a block on demand has happened once this returns, whose number it does; [`stored`](Sink::stored) is to follow. `NoRoom`: nothing happened, and there is to be
+    /// Logs the commit of a block on demand; returns its number. The caller calls
+    /// [`stored`](Sink::stored) next. `NoRoom`: nothing happened, and the caller makes
     /// [room](super::space::Space::make_room) first.
     pub(super) fn log_block<W: Borrow<[u64; 8]>, L: Iterator<Item = Changed<W>>>(
         &self,

@@ -1,8 +1,11 @@
 //! A transactional object that gets longer while it is attached, because its heap has no room for a block (docs/decisions/0061-transactions-in-languages.md).
 //!
-//! It grows by the one growth path of heaps (`heap/growth.rs`), outside of all transactions: the transaction that met the end of the heap is undone, the object
-//! grows while none of the pool runs in this process, and the transaction is run again. The growth is durable before a transaction uses what it brought; the heap takes that in as words of a
-//! transaction (`heap/words`). So whatever ends between the two, the object is longer than its heap, which the next transaction, or attach, that needs room sees.
+//! It grows by the one growth path of heaps (`heap/growth.rs`), outside of all transactions: the
+//! transaction that met the end of the heap is undone, the object grows while none of the pool runs
+//! in this process, and the transaction is run again. The growth is durable before a transaction
+//! uses the new bytes; the heap takes them in as words of a transaction (`heap/words`). So if
+//! anything ends between the two, the object is longer than its heap, which the next transaction,
+//! or attach, that needs room sees.
 
 #![allow(unsafe_code)]
 

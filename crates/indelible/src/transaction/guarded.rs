@@ -1,6 +1,6 @@
 //! The connection of a pool's objects on demand to the guard of the machine (docs/decisions/0058-guard.md), if there is one.
 //!
-//! A thread of the library registers, and does what the guard asks for, line by line:
+//! A thread of the library registers, and obeys the guard, line by line:
 //!
 //! | line | of | it means |
 //! |---|---|---|
@@ -79,7 +79,7 @@ fn look_for<S>(
     }
 }
 
-/// Does what the guard says, as long as there are both.
+/// Obeys the guard, as long as there are both.
 fn serve<S>(
     (space, ended): (&Weak<S>, &OnceLock<bool>),
     access: &Access<S>,
@@ -110,7 +110,7 @@ fn serve<S>(
     }
 }
 
-/// Does what a line says; lines of a later guard are left alone.
+/// Obeys a line; lines of a later guard are left alone.
 fn follow(
     demand: &Demand,
     epoch: impl FnOnce() -> Result<(), Cause>,

@@ -71,7 +71,7 @@ impl Full {
 /// The continuation of a step of a transaction in a heap.
 pub(super) enum After<R> {
     Done(Result<R, Cause>),
-    /// The heap has grown: the step is to be made again.
+    /// The heap has grown: the caller makes the step again.
     Again,
     /// The heap may grow once the transaction does not run.
     Grow(Full),
@@ -137,8 +137,9 @@ impl Home {
         if !fits || !offset.is_multiple_of(align_of::<T>() as u64) {
             return Err(self.stray(offset));
         }
-        // SAFETY: in the view, which is there as long as it is borrowed (2); aligned, as views begin at pages; cells alone, which are
-        // values whatever the bytes are, and that transactions alone access (1, 3).
+        // SAFETY: in the view, which is there as long as it is borrowed (2); aligned, as views
+        // begin at pages; cells alone, which are values with any bytes, and that transactions alone
+        // access (1, 3).
         Ok(unsafe { &*self.attached.base().add(offset as usize).cast::<T>() })
     }
 

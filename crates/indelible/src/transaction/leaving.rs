@@ -4,7 +4,7 @@
 //!
 //! Invariants:
 //! 1. A transaction on other objects may add to the list: a thread that has the list waits for no transaction.
-//! 2. The list is locked after `turn` of the objects on demand, and before what the store locks.
+//! 2. The list is locked after `turn` of the objects on demand, and before the store's locks.
 
 use super::demand::Demand;
 use crate::error::Cause;

@@ -21,8 +21,9 @@
 //! 4. A view grows where it is, while no transaction runs, or by the one that is alone: places in it stay.
 //! 5. A thread that reads the memory of views for an epoch has the lock `turn` of the objects on demand, under which views are removed. A thread in a transaction never takes it: an epoch that
 //!    has it waits for transactions.
-//! 6. The cells of an object with check words are named by the object's own address, where pages are closed to everybody; [`checked`] leads transactions to the words. References to
-//!    them are to cells alone, so that no code loads anything there.
+//! 6. The cells of an object with check words are named by the object's own address, where all
+//!    access is closed; [`checked`] leads transactions to the words. References to them are to
+//!    cells alone, so that no code loads anything there.
 
 mod attached;
 mod blocks;

@@ -16,13 +16,18 @@ use std::ops::Deref;
 /// An object of the class [`Transactional`](crate::Class::Transactional) or [`OnDemand`](crate::Class::OnDemand), attached: a `T` in which transactions alone change anything, by its
 /// [`TxCell`](crate::TxCell)s.
 ///
-/// Any number of threads use it at once. When [`transaction`](TxObject::transaction) returns, what it changed is durable, whatever happens; a transaction that failed, or whose
-/// process died in it, left nothing.
+/// Any number of threads use it at once. When [`transaction`](TxObject::transaction) returns, its
+/// changes are durable, whatever happens; a transaction that failed, or whose process died in it,
+/// left nothing.
 ///
-/// *On demand*, what it changed outlives the process when it returns, whatever that dies of, and at no cost of a durable write. It is durable later: once [`tx_sync`](TxObject::tx_sync) or
-/// [`psync`](TxObject::psync) returns, when the object is detached, and now and then ([`Pool::set_epochs`]). After a power cut, or a crash of the machine, there is what the first
-/// so many transactions left, with all that were durable, and never a part of one. [A guard](Pool::set_guard) of the machine has it all become durable when the power fails. In a pool in
-/// memory ([`MediumKind::Memory`](crate::MediumKind::Memory)) a power cut takes everything anyway, and the class gains little.
+/// *On demand*, its changes outlive the process when it returns, after any death, and without the
+/// cost of a durable write. They are durable later: once [`tx_sync`](TxObject::tx_sync) or
+/// [`psync`](TxObject::psync) returns, when the object is detached, and now and then
+/// ([`Pool::set_epochs`]). After a power cut, or a crash of the machine, the object has a prefix of
+/// its transactions, with all durable ones, and never a part of one. [A guard](Pool::set_guard) of
+/// the machine makes it all durable when the power fails. In a pool in memory
+/// ([`MediumKind::Memory`](crate::MediumKind::Memory)) a power cut takes everything anyway, and the
+/// class gains little.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

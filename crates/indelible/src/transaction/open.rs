@@ -27,7 +27,7 @@ pub(crate) struct OpenTx {
     strict: bool,
     /// The process that runs it.
     generation: u32,
-    /// It has met another one, and is to be run again.
+    /// It has met another one, and must be run again.
     conflicted: bool,
     /// A heap has no room, and may grow before it is run again.
     full: Option<Full>,
@@ -109,7 +109,7 @@ impl OpenTx {
     /// Fills `into` with bytes of the transaction's objects.
     ///
     /// # Errors
-    /// `Conflict`: it is to be run again. `NotAttached`: there is no byte, or not so many. `Forked`.
+    /// `Conflict`: it must be run again. `NotAttached`: there is no byte, or not so many. `Forked`.
     pub(crate) fn read(&mut self, address: usize, into: &mut [u8]) -> Result<()> {
         let from = self.place(address, into.len())?;
         self.step(|running| {
@@ -151,7 +151,7 @@ impl OpenTx {
     /// See [`Tx::on_commit`](crate::Tx::on_commit).
     ///
     /// # Errors
-    /// `Conflict`: it is to be run again.
+    /// `Conflict`: it must be run again.
     pub(crate) fn on_commit(&mut self, action: Box<dyn FnOnce()>) -> Result<()> {
         self.step(|running| {
             running.on_commit(action);
@@ -162,7 +162,7 @@ impl OpenTx {
     /// See [`Tx::on_abort`](crate::Tx::on_abort).
     ///
     /// # Errors
-    /// `Conflict`: it is to be run again.
+    /// `Conflict`: it must be run again.
     pub(crate) fn on_abort(&mut self, action: Box<dyn FnOnce()>) -> Result<()> {
         self.step(|running| {
             running.on_abort(action);
@@ -173,7 +173,7 @@ impl OpenTx {
     /// See [`Tx::alone`](crate::Tx::alone).
     ///
     /// # Errors
-    /// `Conflict`: it is to be run again. `ClassMismatch`: of objects on demand.
+    /// `Conflict`: it must be run again. `ClassMismatch`: the objects are on demand.
     pub(crate) fn alone(&mut self) -> Result<()> {
         if self.first().space.demand().is_some() {
             return Err(self.first().error("run a transaction alone on", TransactionError::AloneOnDemand));
@@ -181,7 +181,8 @@ impl OpenTx {
         self.step(|running| if running.is_alone() { Ok(()) } else { Err(running.restart_alone()) })
     }
 
-    /// Commits. `false`: it has met another one, or needs more room in the log, which it has now; it is to be run again.
+    /// Commits. `false`: it has met another one, or needs more room in the log, which it has now;
+    /// it must be run again.
     ///
     /// # Errors
     /// As for [`transaction`](crate::transaction()): it is over.

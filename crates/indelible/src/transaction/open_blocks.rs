@@ -78,8 +78,9 @@ impl OpenTx {
     /// Allocates a block in the heap of the object that has the address `beside`, if the transaction commits. Returns its address.
     ///
     /// # Errors
-    /// `Conflict`: the transaction is to be run again, after the heap has grown if it has no room. `HeapFull`: it does not grow; the transaction may go on. `NotAttached`; `NotAHeap`: no root has
-    /// made a heap of it; `BadAlignment`, `Damaged`.
+    /// `Conflict`: the transaction must be run again, after the heap has grown if it has no room.
+    /// `HeapFull`: it does not grow; the transaction may go on. `NotAttached`; `NotAHeap`: no root
+    /// has made a heap of it; `BadAlignment`, `Damaged`.
     pub(crate) fn alloc(&mut self, beside: usize, size: usize, align: usize) -> Result<u64> {
         self.in_heap(beside, "allocate in", |home, words| home.alloc(words, size, align))
     }
@@ -87,7 +88,8 @@ impl OpenTx {
     /// Frees the block at an address, if the transaction commits.
     ///
     /// # Errors
-    /// `Conflict`: it is to be run again. `NotABlock`, `DoubleFree`, `NotAttached`: nothing was freed.
+    /// `Conflict`: it must be run again. `NotABlock`, `DoubleFree`, `NotAttached`: nothing was
+    /// freed.
     pub(crate) fn free(&mut self, block: usize) -> Result<()> {
         self.in_heap(block, "free a block of", |home, words| home.free(words, block))
     }

@@ -40,9 +40,10 @@ pub struct Tx<'t> {
 
 /// Runs `body` as a transaction on these objects of one pool: all that it changes becomes durable as one step, before this returns, or nothing does.
 ///
-/// It runs beside others as if they came one after the other. If it meets another one, `body` is run again, so that it does nothing that cannot be done again; the error that a
-/// call on the transaction returns then is to be passed on, with `?`. Any other error that it returns, and a panic, undo it. A function that takes
-/// the `Tx` is a part of the transaction.
+/// It runs beside others as if they came one after the other. If it meets another one, `body` is
+/// run again, so that it must do nothing that cannot be repeated; pass the error that a call on the
+/// transaction returns then on, with `?`. Any other error that it returns, and a panic, undo it. A
+/// function that takes the `Tx` is a part of the transaction.
 ///
 /// Everything that it read is durable as well when this returns, also if it changed nothing. Of objects on demand it outlives the process instead.
 ///
@@ -293,7 +294,8 @@ impl Tx<'_> {
         self.running.on_commit(Box::new(action));
     }
 
-    /// Has something done if this try of the transaction does not commit, for whatever reason, the last call first.
+    /// Registers an action for the case that this try of the transaction does not commit, for any
+    /// reason, the last call first.
     pub fn on_abort(&mut self, action: impl FnOnce() + 'static) {
         self.running.on_abort(Box::new(action));
     }

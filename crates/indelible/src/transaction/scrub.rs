@@ -50,8 +50,10 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `ClassMismatch` for an object without check words. As for [`attach_transactional`](Pool::attach_transactional) and [`transaction`](crate::transaction()): what was repaired before
-    /// stays so. Words that cannot be repaired are no error.
+    /// `ClassMismatch` for an object without check words. As for
+    /// [`attach_transactional`](Pool::attach_transactional) and
+    /// [`transaction`](crate::transaction()): earlier repairs stay. Words that cannot be repaired
+    /// are no error.
     pub fn scrub(&self, name: &str, key: &[u8], progress: &mut dyn FnMut(u64, u64)) -> Result<Scrubbed> {
         let inner = self.inner();
         let found = inner.alive().and_then(|()| Ok(inner.store.find(name)?));

@@ -31,7 +31,7 @@ pub(super) struct Space {
     leaving: Leaving,
 }
 
-/// Those who run transactions.
+/// The code that runs transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Users {
     /// Closures and functions, by this crate.
@@ -222,7 +222,8 @@ impl Space {
         }
     }
 
-    /// Gives a thread what its transactions need. `strict`: the next one is durable when it returns.
+    /// Prepares a thread's state for its transactions. `strict`: the next one is durable when it
+    /// returns.
     #[inline]
     pub(super) fn prepare(&self, own: &mut Own, strict: bool) -> Result<(), Cause> {
         let Some(demand) = self.demand() else { return Ok(()) };

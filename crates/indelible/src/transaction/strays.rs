@@ -77,7 +77,7 @@ pub(super) fn explain_if_asked() {
     static ASKED: Once = Once::new();
     ASKED.call_once(|| {
         if std::env::var_os("PMO_EXPLAIN_FAULTS").is_some_and(|value| value != "0") {
-            // Without a message the fault is what it was.
+            // Without a message the fault is as before.
             let _ = explain_faults();
         }
     });

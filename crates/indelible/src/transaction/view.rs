@@ -14,7 +14,7 @@ pub(super) struct View {
     pub(super) len: usize,
     /// Offset of the object's entry.
     pub(super) object: u64,
-    /// Lines that are to be published; `None`: each commit tells its own.
+    /// Lines to publish; `None`: each commit tells its own.
     pub(super) marks: Option<Arc<Marks>>,
     /// The place of its words, with check words; `None`: at `base`, without.
     pub(super) pairs: Option<Pairs>,

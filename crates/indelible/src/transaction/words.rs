@@ -230,7 +230,8 @@ impl<'t> Tx<'t> {
         home.ok_or_else(|| Error::new("allocate in a heap", TransactionError::NoHeap))
     }
 
-    /// The value at a pointer, in a heap of the transaction. The pointer is compared with the bounds of the heap, no more: one to a block that was freed leads to whatever is there.
+    /// The value at a pointer, in a heap of the transaction. The pointer is compared with the
+    /// bounds of the heap, no more: one to a freed block leads to the block's next contents.
     ///
     /// # Errors
     /// `NotAttached` for null, and for a pointer that leads to no heap of the transaction; `Damaged` for one that no `T` can be at.

@@ -1,4 +1,5 @@
-//! Each thing that can be wrong with values in memory is found, and named by the way to it; whatever it is, the walk ends.
+//! Each possible fault of values in memory is found, and named by the way to it; with any fault,
+//! the walk ends.
 
 use super::walk::{Memory, Visitor, Walk};
 use super::{Description, Path};

@@ -92,7 +92,7 @@ struct Looked<'w> {
     walked: Ranges,
 }
 
-/// Whether a value behind a pointer is to be gone through.
+/// Whether a value behind a pointer must be gone through.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Look {
     Yes,

@@ -1,8 +1,9 @@
 //! Types as they lie in objects, read back from their descriptions: for programs and tools that do not have them.
 //!
-//! A description is a text of words (FORMAT.md, section 10). [`Description`] is one that was read and found to make sense: every
-//! type has a size, values lie within the values that they are parts of, and none is a part of itself. [`walk`](walk::walk)
-//! goes through the values of a described type in the bytes of an object, whatever these bytes are.
+//! A description is a text of words (FORMAT.md, section 10). [`Description`] is one that was read
+//! and makes sense: every type has a size, values lie within the values that they are parts of, and
+//! none is a part of itself. [`walk`](walk::walk) goes through the values of a described type in
+//! any bytes of an object.
 //!
 //! All of it is safe code: it reads a slice, and its results may be wrong, but nothing else.
 
@@ -52,7 +53,7 @@ pub(crate) struct Type {
     pub(crate) size: u64,
     /// Its alignment, a power of two.
     pub(crate) align: u64,
-    /// Whether any bytes are a value that neither owns nor points at anything: nothing is to be looked at.
+    /// Whether any bytes are a value that neither owns nor points at anything: the walk skips it.
     pub(crate) plain: bool,
     pub(crate) kind: Kind,
 }

@@ -4,7 +4,7 @@ use super::Path;
 
 /// A receiver of the walk's findings.
 pub(crate) trait Visitor {
-    /// Whether `plain` is to be told of all bytes.
+    /// Whether `plain` gets all bytes.
     const PLAIN: bool = false;
 
     /// A block that a value owns.

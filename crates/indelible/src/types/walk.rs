@@ -92,7 +92,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         Walk { follow: Some(Follow::new(around, self.memory.bytes.len() as u64)), ..self }
     }
 
-    /// Leaves out what is in blocks that count other owners than those that are met.
+    /// Leaves out the contents of blocks that count other owners than those that are met.
     pub(crate) fn releasing(mut self) -> Self {
         self.shared.releasing = true;
         self
@@ -119,7 +119,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         }
     }
 
-    /// Follows the pointers that were met, if they are to be, once all roots were gone through.
+    /// Follows the pointers that were met, on request, once all roots were gone through.
     pub(crate) fn finish(mut self) -> Walked<V> {
         while let Some(target) = self.follow.as_mut().and_then(|follow| follow.pending.pop()) {
             self.target(&target);
@@ -153,7 +153,8 @@ impl<'w, V: Visitor> Walk<'w, V> {
         self.wrong((slot, slot), wrong, &path);
     }
 
-    /// Says what is wrong at an address; once of the value at `place`, which may be gone through again.
+    /// Reports the fault at an address; once for the value at `place`, which may be gone through
+    /// again.
     fn wrong(&mut self, (place, address): (u64, u64), what: &'static str, path: &Path<'_, 'w>) {
         if place == ROOT || self.follow.as_mut().is_none_or(|follow| follow.tell(place, what)) {
             self.visitor.wrong(address, what, path);
@@ -361,7 +362,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         }
     }
 
-    /// A chain of extensions. Their bytes own nothing, whatever version of a program made them.
+    /// A chain of extensions. Their bytes own nothing, in any version of a program.
     fn extensions(&mut self, at: u64, path: &Path<'_, 'w>) -> bool {
         let Some([mut block]) = self.memory.words(at) else { return false };
         self.visitor.link(at);

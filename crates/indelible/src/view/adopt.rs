@@ -12,7 +12,8 @@ use crate::sys::mmap::Protection;
 use indelible_store::Mutant;
 use std::collections::{BTreeMap, HashMap};
 
-/// A slot as it is to be: what it asks for, what the contexts give, and each of them if threads have contexts of their own.
+/// The intended state of a slot: its own rights, those of the contexts, and each of them if threads
+/// have contexts of their own.
 #[derive(PartialEq, Eq)]
 struct Wish {
     want: ViewSlot,

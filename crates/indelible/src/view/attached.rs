@@ -111,8 +111,9 @@ impl AttachedView {
     /// program's, and `Denied` is the error of the methods of this type. Without contexts
     /// everything is allowed.
     ///
-    /// The contexts are asked again where an object is attached, and by [`adopt`](AttachedView::adopt). An object that is attached keeps what it has until then. A context that was destroyed gives nothing; while one cannot be
-    /// read, no more objects are attached.
+    /// The contexts are asked again where an object is attached, and by
+    /// [`adopt`](AttachedView::adopt). An attached object keeps its rights until then. A context
+    /// that was destroyed gives nothing; while one cannot be read, no more objects are attached.
     ///
     /// # Errors
     /// As for [`attach`](AttachedView::attach). Those of [`SecurityContext::read`](crate::SecurityContext::read) for each context. `Unsuitable`: contexts are delegated to each other in a circle.

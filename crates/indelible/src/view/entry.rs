@@ -135,7 +135,7 @@ impl Entry {
         matches!(self.memory, Memory::Reserved { .. })
     }
 
-    /// Whether it is to be attached for stores.
+    /// Whether its attachment is for stores.
     pub(super) fn is_for_writing(&self) -> bool {
         let wants = self.want.rights.has(Rights::WRITE) || indelible_store::Mutant::SlotRightsIgnored.is_on();
         wants && self.allowed.has(Rights::WRITE)

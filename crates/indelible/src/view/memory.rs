@@ -65,7 +65,7 @@ impl AttachedView {
         Ok(unsafe { std::slice::from_raw_parts_mut(base.as_ptr(), len) })
     }
 
-    /// Makes what was stored to all objects of the view durable, as one step.
+    /// Makes all stores to objects of the view durable, as one step.
     ///
     /// # Errors
     /// As for [`Object::psync`](crate::Object::psync), of which every object of the step is the object.
@@ -180,7 +180,7 @@ impl Inner {
         }
     }
 
-    /// Marks what is going to be stored to.
+    /// Marks the bytes of coming stores.
     fn expect_writable(&self, slot: usize, len: usize) -> Result<()> {
         self.with_slot(slot, |entry, contexts| match &entry.memory {
             Memory::Object { object, .. } if object.is_writable() => {

@@ -28,9 +28,10 @@ use placed::Placed;
 
 /// A view, opened to be changed: slots, each with the ID of an object of the same pool and the rights that are asked for.
 ///
-/// It is an ordinary object, and changes as such: a [`psync`](View::psync) makes all changes since the last one durable as one step, and processes that have
-/// the view [attached](AttachedView) see them from then on. An object has the same address in every view, its own, so that pointers in it hold; the number of a slot is
-/// what a program calls it by.
+/// It is an ordinary object, and changes as such: a [`psync`](View::psync) makes all changes since
+/// the last one durable as one step, and processes that have the view [attached](AttachedView) see
+/// them from then on. An object has the same address in every view, its own, so that pointers in it
+/// hold; programs name it by the number of its slot.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

@@ -44,8 +44,9 @@ pub struct Resumed {
     pub objects: Vec<Left>,
 }
 
-/// Runs `start` in the view that `pmo run --view` names, or `resume` in its place where an earlier process that ran in the view died: by a signal, a crash, or with the power. Then it is told
-/// what was lost. The objects of the view are recovered as they are used.
+/// Runs `start` in the view that `pmo run --view` names, or `resume` in its place where an earlier
+/// process that ran in the view died: by a signal, a crash, or with the power. Then it is told the
+/// losses. The objects of the view are recovered as they are used.
 ///
 /// Programs that `pmo run` starts should begin with it: before it, nothing is attached.
 ///

@@ -255,7 +255,7 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         tx.write(&self.root, TxPtr::NULL)
     }
 
-    /// Calls `leaf` with every key, and `branch` with every branch, after what is in them was read.
+    /// Calls `leaf` with every key, and `branch` with every branch, after its contents were read.
     fn walk<'t>(
         &self,
         tx: &mut Tx<'t>,

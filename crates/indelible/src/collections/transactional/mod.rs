@@ -26,8 +26,10 @@
 //! A collection is a value of cells: a root, or a field of a struct of cells in a block, whose blocks are in the same heap. All zeros are an empty one. Dropping a root, or freeing a block, frees
 //! nothing that a collection in it has: [`clear`](TxList::clear) it first.
 //!
-//! Every method takes the transaction, and returns its errors, which are to be passed on. If the heap is full in the midst of a change, the transaction is undone and fails with that error, whatever
-//! its closure returns. After `Damaged` pass the error on, so that nothing of the change is kept.
+//! Every method takes the transaction, and returns its errors, which the caller must pass on. If
+//! the heap is full in the midst of a change, the transaction is undone and fails with that error,
+//! whatever its closure returns. After `Damaged` pass the error on, so that nothing of the change
+//! is kept.
 
 mod hash_map;
 mod list;

@@ -1,4 +1,4 @@
-//! A vector that grows without moving what it has.
+//! A vector that grows without moving its elements.
 
 use super::Value;
 use super::steps::damaged;

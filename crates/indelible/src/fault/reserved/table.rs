@@ -132,7 +132,8 @@ impl Slot {
         self.state.load(Ordering::SeqCst) == ASKED && !fork::is_stale(self.generation.load(Ordering::SeqCst))
     }
 
-    /// Has the range mapped, waits for that, and says whether the access is to be tried again. Async-signal-safe.
+    /// Asks for the mapping of the range, waits for that, and returns whether to try the access
+    /// again. Async-signal-safe.
     fn ask(&self) -> Verdict {
         let mut asked = false;
         let mut turns = 0;

@@ -7,7 +7,7 @@ use crate::sys::mmap::Protection;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-/// Maps what is touched, unless it is to refuse; counts.
+/// Maps touched ranges, unless it must refuse; counts.
 struct Answers {
     range: Mutex<Mapping>,
     addr: usize,

@@ -133,7 +133,7 @@ fn links(memory: Memory<'_>, roots: &[Root], index: &Index) -> Result<Vec<u64>, 
     Ok(links)
 }
 
-/// The description of a root, which has to have one.
+/// The description of a root, which must have one.
 fn described(root: &Root) -> Result<Description, HeapError> {
     let named = |why: &str| format!("root {:?} of type {:?}: {why}", root.name, root.type_name);
     let of = root.read_description().or_else(|why| pinned(named(&format!("no description: {why}"))))?;

@@ -146,7 +146,7 @@ impl WordHeap {
         Ok(block.ok_or(lost)?)
     }
 
-    /// A free block of any span of the class, whatever the hints say.
+    /// A free block of any span of the class, against the hints.
     fn last_block(&self, words: &mut impl Words, class: usize) -> Result<Option<u64>, Cause> {
         for number in 0..span::frontier(words)? {
             for (page, entry) in spans(words, number)? {

@@ -1,4 +1,4 @@
-//! A heap that gives up what is free at its end, before its object does.
+//! A heap that gives up free space at its end, before its object does.
 
 use super::{WordHeap, Words};
 use crate::error::Cause;
@@ -6,10 +6,10 @@ use crate::heap::directory::Directory;
 use crate::heap::layout::PAGE;
 
 impl WordHeap {
-    /// Has the heap of an object do with `size` bytes.
+    /// Makes the heap of an object do with `size` bytes.
     ///
     /// # Errors
-    /// `Needs`: something beyond is in use, and the change is to be dropped. `Damaged`.
+    /// `Needs`: something beyond is in use, and the caller must drop the change. `Damaged`.
     pub(crate) fn shorten(&self, words: &mut impl Words, size: u64) -> Result<(), Cause> {
         let pages = size / PAGE;
         if self.prepare(words, |window| Directory::open(&window)?.end())? > pages {

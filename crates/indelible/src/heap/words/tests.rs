@@ -73,7 +73,7 @@ fn sound(heap: &WordHeap, words: &mut Fake) {
     assert_eq!(heap.prepare(words, |window| Ok(check(&window))).unwrap(), []);
 }
 
-/// Random blocks against a model: none overlaps another, whatever memory shows, and none is lost.
+/// Random blocks against a model: none overlaps another, by any hints, and none is lost.
 fn against_model(len: u64, seen: Seen, seed: u64) {
     let (mut words, mut random) = (Fake::new(len, seen), Seeded::new(seed));
     let heap = heap(&mut words);

@@ -14,7 +14,8 @@ use std::time::Duration;
 /// The interval of anchors, unless they say otherwise.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Keeps a record of a sealed object where an attacker who has the pool does not get. The record is a line of text of at most 250 bytes, and is no secret.
+/// Keeps a record of a sealed object out of reach of an attacker who has the pool. The record is a
+/// line of text of at most 250 bytes, and is no secret.
 ///
 /// An object is attached with its anchor by a key that has one ([`SealKey::anchored`](crate::SealKey::anchored)).
 pub trait Anchor: std::fmt::Debug + Send + Sync {
@@ -42,8 +43,9 @@ pub trait Anchor: std::fmt::Debug + Send + Sync {
     }
 }
 
-/// A number that only rises, whatever those do who may use it. Records of an anchor that has one are counted by it and proved by the object's key, so that one that is
-/// put back is told from the newest. It belongs to one object.
+/// A monotonic counter that no client can lower. Records of an anchor that has one are counted by
+/// it and proved by the object's key, so that one that is put back is told from the newest. It
+/// belongs to one object.
 pub trait Counter: std::fmt::Debug + Send + Sync {
     /// Makes it, if there is none. Called before the first record of an object, or when its present state is taken for the newest.
     ///

@@ -92,14 +92,12 @@ impl SealKey {
         SealKey { anchor: None, ..self }
     }
 
-    /// The same key, for an object that was sealed under `name`, whatever its own name and ID are:
-    /// a copy or a snapshot of that one, an object that came back under another name, or one that
-    /// was renamed without
-    /// its key. Without this, an object is refused that was sealed under another name than the one
-    /// that is asked for, or as another object: two objects of the same keys may have been
-    /// exchanged. With it, an object is
-    /// refused whose root says no name, as those do that an earlier release made
-    /// ([`bind_name`](crate::Pool::bind_name)).
+    /// The same key, for an object that was sealed under `name`, with any name and ID of its own: a
+    /// copy or a snapshot of that one, an object that came back under another name, or one that was
+    /// renamed without its key. Without this, an object is refused that was sealed under another
+    /// name than the one that is asked for, or as another object: two objects of the same keys may
+    /// have been exchanged. With it, an object is refused whose root has no name, as those of an
+    /// earlier release ([`bind_name`](crate::Pool::bind_name)).
     #[must_use]
     pub fn sealed_as(self, name: &str) -> SealKey {
         SealKey { key: self.key.sealed_as(name), ..self }
@@ -112,8 +110,10 @@ impl SealKey {
         SealKey { key: self.key.of_any_name(), ..self }
     }
 
-    /// The same key, with the one that signs the object. An object that is created with it is signed: who has a seal key alone reads it, and makes no state of it that is believed. Attaches for writing,
-    /// and all else that changes the object, take the sign key from then on; those for reading that, or the one that [verifies](SealKey::verified_by).
+    /// The same key, with the one that signs the object. An object that is created with it is
+    /// signed: a holder of the seal key alone reads it, and cannot forge it. Attaches for writing,
+    /// and all other changes of the object, take the sign key from then on; those for reading that,
+    /// or the one that [verifies](SealKey::verified_by).
     ///
     /// # Errors
     /// `Sealed`: it is the same key file.

@@ -1,4 +1,4 @@
-//! Keys that a TPM keeps: what a key slot has of them is a blob that no other machine makes a key of.
+//! Keys that a TPM keeps: a key slot has a blob that no other machine makes a key of.
 
 use crate::error::KeySourceError;
 use crate::sys::tpm::{self, SECRET, Tpm, TpmError, named};

@@ -72,7 +72,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         true
     }
 
-    /// Counts the owner at an address; what is wrong with it.
+    /// Counts the owner at an address; returns its fault.
     fn count(
         &mut self,
         of: &'w Description,
