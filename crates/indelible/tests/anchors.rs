@@ -311,7 +311,7 @@ fn a_command_that_keeps_no_record_is_no_anchor() {
     let error =
         pool.attach_sealed("a", b"", &by("exec sleep 1000", Duration::from_millis(30))).err().unwrap();
     assert!(error.kind() == ErrorKind::Io && error.to_string().contains("no end after 0.03 s"), "{error}");
-    // Each psync, if that is what is asked for.
+    // At each psync, on request.
     let each = key().anchored(CommandAnchor::new(&right, LONG).every(Duration::ZERO));
     let mut a = pool.attach_sealed("a", b"", &each).unwrap();
     let told = || std::fs::read_to_string(&path).unwrap();
@@ -370,7 +370,7 @@ fn a_reader_beside_a_writer_is_not_refused_as_the_writer_goes_on() {
     });
 }
 
-/// An anchor with a counter, whose record is another one each time that it is read, once it is to be.
+/// An anchor with a counter, whose record changes at each read, once it is told to.
 #[derive(Debug)]
 struct Fickle {
     file: FileAnchor,

@@ -1,4 +1,5 @@
-//! Snapshots of objects that are attached for writing: each holds what the psync before it left, and the writer loses nothing.
+//! Snapshots of objects that are attached for writing: each holds the state of the psync before it,
+//! and the writer loses nothing.
 
 use super::support::{Ground, everywhere};
 use indelible::collections::PVec;
@@ -236,8 +237,9 @@ fn fill(pool: &Pool) {
     }
 }
 
-/// A writer finds pages that it has not touched since it attached the object, whatever became of the bases that it had them from: snapshots come
-/// and go, and their space is others'. It has mapped the object, or takes pages from several layers, and the object may grow meanwhile.
+/// A writer finds pages that it has not touched since it attached the object, whatever became of
+/// the bases that had them: snapshots come and go, and their space is others'. It has mapped the
+/// object, or takes pages from several layers, and the object may grow meanwhile.
 #[test]
 fn pages_that_a_writer_has_not_touched_stay() {
     const PAGES: usize = 200;

@@ -76,7 +76,7 @@ fn found(pool: &Pool) -> [Vec<u64>; 2] {
     .unwrap()
 }
 
-/// Runs a test that is a process of its own, and returns what is there after its death.
+/// Runs a test that is a process of its own, and returns the contents after its death.
 fn after(test: &str, how: usize) -> [Vec<u64>; 2] {
     let world = formatted();
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -249,7 +249,8 @@ unsafe impl Memory for Beside {
     }
 }
 
-/// In a program that is linked with both libraries, the transaction of the block may share what this library knows of a thread.
+/// In a program that is linked with both libraries, the transaction of the block may share this
+/// library's state of a thread.
 #[test]
 fn s1_06_room_is_made_within_a_transaction_of_another_memory() {
     let world = formatted();

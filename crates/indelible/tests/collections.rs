@@ -1,4 +1,4 @@
-//! The contract of the collections: typed roots, what is refused, what is freed, what a full heap does.
+//! The contract of the collections: typed roots, refusals, frees, and full heaps.
 
 use crate::support::{self, Ground, World, everywhere, name_root};
 use indelible::collections::{
@@ -286,7 +286,7 @@ fn each_element_is_dropped_once_and_frees_what_it_has() {
     assert_eq!(dropped(|| taken.into_iter().skip(4).for_each(std::mem::forget)), 4);
     assert_eq!(blocks(&mut heap), 6, "only what was forgotten is left");
     heap.psync().unwrap();
-    // A detach drops nothing: what is in an object stays.
+    // A detach drops nothing: an object's contents stay.
     let list = heap.root_mut::<PVec<Counted>>("list").unwrap();
     list.extend((0..10).map(Count));
     heap.psync().unwrap();
@@ -527,7 +527,7 @@ fn psync_of_several_heaps_takes_typed_data_on_every_rung() {
     });
 }
 
-/// Places in nodes behind the last key hold what was moved or taken from there.
+/// Places in nodes behind the last key hold values that were moved or taken from there.
 #[test]
 fn numbers_are_found_whatever_lies_behind_them() {
     let world = world();

@@ -91,7 +91,7 @@ fn filled(world: &World) -> Heap {
 
 type Change = fn(&mut Data<'_>);
 
-/// Drops what a change returned, also if it is a number.
+/// Drops the result of a change, also if it is a number.
 fn done<T>(_: T) {}
 
 const LISTS: &[(&str, Change)] = &[

@@ -266,8 +266,8 @@ fn damage_of_each_kind_is_found() {
     }
 }
 
-/// Bytes stored by safe code anywhere in an object are found when the heap is verified, or do no harm: no
-/// block is owned twice afterwards, whatever is done with the data, and the heap is as it should be.
+/// Bytes stored by safe code anywhere in an object are found when the heap is verified, or do no
+/// harm: no block is owned twice after any use of the data, and the heap is as it should be.
 #[test]
 fn safe_code_does_not_corrupt_a_verified_heap() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

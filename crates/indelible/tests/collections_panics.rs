@@ -38,7 +38,7 @@ fn item(id: u64, heap: HeapRef<'_>) -> Item<'_> {
     Item { id, text: PString::from_in(&format!("item {id}"), heap) }
 }
 
-/// Runs `work`, in which the drop of `bomb` panics; what was dropped, sorted.
+/// Runs `work`, in which the drop of `bomb` panics; returns the dropped values, sorted.
 fn with_bomb(bomb: u64, work: impl FnOnce()) -> Vec<u64> {
     DROPPED.take();
     BOMB.set(bomb);
@@ -87,7 +87,7 @@ fn a_vector_that_is_cleared_truncated_or_drained_drops_each_once() {
     });
 }
 
-/// Elements before and behind a range stay, whatever happens to those in it.
+/// Elements before and behind a range stay, also if drops in it panic.
 #[test]
 fn a_range_that_is_drained_is_closed() {
     let left = |list: &PVec<Item>| list.iter().map(|item| item.id).collect::<Vec<_>>();

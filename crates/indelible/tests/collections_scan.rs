@@ -111,7 +111,7 @@ fn keys_that_stay_are_met_whatever_happens_between_the_steps() {
     );
 }
 
-/// A step costs what it was asked for, also where keys are few or gone.
+/// A step costs no more than its count, also where keys are few or gone.
 #[test]
 fn a_step_is_bounded() {
     on_heap(|heap| {

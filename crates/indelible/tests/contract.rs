@@ -399,7 +399,7 @@ fn s0_07_growing_keeps_the_address_and_unsynced_stores() {
         a.psync().unwrap();
         a.as_mut_slice()[9000] = 9;
         a.grow(50_000).unwrap(); // in place
-        // Something behind it: the next growth has to move it.
+        // Something behind it: the next growth must move it.
         pool.create("wall", 10_000).unwrap();
         a.as_mut_slice()[40_000] = 4;
         a.grow(90_000).unwrap();

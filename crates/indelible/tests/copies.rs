@@ -1,4 +1,5 @@
-//! Copies and snapshots that take no time: each object holds what was psynced to it, whatever becomes of those that it shares pages with.
+//! Copies and snapshots that take no time: each object holds its own psyncs, whatever becomes of
+//! those that it shares pages with.
 
 use super::support::{World, everywhere};
 use indelible::collections::PVec;

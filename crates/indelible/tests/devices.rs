@@ -1,5 +1,5 @@
-//! Pools on block devices: the device is what is exclusive, not the node that was opened. Needs root and a loop device;
-//! where these are not to be had, the tests say so.
+//! Pools on block devices: the device is exclusive, not the node that was opened. Needs root and a
+//! loop device; without these the tests report that they did not run.
 
 use indelible::{Error, ErrorKind, Pool, PoolOptions};
 use std::io::{BufRead, BufReader};
@@ -108,7 +108,7 @@ fn two_nodes_of_a_device_are_one_pool() {
     let held = pool.attach("a").unwrap();
     assert_eq!(same.attach("a").unwrap_err().kind(), ErrorKind::Held);
     drop((held, same, pool));
-    // Of two processes the first has the device, by whatever node.
+    // The first of two processes has the device, by any node.
     for (first, second) in [(&device.node, &node), (&node, &device.node), (&node, &node)] {
         let holder = Holder::start(first);
         let text = refused(Pool::open(second));

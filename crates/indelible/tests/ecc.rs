@@ -192,7 +192,7 @@ pub fn s1_13_a_transaction_that_reads_a_damaged_word_repairs_it() {
     }
 }
 
-/// A word of which too many bits are wrong is an error that names it, whatever the program makes of that, until it is stored anew.
+/// A word beyond repair is an error that names it, each time, until it is stored anew.
 #[test]
 pub fn s1_14_a_word_beyond_repair_is_named_and_never_read() {
     let damages = beyond_repair().into_iter().enumerate();
@@ -223,7 +223,7 @@ pub fn s1_14_a_word_beyond_repair_is_named_and_never_read() {
     }
 }
 
-/// The thread's transaction of C, which is undone whatever happens.
+/// The thread's transaction of C, which is always undone.
 struct Running;
 
 impl Running {
@@ -634,7 +634,7 @@ pub fn after_a_repair_that_failed_no_word_is_lost() {
     }
 }
 
-/// A word that is damaged in the pool between two words of one line that transactions change stays what its check word says.
+/// A word damaged in the pool keeps its value, while transactions change others of its line.
 #[test]
 pub fn words_beside_changed_ones_keep_their_damage_for_their_next_reader() {
     for class in CLASSES {

@@ -1,4 +1,5 @@
-//! Objects on demand whose words have check words: what is repaired and changed outlives the process, and becomes durable, as words with their check words.
+//! Objects on demand whose words have check words: repairs and changes outlive the process, and
+//! become durable, as words with their check words.
 
 use crate::ecc::{Cells, KEY, attach, create, damage, filled, get, set, some_bits, stored, value};
 use crate::transactional_heap::simulated;

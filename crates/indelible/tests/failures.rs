@@ -279,7 +279,7 @@ fn system_calls_that_write_into_an_object_are_noticed() {
     assert!(a.as_slice()[10_000..60_000].iter().all(|byte| *byte == 9) && a.as_slice()[0] == 0);
 }
 
-/// S0.26, DESIGN §2: a failed barrier poisons; the next attach recovers what was psynced.
+/// S0.26, DESIGN §2: a failed barrier poisons; the next attach recovers the psynced state.
 #[test]
 fn a_failed_write_poisons_and_the_next_attach_recovers() {
     for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit] {
@@ -437,8 +437,8 @@ fn a_full_memory_file_system_is_an_error_not_a_signal() {
     fits.psync().unwrap();
 }
 
-/// Space that was given back has no blocks any more. An object that is to go there finds no room, which is no failure of
-/// the medium: what is attached goes on, and the call may be made again.
+/// Space that was given back has no blocks any more. A new object there finds no room, which is no
+/// failure of the medium: attached objects go on, and the call may be made again.
 #[test]
 fn used_space_without_blocks_on_a_full_memory_file_system_is_no_space() {
     let Some(small) = Small::mount("tmpfs") else { return };

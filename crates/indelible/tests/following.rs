@@ -165,7 +165,7 @@ fn s2_02_a_reader_follows_a_writer() {
                 assert!(round >= at_least && round >= seen, "{round} after {at_least} and {seen}");
                 seen = round;
             }
-            // One that does not refresh keeps what it has, and the writer goes on.
+            // One that does not refresh keeps its state, and the writer goes on.
             writer.next().unwrap();
             assert_eq!(round_of(reader.as_slice()), seen);
             drop(reader);

@@ -158,7 +158,7 @@ fn lost(pool: &Pool, fault: Fault) {
     assert_eq!(a.psync_cut().unwrap_err().kind(), ErrorKind::Poisoned);
     assert_eq!(a.grow(100_000).unwrap_err().kind(), ErrorKind::Poisoned);
     a.detach().unwrap();
-    // The growth was durable, what was not psynced is gone.
+    // The growth was durable, unpsynced stores are gone.
     let mut a = pool.attach("walled").unwrap();
     assert_eq!((a.len(), a.as_slice()[5000], a.as_slice()[9_999], a.as_slice()[10_000]), (90_000, 1, 1, 0));
     a.range_mut(0..1)[0] = 7;
@@ -269,7 +269,7 @@ fn a_heap_grows_until_its_pool_is_full_or_says_which_limit_it_met() {
     assert!(said.contains("HeapOptions::grow"), "{said}");
 }
 
-/// A failure, more calls, a death: what was psynced is there, and no block is lost or invented.
+/// A failure, more calls, a death: psynced data is there, and no block is lost or invented.
 #[test]
 fn a_heap_whose_growth_fails_goes_on_and_loses_nothing() {
     const WORDS: TypeInfo = TypeInfo { name: "Words", fingerprint: 24, layout: "small, big: u64 at 0, 8" };

@@ -1,4 +1,5 @@
-//! Objects on demand and a guard of the machine, as a process sees it: the guard can have commits become durable earlier, and whatever it says or does, never later.
+//! Objects on demand and a guard of the machine, as a process sees it: the guard can make commits
+//! durable earlier, and no message or action of it makes them durable later.
 
 use crate::support::{Ground, World};
 use indelible::{Class, CreateOptions, EpochBounds, Pending, Pool, Tracking, TxCell, TxObject, transaction};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 type Cells = [TxCell<u64>; 512];
 
-/// A guard that does whatever a test has it do.
+/// A guard under the control of a test.
 struct Fake {
     listener: UnixListener,
 }

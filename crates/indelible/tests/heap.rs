@@ -1,4 +1,4 @@
-//! The heap's contract: what is refused, what is reused, what is found again.
+//! The heap's contract: refusals, reuse, and contents after a reopen.
 
 use crate::support::{Ground, World, name_root};
 use indelible::heap::HeapStats;

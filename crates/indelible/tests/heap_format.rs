@@ -1,4 +1,4 @@
-//! The bytes of a heap do not change by accident: FORMAT.md says what the code does, and the numbers are
+//! The bytes of a heap do not change by accident: FORMAT.md follows the code, and the numbers are
 //! here once more.
 
 use indelible::heap::layout::{self, *};

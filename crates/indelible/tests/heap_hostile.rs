@@ -114,7 +114,7 @@ fn noise_in_the_metadata_is_survived() {
     }
 }
 
-/// Check finds what is wrong, and says where.
+/// Check finds each fault, and its place.
 #[test]
 fn damage_of_each_kind_is_found() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

@@ -66,7 +66,7 @@ fn threads_free_each_others_blocks() {
         assert_eq!(heap.check(), []);
         let found: BTreeSet<usize> = heap.blocks().map(|block| block.unwrap().address).collect();
         assert_eq!(found, live);
-        // Those threads ended; this one frees what they left, and all of it is free space again.
+        // Those threads ended; this one frees their blocks, and all of it is free space again.
         live.into_iter().for_each(|address| free(&heap, address));
         assert_eq!(heap.stats().unwrap().blocks, 0);
         heap.malloc(20 << 20).unwrap();
@@ -154,7 +154,7 @@ fn a_cut_beside_busy_threads_leaves_a_whole_heap() {
             assert_eq!(heap.check(), [], "{tracking:?}");
             let blocks: Vec<_> = heap.blocks().map(|block| block.unwrap()).collect();
             for block in &blocks {
-                // SAFETY: whatever was live in the cut can be freed.
+                // SAFETY: blocks that were live in the cut can be freed.
                 unsafe { heap.free(block.address as *mut u8).unwrap() };
             }
             assert_eq!(heap.check(), []);

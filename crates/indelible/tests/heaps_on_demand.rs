@@ -1,4 +1,5 @@
-//! Heaps on demand: what a transaction allocated, freed and changed is there when its process died at any instruction, and no block is lost.
+//! Heaps on demand: a transaction's allocations, frees and changes are there when its process died
+//! at any instruction, and no block is lost.
 
 use crate::on_demand_deaths::{killed_after, length};
 use crate::support::nodes::{Top, blocks, push, stop, values};
@@ -197,7 +198,8 @@ fn the_class_of_a_heap_is_what_was_asked_for() {
     drop(pool.heap_on_demand("checked", 0).unwrap());
 }
 
-/// Threads that meet each other until one is run alone, with transactions for which an epoch has to make room.
+/// Threads that meet each other until one is run alone, with transactions for which an epoch must
+/// make room.
 #[test]
 fn s1_06_a_transaction_that_met_many_others_gets_room_as_any_other() {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);

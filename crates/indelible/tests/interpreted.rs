@@ -1,5 +1,6 @@
-//! Heap and collections where an interpreter can run them: on the simulated medium, tracking what is marked, with memory of the
-//! test's own at the addresses of the pool. `cargo xtask tools miri` looks at every access, of sound programs and of hostile bytes.
+//! Heap and collections where an interpreter can run them: on the simulated medium, tracking marked
+//! stores, with memory of the test's own at the addresses of the pool. `cargo xtask tools miri`
+//! looks at every access, of sound programs and of hostile bytes.
 
 mod forged;
 

@@ -198,8 +198,8 @@ fn a_renewed_mapping_shows_what_waited_in_memory() {
     }
 }
 
-/// Once a snapshot has the extent that the object is mapped from, pages that were psynced since are in memory and in another extent:
-/// a renewal would show what the snapshot holds.
+/// Once a snapshot has the extent that the object is mapped from, pages that were psynced since are
+/// in memory and in another extent: a renewal would show the snapshot's bytes.
 #[test]
 fn a_mapping_of_what_became_a_base_is_not_renewed() {
     let world = support::World::new(support::Ground::Memory, Tracking::WpAsync, false);

@@ -19,8 +19,8 @@ fn bytes(len: usize, seed: u8) -> Vec<u8> {
     (0..len).map(|at| (at / 64 % 251) as u8 ^ seed).collect()
 }
 
-/// Loads two objects, stores to all of both, calls `psync`, and compares what a crash right after it leaves,
-/// with the primaries wiped out.
+/// Loads two objects, stores to all of both, calls `psync`, and compares the state after a crash
+/// right behind it, with the primaries wiped out.
 fn survives(psync: impl Fn(&mut Object, &mut Object)) {
     let dir = tempfile::TempDir::new_in("/dev/shm").unwrap();
     let (path, crashed) = (dir.path().join("pool"), dir.path().join("crashed"));
@@ -72,7 +72,7 @@ fn of_a_large_and_a_small_object_at_once() {
     survives(|large, small| psync_all(&mut [small, large]).unwrap());
 }
 
-/// Others may store as soon as a cut is made: what is behind it was copied.
+/// Others may store as soon as a cut is made: its bytes were copied.
 #[test]
 fn as_a_cut() {
     survives(|large, small| {
@@ -81,7 +81,8 @@ fn as_a_cut() {
     });
 }
 
-/// A page is taken whole if its samples changed; lines between them count as changed, and are what they were.
+/// A page is taken whole if its samples changed; lines between them count as changed, and keep
+/// their bytes.
 #[test]
 fn pages_that_changed_in_part_keep_the_rest() {
     let dir = tempfile::TempDir::new_in("/dev/shm").unwrap();

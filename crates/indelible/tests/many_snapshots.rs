@@ -134,7 +134,7 @@ fn s2_02_a_base_below_thousands_is_merged_once_there_are_fewer() {
     sound(&world);
 }
 
-/// A copy of a copy holds what it did when those that it was made from are gone.
+/// A copy of a copy keeps its contents when its origins are gone.
 #[test]
 fn s2_02_copies_outlive_what_they_were_made_from() {
     everywhere(|world| {
@@ -163,7 +163,8 @@ fn s2_02_copies_outlive_what_they_were_made_from() {
     });
 }
 
-/// A snapshot that does not fit is an error; the writer of its object goes on, and so does everybody else.
+/// A snapshot that does not fit is an error; the writer of its object goes on, and so do all
+/// others.
 #[test]
 fn s2_02_a_full_pool_refuses_snapshots_and_loses_nothing() {
     everywhere(|world| {

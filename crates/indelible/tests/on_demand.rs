@@ -99,7 +99,7 @@ fn s1_06_commits_are_durable_when_somebody_asks_for_it_and_at_detach() {
     });
 }
 
-/// A thread that waits for its own commits does not publish again what another one has published.
+/// A thread that waits for its own commits does not publish another's publication again.
 #[test]
 fn s1_06_threads_that_wait_share_epochs() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -662,7 +662,7 @@ mod mutants {
     fn every_broken_rule_is_noticed() {
         for (mutant, tests) in WATCHES {
             for (nth, test) in tests.iter().enumerate() {
-                // Threads have to meet for some of them, which they may not do on a busy machine.
+                // Threads must meet for some of them, which they may not do on a busy machine.
                 let noticed = || with_mutant(*mutant, || catch_unwind(AssertUnwindSafe(*test))).is_err();
                 assert!((0..20).any(|_| noticed()), "{mutant:?} goes unnoticed by {nth}");
             }

@@ -1,4 +1,5 @@
-//! Answers about what is durable on demand, wherever code can run, and when an object leaves others that share its commits: judged by the pool after a power cut.
+//! Answers about durability on demand, wherever code can run, and when an object leaves others that
+//! share its commits: judged by the pool after a power cut.
 
 use indelible::{
     Class, CreateOptions, EpochBounds, Error, ErrorKind, Pending, Pool, PoolOptions, TxCell, TxObject,
@@ -357,7 +358,7 @@ fn s1_09_a_drop_in_a_transaction_does_not_wait_for_an_epoch() {
         epoch.join().unwrap().unwrap();
     });
     assert!(!device.too_late.load(Ordering::Relaxed), "the drop waited for the epoch");
-    // That epoch has what was committed before it, and does not end the object that left after that.
+    // That epoch has the commits before it, and does not end the object that left after that.
     assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 0); 2]);
     b.tx_sync().unwrap();
     assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 8); 2]);

@@ -83,7 +83,7 @@ fn work() {
     });
 }
 
-/// Acknowledged is what a transaction returned, without anything durable.
+/// A returned transaction is acknowledged, without anything durable.
 #[test]
 fn s1_09_killed_at_any_moment_nothing_committed_on_demand_is_lost() {
     for (ground, ecc) in [(Ground::Memory, false), (Ground::File, false), (Ground::Memory, true)] {
@@ -388,7 +388,7 @@ fn s1_09_a_log_that_was_being_made_does_not_stay() {
 /// A call, by its name.
 type Call = (&'static str, fn(&Pool));
 
-/// Readers, and calls that need the bytes, find what a dead process committed.
+/// Readers, and calls that need the bytes, find a dead process's commits.
 #[test]
 fn s1_09_every_call_that_needs_the_bytes_recovers_them() {
     let calls: [Call; 4] = [

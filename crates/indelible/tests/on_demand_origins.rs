@@ -85,7 +85,7 @@ fn s1_09_collecting_in_an_older_copy_removes_nothing_of_the_original() {
     an_older_copy_removes_nothing();
 }
 
-/// The file counts, wherever it lies, and then the path, whatever file lies there.
+/// The file counts, wherever it lies, and then the path, with any file there.
 #[test]
 fn s1_09_a_pool_that_was_moved_or_replaced_finds_its_commits() {
     let (world, mut said) = killed();
@@ -257,7 +257,7 @@ impl Hook for FailsOnce {
     }
 }
 
-/// An attach that fails, at whatever write, leaves no memory of which no entry tells.
+/// An attach that fails, at any write, leaves no memory that no entry names.
 #[test]
 fn s1_09_an_attach_that_failed_leaves_no_memory() {
     let mut failures = 0;

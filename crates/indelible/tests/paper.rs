@@ -148,7 +148,7 @@ fn s0_17_psync_is_idempotent_and_ignored_by_readers() {
     });
 }
 
-// S0.21: what an object costs is what is touched of it.
+// S0.21: the touched part of an object decides its cost.
 #[test]
 fn s0_21_a_huge_object_costs_what_is_touched_of_it() {
     const SIZE: u64 = 16 << 30;

@@ -1,4 +1,4 @@
-//! Several processes: who may attach what (S0.11), what dies with a process (S0.12), forks.
+//! Several processes: permitted attaches (S0.11), the parts that die with a process (S0.12), forks.
 //!
 //! A child is this test binary again, running one hidden test that does as it is told and talks over
 //! its pipes: no sleeps.
@@ -29,7 +29,7 @@ impl Other {
         setup: impl FnMut() -> std::io::Result<()> + Send + Sync + 'static,
     ) -> Other {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        // SAFETY: what the tests do there is one system call.
+        // SAFETY: the tests make one system call there.
         unsafe { command.pre_exec(setup) };
         let mut child = command
             .args(["--exact", "processes::obey", "--nocapture", "--ignored"])
@@ -268,7 +268,7 @@ fn s0_11_many_readers_or_one_writer() {
     });
 }
 
-// S0.12, S0.18, S0.26: the writer is killed; what it psynced is there, what it did not is not.
+// S0.12, S0.18, S0.26: the writer is killed; its psynced stores are there, its other ones are not.
 #[test]
 fn s0_12_the_object_of_a_killed_writer_is_recovered() {
     shared(|world| {

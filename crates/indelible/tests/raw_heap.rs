@@ -1,4 +1,4 @@
-//! Heaps by address: what the C interface is made of.
+//! Heaps by address: the basis of the C interface.
 
 use crate::support::{Ground, World, everywhere};
 use indelible::raw::{self, Permission};
@@ -61,7 +61,7 @@ fn a_heap_by_address_is_the_heap_by_handle() {
     });
 }
 
-/// A heap that threads remember is not used once it is closed, by whatever thread.
+/// A heap that threads remember is not used once it is closed, by any thread.
 #[test]
 fn threads_forget_heaps_that_were_closed() {
     let world = World::new(Ground::Memory, indelible::Tracking::Auto, false);

@@ -1,4 +1,4 @@
-//! Objects that plain loads see outside of transactions: what was committed, and never anything else.
+//! Objects that plain loads see outside of transactions: committed values, and never anything else.
 
 use crate::support::{self, Ground, World, everywhere};
 use indelible::{
@@ -313,7 +313,7 @@ fn work() {
     });
 }
 
-/// Plain loads of the next process see what a dead one has committed, whole.
+/// Plain loads of the next process see a dead one's commits, whole.
 #[test]
 fn s1_16_after_a_death_loads_outside_see_whole_transactions() {
     for class in [Class::Transactional, Class::OnDemand] {

@@ -36,7 +36,7 @@ fn an_object_is_as_its_last_psync_left_it() {
         a.psync().unwrap();
         assert_eq!(a.lane_use().batches, before, "there was nothing to make durable");
 
-        // Growth is durable by itself; what was stored behind the old end goes.
+        // Growth is durable by itself; stores behind the old end go.
         a.grow(1_000_000).unwrap();
         a.range_mut(299_000..900_000).fill(5);
         a.revert().unwrap();

@@ -1,4 +1,4 @@
-//! Going back to a snapshot: what is refused, and that nothing is lost by that.
+//! Going back to a snapshot: refusals, and that nothing is lost by them.
 
 use super::support::{World, everywhere};
 use indelible::{CreateOptions, Error, ErrorKind, Pool};
@@ -144,8 +144,8 @@ fn s2_02_an_object_of_a_full_pool_goes_back() {
     });
 }
 
-/// Changes that were tried out in a copy are taken over, of pages that the object itself never had psynced; what is stored there later, and not
-/// psynced, is not there in the next run.
+/// Changes that were tried out in a copy are taken over, in pages that the object itself never had
+/// psynced; later, unpsynced stores there are gone in the next run.
 #[test]
 fn an_object_takes_over_what_was_tried_in_its_copy() {
     everywhere(|world| {

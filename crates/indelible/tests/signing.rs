@@ -1,4 +1,4 @@
-//! Signed objects, attached: who has a seal key alone reads them (S3.5).
+//! Signed objects, attached: a holder of the seal key alone reads them (S3.5).
 
 use super::support::{everywhere, seal_key};
 use indelible::{CreateOptions, ErrorKind, Pool, SealKey, SignKey, VerifyKey};

@@ -34,13 +34,13 @@ fn logged(object: &mut Object) -> u64 {
     object.stats().logged_bytes - before
 }
 
-/// Whether the byte is what a process finds that attaches the object after this one is gone.
+/// Whether a process that attaches the object after this one is gone finds the byte.
 fn survives(pool: &indelible::Pool, object: Object, at: usize, byte: u8) -> bool {
     drop(object);
     pool.attach("a").unwrap().as_slice()[at] == byte
 }
 
-/// A buffer registered with io_uring is pinned: what is read into it passes by page tables and protection.
+/// A buffer registered with io_uring is pinned: reads into it pass by page tables and protection.
 #[test]
 fn stores_to_pinned_pages_are_found_once_they_are_marked() {
     everywhere(|world| {

@@ -1,4 +1,4 @@
-//! A storm of SIGKILL over threads that share a heap: what a ticket acknowledged is there.
+//! A storm of SIGKILL over threads that share a heap: acknowledged tickets are there.
 
 use crate::support::{self, Ground, World};
 use indelible::collections::{PMutex, PVec};

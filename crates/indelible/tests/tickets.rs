@@ -1,4 +1,4 @@
-//! Group commit: a ticket that was waited for is durable, whatever the power, the medium and other threads do.
+//! Group commit: an awaited ticket is durable, whatever the power, the medium and other threads do.
 
 use crate::support::{Ground, World, everywhere};
 use indelible::collections::{PMutex, PString, PVec};

@@ -33,7 +33,7 @@ fn serial(tries: &[Try], last: &[u64]) -> Result<(), String> {
             }
         }
     }
-    // Each try comes behind those whose values it read, and before those that replaced them.
+    // Each try comes after those whose values it read, and before those that replaced them.
     let mut after = vec![Vec::new(); tries.len()];
     for (number, one) in tries.iter().enumerate() {
         for read in &one.read {

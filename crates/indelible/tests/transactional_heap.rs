@@ -235,7 +235,7 @@ fn a_full_heap_is_an_error_and_empty_spans_are_pages_again() {
     })
     .unwrap();
     assert_eq!(blocks(&heap), most + 1);
-    // In one transaction: what it has freed itself is room for another class, and for whole pages.
+    // In one transaction: its own frees make room for another class, and for whole pages.
     let block = heap
         .transaction(|tx| {
             while_some(|| pop(tx, top))?;

@@ -1,4 +1,5 @@
-//! Power cuts and deaths of transactional heaps and collections: what is left is what the transactions that returned left, or one more, with no block lost.
+//! Power cuts and deaths of transactional heaps and collections: the state is that of the
+//! transactions that returned, or of one more, with no block lost.
 
 use crate::support::{self, Ground, World};
 use crate::transactional_heap::{blocks, simulated};
@@ -87,7 +88,7 @@ fn content(heap: &TxHeap, all: &All) -> Model {
     read.unwrap()
 }
 
-/// Empties everything: what is in use then is the root's block alone, or a block was lost.
+/// Empties everything: then the root's block alone is in use, or a block was lost.
 fn nothing_is_lost(heap: &TxHeap, all: &All) {
     let cleared = heap.transaction(|tx| {
         all.list.clear(tx)?;

@@ -47,7 +47,7 @@ fn get(object: &TxObject<Table>, cell: usize) -> u64 {
     object.transaction(|tx| tx.read(&object.cells[cell])).unwrap()
 }
 
-/// The process is gone, with all that it had in memory: what a transaction left is what the next one finds.
+/// The process is gone, with all its memory: the next one finds the state after the transaction.
 #[test]
 fn s1_03_a_transaction_is_durable_when_it_returns() {
     everywhere(|world| {
@@ -328,7 +328,7 @@ fn threads_share_durable_writes() {
     assert!(psyncs < 8 * EACH, "{psyncs} batches for {} transactions", 8 * EACH);
 }
 
-/// Code behind `alone` runs once, whatever other threads change meanwhile.
+/// Code behind `alone` runs once, beside any changes of other threads.
 #[test]
 fn s1_03_code_behind_alone_runs_once_beside_others() {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);
@@ -392,7 +392,8 @@ fn after_a_failure_nothing_is_acknowledged_until_the_objects_are_attached_anew()
     }
 }
 
-/// A transaction that reads what another one committed, which then fails to become durable: in the middle of its own run.
+/// A transaction that reads another's commit, which then fails to become durable: in the middle of
+/// its own run.
 fn read_what_is_not_durable(acknowledged: &Cell<bool>) -> indelible::Result<u64> {
     let world = simulated();
     let (_pool, a, b) = both(&world);
@@ -510,7 +511,8 @@ fn s1_16_the_kernel_reads_nothing_at_the_object_s_address() {
     drop(a);
 }
 
-/// A snapshot is made while transactions go on: it keeps what was there, and the first change of each page comes whole.
+/// A snapshot is made while transactions go on: it keeps the state of its moment, and the first
+/// change of each page comes whole.
 #[test]
 fn snapshots_are_made_beside_transactions() {
     everywhere(|world| {

@@ -109,7 +109,7 @@ fn bytes_that_were_lent_are_verified_once() {
         heap.verify(&types()).unwrap();
         assert_eq!(list(&mut heap).len(), 3);
         drop(heap);
-        // Verified, but what was verified was not psynced since.
+        // Verified, but not psynced since.
         let mut heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
         untrusted(&mut heap);
         heap.verify(&types()).unwrap();

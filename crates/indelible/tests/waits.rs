@@ -18,7 +18,8 @@ struct Other {
 }
 
 impl Other {
-    /// Runs `obey` in a process that begins with the words of `command`, and waits until it did what was asked.
+    /// Runs `obey` in a process that begins with the words of `command`, and waits until it has
+    /// done its task.
     fn start(command: &[&str], what: &str, pool: &Path) -> Option<Other> {
         let mut words = command.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         words.push(std::env::current_exe().unwrap().to_str().unwrap().to_owned());
@@ -199,7 +200,7 @@ fn a_user_who_may_only_read_blocks_no_writer() {
     let again = reader.attach_read("a").unwrap();
     assert_eq!(copy.as_ptr(), again.as_ptr());
     drop(copy);
-    // The address is the object's, so another process has to do this.
+    // The address is the object's, so another process must do this.
     let other = Other::start(&[], "write", pool.path()).unwrap();
     assert_eq!(reader.stat("a").unwrap().holder, Some(other.pid()));
     let state = pool.stat("a").unwrap().state;
@@ -264,7 +265,7 @@ fn a_process_of_another_pid_namespace_is_recognised() {
     if !can.is_ok_and(|status| status.success()) {
         return eprintln!("not tested: this user cannot make pid namespaces");
     }
-    // From outside, its lock says who it is, not the number that it has for itself.
+    // From outside, its lock tells its ID, not the number that it has for itself.
     let other = Other::start(&inside, "write", pool.path()).unwrap();
     let stat = pool.stat("a").unwrap();
     let holder = stat.holder.expect("the holder is to be seen from the namespace above it");

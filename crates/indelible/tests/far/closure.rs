@@ -9,7 +9,8 @@ fn world() -> World {
     World::new(Ground::Memory, Tracking::Auto, false)
 }
 
-/// A chain of objects, a ring, and one that nothing leads to: what is reached from each of them.
+/// A chain of objects, a ring, and one that nothing leads to: the objects reached from each of
+/// them.
 #[test]
 pub fn objects_are_reached_through_any_number_of_others() {
     let world = world();

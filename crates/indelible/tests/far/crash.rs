@@ -86,7 +86,7 @@ fn killed_while_pointers_are_stored_each_has_its_entry() {
     PROGRAM.survive_kills(&world, "crash::work", &mut Seeded::new(5), [10, 20], 20);
 }
 
-/// Explicit tracking makes durable what it was told of, and no more.
+/// Explicit tracking makes marked stores durable, and no more.
 #[test]
 pub fn with_explicit_tracking_entries_are_durable() {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);

@@ -127,7 +127,7 @@ fn a_full_heap_takes_no_entry_and_loses_none() {
     });
 }
 
-/// Names come and go: pages of names that no entry needs are free again, whatever the order.
+/// Names come and go: pages of names that no entry needs are free again, in any order.
 #[test]
 fn names_leave_no_page_behind() {
     for seed in 0..6 {

@@ -173,7 +173,7 @@ fn random_graphs_are_what_their_model_says() {
     }
 }
 
-/// An entry asks for rights, and the object itself says later what is allowed.
+/// An entry asks for rights, and the object itself later limits them.
 #[test]
 fn s2_10_entries_ask_for_rights_and_one_target_may_have_several() {
     let world = World::new(Ground::Memory, indelible::Tracking::Auto, false);

@@ -1,4 +1,4 @@
-//! Objects by ID, whatever they are called.
+//! Objects by ID, under any name.
 
 use crate::graph::made;
 use crate::support::{Ground, World, everywhere};
@@ -28,7 +28,7 @@ fn s2_01_the_same_content_is_one_object() {
         assert_eq!(pool.resize("data", 5, b"").unwrap_err().kind(), ErrorKind::ObjectReadOnly);
         pool.snapshot("data", "kept", b"").unwrap();
         assert_eq!(pool.rollback("data", "kept", b"").unwrap_err().kind(), ErrorKind::ObjectReadOnly);
-        // Copies have IDs of their own, and it is what it was.
+        // Copies have IDs of their own, and the original is unchanged.
         pool.create_from("data", "copy", b"", &CreateOptions::new(1)).unwrap();
         pool.copy_to("data", b"", &pool, "other", &mut |_, _| {}).unwrap();
         for name in ["kept", "copy", "other"] {

@@ -250,7 +250,8 @@ pub fn a_pointer_beyond_a_shorter_object_is_an_error() {
     assert_eq!(*space.get(&ids[0], pointer).unwrap(), 0);
 }
 
-/// The target is another object than it was, of another type, shorter, longer, or the object itself: values of whatever bytes are there, or errors.
+/// The target has become another object, of another type, shorter, longer, or the object itself:
+/// values of its bytes, or errors.
 #[test]
 fn a_target_of_another_type_or_size_gives_its_bytes_or_an_error() {
     everywhere(|world| {

@@ -1,5 +1,5 @@
-//! Generated damage to chains of extensions: whatever is in their words, every reader has the right value or an error, and the heap
-//! stays one.
+//! Generated damage to chains of extensions: with any words in them, every reader has the right
+//! value or an error, and the heap stays one.
 
 use crate::extensions::{make, name, v1, v2, v3};
 use crate::heaps::made;
@@ -37,7 +37,7 @@ fn chains(heap: &mut Heap) -> Vec<*mut u64> {
 fn wrong(heap: &Heap, words: &[*mut u64], rng: &mut Seeded) -> u64 {
     let blocks: Vec<_> = heap.blocks().map(Result::unwrap).collect();
     let block = blocks[rng.usize(..blocks.len())].address as u64;
-    // SAFETY: a word of the heap, which the test has to itself.
+    // SAFETY: a word of the heap, which this test alone uses.
     let other = unsafe { *words[rng.usize(..words.len())] };
     match rng.u8(..12) {
         0 => 0,
@@ -139,7 +139,7 @@ fn damage(seed: u64, refused: &mut u64) {
     for _ in 0..count {
         let (at, value) = (rng.usize(..words.len()), wrong(&heap, &words, &mut rng));
         case += &format!(", word {at} is {value:#x}");
-        // SAFETY: a word of the heap, which the test has to itself.
+        // SAFETY: a word of the heap, which this test alone uses.
         unsafe { words[at].write(value) };
     }
     let clean = audited(&mut heap, &case);
@@ -186,7 +186,7 @@ fn ten_thousand_chains_are_damaged() {
     damaged(10_000);
 }
 
-/// As the target `chain` of `fuzz` has them: what it found, and random ones.
+/// Inputs of the target `chain` of `fuzz`: its finds, and random ones.
 #[test]
 pub fn inputs_of_a_fuzzer_are_errors_and_never_a_wrong_value() {
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/chain");

@@ -1,5 +1,6 @@
-//! Stores of others to chains of extensions, as a fuzzer makes them up: whatever is in their words, every reader has the right value or an
-//! error, no block is freed twice, and the heap stays one. The target `chain` of `fuzz` has this file, too.
+//! Foreign stores to chains of extensions, as a fuzzer makes them up: with any words in them, every
+//! reader has the right value or an error, no block is freed twice, and the heap stays one. The
+//! target `chain` of `fuzz` has this file, too.
 
 use indelible::collections::{PString, PVec, RootTypes};
 use indelible::retention::{Extensions, extendible};

@@ -1,4 +1,5 @@
-//! Migration in steps: the old container whole until the new one has taken its place, whatever happens between.
+//! Migration in steps: the old container stays whole until the new one has taken its place,
+//! whatever happens between.
 
 use crate::heaps::{again, made, sound};
 use crate::support::{Ground, World, psynced_whole};

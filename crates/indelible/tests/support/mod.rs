@@ -136,7 +136,7 @@ impl World {
         .expect("format")
     }
 
-    /// The pool, opened anew: what another run of a program would find.
+    /// The pool, opened anew: the state that another run of a program would find.
     pub fn open(&self) -> Pool {
         match &self.sim {
             Some(sim) => self.options().on_device(Arc::new(sim.handle()), false),
@@ -173,7 +173,7 @@ pub fn killed_at_work(world: &World, work: &str, last: usize) -> Option<u64> {
     let rounds = lines
         .map_while(Result::ok)
         .filter_map(|line| line.split_once("ROUND ").map(|(_, round)| round.trim().parse::<u64>().unwrap()));
-    // Killed wherever it is by then; what it said until its death counts.
+    // Killed wherever it is by then; its output until its death counts.
     let mut said = None;
     for (number, round) in rounds.enumerate() {
         said = Some(round);

@@ -1,4 +1,5 @@
-//! Mutants, and the tests that have to notice them: each rule is broken once, and the tests that are named beside it fail.
+//! Mutants, and the tests that must notice them: each rule is broken once, and the tests that are
+//! named beside it fail.
 
 use indelible_store::{Mutant, with_mutant};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// A test, and its name.
 pub type Test = (&'static str, fn());
 
-/// Fails if a test passes with a mutant that it has to notice.
+/// Fails if a test passes with a mutant that it must notice.
 pub fn all_are_noticed(watches: &[(Mutant, &[Test])]) {
     let mut missed = Vec::new();
     for (mutant, tests) in watches {
@@ -19,7 +20,8 @@ pub fn all_are_noticed(watches: &[(Mutant, &[Test])]) {
     assert_eq!(missed, [""; 0], "broken rules that go unnoticed");
 }
 
-/// Lists each mutant of a group, and the tests that have to notice it, and has two tests: that they do, and that the list has the group.
+/// Lists each mutant of a group, and the tests that must notice it, and has two tests: that they
+/// do, and that the list has the group.
 #[macro_export]
 macro_rules! watches {
     ($group:ident: $($mutant:ident: $($module:ident::$test:ident),+;)+) => {

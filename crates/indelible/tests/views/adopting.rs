@@ -104,7 +104,8 @@ fn s2_06_rights_change_before_the_first_use_as_well() {
     });
 }
 
-/// The object of an emptied slot has its stores, and its next psync has them, whatever else is looked for meanwhile.
+/// The object of an emptied slot has its stores, and its next psync has them, beside any other
+/// look-ups.
 #[test]
 pub fn s2_07_an_emptied_slot_goes_on_until_it_is_adopted() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -124,7 +125,7 @@ pub fn s2_07_an_emptied_slot_goes_on_until_it_is_adopted() {
     assert_eq!(durable(&world, "o0"), 4);
 }
 
-/// A view that cannot be read any more leaves a program what it has.
+/// An unreadable view leaves a program its attached objects.
 #[test]
 fn a_view_that_is_destroyed_or_damaged_is_an_error_of_adopt_alone() {
     let world = World::new(Ground::File, Tracking::Auto, false);

@@ -1,4 +1,4 @@
-//! Security contexts: rights that a program has, whatever its view asks for.
+//! Security contexts: rights of a program, with any requests of its view.
 
 use crate::support::{Ground, World, everywhere};
 use crate::{durable, kind, with_view, writing};
@@ -166,7 +166,7 @@ pub fn s2_15_nothing_is_refused_before_it_is_used() {
     });
 }
 
-/// A slot that asks for loads has loads, whatever the context allows.
+/// A slot that asks for loads has loads alone, even where the context allows more.
 #[test]
 fn s2_15_rights_are_those_that_are_asked_for_and_allowed() {
     let world = memory();
@@ -388,7 +388,8 @@ pub fn s2_16_a_context_that_is_lost_while_in_use_gives_nothing() {
     assert_eq!(durable(&world, "o0"), 2);
 }
 
-/// The view changes as well: an object that comes into a slot has what the contexts allow.
+/// The view changes as well: an object that comes into a slot has the rights that the contexts
+/// allow.
 #[test]
 fn s2_16_slots_that_are_set_later_are_limited_as_well() {
     let world = memory();

@@ -14,7 +14,7 @@ fn alone(test: &str) -> Output {
         .unwrap()
 }
 
-/// Says on standard output what is to be seen although the process dies.
+/// Writes to standard output, to be seen although the process dies.
 fn say(what: &str) {
     use std::io::Write;
     let mut out = std::io::stdout();
@@ -246,7 +246,8 @@ fn touches_in_a_fork() {
     say("loaded");
 }
 
-/// The program's own handler, installed before the view, gets what the view does not answer, and may go on (S2.8: fail or map on demand).
+/// The program's own handler, installed before the view, gets faults that the view does not answer,
+/// and may go on (S2.8: fail or map on demand).
 #[test]
 fn s2_08_other_faults_go_to_the_programs_handler() {
     let output = alone("handles_its_own");

@@ -171,7 +171,8 @@ fn s2_18_a_group_recovers_what_its_writer_left() {
     panic!("the durable writes never end");
 }
 
-/// The power fails at any point while a group is recovered, attached, and psynced: each image has what was psynced, or all of the last step.
+/// The power fails at any point while a group is recovered, attached, and psynced: each image has
+/// the psynced state, or all of the last step.
 #[test]
 fn s2_18_a_power_cut_leaves_all_objects_of_a_view_as_one_psync_left_them() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);

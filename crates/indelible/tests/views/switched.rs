@@ -66,11 +66,11 @@ fn shop(world: &World, attach: Attach) -> (Pool, SwitchedView) {
     (pool, view)
 }
 
-/// The access that this thread has to an address, found without dying of it: the kernel has the thread's rights.
+/// This thread's access to an address, found without a fault: the kernel has the thread's rights.
 fn access(at: usize) -> Option<Rights> {
     let at = std::ptr::with_exposed_provenance_mut::<libc::c_void>(at);
     let mut pipe = [0; 2];
-    // SAFETY: one byte, which is stored back as it was; the kernel refuses what is not allowed.
+    // SAFETY: one byte, which is stored back unchanged; the kernel refuses forbidden accesses.
     unsafe {
         assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
         let loaded = libc::write(pipe[1], at, 1) == 1;
@@ -431,7 +431,7 @@ fn s2_16_changed_rights_come_with_adopt() {
         view.bring_all().unwrap();
         let at = addresses(&view);
         view.within_mut(&["writer"], |inside| *inside.get_mut::<u64>(0).unwrap() = 6).unwrap();
-        // The one gets what the other had: the object is attached as before, and stays so.
+        // Each gets the other's rights: the object is attached as before, and stays attached.
         context(&pool, "reader", &[("o0", writing().into())]);
         context(&pool, "writer", &[("o0", Rights::READ.into())]);
         let inside = view.enter(&["writer"]).unwrap();
