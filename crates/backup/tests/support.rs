@@ -13,7 +13,7 @@ pub const PAGE: usize = 4096;
 /// Objects by name: their attributes, and their bytes.
 pub type Content = BTreeMap<String, (Attributes, Vec<u8>)>;
 
-/// Shows progress to no one.
+/// Ignores progress.
 pub fn unseen(_: u64, _: u64) {}
 
 /// All objects.

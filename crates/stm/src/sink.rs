@@ -76,7 +76,7 @@ pub trait Sink: Send + Sync {
     }
 }
 
-/// Tells no one: a transactional memory as such.
+/// Does nothing: a transactional memory as such.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Volatile;
 
