@@ -26,7 +26,7 @@ mutants! {
         UnknownUsed,
         /// A pool says that it is longer before its medium is.
         LengthAhead,
-        /// Of two superblock slots the one that is durable for certain is written over first.
+        /// The superblock slot that is durable for certain is written over first.
         SureSlotRisked,
         /// A pool that becomes longer takes bytes for zeros that the medium had behind it.
         SurplusIsZero,
@@ -34,7 +34,7 @@ mutants! {
         SplitPsync,
         /// A transaction is acknowledged before its batch is durable.
         CommitNotAwaited,
-        /// Of transactions that become durable one after the other, the newest comes first.
+        /// Transactions become durable one after the other, the newest first.
         CommitsReordered,
         /// If several transactions of a batch changed a line, the oldest content is kept.
         CommitOlderLine,
@@ -74,7 +74,7 @@ mutants! {
         EarlyVoid,
         /// Recovery leaves a direct write that no psync published.
         IntentIgnored,
-        /// An attach leaves what an unpublished direct write put into the primary.
+        /// An attach leaves the bytes of an unpublished direct write in the primary.
         DirectKept,
         /// Recovery replays sections of attaches that are long over.
         BindingIgnored,
@@ -254,7 +254,8 @@ mutants! {
         NoFence,
     }
 
-    /// Of transactions in the memory of a process: `crates/indelible/tests/transactions.rs` looks for them.
+    /// Mutants of transactions in a process's memory: `crates/indelible/tests/transactions.rs`
+    /// finds them.
     TRANSACTIONS {
         /// The lines of a transaction are told as they were before it.
         CommitLineBefore,
@@ -274,7 +275,7 @@ mutants! {
         GrowthUntold,
     }
 
-    /// Of words with check words, in the mapped half: `crates/indelible/tests/ecc` looks for them.
+    /// Mutants of check words, in the mapped half: `crates/indelible/tests/ecc` finds them.
     ECC {
         /// A word in the second half of a line is loaded without a look at its check word.
         HalfUnchecked,
@@ -284,7 +285,8 @@ mutants! {
         DamageCertified,
     }
 
-    /// Of objects on demand: `crates/indelible/tests/on_demand.rs`, `on_demand_deaths.rs` and `guarded.rs` look for them.
+    /// On demand: `crates/indelible/tests/on_demand.rs`, `on_demand_deaths.rs`, `guarded.rs` find
+    /// them.
     ON_DEMAND {
         /// A commit on demand changes memory without a valid log.
         LogUnvalidated,
@@ -318,7 +320,7 @@ mutants! {
         BudgetIgnored,
     }
 
-    /// Of objects that processes share, in the mapped half: `crates/indelible/tests/shared` looks for them.
+    /// Mutants of shared objects, in the mapped half: `crates/indelible/tests/shared` finds them.
     SHARED {
         /// A consumer waits for a message whose producer is dead.
         DeadProducerKept,
@@ -335,7 +337,8 @@ mutants! {
         EvictedOutsideGate,
     }
 
-    /// Of heaps, in the mapped half: `crates/indelible/tests/root_blocks.rs` and `blank_objects.rs` look for them.
+    /// Heaps, mapped half: `crates/indelible/tests/root_blocks.rs` and `blank_objects.rs` find
+    /// them.
     HEAP {
         /// The block of a root is freed.
         RootBlockFreed,
@@ -343,7 +346,7 @@ mutants! {
         HeapMadeUnasked,
     }
 
-    /// Of pointers from object to object, in the mapped half: `crates/indelible/tests/far` looks for them.
+    /// Mutants of far pointers, in the mapped half: `crates/indelible/tests/far` finds them.
     FAR {
         /// An entry of the table of other objects is not marked as dirty, so that a psync makes a pointer durable without it.
         FarEntryUnmarked,
@@ -365,7 +368,8 @@ mutants! {
         DeniedAttached,
     }
 
-    /// Of views and security contexts, in the mapped half: `crates/indelible/tests/views` looks for them.
+    /// Mutants of views and contexts, in the mapped half: `crates/indelible/tests/views` finds
+    /// them.
     VIEWS {
         /// The object in a slot is attached for stores though the slot asks for loads.
         SlotRightsIgnored,
@@ -377,7 +381,7 @@ mutants! {
         MaskIgnored,
         /// The rights of a security context stay as they were when the view was attached.
         RevokedKept,
-        /// A thread that is within one security context has what all of the view's give.
+        /// A thread within one security context has the rights of all of the view's.
         AllContextsEntered,
         /// Pages that an object of a class got later are open to every thread.
         NewPagesOpen,
@@ -386,7 +390,7 @@ mutants! {
         GuardRestores,
     }
 
-    /// Of data that survive a change of their types, in the mapped half: tests of that half look for them.
+    /// Mutants of data retention, in the mapped half: tests of that half find them.
     RETENTION {
         /// The fingerprint of a type leaves the structs within it out.
         NestingIgnored,

@@ -32,7 +32,7 @@ pub(crate) enum BackingError {
     /// It is not as this library made it.
     #[error("the memory of an object, {}, is not used: {why}; without the file, the object is as it was last durable", path.display())]
     Damaged { path: PathBuf, why: String },
-    /// A process of another release made it, and that alone knows what it means.
+    /// A process of another release made it, and only that release understands it.
     #[error(
         "the memory of an object, {}, was left by a process of another release: it has version {found}, and this release knows {known}",
         path.display()

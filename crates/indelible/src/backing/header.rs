@@ -9,7 +9,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 const MAGIC: [u8; 16] = *b"indelible shadow";
-/// Of this layout, and of the log and the figures that transactions keep in the bytes: another version's are not understood.
+/// Version of this layout, and of the log and the figures that transactions keep in the bytes:
+/// another version's are not understood.
 pub(super) const VERSION: u64 = 4;
 /// First byte of the field that says how many bytes there are.
 pub(super) const LENGTH: usize = 6 * 16;

@@ -303,7 +303,7 @@ impl<C> Drop for Extensions<'_, C> {
         if *self.link.get_mut() == 0 {
             return;
         }
-        // SAFETY: the value's own, which is no more. A chain that is damaged stays.
+        // SAFETY: the chain of this value, which is being dropped. A damaged chain stays.
         let _ = unsafe { free_chain::<Borrowed>(&self.link) };
     }
 }

@@ -160,7 +160,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Drop for HashDrain<'_, 'h, K, V> {
     }
 }
 
-/// The keys and values of a map that is no more.
+/// The keys and values of a consumed map.
 pub struct HashIntoIter<'h, K: Persist<'h>, V: Persist<'h>> {
     slots: Iter<K, V>,
     table: Table<'h, K, V>,

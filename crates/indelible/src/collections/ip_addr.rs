@@ -30,9 +30,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 )]
 #[repr(u8)]
 pub enum PIpAddr {
-    /// Of version 4: its four bytes.
+    /// Four bytes of version 4.
     V4([u8; 4]) = 4,
-    /// Of version 6: its sixteen bytes.
+    /// Sixteen bytes of version 6.
     V6([u8; 16]) = 6,
 }
 

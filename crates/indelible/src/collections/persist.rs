@@ -122,10 +122,11 @@ use std::sync::atomic;
 ///
 /// # Safety
 ///
-/// Implement it by deriving. By hand: `check` must be true only for bytes that are a value of the type and whose
-/// pointers lie within the bounds, `ANY` only if every bit pattern is a value that owns nothing, and the
-/// layout must be fixed. `SHARED` is that of any of its fields. `describe` leaves no field out, and says of each where it lies and
-/// of which type it is: that is how the blocks that a value owns are found.
+/// Implement it by deriving. By hand: `check` must be true only for bytes that are a value of the
+/// type and whose pointers lie within the bounds, `ANY` only if every bit pattern is a value that
+/// owns nothing, and the layout must be fixed. `SHARED` is that of any of its fields. `describe`
+/// leaves no field out, and gives the place and the type of each: the blocks that a value owns are
+/// found by these.
 ///
 /// Safe code can store any value of the fields' types: another program's type of the same name and layout is
 /// the same type to a heap. If an implementer's own unsafe code relies on more than that, `check` has to

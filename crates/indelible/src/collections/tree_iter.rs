@@ -392,7 +392,7 @@ impl<'a, 'h: 'a, K: Persist<'h>, V: Persist<'h>> IntoIterator for &'a mut PBTree
     }
 }
 
-/// Keys and values of a map that is no more, in the order of keys.
+/// Keys and values of a consumed map, in the order of keys.
 pub struct TreeIntoIter<'h, K: Persist<'h>, V: Persist<'h>>(PBTreeMap<'h, K, V>);
 
 impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> Iterator for TreeIntoIter<'h, K, V> {

@@ -21,7 +21,7 @@ pub struct DequeIterMut<'a, T> {
     rest: Chain<PIterMut<'a, T>, PIterMut<'a, T>>,
 }
 
-/// The elements of a queue that is no more.
+/// The elements of a consumed queue.
 pub struct DequeIntoIter<'h, T: Persist<'h>> {
     rest: PVecDeque<'h, T>,
 }

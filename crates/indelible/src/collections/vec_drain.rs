@@ -198,7 +198,7 @@ impl<'h, T: Persist<'h>> Drop for PDrain<'_, 'h, T> {
     }
 }
 
-/// The elements of a vector that is no more.
+/// The elements of a consumed vector.
 pub struct PIntoIter<'h, T: Persist<'h>> {
     /// Goes before the block.
     rest: Elements<'h, T>,

@@ -82,7 +82,7 @@ enum Standing {
 
 #[derive(Default)]
 struct Measured {
-    /// By page; those behind its end are absent.
+    /// One for each page; missing ones are absent pages.
     pages: Vec<Standing>,
     touched: u64,
     predicted: u64,

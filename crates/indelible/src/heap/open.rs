@@ -65,7 +65,7 @@ impl Pool {
         self.heap_with(name, size, HeapOptions::new().grow(true))
     }
 
-    /// As [`heap`](Pool::heap), with options; it grows if they say so.
+    /// As [`heap`](Pool::heap), with options; it grows if they allow it.
     ///
     /// # Errors
     /// As for [`heap`](Pool::heap).

@@ -80,7 +80,7 @@ impl Shared {
         })
     }
 
-    /// Of copies, for one change: of spans it knows none, and gets to know none.
+    /// A heap on copies, for one change: it knows no spans, and gets to know none.
     pub(super) fn of_copies(window: Window) -> Result<Shared> {
         let mut shared = Shared::new(window, 0, None)?;
         let inner = shared.inner.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -22,7 +22,7 @@ pub(super) struct Window {
     pub(super) writable: bool,
     /// The set in which stores must be marked, with explicit tracking.
     marks: Option<Arc<DirtyLines>>,
-    /// Of pages, in the place of the mapping.
+    /// Copies of pages, in the place of the mapping.
     copies: Option<Arc<Copies>>,
 }
 

@@ -17,9 +17,9 @@ use super::space;
 use crate::sys::fork::ForkFd;
 use crate::sys::{extents, lock_table, ofd, process, writeback};
 
-/// Bytes written at a time. A file system may keep what comes in one write as one large folio, of which it
-/// visits every block at every small write later: on ext4, writing one line to a page that was written by
-/// the MiB costs 30 µs, by 64 KiB 3 µs.
+/// Bytes written at a time. A file system may keep the bytes of one write as one large folio, of
+/// which it visits every block at every small write later: on ext4, writing one line to a page that
+/// was written by the MiB costs 30 µs, by 64 KiB 3 µs.
 const PIECE: usize = 64 << 10;
 
 /// How reports of failed write-backs are kept apart. The kernel tells each open file description once, and

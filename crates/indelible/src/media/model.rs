@@ -93,7 +93,7 @@ impl Traffic {
         traffic
     }
 
-    /// By how much a call is longer than it means to be: the median of some dozens.
+    /// The excess of a call over its intended length: the median of some dozens.
     fn measure_price(&self) -> Duration {
         const LONG: Duration = Duration::from_nanos(500);
         const CALLS: u32 = 32;

@@ -65,7 +65,7 @@ impl CreateOptions {
         self
     }
 
-    /// Durability class: how its stores become durable. By default plain stores do, at psync.
+    /// Durability class: how its stores become durable. The default is psync, for plain stores.
     ///
     /// An object that is [sealed](Self::sealed) or [sparse](Self::sparse) is not transactional, nor on demand. One that is shared is [volatile](Self::volatile). A copy of an object has the class of that
     /// one.

@@ -32,7 +32,7 @@ impl Guards {
 struct Thread {
     generation: Cell<u32>,
     epoch: Cell<u32>,
-    /// By place of the domain.
+    /// Indexed by the place of the domain.
     guards: [Cell<Guards>; 2 * (MOST + 1)],
 }
 

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-/// By their first byte; each attach is detached once.
+/// Keyed by their first byte; each attach is detached once.
 static OBJECTS: RwLock<BTreeMap<usize, Vec<SharedObject>>> = RwLock::new(BTreeMap::new());
 
 /// Attaches an object of the class shared, and returns its first byte.

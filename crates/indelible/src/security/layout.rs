@@ -79,7 +79,8 @@ fn bits(rights: Option<Rights>) -> u8 {
 /// The rule of each entry; `None` for one that is empty.
 ///
 /// # Errors
-/// The object holds no security context, or one that this release does not know, or that is longer than the object; an entry says what no release has said.
+/// The object holds no security context, or one that this release does not know, or that is longer
+/// than the object; an entry has a statement of no release.
 pub(super) fn slots(bytes: &[u8]) -> Result<Vec<Option<Rule>>, SecurityError> {
     let mut seen = BTreeSet::new();
     let read = ENTRIES.all(bytes)?.map(|(number, entry)| {

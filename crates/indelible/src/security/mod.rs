@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// ((capability, or else default)  or  (each delegated context's rights and the delegation's))  and  mask
 /// ```
 ///
-/// A program that has several contexts has what any of them gives.
+/// A program with several contexts has the rights that any of them gives.
 ///
 /// It is an ordinary object, and changes as such: a [`psync`](SecurityContext::psync) makes all
 /// changes since the last one durable as one step. Programs with the context see changes when they

@@ -81,7 +81,7 @@ impl Slots<'_> {
         &self.states[self.index(number)]
     }
 
-    /// Of many producers: claims the slot at the tail for the one with this number.
+    /// With many producers: claims the slot at the tail for the one with this number.
     pub(crate) fn claim(&self, owner: u32) -> Claim {
         for _ in 0..ATTEMPTS {
             let number = self.tail.load(Ordering::Acquire);
@@ -122,12 +122,12 @@ impl Slots<'_> {
         let _ = self.tail.compare_exchange(number, next, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// Of many producers: the message is in its slot.
+    /// With many producers: the message is in its slot.
     pub(crate) fn publish(&self, number: u64, len: u32) {
         self.state(number).store(word(READY, self.lap(number), len), Ordering::Release);
     }
 
-    /// Of many producers: the message at the head.
+    /// With many producers: the message at the head.
     pub(crate) fn front(&self, head: u64) -> Front {
         let state = self.state(head).load(Ordering::Acquire);
         let (phase, lap, low) = parts(state);
@@ -140,12 +140,13 @@ impl Slots<'_> {
         }
     }
 
-    /// Of many producers: the slot of a message that was taken out is free for the next lap.
+    /// With many producers: the slot of a message that was taken out is free for the next lap.
     pub(crate) fn free(&self, number: u64) {
         self.state(number).store(word(FREE, self.lap(number) + 1, 0), Ordering::Release);
     }
 
-    /// Of many producers: the slot of a producer that is dead has no message, if its word is still `found`.
+    /// With many producers: the slot of a dead producer has no message, if its word is still
+    /// `found`.
     pub(crate) fn skip(&self, number: u64, found: u64) -> bool {
         let none = word(READY, self.lap(number), NO_MESSAGE);
         self.state(number).compare_exchange(found, none, Ordering::AcqRel, Ordering::Relaxed).is_ok()

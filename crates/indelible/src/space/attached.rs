@@ -15,7 +15,7 @@ pub(super) struct Attached {
     pub(super) links: Links,
     /// Entries that were asked for last by the IDs of their objects.
     entries: Vec<Asked>,
-    /// Of stores to it.
+    /// Recent stores to it.
     recent: Recent,
     /// Bytes when it was looked at last; a heap may have more by now.
     pub(super) range: Range,

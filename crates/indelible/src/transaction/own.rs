@@ -56,7 +56,7 @@ impl Own {
         (self.version, self.views) = (version, views);
     }
 
-    /// It has committed this number, or read what that changed.
+    /// It has committed this number, or read values of that commit.
     #[inline]
     pub(super) fn note(&mut self, sequence: u64) {
         self.last = self.last.max(sequence);

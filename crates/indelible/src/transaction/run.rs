@@ -45,7 +45,8 @@ pub struct Tx<'t> {
 /// transaction returns then on, with `?`. Any other error that it returns, and a panic, undo it. A
 /// function that takes the `Tx` is a part of the transaction.
 ///
-/// Everything that it read is durable as well when this returns, also if it changed nothing. Of objects on demand it outlives the process instead.
+/// Everything that it read is durable as well when this returns, also if it changed nothing. On
+/// objects on demand it outlives the process instead.
 ///
 /// ```
 /// # fn main() -> Result<(), indelible::Error> {

@@ -36,7 +36,8 @@ pub(super) fn entry(of: &ViewSlot) -> [u8; ENTRY] {
 /// The slots that are set.
 ///
 /// # Errors
-/// The object holds no view, or one that this release does not know, or that is longer than the object; an entry says what no release has said.
+/// The object holds no view, or one that this release does not know, or that is longer than the
+/// object; an entry has a statement of no release.
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<ViewSlot>, ViewError> {
     SLOTS.all(bytes)?.filter_map(|(slot, entry)| entry.map(|entry| read(slot, entry))).collect()
 }

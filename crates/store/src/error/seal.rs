@@ -56,7 +56,7 @@ pub enum SealError {
     Broken {
         /// The page, counted from the first of the contents or, if it is none of them, of the extent.
         page: u64,
-        /// Of which of the two it is a page, and its part in the object.
+        /// Whether it is a page of the contents or of the extent, and its role.
         what: &'static str,
     },
     /// Only later software knows how to use it.

@@ -20,7 +20,7 @@ pub const FLAG_DELETED: u32 = 128;
 pub const FLAG_VOLATILE: u32 = 256;
 /// The object has a list of others, which it outlives.
 pub const FLAG_TIED: u32 = 512;
-/// The object's pages are encrypted, and its extent has what authenticates them.
+/// The object's pages are encrypted, and its extent has their seals.
 pub const FLAG_SEALED: u32 = 1024;
 /// Each word of the object has a check word behind it, which transactions keep: `size` and `pages` count both.
 pub const FLAG_ECC: u32 = 2048;

@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn pages_of_a_sealed_object_are_tiled_and_stay_where_they_are() {
-        // By leaves: the nodes that come with one more, and its pages.
+        // Adds leaves one by one: the nodes that come with each, and its pages.
         let (mut next, mut shorter) = (1, Shape { content: 0 });
         for leaf in 0..4200 {
             for content in [leaf * ARITY + 1, (leaf + 1) * ARITY] {

@@ -117,7 +117,7 @@ impl Superblock {
         if sound { Ok(()) } else { Err(SlotFault::Geometry) }
     }
 
-    /// The copy in the page behind the pool, which holds what only a growth of the pool changes.
+    /// The copy in the page behind the pool; only a growth of the pool changes its fields.
     #[must_use]
     pub fn copy(&self) -> Superblock {
         Superblock { sequence: U64::new(1), ..*self }.sealed()

@@ -128,7 +128,7 @@ pub struct Progress {
 const _: () = assert!(size_of::<Progress>() as u64 == LINE);
 
 impl Progress {
-    /// The line that says what one of format 2 says.
+    /// The line with the content of one of format 2.
     #[must_use]
     pub fn of(new: &entry::Progress, seed: u64) -> Progress {
         let (id, published, psyncs, direct) = (new.id, new.published, new.psyncs, new.direct);

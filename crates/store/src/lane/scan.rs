@@ -153,8 +153,9 @@ pub fn scan(
     visit_all(Reader::new(medium, seed, log.offset + log.len, 8), log, visit)
 }
 
-/// As [`scan`], beside the lane's writer. Of memory it reads the batches and the line behind them, and nothing further on: that would take
-/// lines to this processor which the writer is about to write.
+/// As [`scan`], beside the lane's writer. In memory it reads the batches and the line behind them,
+/// and nothing further on: that would take lines to this processor which the writer is about to
+/// write.
 pub fn scan_beside(
     medium: &dyn Medium,
     seed: u64,

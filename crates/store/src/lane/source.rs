@@ -6,9 +6,9 @@ use std::ops::Range;
 /// Result of writing a part of the lines.
 pub type Done = Result<(), Fatal>;
 
-/// Has the bytes of lines that a batch [borrows](super::Batch::borrow_lines), unchanged from `collect` to the end of the
-/// commit. If they change all the same, the batch holds bytes of either time; it is valid nevertheless, and
-/// the primary gets what it holds.
+/// Has the bytes of lines that a batch [borrows](super::Batch::borrow_lines), unchanged from
+/// `collect` to the end of the commit. If they change all the same, the batch holds bytes of either
+/// time; it is valid nevertheless, and the primary gets the batch's bytes.
 pub trait BatchSource: Sync {
     /// Fills `out` with the bytes for `target` in the pool.
     fn copy(&self, target: u64, out: &mut [u8]);

@@ -1,4 +1,4 @@
-//! Errors of a medium. The type of an error says what may have happened:
+//! Errors of a medium. The type of an error tells the possible effects:
 //!
 //! - [`MediumError`]: a read, a lock or a look failed. Nothing on the medium changed.
 //! - [`ReserveError::NoSpace`]: there was no space to claim, and nothing happened. Only a

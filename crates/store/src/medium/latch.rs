@@ -7,8 +7,8 @@
 //! change the medium. It starts again in a later epoch, from the bytes that recovery reads, makes
 //! durable and writes anew.
 //!
-//! The store writes through an [`Epoch`] only. Each user of the file enters one before it reads what it will
-//! rely on, and keeps it.
+//! The store writes through an [`Epoch`] only. Each user of the file enters one before the reads
+//! that it will rely on, and keeps it.
 //!
 //! Invariants:
 //! 1. A failure is counted before its caller, or the next barrier, returns. Barriers are made one

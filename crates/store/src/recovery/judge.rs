@@ -170,7 +170,7 @@ struct Met<'v> {
     view: &'v LaneView<'v>,
     lane: u32,
     directory: &'v Directory,
-    /// By entry; `None`: no section of it counts.
+    /// Keyed by entry; `None`: no section of it counts.
     objects: BTreeMap<u64, Option<Waiting>>,
     newest: u64,
     refused: Option<StoreError>,

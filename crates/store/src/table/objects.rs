@@ -168,7 +168,7 @@ impl TableTransaction<'_> {
         self.put_entry(object)
     }
 
-    /// Adds an object. Its extent may hold what an earlier one left: the caller zeroes it.
+    /// Adds an object. Its extent may hold bytes of an earlier one: the caller zeroes it.
     pub fn create(&mut self, name: &str, id: [u8; 16], now: u64, how: &CreateOptions<'_>) -> Result<Located> {
         self.expect_free(name)?;
         self.add(name, id, now, how, (false, None))
@@ -313,10 +313,11 @@ impl TableTransaction<'_> {
         Ok(grown)
     }
 
-    /// Takes an address range for `len` bytes and room to grow: as much as `reach` says. If it says nothing, several times what
-    /// the pool has, which may become longer, out of the first half of the window, of which each object takes a thirty-second
-    /// part at most, or a sixteenth to have as much as the pool; then several times the size, less as addresses run short, so
-    /// that an object always gets what it needs now while there is any.
+    /// Takes an address range for `len` bytes and room to grow: as much as `reach` states. Without
+    /// a statement, several times the pool's length, which may become longer, out of the first half
+    /// of the window, of which each object takes a thirty-second part at most, or a sixteenth to
+    /// have as much as the pool; then several times the size, less as addresses run short, so that
+    /// an object always gets its present size while there is any.
     pub(super) fn take_addresses(&mut self, len: u64, how: &CreateOptions<'_>) -> Result<(u64, u64)> {
         let round = |bytes: u64| bytes.max(len).next_multiple_of(REACH_UNIT);
         if how.reach > 0 {

@@ -87,8 +87,9 @@ impl Heap {
         Ok(self.all_pointers()?.all)
     }
 
-    /// Takes entries away that no pointer in the heap needs, so that their numbers can be used again. Of values side by side, as in an array that a pointer leads to, the first is
-    /// described; a word of the others keeps the entry that it would lead through.
+    /// Takes entries away that no pointer in the heap needs, so that their numbers can be used
+    /// again. If values lie side by side, as in an array that a pointer leads to, only the first is
+    /// described; each word of the others keeps the entry that it would lead through.
     ///
     /// # Errors
     /// `Unsuitable`: there may be unseen pointers, since a root has no description, or no described

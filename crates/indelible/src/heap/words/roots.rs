@@ -1,8 +1,9 @@
 //! Roots of a transactional heap.
 //!
-//! The block of a root is not freed. A transaction that frees a block looks at the roots if the hints say that one may
-//! begin there. They say so of every root: a new one is among them before its transaction commits, and its block is one
-//! that the same transaction allocates, or that it has seen in use.
+//! The block of a root is not freed. A transaction that frees a block looks at the roots if the
+//! hints say that one may begin there. The hints know every root: a new one is among them before
+//! its transaction commits, and its block is one that the same transaction allocates, or that it
+//! has seen in use.
 
 use super::{WordHeap, Words};
 use crate::error::Cause;

@@ -99,7 +99,7 @@ impl Store {
     /// [`reader`](Self::attach_snapshot). The writer takes no notice.
     pub fn follow(&self, reader: &mut Reader) -> Followed {
         let Some(tail) = &mut reader.tail else { return Followed::Newest };
-        // The caller's next step says what went wrong, or does better.
+        // The caller's next step reports the error, or does better.
         let Ok(Some((found, lines))) = self.read_tail(tail) else { return Followed::Lost };
         let newer = found.shown() != tail.shown();
         let lines = match &reader.sealed {
@@ -376,7 +376,7 @@ impl Reader {
         }
     }
 
-    /// Another reader of the same base, which shows what that has; `None` if it follows nothing.
+    /// Another reader of the same base, with the same state; `None` if it follows nothing.
     ///
     /// # Errors
     /// The table cannot be read.

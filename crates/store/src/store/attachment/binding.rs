@@ -94,7 +94,7 @@ impl Store {
         match self.lane_locks.get(lane) {
             // The lane failed, and other objects on it are still attached.
             Some(own) if own.is_poisoned() => return Err(StoreError::Poisoned),
-            // Its last detach settled it but could not say so in the table.
+            // Its last detach settled it but could not note that in the table.
             Some(_) => {
                 self.expect_not_held(object)?;
                 return Ok(None);

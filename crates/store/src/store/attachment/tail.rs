@@ -112,7 +112,7 @@ struct Ahead<'a> {
     lines: Lines,
     /// End of the last batch known to be durable.
     proven: Cut,
-    /// Behind later ones, with their numbers.
+    /// Ends of later batches, with their numbers.
     unproven: Vec<(u64, Cut)>,
     shown: u64,
     lost: bool,

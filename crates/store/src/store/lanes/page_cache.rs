@@ -9,8 +9,8 @@
 //! cached, and the primary has the others.
 //!
 //! Invariants:
-//! 1. In its `known` lines, a cached page holds what the object's page holds as of the newest durable batch. The
-//!    primary differs from that in lines of `pending` at most, which are known.
+//! 1. In its `known` lines, a cached page equals the object's page as of the newest durable batch.
+//!    The primary differs from that in lines of `pending` at most, which are known.
 //! 2. Each pending line is in a batch of the lane's present generation. Before the lane is voided, the object
 //!    is taken from it or others may read the primary, the lines are written out, and a barrier follows.
 //!

@@ -1,14 +1,15 @@
 //! Apply locks: a lane's holder changes the primaries of the objects on it, and other processes may ask that they stay as
 //! they are, to read or to move them.
 //!
-//! One process at most has a lane, so that one at most *changes* primaries on it, and one at most *holds them still*. Both
-//! say so and then look for the other; of two that meet, the changes give way: their process begins none before the
-//! hold has ended, and the hold waits for those that have begun. So a hold is not kept waiting by a process that psyncs
-//! without pause.
+//! One process at most has a lane, so that one at most *changes* primaries on it, and one at most
+//! *holds them still*. Both set their mark and then look for the other's; if two meet, the changes
+//! give way: their process begins none before the hold has ended, and the hold waits for those that
+//! have begun. So a hold is not kept waiting by a process that psyncs without pause.
 //!
-//! In a pool that is memory a word of it says both, as a psync there costs less than a lock of the kernel. Elsewhere locks
-//! say it. In both cases a lock of the kernel ([`LockKey::ApplyGate`]) goes with the hold, so that the hold of a process
-//! that died ends with it, and its word is taken back by the first that it is in the way of.
+//! In a pool in memory one of its words has both marks, as a psync there costs less than a lock of
+//! the kernel. Elsewhere locks are the marks. In both cases a lock of the kernel
+//! ([`LockKey::ApplyGate`]) goes with the hold, so that the hold of a dead process ends with it,
+//! and the first process that it blocks takes its mark back.
 //!
 //! The holder may change entries of objects on the lane, which the lane's process has in memory. It
 //! raises the lane's *revision* before it publishes that, and the lane's process looks at the

@@ -173,7 +173,7 @@ impl Store {
                 // Its writer died just now: psyncs wait in its lane, which count under the number that the object has.
                 None if object.is_bound() && !Mutant::AbsorbedUnrecovered.is_on() => return Ok(None),
                 None => match ObjectLock::try_take(&self.object_locks, &object, LockMode::Exclusive)? {
-                    // Its readers know the layers by heart.
+                    // Its readers keep its layers in memory.
                     None => return Ok(None),
                     lock => lock,
                 },

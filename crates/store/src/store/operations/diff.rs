@@ -79,7 +79,8 @@ impl Store {
     /// Compares the last psyncs of two objects, or snapshots, in any mix, attached or not. The key
     /// opens both.
     ///
-    /// Of two sealed objects, pages are told that were sealed anew in between, which may hold the same bytes again. No seal key is needed, and nothing is proved.
+    /// For two sealed objects, lists pages that were sealed anew in between, which may hold the
+    /// same bytes again. No seal key is needed, and nothing is proved.
     ///
     /// # Errors
     /// `Unrelated` of a sealed object and another one than itself, its snapshots and copies. `NotFound`, `WrongKey`; as for [`attach_still`](Store::attach_still), by which both are held. In a read-only store, which holds nothing:

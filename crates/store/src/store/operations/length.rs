@@ -1,8 +1,10 @@
 //! Pools that become longer while processes use them.
 //!
-//! Invariant: the root's length is at most that of each superblock slot, which is at most the medium's. So the medium becomes longer
-//! first, has the copy of the superblock behind the new end, then both slots say so, and at last one batch of the table has the new length and the new space: a crash at any instant leaves
-//! the old length, or the new one. Software that does not know the root's length never meets a table that leads beyond the superblock's.
+//! Invariant: the root's length is at most that of each superblock slot, which is at most the
+//! medium's. So the medium becomes longer first, and gets the copy of the superblock behind the new
+//! end, then both slots get the new length, and at last one batch of the table has the new length
+//! and the new space: a crash at any instant leaves the old length, or the new one. Software that
+//! does not know the root's length never meets a table that leads beyond the superblock's.
 //!
 //! Other processes take notice of the medium's length when they have taken the table's lock, before they read its lane.
 

@@ -88,7 +88,7 @@ impl Pair {
         }
         let object = table.entry(self.chain[0].offset)?;
         let same = |now: &Located, then: &Located| {
-            // A writer that has gone would let readers in, who know the layers by heart.
+            // A writer that has gone would let readers in, who keep layers in memory.
             let of = |entry: &Entry| (entry.id, entry.base, entry.binding, entry.state, entry.pages);
             of(&now.entry) == of(&then.entry)
         };

@@ -1,10 +1,12 @@
-//! Rollback: an object holds what one of its snapshots holds, and has no page of its own above it.
+//! Rollback: an object gets the contents of one of its snapshots, and has no page of its own above
+//! it.
 //!
-//! One batch of the table makes it real: the object gets a bitmap without pages of its own, rests on the snapshot, and leaves what it rested
-//! on. It keeps its extent if that is long enough, as nothing there counts any more; so a full pool is no obstacle. Until the batch is durable nothing is
-//! written that the object had before.
+//! One batch of the table makes it real: the object gets a bitmap without pages of its own, rests
+//! on the snapshot, and leaves its former base. It keeps its extent if that is long enough, as
+//! nothing there counts any more; so a full pool is no obstacle. Until the batch is durable nothing
+//! is written that the object had before.
 //!
-//! Cost: of the object's size only the bitmap.
+//! Cost: the bitmap alone grows with the object's size.
 
 use super::boundary::Right;
 use crate::error::{Result, StoreError};

@@ -45,7 +45,7 @@ pub struct Logged {
     pub bytes: u64,
 }
 
-/// By offset of the object's entry, and binding.
+/// Keyed by the offset of the object's entry, and its binding.
 type Objects = HashMap<(u64, u64), InLane>;
 
 /// See the module.

@@ -16,7 +16,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Structs of one kind that are tried: each costs milliseconds.
 const TRIES: usize = 256;
-/// Of nodes, which are larger.
+/// The same for nodes, which are larger.
 const NODE_TRIES: usize = 16;
 
 /// `value` with one bit changed so that it verifies, and the byte that changed.

@@ -135,7 +135,7 @@ impl Repair {
         self.losing(format!("the object, if there was one: {bytes}, whose place is no longer known"));
     }
 
-    /// Of objects that claim the same pages, the one attached last, then created last, stays.
+    /// If objects claim the same pages, the one attached last, then created last, stays.
     fn drop_doubled(&mut self, objects: &mut Vec<Object>) -> usize {
         let mut by_worth: Vec<_> = objects.clone();
         by_worth.sort_unstable_by_key(|object| (object.binding, object.created, object.offset));
