@@ -74,7 +74,7 @@ pub struct Environment {
     pub quick: bool,
     /// The papers' sizes where they take too long for a complete run.
     pub paper_sizes: bool,
-    /// By how much TPC-C's tables and operations are divided in a full run.
+    /// Divisor of TPC-C's tables and operations in a full run.
     pub tpcc_divisor: u32,
     /// A modelled medium in place of this machine's.
     pub model: Option<Model>,

@@ -1,4 +1,4 @@
-/* Which x86-64 instructions matter to what a power failure leaves. */
+/* The x86-64 instructions that decide which bytes survive a power failure. */
 #ifndef RIG_INSN_H
 #define RIG_INSN_H
 

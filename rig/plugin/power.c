@@ -124,7 +124,7 @@ static void on_store(unsigned vcpu, mem_info info, uint64_t address, void *data)
     if (len <= first) {
         tell(offset, len, owner);
     } else {
-        /* Of a store across two pages the emulator tells the first place. */
+        /* For a store across two pages the emulator tells the first place. */
         uint64_t rest = known(address + first);
         tell(offset, first, owner);
         if (rest != NOWHERE) tell(rest, len - first, owner);

@@ -200,7 +200,8 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// By hand: 305 ns, and 256 bytes at 6.6 GB/s; 155 ns to a cache, and a page at 31.5 GB/s.
+    /// Computed by hand: 305 ns, and 256 bytes at 6.6 GB/s; 155 ns to a cache, and a page at 31.5
+    /// GB/s.
     #[test]
     fn calls_are_computed_from_the_file() {
         let optane = Model::find("optane").unwrap().speed;

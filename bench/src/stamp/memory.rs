@@ -17,7 +17,7 @@ pub enum Stop {
     Conflict(Conflict),
     /// One on an object, for any reason; a conflict among them.
     Object(Error),
-    /// The kernel found what must not be.
+    /// The kernel found a forbidden state.
     Wrong(Box<str>),
     /// Another thread cannot go on.
     Cancelled,

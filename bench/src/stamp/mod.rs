@@ -1,7 +1,7 @@
 //! The STAMP applications (S1.21), written anew from their description (Cao Minh, Chung, Kozyrakis, Olukotun: "STAMP: Stanford Transactional
 //! Applications for Multi-Processing", IISWC 2008).
 //!
-//! Beside them stands a store of keys and values, as the paper has one ([`Store`]), and a list ([`ring`]).
+//! The paper's store of keys and values ([`Store`]), and a list ([`ring`]), stand beside them.
 //!
 //! A kernel keeps its shared data in words of a [`Memory`], and changes them in transactions; its
 //! input is its own, and constant. So the same code runs without transactions, in volatile ones and
@@ -74,7 +74,8 @@ impl Part<'_> {
         count * self.number / self.threads..count * (self.number + 1) / self.threads
     }
 
-    /// Waits for all threads. Returns whether this one is the first of them, which does what one does for all.
+    /// Waits for all threads. Returns whether this one is the first of them, which does the work of
+    /// one for all.
     pub fn meet(&self) -> Outcome<bool> {
         self.meeting.meet().map(|()| self.number == 0)
     }

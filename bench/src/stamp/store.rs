@@ -108,7 +108,7 @@ impl Store {
         if item == 0 {
             let shard = Store::shard(key);
             item = heap.alloc(tx, ITEM)?;
-            // Of two that were not used the older one goes, never the new one.
+            // The older of two unused ones goes, never the new one.
             for (at, value) in [(KEY, key), (CHAIN, 0), (USED, 1)] {
                 tx.set(item + at, value)?;
             }

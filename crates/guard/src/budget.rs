@@ -50,7 +50,8 @@ impl Rate {
         }
     }
 
-    /// Of small epochs, which wait more than they write, it is less than the medium can do: a budget that follows from it is small, and never too large.
+    /// With small epochs, which wait more than they write, it is less than the medium can do: a
+    /// budget that follows from it is small, and never too large.
     pub(crate) fn bytes_per_second(&self) -> Option<u64> {
         let bytes: u128 = self.0.iter().map(|(bytes, _)| u128::from(*bytes)).sum();
         let time: u128 = self.0.iter().map(|(_, took)| took.as_nanos()).sum();

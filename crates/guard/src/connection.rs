@@ -104,7 +104,7 @@ impl AsFd for Connection {
     }
 }
 
-/// Time in which a client says what it wants.
+/// Time for a client's first message.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A connection, and its process.
@@ -114,7 +114,7 @@ pub(crate) struct Client {
     pub(crate) peer: Peer,
     /// The process that made it, until it registers; `None`: it is gone.
     pub(crate) process: io::Result<Option<Process>>,
-    /// Until then it says what it wants; `None`: it has.
+    /// Deadline of its first message; `None`: it has sent that.
     pub(crate) until: Option<Instant>,
     pub(crate) writer: Option<Writer>,
 }

@@ -421,7 +421,7 @@ impl State {
         self.clients.values().filter_map(|client| client.until).chain(round).min()
     }
 
-    /// Does what time alone has happen.
+    /// Runs the actions that are due by time alone.
     pub(crate) fn pass_time(&mut self, now: Instant) {
         let silent: Vec<u64> = self
             .clients()
@@ -439,7 +439,7 @@ impl State {
                 _ if round.rehearsal => {
                     round.end(id, Outcome::Silent, 0, Some("it did not answer in time".into()))
                 }
-                // Its death has its memory recovered, which is its end in the round.
+                // Its death starts its memory's recovery, which is its end in the round.
                 Some(writer) => writer.process.kill(),
                 // It is gone already, and being recovered.
                 None => {}

@@ -40,8 +40,8 @@ fn change(object: &mut Object, bytes: &mut [u8], rng: &mut Rng) {
     }
 }
 
-/// By way of another handle of the pool, which on files is a file descriptor of its own in other processes; here the locks are this
-/// process's.
+/// Uses another handle of the pool, which on files is a file descriptor of its own in other
+/// processes; here the locks are this process's.
 #[test]
 fn s2_02_an_attached_object_goes_on_beside_its_snapshots() {
     everywhere(|world| {

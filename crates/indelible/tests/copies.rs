@@ -108,7 +108,7 @@ fn s2_02_copies_and_snapshots_change_apart() {
                     snapshots.retain(|snapshot| snapshot != name);
                 }
                 11 if !is_snapshot && !snapshots.is_empty() => {
-                    // Of whichever of the copies: all have the same addresses.
+                    // A snapshot of any of the copies: all have the same addresses.
                     let snapshot: &String = &snapshots[rng.below(snapshots.len())];
                     let had = pool.stat(name).unwrap();
                     pool.rollback(name, snapshot, b"").unwrap();

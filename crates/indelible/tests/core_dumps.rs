@@ -31,7 +31,8 @@ fn key_of(path: &Path) -> SealKey {
     key.signed_by(&SignKey::from_file(path.with_extension("sign")).unwrap()).unwrap()
 }
 
-/// The process that dies. With `CORE_ALL` its dump has what it keeps out of dumps, too.
+/// The process that dies. With `CORE_ALL` its dump has memory that is otherwise kept out of dumps,
+/// too.
 #[test]
 #[ignore = "run by another test as a process of its own"]
 fn die_with_a_sealed_object() {

@@ -273,7 +273,7 @@ fn parts_are_stored_with_the_whole(class: Class) {
     assert_eq!(stored(&world, &pool, 3), (expected, check_word(expected)));
 }
 
-/// Of bytes that lie in two damaged words.
+/// Stores bytes that lie in two damaged words.
 #[test]
 pub fn s1_14_bytes_in_two_damaged_words_are_stored_with_both_repaired() {
     CLASSES.into_iter().for_each(bytes_in_two_words_are_stored_with_both);
@@ -474,7 +474,7 @@ fn uses_that_know_no_check_words_are_refused() {
     pool.create("plain", 8192).unwrap();
     because(pool.diff("plain", "a", KEY).unwrap_err());
     because(pool.diff("a", "plain", KEY).unwrap_err());
-    // Of none of these, and without them, the words are as they were.
+    // None of these calls changes the words.
     let a = attach(&pool);
     assert!((0..1024).all(|nth| get(&a, nth).unwrap() == value(nth)));
 }

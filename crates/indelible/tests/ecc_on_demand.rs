@@ -40,7 +40,7 @@ pub fn a_power_cut_leaves_words_on_demand_with_their_check_words() {
             }
         }
     };
-    // Of another boot, so that the memory of the process that goes on is none of its.
+    // Judges in another boot, so that the memory of the process that goes on is none of its.
     let judge = |image: &CrashImage| {
         let store = Store::open(Arc::new(image.medium()), process(2)).map_err(|e| e.to_string())?;
         recover_all(&store).map_err(|e| e.to_string())?;

@@ -22,7 +22,7 @@ fn word(bytes: &[u8], page: usize) -> u64 {
     u64::from_le_bytes(bytes[page * PAGE..page * PAGE + 8].try_into().unwrap())
 }
 
-/// The round that the object shows, of which each page has what it should.
+/// The round that the object shows; each page must have its expected bytes.
 fn round_of(bytes: &[u8]) -> u64 {
     let round = word(bytes, 0);
     for page in 1..PAGES {

@@ -237,7 +237,7 @@ fn a_heap_grows_until_its_pool_is_full_or_says_which_limit_it_met() {
             return error.to_string();
         }
     };
-    // By default nothing is in the way but the pool's end.
+    // With default options only the pool's end limits it.
     pool.create("heap", 64 << 10).unwrap();
     let heap = Heap::format_with(pool.attach("heap").unwrap(), grow()).unwrap();
     let said = fill(&heap, 40_000);

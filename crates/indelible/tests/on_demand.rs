@@ -534,7 +534,7 @@ fn s1_06_the_stronger_class_decides() {
         transaction(&[&a, &strict], |tx| tx.read(&a.cells[1])).unwrap();
         assert_eq!(durable(&pool, "a", 1), 7, "what it read is durable");
         drop((a, b, strict));
-        // By itself it is as any other.
+        // Attached alone it is as any other.
         let strict = attach(&pool, "strict");
         assert_eq!(get(&strict, 0), 6);
     });

@@ -364,7 +364,8 @@ fn s1_09_a_drop_in_a_transaction_does_not_wait_for_an_epoch() {
     assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 8); 2]);
 }
 
-/// A commit on transactional objects is durable when it returns; after one that could not be, `tx_sync` does not say so.
+/// A commit on transactional objects is durable when it returns; after one that failed, `tx_sync`
+/// reports an error.
 #[test]
 fn s1_06_tx_sync_of_transactional_objects_reports_a_commit_that_failed() {
     let (sim, pool) = medium_and_pool();

@@ -118,7 +118,7 @@ fn objects_of_one_key_that_were_exchanged_are_refused() {
             exchange(&mut bytes, &prod, &test);
             judge(&bytes, what);
         }
-        // By software that renames without a key.
+        // Renamed by software without a key.
         let said = |is: bool| {
             let mut bytes = world.raw();
             [prod, test].iter().for_each(|object| say_identity(&mut bytes, object, is));

@@ -96,7 +96,7 @@ fn bytes_that_were_lent_are_verified_once() {
         lend(&mut object);
         let mut heap = Heap::open(object).unwrap();
         untrusted(&mut heap);
-        // Nothing was made durable: the next attach finds what typed code stored.
+        // Nothing was made durable: the next attach finds the stores of typed code.
         drop(heap);
         let mut heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
         assert_eq!(list(&mut heap).len(), 3);

@@ -8,7 +8,7 @@ use loom::sync::Arc;
 use loom::thread;
 use std::time::Duration;
 
-/// The number of this attachment, and of one that is no more.
+/// The number of this attachment, and of a former one.
 const NOW: u32 = 7;
 const BEFORE: u64 = 6 << 32;
 /// loom's threads are never late.

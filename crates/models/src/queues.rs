@@ -105,7 +105,7 @@ fn messages_come(all: &[(u32, &'static [u64])]) {
     }
 }
 
-/// Of two producers.
+/// Two producers' messages.
 pub(crate) fn messages_come_once_and_sleepers_are_woken() {
     messages_come(&[(1, &[11]), (2, &[21])]);
 }

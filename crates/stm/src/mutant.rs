@@ -12,7 +12,7 @@ pub enum Mutant {
     ClockStopped,
     /// A transaction that sees a line newer than its snapshot goes on with its earlier reads.
     DoomedGoesOn,
-    /// Of several words that a damaged one may have been the first is taken.
+    /// The first of several possible former values of a damaged word is taken.
     FirstCandidate,
     /// A stripe whose changes in place were undone is as it was before them.
     UndoneUnnoticed,

@@ -141,7 +141,7 @@ fn a_transaction_inside_of_one_is_an_error_or_a_part() {
         Ok(())
     });
     assert!(done.is_ok());
-    // By pieces, it is a part: its end ends nothing, its abort aborts all.
+    // In pieces, it is a part: its end ends nothing, its abort aborts all.
     let mut thread = stm.thread();
     for aborted in [false, true] {
         thread.begin().unwrap();
@@ -212,7 +212,7 @@ fn a_commit_that_is_not_acknowledged_is_in_memory() {
     assert_eq!((failed, ends.take()), (Err(Error::Unacknowledged("the disk failed")), vec![]));
     stm.sink().ask(0);
     assert_eq!((value(&stm, &word), is_free(&stm, &word)), (1, true));
-    // Readers are acknowledged as well, and say what they rely on.
+    // Readers are acknowledged as well, and name the commit that they rely on.
     let (_, receipt) =
         stm.thread().atomically(|tx| -> Result<u64, Abort<()>> { Ok(tx.get(&word)?) }).unwrap();
     assert_eq!((receipt.sequence(), receipt.newest_read(), receipt.durable_from()), (None, 1, 1));

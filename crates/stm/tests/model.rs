@@ -32,7 +32,7 @@ fn step(tx: &mut Tx<'_, '_>, arena: &Arena, model: &mut [u8], random: &mut Seede
         5 => number(tx, place, value as i16).map(|()| 2),
         6 => number(tx, place, value as i32).map(|()| 4),
         7 => number(tx, place, value as i64).map(|()| 8),
-        // Of floating-point numbers, one that equals itself.
+        // A floating-point number that equals itself.
         8 => number(tx, place, f32::from_bits(value as u32 & 0xbfff_ffff)).map(|()| 0),
         9 => number(tx, place, f64::from_bits(value & 0xbfff_ffff_ffff_ffff)).map(|()| 0),
         10..=12 => {

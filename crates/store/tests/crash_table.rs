@@ -26,7 +26,7 @@ fn fill(store: &Arc<Store>, name: &str, byte: u8) {
     writer.detach().unwrap();
 }
 
-/// Of programs that write many pages, whose images take most of the time of these tests.
+/// For programs that write many pages, whose images take most of the time of these tests.
 const FEWER: Limits = Limits { exhaustive: 8, singles: 1, random: 2, ..LIMITS };
 
 fn everywhere(name: &str, prepare: impl Fn(&Arc<Store>), program: impl Fn(&mut Scenario) -> Result<()>) {

@@ -154,7 +154,8 @@ fn lengths_that_cannot_be_are_refused_and_nothing_changes() {
     check_tiling(&store).unwrap();
 }
 
-/// After any failure the pool has one of both lengths, holds what it held, and can be made longer.
+/// After any failure the pool has one of both lengths, and its former contents, and can be made
+/// longer.
 #[test]
 fn a_growth_that_fails_leaves_the_old_length_or_the_new_one() {
     let [memory, .., disk] = &media()[..] else { panic!("media of several kinds") };

@@ -10,7 +10,7 @@ use indelible_testing::pool::psync;
 use indelible_testing::sealed::{self, key, sign_key, signed_key};
 use std::sync::Arc;
 
-/// A key that reads what `sealed::sign_key` signs.
+/// A key that reads objects signed by `sealed::sign_key`.
 fn reading() -> SealKey {
     key().verified_by(sign_key().verify_key())
 }

@@ -61,8 +61,8 @@ pub use sim::{
 };
 pub use tpm::EmulatedTpm;
 
-/// Says on the terminal that a test could not do its work here: past the test harness, which keeps what
-/// passing tests print to itself. Once in a process.
+/// Reports on the terminal that a test could not do its work here: past the test harness, which
+/// keeps the output of passing tests to itself. Once in a process.
 pub fn not_tested(what: impl std::fmt::Display) {
     use std::io::Write;
     static SAID: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());

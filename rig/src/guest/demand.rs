@@ -126,7 +126,8 @@ fn start(path: &Path, writer: usize, goal: u64) -> Result<Child> {
     command.spawn().context("cannot start a writer")
 }
 
-/// Starts the guard. It says what the writers' transactions were when it says that everything is durable, before anything else can happen.
+/// Starts the guard. When it reports that everything is durable, it reports the writers'
+/// transactions, before anything else can happen.
 fn be_guard(path: &Path, durable: Arc<AtomicBool>) -> Result<()> {
     let board = board()?;
     let detector = LineDetector::open(PORT, "cd").context("no detector")?;

@@ -80,7 +80,8 @@ impl Port for Untold {
     }
 }
 
-/// A guard with detectors of all lines, both ways around, told of changes and not: each line changes, and those of it say so, and no others. Returns how many changes there were.
+/// A guard with detectors of all lines, both ways around, told of changes and not: each line
+/// changes, and its detectors report it, and no others. Returns how many changes there were.
 fn detected(path: &Path) -> Result<u32> {
     let mut detectors: Vec<Box<dyn Detector>> = Vec::new();
     for (name, _) in LINES {

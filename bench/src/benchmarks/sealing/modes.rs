@@ -68,7 +68,7 @@ struct Bar {
     engine: Engine,
 }
 
-/// By whom pages are sealed.
+/// The part that seals pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Engine {
     Shipped,

@@ -20,7 +20,7 @@ const MEDIAN: f64 = 1.065;
 struct Measured<'e> {
     on_demand: Object,
     durable: Object,
-    /// By which sizes are divided.
+    /// Divisor of sizes.
     smaller: usize,
     turns: usize,
     threads: &'e [usize],

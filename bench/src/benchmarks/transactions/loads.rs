@@ -15,7 +15,7 @@ pub enum Load {
 }
 
 impl Load {
-    /// By how much a transaction changes the sum of all words.
+    /// A transaction's change of the sum of all words.
     pub fn grows(self) -> u64 {
         match self {
             Load::Change => 1,

@@ -275,7 +275,8 @@ pub fn s2_10_one_entry_retargets_all_pointers_through_it() {
     assert_eq!(walked(&[&world.open()], &ids[0]), [0, 2]);
 }
 
-/// Objects and entries that were looked up once give what pointers followed one by one do, of this entry and of others.
+/// Objects and entries that were looked up once give the same values as pointers followed one by
+/// one, of this entry and of others.
 #[test]
 fn s2_28_a_handle_gives_what_a_pointer_gives() {
     let world = World::new(Ground::Simulated, indelible::Tracking::Auto, false);

@@ -103,7 +103,7 @@ fn a_target_that_cannot_be_attached_is_an_error_until_it_can() {
     assert_eq!(follow(&space).unwrap_err().kind(), ErrorKind::Dangling);
 }
 
-/// Of several pools that have an object of the same ID, the first counts.
+/// If several pools have an object of the same ID, the first counts.
 #[test]
 fn s2_01_of_several_pools_with_an_id_the_first_counts() {
     let world = world();

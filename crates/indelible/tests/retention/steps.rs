@@ -52,7 +52,8 @@ fn s4_04_a_migration_goes_on_where_the_last_psync_left_it() {
     assert_eq!(of(step(&mut heap, 30).unwrap()), progress(30, 95, false));
     heap.psync().unwrap();
     assert_eq!(of(step(&mut heap, 30).unwrap()), progress(60, 95, false));
-    // Without a psync, that step did not happen; neither version's program takes what there is for its own.
+    // Without a psync, that step did not happen; neither version's program takes the present data
+    // for its own.
     let mut heap = again(&dir, heap);
     sound(&mut heap);
     for error in [

@@ -106,7 +106,7 @@ fn s2_21_producers_are_killed_and_nothing_that_they_had_sent_is_lost() {
     let rig = Rig::new();
     let queue = queue_of(&rig.attach());
     let mut consumer = queue.consumer().unwrap();
-    // By life: messages received.
+    // Messages received, by life.
     let mut next = std::collections::HashMap::<u64, u64>::new();
     for _ in 0..30 {
         let mut children: Vec<(Working, u64)> = (0..2)
@@ -143,7 +143,7 @@ fn s2_21_producers_are_killed_and_nothing_that_they_had_sent_is_lost() {
     println!("skipped {}", queue.skipped());
 }
 
-/// Takes messages out in twos, says what it got, and releases them.
+/// Takes messages out in twos, prints them, and releases them.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn consumes() {

@@ -190,7 +190,7 @@ pub fn s2_16_masks_limit_what_a_context_gives() {
     assert_eq!(kind(view.get_mut::<u64>(0)), ErrorKind::Denied);
     assert_eq!(kind(view.get::<u64>(10)), ErrorKind::Denied);
     *view.get_mut::<u64>(20).unwrap() = 1;
-    // Of another context it takes nothing.
+    // It takes nothing from another context.
     edit(&world, "other", |context| context.allow("o0", writing()).unwrap());
     drop(view);
     let mut view = AttachedView::attach_in(&pool, "v", &["c", "other"]).unwrap();

@@ -51,7 +51,7 @@ pub(crate) enum Broken {
     RecoveredEach,
     /// Rule D9: memory that was not filled counts.
     UnfilledCounts,
-    /// Rule D10: memory is removed before the entries say so.
+    /// Rule D10: memory is removed while entries still name it.
     RemovedEarly,
     /// Rule D11: an object is attached without a recovery.
     MemoryForgotten,

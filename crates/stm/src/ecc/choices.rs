@@ -99,7 +99,7 @@ struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// Of at most 64.
+    /// For at most 64 shares.
     fn new(shares: &[u32]) -> Lookup<'_> {
         let mut places = [0; 256];
         for (number, share) in shares.iter().enumerate() {

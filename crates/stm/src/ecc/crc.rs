@@ -7,7 +7,7 @@
 /// The polynomial, reflected.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// By table, one byte after the other.
+/// A table for one byte after the other.
 const TABLE: [u32; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;

@@ -10,7 +10,7 @@ use indelible_testing::{Seeded, codewords};
 /// there, all of them with `--release`.
 const STRIDE: usize = if cfg!(debug_assertions) { 97 } else { 1 };
 
-/// Both find as much. Of several damages either may be the first.
+/// Both find as much. If several damages are possible, either may be the first.
 fn compare(bits: u128) {
     let (word, check) = ((bits >> 64) as u64, bits as u64);
     let (found, plain) = (explain(word, check), reference::explain(word, check));

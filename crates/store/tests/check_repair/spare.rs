@@ -111,7 +111,7 @@ fn a_medium_without_the_copy_or_with_another_table_is_refused() {
     other.write(TABLE_ROOT + PAGE, &[2; 3 * PAGE as usize]).unwrap();
     lose_slots(&other, 0);
     assert!(matches!(try_repair(&other, true), Err(StoreError::NotAPool)));
-    // Without a copy nothing helps, and both say so.
+    // Without a copy nothing helps, and both report it.
     let (medium, _) = made(false);
     let note = &check(&medium).findings;
     assert!(note.is_empty(), "it is in use to its end: {note:?}");

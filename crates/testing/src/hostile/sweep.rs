@@ -47,7 +47,7 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// Of this pool; objects are where the table has them.
+    /// The regions of this pool; objects are where the table has them.
     ///
     /// # Panics
     /// If the pool, which is sound, cannot be opened.

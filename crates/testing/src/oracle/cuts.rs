@@ -29,7 +29,7 @@ pub struct Cuts {
     pub threads: usize,
     /// Cuts that are made.
     pub cuts: usize,
-    /// Whether stores wait while a cut is staged; if not, what cuts leave is wrong, and a judge must say so.
+    /// Whether stores wait while a cut is staged; if not, cuts are wrong, and a judge must notice.
     pub held: bool,
     /// Decides everything.
     pub seed: u64,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(super) struct Follower {
     store: Arc<Store>,
     reader: Reader,
-    /// As they were when it came: it knows them by heart. Unused of a sealed object.
+    /// The layers when it came, kept in memory. Unused for a sealed object.
     layers: Layers,
     object: usize,
     /// Content of its base.

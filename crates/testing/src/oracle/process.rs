@@ -124,7 +124,7 @@ impl Process {
         self.writers.get(&object).is_some_and(Writer::is_poisoned)
     }
 
-    /// Makes the call; `world` has what this process, number `own`, stored.
+    /// Makes the call; `world` has the stores of this process, number `own`.
     pub(super) fn call(&mut self, own: usize, step: &Step, world: &Model, seen: &mut Seen) -> Result<()> {
         let key = Key::default();
         let Process { store, writers, readers, hold, follower, .. } = self;
@@ -206,7 +206,7 @@ impl Process {
             Step::Psync { ref objects } => psync(writers, own, &world.psynced(own, objects), world)?,
             Step::Grow { object, size } => {
                 if let Some(writer) = writers.get_mut(&object) {
-                    // By turns alone, and beside memory that is in use.
+                    // In turns alone, and beside memory that is in use.
                     match size % 3 {
                         0 => writer.grow(size.into())?,
                         way => writer.grow_beside(size.into(), way == 1)?,

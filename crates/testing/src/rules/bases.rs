@@ -105,7 +105,8 @@ pub(super) fn first_changes_of_several_pages_in_memory_are_whole_after_a_power_c
     )
 }
 
-/// The object that a copy was made from is destroyed, and its space is used again: the copy shows what it showed.
+/// The origin of a copy is destroyed, and its space is used again: the copy shows the same bytes as
+/// before.
 pub(super) fn a_base_outlives_the_first_of_its_users() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 2);

@@ -93,7 +93,8 @@ pub(super) fn bases_are_absorbed_whole() -> Verdict {
     followed(SIZE, &[(100, 2), (5000, 3), (9000, 4), (200, 5)], true)
 }
 
-/// Readers that come and go, of which one stays: what lies below the object is a few bases, and each shows what it should.
+/// Readers that come and go, of which one stays: below the object are a few bases, and each reader
+/// shows its own state.
 pub(super) fn the_chain_below_readers_stays_short() -> Verdict {
     const PAGES: usize = 40;
     on_each(|mut beside| {
@@ -131,8 +132,8 @@ pub(super) fn the_chain_below_readers_stays_short() -> Verdict {
     })
 }
 
-/// The chain below an object that is attached stays short, too, each of whose snapshots is destroyed before the next is made; one that is left shows what
-/// it did.
+/// The chain below an attached object stays short, too, if each of its snapshots is destroyed
+/// before the next is made; one that is left keeps its state.
 pub(super) fn the_chain_of_destroyed_snapshots_stays_short() -> Verdict {
     on_each(|mut beside| {
         keep(&beside.other, &[("a", "first")]).map_err(text)?;

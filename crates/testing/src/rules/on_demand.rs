@@ -20,7 +20,7 @@ fn text(error: StoreError) -> String {
     error.to_string()
 }
 
-/// Wherever the power is cut, the next boot finds what some epoch left, and asks for no memory.
+/// Wherever the power is cut, the next boot finds the state of some epoch, and asks for no memory.
 pub(super) fn epochs_are_a_prefix_after_a_power_cut() -> Verdict {
     [false, true]
         .into_iter()

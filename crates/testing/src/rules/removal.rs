@@ -113,7 +113,7 @@ pub(super) fn a_deleted_object_stays_with_its_writer() -> Verdict {
     deleted.is_gone()
 }
 
-/// Of several readers, the last; and the next who looks, if the writer died.
+/// The last of several readers removes it; and the next process that looks, if the writer died.
 pub(super) fn a_deleted_object_goes_with_the_last_that_has_it() -> Verdict {
     let mut deleted = Deleted::begin().map_err(text)?;
     deleted.writer.take().map_or(Ok(()), Writer::detach).map_err(text)?;

@@ -79,7 +79,7 @@ pub(super) fn objects_the_table_lost_count_as_written() -> Verdict {
     std::mem::forget(large);
     let seed = store.superblock().seed.get();
     drop(store);
-    // Of some cuts the data is in place, and the root as it was before.
+    // After some cuts the data is in place, and the root as it was before.
     for choice in (0..60).map(Choice::Random) {
         let image = medium.power_cut(choice).medium();
         let mut log = LaneLog::read(&image, seed, TABLE_LANE, TABLE_LANE_LEN, 1).unwrap();

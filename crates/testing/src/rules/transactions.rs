@@ -39,7 +39,7 @@ pub(super) struct Committing {
     store: Arc<Store>,
     commits: Commits,
     slots: [u64; 2],
-    /// By number.
+    /// Indexed by number.
     states: Vec<Snapshot>,
     /// After each acknowledgement: how many were acknowledged, and told.
     progress: Vec<(usize, usize)>,
@@ -245,8 +245,9 @@ pub(super) fn large_commits_get_room_first() -> Verdict {
     }
 }
 
-/// Each durable write, and each barrier, of a commit fails once. Nothing is acknowledged from then on, and the next process finds what was
-/// acknowledged before, and the one that failed as a whole or not at all.
+/// Each durable write, and each barrier, of a commit fails once. Nothing is acknowledged from then
+/// on, and the next process finds all that was acknowledged before, and the failed one as a whole
+/// or not at all.
 pub(super) fn nothing_is_acknowledged_after_a_failure() -> Verdict {
     failures(|run, number| {
         if run.commits.wait(number).is_ok() || run.commits.flush().is_ok() {

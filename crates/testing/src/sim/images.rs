@@ -12,8 +12,8 @@ use crate::seed::derived;
 pub struct Limits {
     /// All subsets are made where there are at most so many; then nothing else is.
     pub exhaustive: u64,
-    /// Of how many pending writes each is made to persist alone and to be lost alone; evenly
-    /// spread over the pending ones if there are more.
+    /// So many pending writes persist alone, and are lost alone; evenly spread over the pending
+    /// ones if there are more.
     pub singles: usize,
     /// Random subsets at each point.
     pub random: u64,

@@ -8,8 +8,9 @@
 //!    content it changed has one more version that a power cut may leave.
 //! 2. **Any subset, torn at the unit.** A power cut leaves each unit with its durable content or
 //!    with any of its pending versions, independently of all other units.
-//! 3. **Per unit, in order.** Versions of one unit are whole contents in the order of the writes, so
-//!    a unit holds what some prefix of the writes to it, at or after its durable content, made.
+//! 3. **Per unit, in order.** Versions of one unit are whole contents in the order of the writes,
+//!    so a unit holds the result of some prefix of the writes to it, at or after its durable
+//!    content.
 //! 4. **Barrier.** When `barrier` returns `Ok`, versions written before it began are durable. A cut
 //!    during a barrier is a cut before it.
 //! 5. **Durable write.** `write_durable` is a write (1, 2, 3: visible, and torn by a cut, *before* it

@@ -36,12 +36,13 @@ struct State {
 }
 
 impl Turns {
-    /// Of so many threads.
+    /// Turns of so many threads.
     pub(crate) fn new(threads: usize, seed: u64) -> Arc<Turns> {
         Turns::with(threads, Order::Random(derived(seed, 0)))
     }
 
-    /// Of two threads: the first has so many turns, then the second, then the first to its end. A thread that waits passes its turn on.
+    /// Turns of two threads: the first has so many turns, then the second, then the first to its
+    /// end. A thread that waits passes its turn on.
     #[must_use]
     pub fn switching([first, second]: [u64; 2]) -> Arc<Turns> {
         Turns::with(2, Order::Switches([(0, first), (1, second), (0, u64::MAX), (1, u64::MAX)].into()))
