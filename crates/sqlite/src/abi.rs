@@ -73,6 +73,35 @@ pub(crate) type FileControl = unsafe extern "C" fn(*mut c_void, *const c_char, c
 pub(crate) type Exec =
     unsafe extern "C" fn(*mut c_void, *const c_char, *const c_void, *mut c_void, *mut *mut c_char) -> c_int;
 
+/// A function of SQL: a context, and its arguments.
+pub(crate) type SqlFunction = unsafe extern "C" fn(*mut c_void, c_int, *mut *mut c_void);
+type Pointer = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+
+/// Functions of SQLite that make functions of SQL: in the order of their names in [`place`].
+#[derive(Clone, Copy)]
+pub(crate) struct Sql {
+    pub(crate) result_error: unsafe extern "C" fn(*mut c_void, *const c_char, c_int),
+    pub(crate) result_int64: unsafe extern "C" fn(*mut c_void, i64),
+    pub(crate) result_text: unsafe extern "C" fn(*mut c_void, *const c_char, c_int, *const c_void),
+    pub(crate) user_data: Pointer,
+    pub(crate) value_int64: unsafe extern "C" fn(*mut c_void) -> i64,
+    pub(crate) value_text: unsafe extern "C" fn(*mut c_void) -> *const c_char,
+    pub(crate) file_control: FileControl,
+    pub(crate) result_error_code: unsafe extern "C" fn(*mut c_void, c_int),
+    pub(crate) context_db_handle: Pointer,
+    pub(crate) create_function: unsafe extern "C" fn(
+        *mut c_void,
+        *const c_char,
+        c_int,
+        c_int,
+        *mut c_void,
+        Option<SqlFunction>,
+        *const c_void,
+        *const c_void,
+        *const c_void,
+    ) -> c_int,
+}
+
 /// The functions of SQLite that the VFS calls.
 #[derive(Clone, Copy)]
 pub(crate) struct Functions {
@@ -85,9 +114,18 @@ pub(crate) struct Functions {
 /// Places of functions in `sqlite3_api_routines`, to which SQLite only appends.
 pub(crate) mod place {
     pub(crate) const EXEC: usize = 55;
+    pub(crate) const RESULT_ERROR: usize = 80;
+    pub(crate) const RESULT_INT64: usize = 83;
+    pub(crate) const RESULT_TEXT: usize = 85;
+    pub(crate) const USER_DATA: usize = 101;
+    pub(crate) const VALUE_INT64: usize = 107;
+    pub(crate) const VALUE_TEXT: usize = 109;
     pub(crate) const FILE_CONTROL: usize = 127;
     pub(crate) const VFS_FIND: usize = 141;
     pub(crate) const VFS_REGISTER: usize = 142;
+    pub(crate) const RESULT_ERROR_CODE: usize = 146;
+    pub(crate) const CONTEXT_DB_HANDLE: usize = 149;
+    pub(crate) const CREATE_FUNCTION_V2: usize = 162;
     pub(crate) const LOG: usize = 167;
     pub(crate) const URI_PARAMETER: usize = 189;
     pub(crate) const AUTO_EXTENSION: usize = 192;
@@ -114,4 +152,6 @@ pub(crate) mod control {
     pub(crate) const COMMIT_PHASE_TWO: i32 = 22;
     pub(crate) const VFS_POINTER: i32 = 27;
     pub(crate) const CONNECTION: i32 = 30;
+    /// Of this VFS: a [`Request`](crate::request::Request).
+    pub(crate) const REQUEST: i32 = 0x504d_4f31;
 }

@@ -4,10 +4,12 @@
 //! waiting. A writer has to have seen the newest one: else its RESERVED lock is refused, and it
 //! begins again.
 
-use crate::database::{Database, SharedView, Source, lock};
+use crate::database::Database;
 use crate::failure::{Failure, Result, code};
 use crate::header::{Header, START, copy};
-use crate::together;
+use crate::host;
+use crate::state::{SharedView, Source, State, View, lock};
+use crate::{tickets, together};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,6 +32,8 @@ pub(crate) struct Connection {
     level: Level,
     view: SharedView,
     read_only: bool,
+    /// Commits return before they are durable.
+    by_ticket: bool,
     /// The limit that SQLite set for [`fetch`](Connection::fetch).
     mapped: i64,
 }
@@ -39,7 +43,7 @@ impl Connection {
         database.lock().open += 1;
         let read_only = read_only || database.is_read_only();
         let (id, view) = (IDS.fetch_add(1, Ordering::Relaxed), SharedView::default());
-        Connection { database, id, level: Level::None, view, read_only, mapped: 0 }
+        Connection { database, id, level: Level::None, view, read_only, by_ticket: false, mapped: 0 }
     }
 
     pub(crate) fn is_read_only(&self) -> bool {
@@ -60,11 +64,11 @@ impl Connection {
         together::announce(self.id, journal);
     }
 
-    /// Sets the limit of pages that SQLite reads where they lie, unless it is negative; returns
-    /// the one before.
+    /// Sets the limit of pages that SQLite reads where they lie, unless it is negative, or SQLite
+    /// has some of them; returns the one before.
     pub(crate) fn set_mapped(&mut self, limit: i64) -> i64 {
         let before = self.mapped;
-        if limit >= 0 {
+        if limit >= 0 && lock(&self.view).lent == 0 {
             self.mapped = limit;
         }
         before
@@ -96,11 +100,13 @@ impl Connection {
                 self.database.try_attach(&mut state)?;
             }
             if state.is_open_to_readers() {
-                (view.commits, view.source) = (state.header()?.commits, Source::Object);
+                (view.commits, view.source) = (state.committed, Source::Object);
                 view.snapshot = None;
                 state.direct.push((self.id, self.view.clone()));
                 return Ok(());
             }
+            // The snapshot has what is durable: all that was committed.
+            state.pay()?;
         }
         self.database.show(&mut view)
     }
@@ -117,8 +123,7 @@ impl Connection {
             return Err(Failure::busy());
         }
         self.database.attach_for_writer(&mut state)?;
-        let commits = state.header()?.commits;
-        if view.source == Source::Snapshot && view.commits != commits {
+        if view.source == Source::Snapshot && view.commits != state.committed {
             return Err(Failure::new(code::BUSY_SNAPSHOT, ""));
         }
         // A snapshot stays mapped: SQLite may have pointers to it until the transaction ends.
@@ -130,7 +135,14 @@ impl Connection {
 
     /// Has the object's memory for itself.
     fn exclude(&self) -> Result<()> {
-        self.database.lock().barred = true;
+        {
+            let mut state = self.database.lock();
+            // Connections that read beside it see what is durable.
+            if state.open > 1 || state.unpaid.is_some() {
+                state.pay()?;
+            }
+            state.barred = true;
+        }
         let converted = self.database.convert_all(Some(self.id));
         if converted.is_err() {
             self.database.lock().barred = false;
@@ -150,7 +162,7 @@ impl Connection {
         if state.writer == Some(self.id) {
             state.end_writer();
             state.direct.push((self.id, self.view.clone()));
-            view.commits = state.header().map_or(0, |header| header.commits);
+            view.commits = state.committed;
         }
         if level == Level::None {
             state.direct.retain(|(id, _)| *id != self.id);
@@ -165,13 +177,22 @@ impl Connection {
         self.database.lock().writer.is_some()
     }
 
+    /// Without a lock SQLite reads the page size, and its test programs more: from the last psync.
+    /// An object that is no database is refused at the first lock.
+    fn look(&self, view: &mut View) {
+        if view.source == Source::Nothing {
+            let _ = self.database.show(view);
+            view.source = Source::Nothing;
+        }
+    }
+
     /// Copies bytes of the file; zeros stand behind its end. Returns whether it has all of them.
-    /// Without a lock it is empty: SQLite reads the first bytes then only for a guess.
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<bool> {
-        let view = lock(&self.view);
+        let mut view = lock(&self.view);
+        self.look(&mut view);
         match (view.source, &view.snapshot) {
             (Source::Object, _) => self.database.lock().read(offset, buffer),
-            (Source::Snapshot, Some(snapshot)) => {
+            (_, Some(snapshot)) => {
                 let length = snapshot.root::<Header>()?.length.min((snapshot.len() - START) as u64);
                 Ok(copy(snapshot.as_slice(), length, offset, buffer))
             }
@@ -180,16 +201,17 @@ impl Connection {
     }
 
     pub(crate) fn len(&self) -> Result<u64> {
-        let view = lock(&self.view);
+        let mut view = lock(&self.view);
+        self.look(&mut view);
         match (view.source, &view.snapshot) {
-            (Source::Object, _) => Ok(self.database.lock().header()?.length),
-            (Source::Snapshot, Some(snapshot)) => Ok(Header::read(snapshot)?.length),
+            (Source::Object, _) => self.database.lock().len(),
+            (_, Some(snapshot)) => Ok(Header::read(snapshot)?.length),
             _ => Ok(0),
         }
     }
 
     /// Runs an operation of the writer.
-    fn as_writer<T>(&self, work: impl FnOnce(&mut crate::database::State) -> Result<T>) -> Result<T> {
+    fn as_writer<T>(&self, work: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
         let mut state = self.database.lock();
         if state.writer != Some(self.id) || self.level < Level::Exclusive {
             return Err(Failure::new(code::MISUSE, "a connection wrote without its EXCLUSIVE lock"));
@@ -212,7 +234,7 @@ impl Connection {
         if self.level < Level::Exclusive {
             return Ok(());
         }
-        together::sync(self.id, &self.database)
+        together::sync(self.id, &self.database, self.by_ticket)
     }
 
     /// SQLite has committed: makes durable the stores that no sync did.
@@ -220,7 +242,28 @@ impl Connection {
         if self.level < Level::Exclusive {
             return Ok(());
         }
-        together::commit(self.id, &self.database)
+        together::commit(self.id, &self.database, self.by_ticket)
+    }
+
+    /// Has commits return before they are durable, or no longer; without a word it only tells.
+    pub(crate) fn commit_by_ticket(&mut self, set: Option<bool>) -> bool {
+        self.by_ticket = set.unwrap_or(self.by_ticket);
+        self.by_ticket
+    }
+
+    /// The newest commit of the database, as a ticket.
+    pub(crate) fn ticket(&self) -> u64 {
+        self.database.lock().committed
+    }
+
+    /// The newest durable commit.
+    pub(crate) fn durable(&self) -> u64 {
+        self.database.lock().durable
+    }
+
+    /// Waits until a ticket's commit is durable, or the newest.
+    pub(crate) fn wait(&self, ticket: Option<u64>) -> Result<u64> {
+        tickets::wait(&self.database, ticket)
     }
 
     /// Makes room for a file of `length` bytes.
@@ -274,6 +317,15 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.unlock(Level::None);
         together::leave(self.id);
-        self.database.lock().open -= 1;
+        let mut state = self.database.lock();
+        state.open -= 1;
+        // The last one pays what is owed, and detaches.
+        if state.open == 0 {
+            if let Err(failure) = state.pay() {
+                host::tell(&failure);
+            }
+            state.release = state.is_attached();
+            state.settle();
+        }
     }
 }

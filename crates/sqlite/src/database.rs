@@ -1,27 +1,20 @@
-//! A database that this process has open: its object, and the locks of the process's connections.
-//!
-//! Invariants:
-//! 1. `writer` is the one connection that may store to the object, and it does so only while
-//!    `barred`: no other connection reads the object's memory then.
-//! 2. Without a writer, the object is as its last psync left it.
-//! 3. The object is detached only when no connection reads its memory.
+//! A database that this process has open: how its object is opened, attached, and handed over.
 //!
 //! Lock order: a connection's view, then the database's state.
 
 use crate::failure::{Failure, Result, code};
-use crate::header::{Header, START, copy};
+use crate::header::Header;
+use crate::host;
 use crate::lease::Lease;
-use indelible::{
-    AttachOptions, CreateOptions, ErrorKind, Object, Pool, PoolOptions, ReadObject, Tracking, psync_all,
-};
+use crate::state::{SharedView, Source, State, View, lock};
+use indelible::{AttachOptions, CreateOptions, ErrorKind, Pool, PoolOptions, Tracking};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Bytes of an object that is made for a database.
 const FIRST: u64 = 256 << 10;
-/// Least and most bytes by which an object grows.
-const STEP: (u64, u64) = (256 << 10, 64 << 20);
 /// Length of a pool that is made.
 const POOL: u64 = 1 << 30;
 /// A holder keeps the object for so long, at least, so that processes by turns make progress.
@@ -29,67 +22,19 @@ const TURN: Duration = Duration::from_millis(10);
 /// How long a connection waits for another process to hand the object over before it is busy.
 const HAND_OVER: Duration = Duration::from_millis(100);
 
-/// The place from which a connection reads.
-#[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
-pub(crate) enum Source {
-    /// It has no lock.
-    #[default]
-    Nothing,
-    /// The object, which this process has attached for writing.
-    Object,
-    /// A snapshot of its own.
-    Snapshot,
-}
-
-/// The state that a connection reads, from its SHARED lock on.
-#[derive(Debug, Default)]
-pub(crate) struct View {
-    pub(crate) source: Source,
-    /// Kept from one transaction to the next.
-    pub(crate) snapshot: Option<ReadObject>,
-    /// Psyncs of that state.
-    pub(crate) commits: u64,
-    /// Pages of the object's memory that SQLite has pointers to.
-    pub(crate) lent: usize,
-}
-
-pub(crate) type SharedView = Arc<Mutex<View>>;
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct State {
-    object: Option<Object>,
-    /// Whether the object differs from its last psync.
-    unsynced: bool,
-    pub(crate) writer: Option<u64>,
-    /// Whether connections that begin to read may not read the object's memory.
-    pub(crate) barred: bool,
-    /// Connections that read the object's memory, but the writer.
-    pub(crate) direct: Vec<(u64, SharedView)>,
-    /// Connections.
-    pub(crate) open: usize,
-    /// Whether another process has asked for the object since it was attached.
-    release: bool,
-    /// Whether another process ever asked: then only writers attach the object.
-    contended: bool,
-    /// The lease's word at the attach, and its time.
-    attached: Option<(u32, Instant)>,
-    /// Whether a thread waits for processes that ask.
-    watched: bool,
-    /// A write failed: nothing is known of the object but by another attach.
-    failed: bool,
-}
-
 /// A database that this process has open.
 pub(crate) struct Database {
     pool: Pool,
     name: String,
     read_only: bool,
     state: Mutex<State>,
+    /// Notified when commits that were owed became durable, or did not.
+    paid: Arc<Condvar>,
     lease: OnceLock<Option<Lease>>,
+    /// Waits for other processes that ask for the object.
+    watcher: OnceLock<JoinHandle<()>>,
+    /// The process that opened it, by its number of forks.
+    generation: u32,
 }
 
 /// The databases that are open.
@@ -137,15 +82,21 @@ impl Open<'_> {
         }
         let mut open = lock(&OPEN);
         open.retain(|database| database.strong_count() > 0);
+        let generation = host::generation();
+        // A forked child shares none with its parent.
         let same = |database: &Arc<Database>| {
-            database.pool.id() == pool.id() && database.name == self.object && !database.lock().failed
+            database.generation == generation
+                && database.pool.id() == pool.id()
+                && database.name == self.object
+                && database.lock().check().is_ok()
         };
         if let Some(database) = open.iter().filter_map(Weak::upgrade).find(same) {
             return Ok(database);
         }
         let name = self.object.to_owned();
-        let database =
-            Arc::new(Database { pool, name, read_only, state: Mutex::default(), lease: OnceLock::new() });
+        let (state, paid) = (Mutex::default(), Arc::default());
+        let (lease, watcher) = (OnceLock::new(), OnceLock::new());
+        let database = Arc::new(Database { pool, name, read_only, state, paid, lease, watcher, generation });
         open.push(Arc::downgrade(&database));
         Ok(database)
     }
@@ -165,6 +116,17 @@ impl Database {
         self.pool.id() == other.pool.id()
     }
 
+    /// Is notified when what was owed became durable, or did not.
+    pub(crate) fn paid(&self) -> Arc<Condvar> {
+        self.paid.clone()
+    }
+
+    /// Waits for that, for a second at most.
+    pub(crate) fn wait_paid<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let waited = self.paid.wait_timeout(state, Duration::from_secs(1));
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
     /// The lease; `None`: it cannot be had, and the object is released after each transaction.
     fn lease(&self) -> Option<&Lease> {
         self.lease.get_or_init(|| Lease::of(&self.pool, &self.name).ok()).as_ref()
@@ -174,26 +136,27 @@ impl Database {
     fn attach(self: &Arc<Self>, state: &mut State) -> Result<()> {
         let options = AttachOptions::new().tracking(Tracking::Explicit);
         let object = self.pool.attach_with(&self.name, &options)?;
-        Header::of(&object)?;
+        let commits = Header::of(&object)?.commits;
         let asked = self.lease().and_then(|lease| lease.asked().ok());
         state.attached = asked.map(|asked| (asked, Instant::now()));
         state.release = asked.is_none();
         state.contended |= asked.is_none();
-        (state.object, state.unsynced) = (Some(object), false);
+        state.begin(object, commits);
         if let (false, Some(lease), Some(asked)) = (state.watched, self.lease(), asked) {
             state.watched = true;
-            let (database, lease) = (Arc::downgrade(self), lease.clone());
-            std::thread::Builder::new()
+            let (database, lease, left) = (Arc::downgrade(self), lease.clone(), lease.left()?);
+            let watcher = std::thread::Builder::new()
                 .name("pmo-lease".into())
-                .spawn(move || watch(&database, &lease, asked))
+                .spawn(move || watch(&database, &lease, asked, left))
                 .map_err(|error| Failure::new(code::IOERR, format!("cannot start a thread: {error}")))?;
+            let _ = self.watcher.set(watcher);
         }
         Ok(())
     }
 
     /// Attaches the object for reading its memory if no other process has it, or wants to.
     pub(crate) fn try_attach(self: &Arc<Self>, state: &mut State) -> Result<()> {
-        if state.object.is_some() || state.contended {
+        if state.is_attached() || state.contended {
             return Ok(());
         }
         match self.attach(state) {
@@ -204,7 +167,7 @@ impl Database {
 
     /// Attaches the object for a writer; asks another process for it.
     pub(crate) fn attach_for_writer(self: &Arc<Self>, state: &mut State) -> Result<()> {
-        if state.object.is_some() {
+        if state.is_attached() {
             return Ok(());
         }
         let begin = Instant::now();
@@ -271,11 +234,16 @@ impl Database {
         {
             let mut state = self.lock();
             state.contended = true;
-            if state.object.is_none() {
+            if !state.is_attached() {
                 return;
             }
             state.release = true;
             if state.writer.is_some() || state.barred {
+                return;
+            }
+            // Readers go over to what is durable.
+            if let Err(failure) = state.pay() {
+                host::tell(&failure);
                 return;
             }
             state.barred = true;
@@ -288,12 +256,27 @@ impl Database {
     }
 }
 
+impl Drop for Database {
+    /// Ends the thread that waits for other processes: it has the lease, and so the pool.
+    fn drop(&mut self) {
+        let Some(watcher) = self.watcher.take().filter(|_| self.generation == host::generation()) else {
+            return;
+        };
+        let told = self.lease.get().and_then(Option::as_ref).is_some_and(|lease| lease.leave().is_ok());
+        // The thread may be the last that has the database.
+        if told && watcher.thread().id() != std::thread::current().id() {
+            let _ = watcher.join();
+        }
+    }
+}
+
 /// Waits for other processes that ask for the object.
-fn watch(database: &Weak<Database>, lease: &Lease, mut seen: u32) {
+fn watch(database: &Weak<Database>, lease: &Lease, mut seen: u32, mut left: u32) {
     loop {
-        if lease.wait(seen, Duration::from_secs(1)).is_err() {
+        if lease.wait(seen, left, Duration::from_secs(1)).is_err() {
             return;
         }
+        left = lease.left().unwrap_or(left);
         let Some(database) = database.upgrade() else { return };
         let Ok(asked) = lease.asked() else { return };
         if asked == seen {
@@ -306,129 +289,5 @@ fn watch(database: &Weak<Database>, lease: &Lease, mut seen: u32) {
         };
         std::thread::sleep(TURN.saturating_sub(since.elapsed()));
         database.give_up();
-    }
-}
-
-impl State {
-    /// Refuses a database that failed.
-    pub(crate) fn check(&self) -> Result<()> {
-        if self.failed {
-            return Err(Failure::new(
-                code::IOERR,
-                "a write failed earlier; close and open the database again",
-            ));
-        }
-        Ok(())
-    }
-
-    /// Whether a connection may begin to read the object's memory.
-    pub(crate) fn is_open_to_readers(&self) -> bool {
-        self.object.is_some() && !self.barred && !self.release
-    }
-
-    /// The attached object.
-    pub(crate) fn object(&self) -> Result<&Object> {
-        self.object.as_ref().ok_or_else(|| Failure::new(code::IOERR, "the object is not attached"))
-    }
-
-    fn object_mut(&mut self) -> Result<&mut Object> {
-        self.object.as_mut().ok_or_else(|| Failure::new(code::IOERR, "the object is not attached"))
-    }
-
-    pub(crate) fn header(&self) -> Result<Header> {
-        Header::of(self.object()?)
-    }
-
-    /// Copies bytes of the file; see [`copy`].
-    pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<bool> {
-        let object = self.object()?;
-        let length = object.root::<Header>()?.length.min((object.len() - START) as u64);
-        Ok(copy(object.as_slice(), length, offset, buffer))
-    }
-
-    /// Gives the object room for a file of `length` bytes, and some more if that is to be had.
-    pub(crate) fn reserve(&mut self, length: u64) -> Result<()> {
-        let object = self.object_mut()?;
-        let (needed, len) = (START as u64 + length, object.len() as u64);
-        if needed <= len {
-            return Ok(());
-        }
-        let roomy = needed.max(len + (len / 4).clamp(STEP.0, STEP.1)).next_multiple_of(START as u64);
-        match object.grow(roomy) {
-            Err(error) if Failure::from(error.clone()).code == code::FULL => Ok(object.grow(needed)?),
-            grown => Ok(grown?),
-        }
-    }
-
-    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let end = offset + bytes.len() as u64;
-        self.reserve(end)?;
-        self.unsynced = true;
-        let object = self.object_mut()?;
-        let mut header = *object.root::<Header>()?;
-        if header.is_blank() || end > header.length {
-            if header.is_blank() {
-                header = Header::empty();
-            }
-            if offset > header.length {
-                object.range_mut(START + header.length as usize..START + offset as usize).fill(0);
-            }
-            header.length = end;
-            *object.root_mut::<Header>()? = header;
-        }
-        object.range_mut(START + offset as usize..START + end as usize).copy_from_slice(bytes);
-        Ok(())
-    }
-
-    /// Cuts the file. Its bytes stay until it grows over them.
-    pub(crate) fn truncate(&mut self, length: u64) -> Result<()> {
-        let object = self.object_mut()?;
-        if length < object.root::<Header>()?.length {
-            object.root_mut::<Header>()?.length = length;
-            self.unsynced = true;
-        }
-        Ok(())
-    }
-
-    /// Whether a connection has stores that are not durable.
-    pub(crate) fn is_unsynced(&self, writer: u64) -> bool {
-        self.unsynced && self.writer == Some(writer)
-    }
-
-    /// Makes the writers' stores durable, as one step.
-    pub(crate) fn sync(states: &mut [&mut State]) -> Result<()> {
-        let mut objects = Vec::with_capacity(states.len());
-        for state in states.iter_mut().filter(|state| state.unsynced) {
-            let object = state.object_mut()?;
-            object.root_mut::<Header>()?.commits += 1;
-            objects.push(object);
-        }
-        let done = match &mut objects[..] {
-            [] => return Ok(()),
-            [object] => object.psync(),
-            objects => psync_all(objects),
-        };
-        let done = done.map_err(Failure::from);
-        for state in states.iter_mut().filter(|state| state.unsynced) {
-            state.unsynced = done.is_err();
-            state.failed = done.as_ref().is_err_and(|failure| failure.code != code::FULL);
-        }
-        done
-    }
-
-    /// Ends the writer's transaction: stores that were not psynced are undone.
-    pub(crate) fn end_writer(&mut self) {
-        if std::mem::take(&mut self.unsynced) && !self.failed {
-            self.failed = self.object_mut().is_ok_and(|object| object.revert().is_err());
-        }
-        (self.writer, self.barred) = (None, false);
-    }
-
-    /// Detaches the object if that is due, and no connection uses it.
-    pub(crate) fn settle(&mut self) {
-        let idle = self.writer.is_none() && self.direct.is_empty() && !self.barred;
-        if idle && (self.release || self.failed) {
-            (self.object, self.release, self.attached) = (None, false, None);
-        }
     }
 }

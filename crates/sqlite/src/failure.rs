@@ -6,6 +6,7 @@ use std::fmt;
 /// SQLite's result codes, as far as they are used here.
 pub(crate) mod code {
     pub(crate) const OK: i32 = 0;
+    pub(crate) const ERROR: i32 = 1;
     pub(crate) const BUSY: i32 = 5;
     pub(crate) const READONLY: i32 = 8;
     pub(crate) const IOERR: i32 = 10;
@@ -22,7 +23,7 @@ pub(crate) mod code {
 }
 
 /// An operation that failed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub(crate) code: i32,
     pub(crate) text: String,
@@ -47,7 +48,7 @@ impl Failure {
 
     /// As the error of opening a file.
     pub(crate) fn opening(mut self) -> Failure {
-        if ![code::BUSY, code::NOTADB, code::FULL].contains(&self.code) {
+        if ![code::BUSY, code::NOTADB, code::FULL, code::CORRUPT].contains(&self.code) {
             self.code = code::CANTOPEN;
         }
         self

@@ -25,7 +25,12 @@ pub(crate) struct Header {
 impl Header {
     /// The header of an empty database.
     pub(crate) fn empty() -> Header {
-        Header { magic: MAGIC, version: VERSION, reserved: 0, length: 0, commits: 0 }
+        Header::new(0)
+    }
+
+    /// The header of a file of so many bytes.
+    pub(crate) fn new(length: u64) -> Header {
+        Header { magic: MAGIC, version: VERSION, reserved: 0, length, commits: 0 }
     }
 
     pub(crate) fn is_blank(&self) -> bool {

@@ -8,6 +8,7 @@ use crate::abi::{Functions, Vfs};
 use crate::failure::Failure;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The functions of SQLite, and the VFS that was the default before.
 pub(crate) struct Host {
@@ -21,6 +22,18 @@ unsafe impl Send for Host {}
 unsafe impl Sync for Host {}
 
 pub(crate) static HOST: OnceLock<Host> = OnceLock::new();
+
+/// Forks between this process and the one that registered the VFS.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// The fork handler: this process is a child.
+pub(crate) extern "C" fn forked() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+}
+
+pub(crate) fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
 
 /// The default VFS.
 pub(crate) fn default() -> *mut Vfs {

@@ -4,9 +4,12 @@
 //! waits. So a holder that died needs no care.
 
 use crate::failure::Result;
-use indelible::{Class, CreateOptions, ErrorKind, Pool, SharedObject};
+use indelible::{Class, CreateOptions, ErrorKind, Pool, SharedObject, wait_any};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+/// Offset of the word that counts closed databases.
+const LEFT: usize = 64;
 
 /// The shared object that holds the word.
 #[derive(Clone)]
@@ -37,14 +40,28 @@ impl Lease {
         Ok(())
     }
 
+    /// Has threads that wait look whether their database is still open.
+    pub(crate) fn leave(&self) -> Result<()> {
+        let word = self.0.word(LEFT)?;
+        word.fetch_add(1, Ordering::AcqRel);
+        word.wake(u32::MAX)?;
+        Ok(())
+    }
+
+    /// How often a database was closed.
+    pub(crate) fn left(&self) -> Result<u32> {
+        Ok(self.0.word(LEFT)?.load(Ordering::Acquire))
+    }
+
     /// How often it was asked for.
     pub(crate) fn asked(&self) -> Result<u32> {
         Ok(self.0.word(0)?.load(Ordering::Acquire))
     }
 
-    /// Waits until it was asked for more often than `seen`, or the time is over.
-    pub(crate) fn wait(&self, seen: u32, timeout: Duration) -> Result<()> {
-        self.0.word(0)?.wait(seen, Some(timeout))?;
+    /// Waits until it was asked for, or a database was closed, more often than `seen` and `left`; or
+    /// the time is over.
+    pub(crate) fn wait(&self, seen: u32, left: u32, timeout: Duration) -> Result<()> {
+        wait_any(&[(self.0.word(0)?, seen), (self.0.word(LEFT)?, left)], Some(timeout))?;
         Ok(())
     }
 }

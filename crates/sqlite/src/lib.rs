@@ -20,6 +20,7 @@
 //!         ffi::sqlite3_vfs_register,
 //!         ffi::sqlite3_uri_parameter,
 //!         ffi::sqlite3_log,
+//!         ffi::sqlite3_auto_extension,
 //!     )?;
 //! }
 //! let database = Connection::open(format!("file:{}?vfs=pmo&size=64M", path.display()))?;
@@ -45,10 +46,16 @@ mod header;
 mod host;
 mod lease;
 mod memory_file;
+mod plain;
+mod request;
+mod state;
+mod tickets;
 mod together;
+mod undo;
 mod vfs;
 
 pub use extension::{Refused, register, sqlite3_sqlitepmo_init};
+pub use plain::{CopyError, export, import};
 
 use indelible::Pool;
 use std::path::{Path, PathBuf};

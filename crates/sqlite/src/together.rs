@@ -7,8 +7,10 @@
 //!
 //! Lock order: `PARTS`, then databases' states by address. `SUPER_JOURNALS` alone.
 
-use crate::database::{Database, State, lock};
-use crate::failure::{Failure, Result, code};
+use crate::database::Database;
+use crate::failure::Result;
+use crate::state::{State, lock};
+use crate::tickets;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -75,12 +77,13 @@ pub(crate) fn announce(id: u64, journal: Option<&[u8]>) {
     }
 }
 
-/// SQLite syncs the file: makes its transaction durable, unless that waits for another file's.
-pub(crate) fn sync(id: u64, database: &Arc<Database>) -> Result<()> {
+/// SQLite syncs the file: makes its transaction durable, unless that waits for another file's, or
+/// by `ticket` for later.
+pub(crate) fn sync(id: u64, database: &Arc<Database>, ticket: bool) -> Result<()> {
     let mut parts = lock(&PARTS);
     let Some(me) = parts.iter_mut().find(|part| part.id == id) else {
         drop(parts);
-        return psync(vec![(id, database.clone())]);
+        return finish(vec![(id, database.clone())], ticket);
     };
     me.waiting = true;
     let (owner, waits) = (me.owner, me.journal.is_some());
@@ -98,11 +101,11 @@ pub(crate) fn sync(id: u64, database: &Arc<Database>) -> Result<()> {
     }
     let group = group.iter().map(|part| (part.id, part.database.clone())).collect();
     drop(parts);
-    psync(group)
+    finish(group, ticket)
 }
 
 /// SQLite has committed the file's transaction: makes durable the stores that still wait.
-pub(crate) fn commit(id: u64, database: &Arc<Database>) -> Result<()> {
+pub(crate) fn commit(id: u64, database: &Arc<Database>, ticket: bool) -> Result<()> {
     if !database.lock().is_unsynced(id) {
         return Ok(());
     }
@@ -114,7 +117,19 @@ pub(crate) fn commit(id: u64, database: &Arc<Database>) -> Result<()> {
     let mut group: Vec<_> = parts.iter().filter(also).map(|part| (part.id, part.database.clone())).collect();
     drop(parts);
     group.push((id, database.clone()));
-    psync(group)
+    finish(group, ticket)
+}
+
+/// Makes a transaction durable, or owes that if it is of one database.
+fn finish(group: Vec<(u64, Arc<Database>)>, ticket: bool) -> Result<()> {
+    match &group[..] {
+        [(id, database)] if ticket => {
+            tickets::owe(*id, database)?;
+            end(*id);
+            Ok(())
+        }
+        _ => psync(group),
+    }
 }
 
 /// SQLite deletes a super-journal: makes durable the stores that wait for it, one step for each
@@ -140,10 +155,7 @@ fn psync(mut group: Vec<(u64, Arc<Database>)>) -> Result<()> {
     group.sort_by_key(|(_, database)| Arc::as_ptr(database) as usize);
     let mut states: Vec<MutexGuard<'_, State>> = group.iter().map(|(_, database)| database.lock()).collect();
     for (state, (id, _)) in states.iter().zip(&group) {
-        if state.writer != Some(*id) || !state.barred {
-            return Err(Failure::new(code::MISUSE, "a connection synced without its EXCLUSIVE lock"));
-        }
-        state.check()?;
+        state.check_writer(*id)?;
     }
     let done = State::sync(&mut states.iter_mut().map(|state| &mut **state).collect::<Vec<_>>());
     drop(states);

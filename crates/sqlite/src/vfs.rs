@@ -15,12 +15,12 @@ use crate::database::Open;
 use crate::failure::{Failure, Result, code};
 use crate::host::{self, HOST, Host, default, tell};
 use crate::memory_file::MemoryFile;
+use crate::request;
 use crate::together;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Name of the VFS.
 pub(crate) const NAME: &CStr = c"pmo";
@@ -29,13 +29,6 @@ const SECTOR: c_int = 512;
 /// A write never tears its neighbours, and a file that grew has the new bytes:
 /// SQLITE_IOCAP_POWERSAFE_OVERWRITE, SAFE_APPEND and SEQUENTIAL, which spare work on the journal.
 const CHARACTERISTICS: c_int = 0x1000 | 0x200 | 0x400;
-
-/// Forks between this process and the one that registered the VFS.
-static GENERATION: AtomicU32 = AtomicU32::new(0);
-
-extern "C" fn forked() {
-    GENERATION.fetch_add(1, Ordering::Relaxed);
-}
 
 enum Body {
     Database(Connection),
@@ -85,7 +78,7 @@ pub(crate) unsafe fn register(functions: Functions) -> c_int {
         return code::OK;
     }
     // SAFETY: the handler is async-signal-safe.
-    if unsafe { libc::pthread_atfork(None, None, Some(forked)) } != 0 {
+    if unsafe { libc::pthread_atfork(None, None, Some(host::forked)) } != 0 {
         return code::IOERR;
     }
     let vfs = Box::new(Vfs {
@@ -127,7 +120,7 @@ fn call(work: impl FnOnce() -> Result<c_int>) -> c_int {
 fn with(file: *mut c_void, work: impl FnOnce(&mut Body) -> Result<c_int>) -> c_int {
     // SAFETY: invariant 1.
     let file = unsafe { &mut *file.cast::<File>() };
-    if file.generation != GENERATION.load(Ordering::Relaxed) {
+    if file.generation != host::generation() {
         let text = "a forked child uses its parent's connection; open another one";
         return tell(&Failure::new(code::MISUSE, text));
     }
@@ -156,6 +149,12 @@ fn parameter(name: *const c_char, key: &CStr) -> Option<String> {
     Some(unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
 }
 
+/// Whether a parameter is true, by SQLite's words for it.
+fn is_set(value: Option<String>) -> bool {
+    let value = value.unwrap_or_default().to_ascii_lowercase();
+    ["yes", "true", "on"].contains(&value.as_str()) || value.parse().is_ok_and(|number: i64| number != 0)
+}
+
 /// Bytes: a number, with K, M or G.
 fn bytes(text: &str) -> Result<u64> {
     let bad = || Failure::new(code::CANTOPEN, format!("size={text} is no number of bytes"));
@@ -175,7 +174,13 @@ fn open_database(name: *const c_char, flags: c_int) -> Result<Connection> {
     let size = parameter(name, c"size").map(|text| bytes(&text)).transpose()?;
     let (create, read_only) = (flags & open::CREATE != 0, flags & open::READ_ONLY != 0);
     let database = Open { path, object: &object, size, create }.database().map_err(Failure::opening)?;
-    Ok(Connection::new(database, read_only))
+    // SQLite takes no locks then: the connection reads the state of now.
+    let unlocked = [c"nolock", c"immutable"].iter().any(|key| is_set(parameter(name, key)));
+    let mut connection = Connection::new(database, read_only || unlocked);
+    if unlocked {
+        connection.lock(Level::Shared).map_err(Failure::opening)?;
+    }
+    Ok(connection)
 }
 
 unsafe extern "C" fn x_open(
@@ -209,7 +214,7 @@ unsafe extern "C" fn x_open(
             flags = flags & !(open::READ_WRITE | open::CREATE) | open::READ_ONLY;
         }
         let body = Box::into_raw(Box::new(body));
-        let generation = GENERATION.load(Ordering::Relaxed);
+        let generation = host::generation();
         // SAFETY: SQLite's memory for the file, and a place for flags, or null.
         unsafe {
             file.write(File { methods: &METHODS, body, generation });
@@ -225,7 +230,7 @@ unsafe extern "C" fn close(file: *mut c_void) -> c_int {
     // SAFETY: invariant 1.
     let file = unsafe { &mut *file.cast::<File>() };
     // A forked child leaves the connection to its parent.
-    if file.generation == GENERATION.load(Ordering::Relaxed) {
+    if file.generation == host::generation() {
         let body = file.body;
         // SAFETY: invariant 1: made by `x_open`, and not used again.
         call(|| unsafe {
@@ -332,6 +337,8 @@ unsafe extern "C" fn file_control(file: *mut c_void, operation: c_int, argument:
             control::HAS_MOVED => unsafe { *argument.cast::<c_int>() = 0 },
             // SQLite syncs no commit with synchronous=OFF, nor a file that it cuts after the sync.
             control::COMMIT_PHASE_TWO => connection.committed()?,
+            // SAFETY: the argument of a function of SQL, which waits for the answer.
+            control::REQUEST => request::run(connection, unsafe { &mut *argument.cast() }),
             control::SYNC => {
                 // SAFETY: the name of a super-journal, or null.
                 let journal = (!argument.is_null()).then(|| unsafe { CStr::from_ptr(argument.cast()) });

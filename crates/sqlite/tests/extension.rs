@@ -37,10 +37,10 @@ fn blocks(language: &str) -> Vec<&'static str> {
     PAGE.split(&begin).skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
 }
 
-/// Runs the page's commands in `folder`; returns how many there were.
-fn run_commands(folder: &Path) -> usize {
+/// Runs commands of the page in `folder`; returns how many there were.
+fn run_commands(folder: &Path, block: &str) -> usize {
     let mut commands: Vec<(String, String)> = Vec::new();
-    for line in blocks("console").iter().flat_map(|block| block.lines()) {
+    for line in block.lines() {
         if let Some(command) = line.strip_prefix("$ ") {
             commands.push((command.to_owned(), String::new()));
         } else if let Some(more) = line.strip_prefix("> ") {
@@ -66,13 +66,32 @@ fn s2_26_the_page_of_the_cookbook_is_true_in_the_shell_and_in_python() {
     }
     let dir = tempfile::tempdir().unwrap();
     install(dir.path());
-    assert_eq!(run_commands(dir.path()), 4);
+    let (visits, tickets) = (blocks("console")[0..2].concat(), blocks("console")[2]);
+    assert_eq!(run_commands(dir.path(), &visits), 4);
     let loads = "import sqlite3; sqlite3.connect(':memory:').enable_load_extension(True)";
-    let pythons = ["python3", "/usr/bin/python3"];
-    match pythons.into_iter().find(|python| runs(python, &["-c", loads])) {
+    let python = |also: &str| {
+        let script = format!("{loads}{also}");
+        ["python3", "/usr/bin/python3"].into_iter().find(|python| runs(python, &["-c", &script]))
+    };
+    match python("") {
         Some(python) => assert_eq!(run(dir.path(), python, "-c", blocks("python")[0]), "2\n"),
         None => not_tested("the extension in Python: its sqlite3 loads no extensions"),
     }
+    match python("; import sqlalchemy") {
+        Some(python) => assert_eq!(run(dir.path(), python, "-c", blocks("python")[1]), "3\n"),
+        None => not_tested("the extension in SQLAlchemy: it is missing"),
+    }
+    assert_eq!(run_commands(dir.path(), tickets), 1);
+}
+
+#[test]
+fn s2_26_a_shell_that_is_killed_in_a_transaction_of_a_million_rows_goes_on() {
+    if !runs("sqlite3", &["--version"]) {
+        return not_tested("SQLite's shell, killed in a transaction: sqlite3 is missing");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    install(dir.path());
+    assert_eq!(run_commands(dir.path(), blocks("console")[3]), 3);
 }
 
 /// The shell sets what suits the VFS, and other databases keep their defaults.

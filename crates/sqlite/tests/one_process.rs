@@ -133,6 +133,46 @@ fn an_object_or_a_file_that_holds_no_database_is_refused() {
 }
 
 #[test]
+fn the_page_size_is_known_before_the_first_statement() {
+    let (_dir, path) = place();
+    let connection = open(&path, "main.db");
+    connection.execute_batch("PRAGMA page_size=512; CREATE TABLE t(x)").unwrap();
+    for _ in 0..2 {
+        // Beside the first connection, and alone.
+        let another = try_open(&path, "main.db", "").unwrap();
+        assert_eq!(number(&another, "PRAGMA page_size"), 512);
+    }
+    drop(connection);
+    assert_eq!(number(&open(&path, "main.db"), "PRAGMA page_size"), 512);
+}
+
+#[test]
+fn vacuum_makes_a_database_of_another_object_and_writes_over_none() {
+    let (_dir, path) = place();
+    let connection = filled(&path);
+    let vacuum = format!("VACUUM INTO '{}'", crate::support::uri(&path, "copy.db", ""));
+    connection.execute_batch(&vacuum).unwrap();
+    let refused = connection.execute_batch(&vacuum).unwrap_err().to_string();
+    assert!(refused.contains("output file already exists"), "{refused}");
+    assert_eq!(number(&open(&path, "copy.db"), "SELECT count(*) FROM t"), 500);
+}
+
+#[test]
+fn a_connection_without_locks_reads_the_state_of_its_opening_and_writes_nothing() {
+    let (_dir, path) = place();
+    let writer = filled(&path);
+    for more in ["&nolock=1", "&immutable=on"] {
+        let reader = try_open(&path, "main.db", more).unwrap();
+        let rows = number(&writer, "SELECT count(*) FROM t");
+        assert_eq!(number(&reader, "SELECT count(*) FROM t"), rows, "{more}");
+        writer.execute_batch("DELETE FROM t WHERE i % 3 = 0").unwrap();
+        assert_eq!(number(&reader, "SELECT count(*) FROM t"), rows, "{more}");
+        assert_eq!(code(reader.execute_batch("DELETE FROM t")) & 0xff, ffi::SQLITE_READONLY, "{more}");
+        assert_eq!(integrity(&reader), "ok", "{more}");
+    }
+}
+
+#[test]
 fn a_database_that_is_opened_for_reading_is_not_written() {
     let (_dir, path) = place();
     drop(filled(&path));
@@ -194,8 +234,12 @@ fn forks() {
         0 => {
             let refused = connection.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0));
             let code = refused.err().and_then(|error| error.sqlite_error().map(|error| error.extended_code));
+            // One of its own reads beside the parent's.
+            let own = try_open(&dir.join("app.pmo"), "main.db", "")
+                .and_then(|own| own.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)));
+            let as_told = code == Some(ffi::SQLITE_MISUSE) && own == Ok(500);
             // SAFETY: ends the child without the parent's destructors.
-            unsafe { libc::_exit(if code == Some(ffi::SQLITE_MISUSE) { 0 } else { 1 }) };
+            unsafe { libc::_exit(if as_told { 0 } else { 1 }) };
         }
         child => {
             let mut status = -1;

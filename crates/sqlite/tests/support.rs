@@ -3,14 +3,35 @@
 #![allow(unsafe_code)]
 
 use rusqlite::{Connection, OpenFlags, ffi};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Once;
+use std::sync::{Mutex, Once};
+
+/// SQLite's log.
+static LOG: Mutex<Vec<(i32, String)>> = Mutex::new(Vec::new());
+
+extern "C" fn log(_: *mut c_void, code: c_int, text: *const c_char) {
+    // SAFETY: SQLite's string.
+    let text = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+    LOG.lock().unwrap().push((code, text));
+}
+
+/// Whether SQLite's log has an entry with this code and all of these words.
+pub fn said(code: i32, words: &[&str]) -> bool {
+    let log = LOG.lock().unwrap();
+    log.iter().any(|(of, text)| *of == code && words.iter().all(|word| text.contains(word)))
+}
 
 /// Registers the VFS with the SQLite of this program.
 pub fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        let log: extern "C" fn(*mut c_void, c_int, *const c_char) = log;
+        // SAFETY: before SQLite is used; the function and its argument live on.
+        let logs =
+            unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_LOG, log, std::ptr::null_mut::<c_void>()) };
+        assert_eq!(logs, ffi::SQLITE_OK);
         // SAFETY: functions of the one SQLite that is linked.
         let registered = unsafe {
             indelible_sqlite::register(
@@ -18,6 +39,7 @@ pub fn register() {
                 ffi::sqlite3_vfs_register,
                 ffi::sqlite3_uri_parameter,
                 ffi::sqlite3_log,
+                ffi::sqlite3_auto_extension,
             )
         };
         registered.unwrap();

@@ -123,11 +123,14 @@ const BACKUP: &[&[&str]] = &[
 ];
 
 const SQLITE: &[&[&str]] = &[
-    &["abi", "failure", "memory_file"],
+    &["abi", "failure", "memory_file", "undo"],
     &["header", "host", "lease"],
+    &["plain", "state"],
     &["database"],
+    &["tickets"],
     &["together"],
     &["connection"],
+    &["request"],
     &["vfs"],
     &["extension"],
 ];

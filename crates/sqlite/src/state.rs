@@ -1,0 +1,291 @@
+//! The state of a database in a process: the attached object, and the locks of its connections.
+//!
+//! Invariants:
+//! 1. `writer` is the one connection that may store to the object, and it does so only while
+//!    `barred`: no other connection reads the object's memory then.
+//! 2. Without `dirty` stores the object is as the last transaction left it; unless some are `owed`,
+//!    that is its last psync.
+//! 3. The object is detached only when no connection reads its memory, and nothing is owed.
+
+use crate::failure::{Failure, Result, code};
+use crate::header::{Header, START, copy};
+use crate::undo::Undo;
+use indelible::{Object, ReadObject, psync_all};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Least and most bytes by which an object grows.
+const STEP: (u64, u64) = (256 << 10, 64 << 20);
+
+/// The place from which a connection reads.
+#[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
+pub(crate) enum Source {
+    /// It has no lock.
+    #[default]
+    Nothing,
+    /// The object, which this process has attached for writing.
+    Object,
+    /// A snapshot of its own.
+    Snapshot,
+}
+
+/// The state that a connection reads, from its SHARED lock on.
+#[derive(Debug, Default)]
+pub(crate) struct View {
+    pub(crate) source: Source,
+    /// Kept from one transaction to the next.
+    pub(crate) snapshot: Option<ReadObject>,
+    /// Commits of that state.
+    pub(crate) commits: u64,
+    /// Pages of the object's memory that SQLite has pointers to.
+    pub(crate) lent: usize,
+}
+
+pub(crate) type SharedView = Arc<Mutex<View>>;
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    object: Option<Object>,
+    /// Whether the writer's transaction has stores that are not committed.
+    dirty: bool,
+    /// Whether the object has commits that are not durable: tickets stand for them.
+    owed: bool,
+    /// Pages as they were before the transaction, as long as a revert would undo what is owed, too.
+    undo: Undo,
+    /// The newest commit, and the newest durable one, by their numbers in the header.
+    pub(crate) committed: u64,
+    pub(crate) durable: u64,
+    /// Why what is owed could not be made durable.
+    pub(crate) unpaid: Option<Failure>,
+    pub(crate) writer: Option<u64>,
+    /// Whether connections that begin to read may not read the object's memory.
+    pub(crate) barred: bool,
+    /// Connections that read the object's memory, but the writer.
+    pub(crate) direct: Vec<(u64, SharedView)>,
+    /// Connections.
+    pub(crate) open: usize,
+    /// Whether another process has asked for the object since it was attached.
+    pub(crate) release: bool,
+    /// Whether another process ever asked: then only writers attach the object.
+    pub(crate) contended: bool,
+    /// The lease's word at the attach, and its time.
+    pub(crate) attached: Option<(u32, Instant)>,
+    /// Whether a thread waits for processes that ask.
+    pub(crate) watched: bool,
+    /// A write failed: nothing is known of the object but by another attach.
+    failed: bool,
+}
+
+impl State {
+    /// The object was attached, and its header is that of a database.
+    pub(crate) fn begin(&mut self, object: Object, commits: u64) {
+        self.object = Some(object);
+        (self.dirty, self.owed) = (false, false);
+        (self.committed, self.durable) = (commits, commits);
+    }
+
+    pub(crate) fn is_attached(&self) -> bool {
+        self.object.is_some()
+    }
+
+    /// Refuses a database that failed.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.failed {
+            return Err(Failure::new(
+                code::IOERR,
+                "a write failed earlier; close and open the database again",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses to commit what is not the writer's, under its EXCLUSIVE lock.
+    pub(crate) fn check_writer(&self, id: u64) -> Result<()> {
+        if self.writer != Some(id) || !self.barred {
+            return Err(Failure::new(code::MISUSE, "a connection synced without its EXCLUSIVE lock"));
+        }
+        self.check()
+    }
+
+    /// Whether a connection may begin to read the object's memory.
+    pub(crate) fn is_open_to_readers(&self) -> bool {
+        self.object.is_some() && !self.barred && !self.release
+    }
+
+    /// The attached object.
+    pub(crate) fn object(&self) -> Result<&Object> {
+        self.object.as_ref().ok_or_else(|| Failure::new(code::IOERR, "the object is not attached"))
+    }
+
+    fn object_mut(&mut self) -> Result<&mut Object> {
+        self.object.as_mut().ok_or_else(|| Failure::new(code::IOERR, "the object is not attached"))
+    }
+
+    fn header(&self) -> Result<&Header> {
+        Ok(self.object()?.root::<Header>()?)
+    }
+
+    /// Copies bytes of the file; see [`copy`].
+    pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<bool> {
+        let object = self.object()?;
+        let length = object.root::<Header>()?.length.min((object.len() - START) as u64);
+        Ok(copy(object.as_slice(), length, offset, buffer))
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn len(&self) -> Result<u64> {
+        Ok(self.header()?.length)
+    }
+
+    /// Gives the object room for a file of `length` bytes, and some more if that is to be had.
+    pub(crate) fn reserve(&mut self, length: u64) -> Result<()> {
+        let object = self.object_mut()?;
+        let (needed, len) = (START as u64 + length, object.len() as u64);
+        if needed <= len {
+            return Ok(());
+        }
+        let roomy = needed.max(len + (len / 4).clamp(STEP.0, STEP.1)).next_multiple_of(START as u64);
+        match object.grow(roomy) {
+            Err(error) if Failure::from(error.clone()).code == code::FULL => Ok(object.grow(needed)?),
+            grown => Ok(grown?),
+        }
+    }
+
+    /// The transaction stores to these bytes of the object next, or to its header.
+    fn keep(&mut self, bytes: Range<usize>) {
+        if let (true, Some(object)) = (self.owed, &self.object) {
+            self.undo.keep(object.as_slice(), 0..START);
+            self.undo.keep(object.as_slice(), bytes);
+        }
+        self.dirty = true;
+    }
+
+    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let end = offset + bytes.len() as u64;
+        self.reserve(end)?;
+        let before = self.len()?;
+        self.keep(START + offset.min(before) as usize..START + end as usize);
+        let object = self.object_mut()?;
+        let mut header = *object.root::<Header>()?;
+        if header.is_blank() || end > header.length {
+            if header.is_blank() {
+                header = Header::empty();
+            }
+            if offset > header.length {
+                object.range_mut(START + header.length as usize..START + offset as usize).fill(0);
+            }
+            header.length = end;
+            *object.root_mut::<Header>()? = header;
+        }
+        object.range_mut(START + offset as usize..START + end as usize).copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Cuts the file. Its bytes stay until it grows over them.
+    pub(crate) fn truncate(&mut self, length: u64) -> Result<()> {
+        if length < self.len()? {
+            self.keep(0..START);
+            self.object_mut()?.root_mut::<Header>()?.length = length;
+        }
+        Ok(())
+    }
+
+    /// Whether a connection has stores that are neither durable nor owed.
+    pub(crate) fn is_unsynced(&self, writer: u64) -> bool {
+        self.dirty && self.writer == Some(writer)
+    }
+
+    /// Whether the object is as a transaction left it, and that is not durable.
+    pub(crate) fn is_payable(&self) -> bool {
+        self.owed && !self.dirty && !self.failed
+    }
+
+    pub(crate) fn is_owing(&self) -> bool {
+        self.owed && !self.failed
+    }
+
+    /// Gives the transaction its number.
+    fn number(&mut self) -> Result<()> {
+        let header = self.object_mut()?.root_mut::<Header>()?;
+        header.commits += 1;
+        self.committed = header.commits;
+        Ok(())
+    }
+
+    /// Commits the writer's stores without making them durable. Returns whether nothing was owed
+    /// before.
+    pub(crate) fn owe(&mut self) -> Result<bool> {
+        if !self.dirty {
+            return Ok(false);
+        }
+        self.number()?;
+        self.dirty = false;
+        self.undo.clear();
+        Ok(!std::mem::replace(&mut self.owed, true))
+    }
+
+    /// Makes the writers' stores durable, and what is owed, as one step.
+    pub(crate) fn sync(states: &mut [&mut State]) -> Result<()> {
+        let mut objects = Vec::with_capacity(states.len());
+        for state in states.iter_mut().filter(|state| state.dirty || state.owed) {
+            if state.dirty {
+                state.number()?;
+            }
+            objects.push(state.object_mut()?);
+        }
+        let done = match &mut objects[..] {
+            [] => return Ok(()),
+            [object] => object.psync(),
+            objects => psync_all(objects),
+        };
+        let done = done.map_err(Failure::from);
+        for state in states.iter_mut().filter(|state| state.dirty || state.owed) {
+            state.unpaid = done.as_ref().err().cloned();
+            if done.is_ok() {
+                (state.dirty, state.owed, state.durable) = (false, false, state.committed);
+                state.undo.clear();
+            }
+            state.failed = done.as_ref().is_err_and(|failure| failure.code != code::FULL);
+        }
+        done
+    }
+
+    /// Makes durable what is owed. Between transactions only.
+    pub(crate) fn pay(&mut self) -> Result<()> {
+        match (self.is_owing(), self.dirty) {
+            (false, _) => Ok(()),
+            (true, true) => Err(Failure::busy()),
+            (true, false) => State::sync(&mut [self]),
+        }
+    }
+
+    /// Ends the writer's transaction: stores that were not committed are undone.
+    pub(crate) fn end_writer(&mut self) {
+        if std::mem::take(&mut self.dirty) && !self.failed {
+            let (owed, undo) = (self.owed, std::mem::take(&mut self.undo));
+            let undone = self.object_mut().and_then(|object| {
+                if owed {
+                    undo.restore(object);
+                    return Ok(());
+                }
+                Ok(object.revert()?)
+            });
+            self.failed = undone.is_err();
+            self.committed = self.header().map_or(self.committed, |header| header.commits);
+        }
+        (self.writer, self.barred) = (None, false);
+    }
+
+    /// Detaches the object if that is due, and no connection uses it.
+    pub(crate) fn settle(&mut self) {
+        let idle = self.writer.is_none() && self.direct.is_empty() && !self.barred;
+        if idle && (self.failed || self.release && self.pay().is_ok()) {
+            (self.object, self.release, self.attached) = (None, false, None);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Commits that return before they are durable, and the thread that makes them durable together:
+//! one psync of all databases of a pool that owe some.
+//!
+//! Lock order: databases' states by address. `QUEUE` alone.
+
+use crate::database::Database;
+use crate::failure::{Failure, Result, code};
+use crate::host;
+use crate::state::{State, lock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+/// Least time between two psyncs, unless a connection waits: others join meanwhile.
+const DELAY: Duration = Duration::from_millis(10);
+
+#[derive(Default)]
+struct Queue {
+    /// Databases that owe a commit.
+    owing: Vec<Weak<Database>>,
+    /// Whether a connection waits.
+    urgent: bool,
+    /// The process whose thread pays, by its number of forks.
+    thread: Option<u32>,
+}
+
+static QUEUE: Mutex<Queue> = Mutex::new(Queue { owing: Vec::new(), urgent: false, thread: None });
+/// The queue has changed.
+static WORK: Condvar = Condvar::new();
+
+/// Commits the stores of the connection `id`; they become durable soon, and before any later commit.
+pub(crate) fn owe(id: u64, database: &Arc<Database>) -> Result<()> {
+    let first = {
+        let mut state = database.lock();
+        state.check_writer(id)?;
+        state.owe()?
+    };
+    match first {
+        true => enter(database, false).or_else(|_| database.lock().pay()),
+        false => Ok(()),
+    }
+}
+
+/// Has the thread pay what the database owes.
+fn enter(database: &Arc<Database>, urgent: bool) -> Result<()> {
+    let mut queue = lock(&QUEUE);
+    if queue.thread != Some(host::generation()) {
+        std::thread::Builder::new()
+            .name("pmo-tickets".into())
+            .spawn(work)
+            .map_err(|error| Failure::new(code::IOERR, format!("cannot start a thread: {error}")))?;
+        // A forked child owes nothing of its parent's.
+        (queue.thread, queue.owing) = (Some(host::generation()), Vec::new());
+    }
+    let weak = Arc::downgrade(database);
+    if !queue.owing.iter().any(|known| known.ptr_eq(&weak)) {
+        queue.owing.push(weak);
+    }
+    queue.urgent |= urgent;
+    WORK.notify_one();
+    Ok(())
+}
+
+fn work() {
+    loop {
+        let mut queue: MutexGuard<'_, Queue> = lock(&QUEUE);
+        while queue.owing.is_empty() {
+            queue = WORK.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        queue = WORK
+            .wait_timeout_while(queue, DELAY, |queue| !queue.urgent)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0;
+        queue.urgent = false;
+        let owing = std::mem::take(&mut queue.owing);
+        drop(queue);
+        let later = pay(owing.iter().filter_map(Weak::upgrade).collect());
+        lock(&QUEUE).owing.extend(later);
+    }
+}
+
+/// Pays what these databases owe, one psync for each pool. Returns those in the midst of a
+/// transaction.
+fn pay(mut owing: Vec<Arc<Database>>) -> Vec<Weak<Database>> {
+    let mut later = Vec::new();
+    while let Some(first) = owing.first().cloned() {
+        let (mut group, rest): (Vec<_>, Vec<_>) = owing.into_iter().partition(|other| other.is_with(&first));
+        owing = rest;
+        group.sort_by_key(|database| Arc::as_ptr(database) as usize);
+        let mut states: Vec<MutexGuard<'_, State>> = group.iter().map(|database| database.lock()).collect();
+        let busy = group.iter().zip(&states).filter(|(_, state)| state.is_owing() && !state.is_payable());
+        later.extend(busy.map(|(database, _)| Arc::downgrade(database)));
+        let payable = states.iter_mut().map(|state| &mut **state).filter(|state| state.is_payable());
+        let done = State::sync(&mut payable.collect::<Vec<_>>());
+        drop(states);
+        // A connection that waited may close the database at once, and its pool with it.
+        let paid_for: Vec<_> = group.iter().map(|database| database.paid()).collect();
+        drop((group, first));
+        paid_for.iter().for_each(|paid_for| paid_for.notify_all());
+        if let Err(failure) = done {
+            host::tell(&failure);
+        }
+    }
+    later
+}
+
+/// Waits until a commit is durable, by its number; without one, until the newest is. Returns the
+/// number of the newest durable commit.
+pub(crate) fn wait(database: &Arc<Database>, ticket: Option<u64>) -> Result<u64> {
+    let mut state = database.lock();
+    let ticket = ticket.unwrap_or(state.committed).min(state.committed);
+    state.unpaid = None;
+    loop {
+        state.check()?;
+        if state.durable >= ticket {
+            return Ok(state.durable);
+        }
+        if let Some(failure) = &state.unpaid {
+            return Err(failure.clone());
+        }
+        // A transaction that waits for itself would wait for ever.
+        if !state.is_payable() {
+            return Err(Failure::busy());
+        }
+        drop(state);
+        enter(database, true)?;
+        state = database.lock();
+        if state.durable < ticket && state.unpaid.is_none() {
+            state = database.wait_paid(state);
+        }
+    }
+}

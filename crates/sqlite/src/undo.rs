@@ -1,0 +1,34 @@
+//! Pages as they were before a transaction.
+//!
+//! An object's revert goes back to its last psync. While commits are owed that is too far: a
+//! transaction is undone from here instead.
+
+use indelible::Object;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+const PAGE: usize = 4096;
+
+#[derive(Debug, Default)]
+pub(crate) struct Undo(BTreeMap<usize, Box<[u8]>>);
+
+impl Undo {
+    /// Keeps these bytes of the object, unless it has them from before.
+    pub(crate) fn keep(&mut self, object: &[u8], bytes: Range<usize>) {
+        let first = bytes.start - bytes.start % PAGE;
+        for at in (first..bytes.end.min(object.len())).step_by(PAGE) {
+            self.0.entry(at).or_insert_with(|| object[at..object.len().min(at + PAGE)].into());
+        }
+    }
+
+    /// Stores them again.
+    pub(crate) fn restore(self, object: &mut Object) {
+        for (at, page) in self.0 {
+            object.range_mut(at..at + page.len()).copy_from_slice(&page);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
