@@ -26,6 +26,7 @@ mod sealed_names;
 mod sealing;
 mod signing;
 mod snapshots;
+mod sqlite;
 mod states;
 mod types;
 mod upgrade;

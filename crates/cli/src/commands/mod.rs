@@ -40,6 +40,7 @@ mod scrub;
 mod set;
 mod signer;
 mod snapshot;
+mod sqlite;
 mod stat;
 mod tie;
 mod top;
@@ -93,6 +94,7 @@ pub enum Command {
     Migrate(migrate::Migrate),
     Leds(leds::Leds),
     Log(log::Log),
+    Sqlite(sqlite::Sqlite),
     Key(key::Key),
     Guard(guard::Guard),
     Recover(recover::Recover),
@@ -143,6 +145,7 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Migrate(args) => migrate::run(context, args),
         Command::Leds(args) => leds::run(context, args),
         Command::Log(args) => log::run(context, args),
+        Command::Sqlite(args) => sqlite::run(context, args),
         Command::Repair(args) => repair::run(context, args),
         Command::Scrub(args) => scrub::run(context, args),
         Command::Upgrade(args) => upgrade::run(context, args),
