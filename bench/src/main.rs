@@ -20,6 +20,7 @@ mod personalities;
 mod plot;
 mod render;
 mod retention;
+mod sqlite;
 mod stamp;
 mod stats;
 mod talk;

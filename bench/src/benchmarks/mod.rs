@@ -19,6 +19,7 @@ mod recovery;
 mod retention;
 mod sealing;
 mod snapshots;
+mod sqlite;
 mod threads;
 mod tickets;
 mod transactions;
@@ -118,6 +119,11 @@ pub const ALL: &[Benchmark] = &[
         name: "messages",
         about: "processes that wake each other, send messages, append to a durable log; a view attached as a whole",
         run: messages::run,
+    },
+    Benchmark {
+        name: "sqlite",
+        about: "SQLite with its database in an object beside native SQLite",
+        run: sqlite::run,
     },
     Benchmark { name: "threads", about: "threads that psync different objects", run: threads::run },
     Benchmark {
