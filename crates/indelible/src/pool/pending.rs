@@ -51,7 +51,7 @@ impl Pool {
     }
 
     /// Makes durable the commits on demand that dead processes have left in memory, of all objects
-    /// of the pool. The next attach of an object would publish its own; until then a power cut
+    /// of the pool. The next attach of an object also makes its own durable; until then a power cut
     /// takes them. Those of living processes stay. Returns the number of objects that had some.
     ///
     /// # Errors

@@ -213,8 +213,8 @@ impl Entry {
     }
 
     /// Puts the attached object in the place of the reservation, or the reservation again. `told`:
-    /// no thread answers a touch of the range just now and reports it, so threads that wait for it
-    /// are told here.
+    /// no thread is answering a touch of the range that would report it, so waiting threads are
+    /// told here.
     pub(super) fn settle(&mut self, attached: Result<Pinned>, told: bool) -> Result<(), Error> {
         let closed = attached.and_then(|object| self.close(&object).map(|()| object));
         let refused = match (closed, std::mem::replace(&mut self.memory, Memory::None)) {

@@ -54,7 +54,7 @@ pub fn apply_word(lane: u32) -> u64 {
 }
 
 /// Offset of a lane's revision, beside its apply word. It rises before a process that holds the
-/// lane's primaries changes entries of objects on the lane.
+/// lane's primaries still changes entries of objects on it.
 #[must_use]
 pub fn revision(lane: u32) -> u64 {
     apply_word(lane) + 8

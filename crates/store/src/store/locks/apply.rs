@@ -127,8 +127,8 @@ impl ApplyLocks {
         Ok(true)
     }
 
-    /// Whether another holder wants the primaries of the lane still, or has them so. Asked by the
-    /// process that changes them.
+    /// Whether another holder holds the lane's primaries still, or wants to. Asked by the process
+    /// that changes them.
     pub(in crate::store) fn is_wanted(&self, lane: u32) -> Result<bool> {
         match self.word(lane) {
             Some(word) => Ok(word.load(Ordering::Acquire) & HELD != 0),
