@@ -5,7 +5,7 @@ use crate::mutant::Mutant;
 use std::ffi::c_void;
 
 type Function = extern "C" fn(*mut c_void);
-/// Functions, and what they are called with.
+/// Functions and their arguments.
 pub(crate) type Called = Vec<(Function, *mut c_void)>;
 
 #[derive(Default)]

@@ -1,5 +1,5 @@
-//! Memory that blocks allocate and free: what a block that is undone allocated is freed, and what it frees is freed once it has committed and no block can
-//! read it any more.
+//! Memory that blocks allocate and free: undoing a block frees its allocations; memory that a block
+//! frees stays until the block has committed and no block can read it any more.
 
 use crate::blocks::{Thread, fatal};
 use crate::weak;
@@ -19,7 +19,7 @@ pub(crate) struct Allocations {
     freed: Vec<(*mut c_void, By)>,
 }
 
-/// Memory that nobody uses.
+/// Memory without users.
 pub(crate) struct Unused(Vec<(*mut c_void, By)>);
 
 impl Allocations {
@@ -54,8 +54,8 @@ fn free_now(pointer: *mut c_void, by: By) {
         By::Delete => weak::delete(),
         By::DeleteArray => weak::delete_array(),
     };
-    // SAFETY: what was allocated by the function that goes with this one, and is used by nobody: the program's promise where it frees it, else nobody but
-    // the block that is undone had it.
+    // SAFETY: the matching function allocated it, and it has no users: the program promises that
+    // where it frees it, else the undone block alone had it.
     unsafe {
         match delete {
             Some(delete) => delete(pointer),

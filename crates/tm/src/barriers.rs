@@ -20,7 +20,7 @@ pub(crate) unsafe fn load<T: Number>(from: *const T) -> T {
             Err(_) => Thread::again(),
         }
     }
-    // SAFETY: the caller's promise: nobody else has it.
+    // SAFETY: the caller's promise: no other thread has it.
     unsafe { from.read_unaligned() }
 }
 
@@ -37,14 +37,15 @@ pub(crate) unsafe fn store<T: Number>(to: *mut T, value: T) {
             Err(_) => Thread::again(),
         }
     }
-    // SAFETY: the caller's promise: nobody else has it.
+    // SAFETY: the caller's promise: no other thread has it.
     unsafe {
         keep(to.expose_provenance(), size_of::<T>(), false);
         to.write_unaligned(value);
     }
 }
 
-/// Keeps bytes that are stored to in place, if that may be undone: `own` are those that compiled code says nobody else knows.
+/// Keeps bytes that are stored to in place, if that may be undone: `own` are bytes that, by the
+/// compiled code, no other thread knows.
 ///
 /// # Safety
 /// As for `load`.

@@ -37,7 +37,7 @@ struct Level {
     beginning: Beginning,
     properties: u32,
     marks: Marks,
-    /// Of an inner block that may be cancelled.
+    /// `Some`: an inner block that may be cancelled.
     checkpoint: Option<Checkpoint>,
 }
 
@@ -97,7 +97,7 @@ impl Drop for Owner {
     fn drop(&mut self) {
         entry::set_current(0);
         let thread = self.0.get();
-        // SAFETY: made by `Thread::make`, and known to nobody else any more.
+        // SAFETY: made by `Thread::make`; no other reference is left.
         let mut thread = unsafe { Box::from_raw(thread) };
         if thread.generation == fork::generation() {
             thread.leave_frames();
@@ -266,7 +266,8 @@ impl Thread {
     /// Takes back all stores since some marks but those to frames below `stack`, which are no more; returns the actions
     /// to be called.
     fn undo(&mut self, to: Marks, stack: usize) -> Called {
-        // SAFETY: what compiled code logged is the thread's own, and what was stored in place nobody else had (1).
+        // SAFETY: the bytes that compiled code logged are the thread's own, and no other thread had
+        // the bytes stored in place (1).
         unsafe { self.log.undo(to.log, stack) };
         self.exceptions.undo(to.exceptions);
         self.allocations.take_made(to.allocations).free();
@@ -286,7 +287,7 @@ impl Thread {
         (first, self.undo(Marks::default(), stack))
     }
 
-    /// The thread, for as long as nobody else refers to it.
+    /// The thread, as long as no other reference to it exists.
     fn own<'t>() -> &'t mut Thread {
         // SAFETY: null, or the thread's own (2).
         unsafe { current().as_mut() }.unwrap_or_else(|| fatal("no block runs"))
@@ -343,7 +344,7 @@ impl Thread {
         (thread.irrevocable, thread.stack) = (irrevocable, beginning.stack);
         thread.levels.push(first);
         let code = thread.start();
-        // SAFETY: the block runs (1), and whoever calls this owns nothing (3).
+        // SAFETY: the block runs (1), and the caller owns nothing (3).
         unsafe { beginning.go_on(code | action::RESTORE) }
     }
 

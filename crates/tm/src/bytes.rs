@@ -19,7 +19,7 @@ unsafe fn load(from: *const u8, into: &mut [u8], shared: bool) {
             Err(_) => Thread::again(),
         }
     }
-    // SAFETY: the caller's promise: nobody else has them.
+    // SAFETY: the caller's promise: no other thread has them.
     unsafe { from.copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) };
 }
 
@@ -36,7 +36,7 @@ unsafe fn store(to: *mut u8, bytes: &[u8], shared: bool) {
             Err(_) => Thread::again(),
         }
     }
-    // SAFETY: the caller's promise: nobody else has them.
+    // SAFETY: the caller's promise: no other thread has them.
     unsafe {
         keep(to.expose_provenance(), bytes.len(), false);
         to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());

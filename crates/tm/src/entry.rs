@@ -2,8 +2,10 @@
 //!
 //! # Invariants
 //!
-//! 1. A [`Beginning`] has what a function has to keep for its caller (System V ABI, x86-64), and where that goes on. The frame of the caller is there as long as
-//!    the block runs: GCC's code leaves a block by `_ITM_commitTransaction`, which ends it, and by nothing else.
+//! 1. A [`Beginning`] has the registers that a function keeps for its caller (System V ABI,
+//!    x86-64), and the address where the block goes on. The frame of the caller is there as long as
+//!    the block runs: GCC's code leaves a block by `_ITM_commitTransaction`, which ends it, and by
+//!    nothing else.
 //! 2. [`Beginning::go_on`] abandons frames that lie below: those of GCC's code, which need nothing else, and one of an exported function of this library, which owns nothing at
 //!    that moment.
 //! 3. `pmo_tm_current` is the thread's own word; its only users are [`current`] and [`set_current`].

@@ -1,9 +1,11 @@
 //! The run-time library of GCC's transactional memory: programs compiled with `-fgnu-tm` run their `__transaction_atomic` and `__transaction_relaxed` blocks on the
 //! transactional memory of [`indelible_stm`]. It takes the place of libitm: linked before it (`-lpmo-tm`), or by `LD_PRELOAD`.
 //!
-//! The functions are those of the "Intel Transactional Memory Compiler and Runtime Application Binary Interface", version 1.1, as GCC calls them.
-//! [`entry`] is where a block begins, and begins again; [`blocks`] says which blocks run, and ends them; [`barriers`] and [`bytes`] are the accesses of compiled
-//! code; the others keep what has to be undone, or to be done, when a block ends. Nothing here may unwind, panic or keep a lock where a block is run again.
+//! The functions are those of the "Intel Transactional Memory Compiler and Runtime Application
+//! Binary Interface", version 1.1, as GCC calls them. [`entry`] is where a block begins, and begins
+//! again; [`blocks`] says which blocks run, and ends them; [`barriers`] and [`bytes`] are the
+//! accesses of compiled code; the other modules keep the work to undo or to do when a block ends.
+//! Nothing here may unwind, panic or keep a lock where a block is run again.
 //!
 //! # Invariants
 //!

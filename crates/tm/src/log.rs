@@ -1,5 +1,6 @@
-//! Bytes as they were, of memory that a block changes in place without its transaction: what GCC's code logs, because no other thread knows it, and what an
-//! irrevocable block stores where an inner block may be cancelled.
+//! Former bytes of memory that a block changes in place without its transaction: GCC's code logs
+//! memory that no other thread knows; an irrevocable block logs its stores where an inner block may
+//! be cancelled.
 
 use crate::entry;
 use crate::mutant::Mutant;

@@ -1,5 +1,7 @@
-//! Persistent objects that blocks use: pmo/blocks.h attaches them. Compiled code names them by their own addresses, where nobody may touch anything; blocks find their
-//! bytes in another mapping. A block that changed some is durable when it has committed, or, of objects on demand, in memory that outlives the process.
+//! Persistent objects that blocks use: pmo/blocks.h attaches them. Compiled code names them by
+//! their own addresses, which are inaccessible; blocks find their bytes in another mapping. A block
+//! that changed some is durable when it has committed, or, of objects on demand, in memory that
+//! outlives the process.
 //!
 //! # Invariants
 //!
@@ -38,7 +40,7 @@ impl Slot {
     }
 }
 
-/// There is no room for so much of what a block changes, among it a line at an address.
+/// The log lacks `much` bytes of room for a block's changes, one of which is at `address`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Short {
     address: usize,
@@ -58,12 +60,13 @@ static SLOTS: [Slot; MOST] = [const { Slot::empty() }; MOST];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Those of which each commit is durable.
 static DURABLE: AtomicUsize = AtomicUsize::new(0);
-/// From the first address of all objects to the last: a block looks no further for any other address.
+/// First address of all objects; `SPAN` is the length to the last one. Blocks look up no address
+/// outside that range.
 static LOW: AtomicUsize = AtomicUsize::new(0);
 static SPAN: AtomicUsize = AtomicUsize::new(0);
 /// The functions, and the objects in full.
 static OBJECTS: Mutex<Vec<Object>> = Mutex::new(Vec::new());
-/// Held by those who wait, as long as they need the table.
+/// Waiting threads hold it as long as they need the table.
 static WAITS: RwLock<()> = RwLock::new(());
 /// Threads that have told of a commit, are to wait for it, and have not done so.
 static TOLD: AtomicUsize = AtomicUsize::new(0);
@@ -148,7 +151,7 @@ fn addresses(writes: &WriteSet) -> Vec<usize> {
     addresses
 }
 
-/// The room that the log lacks, if it has too little for what a block changes.
+/// The room that the log lacks for a block's changes; `None` if it has enough.
 pub(crate) fn shortage(writes: &WriteSet) -> Option<Short> {
     let (changed, functions) = (addresses(writes), functions()?);
     let address = *changed.first()?;
@@ -221,7 +224,8 @@ pub(crate) fn stored(told: Told) {
     }
 }
 
-/// Waits for what a block that has committed told, if it is to be waited for; and until all is durable that was told until now of objects whose commits are durable: it may have seen some of it.
+/// Waits for the told commit of a block, if `told` asks for that, and until all commits told until
+/// now of objects with durable commits are durable: the block may have seen some of them.
 #[inline]
 pub(crate) fn wait(told: Told) {
     if told.awaited || any_durable() {
@@ -303,7 +307,7 @@ fn fill(objects: &[Object]) {
 /// Changes the table: 0, or -1 if a block runs on this thread, or there are as many as there can be.
 fn change(with: impl FnOnce(&mut Vec<Object>)) -> c_int {
     let changed = Thread::alone(|| {
-        // An object stays until nobody waits for its commits.
+        // An object stays while threads wait for its commits.
         while TOLD.load(Ordering::SeqCst) > 0 {
             std::thread::yield_now();
         }

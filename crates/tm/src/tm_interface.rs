@@ -107,7 +107,7 @@ pub struct Object {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Runtime {
-    /// Of the interface.
+    /// Version of the interface.
     pub version: u32,
     /// Unused, 0.
     pub reserved: u32,

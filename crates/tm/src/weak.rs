@@ -8,7 +8,8 @@ macro_rules! weak {
             #[doc = concat!("`", $symbol, "`, if the program has it.")]
             pub(crate) fn $name() -> Option<unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?> {
                 let address: usize;
-                // SAFETY: reads the address of a symbol from the table of offsets: 0 if nobody has it.
+                // SAFETY: reads the address of a symbol from the table of offsets: 0 if the symbol
+                // is undefined.
                 unsafe {
                     asm!(
                         concat!(".weak ", $symbol),

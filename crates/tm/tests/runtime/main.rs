@@ -122,7 +122,7 @@ fn build() -> Option<Library> {
     Some(library)
 }
 
-/// Compiles a program, with what is linked before libitm.
+/// Compiles a program; `link` comes before libitm.
 #[track_caller]
 fn compile(library: &Library, source: &str, flags: &[&str], link: &[&Path]) -> PathBuf {
     let compiler = if source.ends_with("cpp") { "g++" } else { "gcc" };
@@ -156,7 +156,8 @@ fn same_on_both(source: &str, flags: &[&[&str]], expected: &str) {
     assert_eq!(succeed(&mut command), expected, "linked with the shared library");
 }
 
-/// Loads and stores of every size, copies, cancels, inner blocks, clones, conflicts of threads, memory that is taken out of what they share.
+/// Loads and stores of every size, copies, cancels, inner blocks, clones, conflicts of threads,
+/// privatized memory.
 #[test]
 fn s1_04_accesses_of_compiled_blocks_are_as_on_libitm() {
     let avx = std::arch::is_x86_feature_detected!("avx");
