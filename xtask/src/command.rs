@@ -14,8 +14,9 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
     command
 }
 
-/// Has a command run cargo as a person would, without the variables by which cargo tells this program of its package. A dependency whose build script
-/// looks at them would be built again, with all that rests on it, whenever another package's program runs cargo.
+/// Removes the variables by which cargo tells this program of its package, so that `command` runs
+/// cargo as from a shell. Otherwise a dependency whose build script looks at them would be built
+/// again, with all its dependents, whenever another package's program runs cargo.
 pub(crate) fn by_hand(command: &mut Command) -> &mut Command {
     let told = |name: &str| name.starts_with("CARGO_MANIFEST") || name.starts_with("CARGO_PKG_");
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(told)) {

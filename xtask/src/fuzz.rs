@@ -93,7 +93,7 @@ fn last(mode: Mode) -> Result<Record> {
     last.ok_or_else(|| "one target takes its place in the record of a run of all: run that first".into())
 }
 
-/// Counts that follow from those of the targets, and from what they left.
+/// Sums the targets' counts and their findings.
 fn sum_up(record: &mut Record) -> Result {
     let mut sums = [("inputs", 0), ("inputs of whole pools", 0), ("targets", 0), ("violations", 0)];
     for (name, count) in &record.counts {
@@ -106,7 +106,7 @@ fn sum_up(record: &mut Record) -> Result {
     Ok(())
 }
 
-/// Whether a target left something in `fuzz/artifacts` that nobody has mended yet.
+/// Whether a target has unresolved findings in `fuzz/artifacts`.
 fn has_findings(target: &str) -> Result<bool> {
     match std::fs::read_dir(format!("fuzz/artifacts/{target}")) {
         Ok(mut found) => Ok(found.next().is_some()),
@@ -126,8 +126,8 @@ fn fuzz(target: &str, corpus: &Path, seconds: u64) -> (u64, Result) {
     }
     let mut command = nightly::cargo(&["fuzz", "run", "--fuzz-dir", "fuzz", "--sanitizer", "none", target]);
     command.arg(corpus).args([&committed, "--", &format!("-max_total_time={seconds}")]);
-    // By the clock, which goes on where a machine stands still; work that never ends is noticed sooner, by the
-    // image, which counts operations.
+    // In real time, which goes on while a machine stands still; the image counts operations and
+    // notices endless work sooner.
     command.args(["-timeout=300", "-rss_limit_mb=2048", "-max_len=8192"]);
     command.args(["-print_final_stats=1", "-verbosity=0"]);
     let mut inputs = 0;

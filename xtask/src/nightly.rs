@@ -27,7 +27,7 @@ pub(crate) fn components(names: &[&str]) -> Result {
     if status.success() { Ok(()) } else { Err("the nightly toolchain cannot be installed".into()) }
 }
 
-/// Runs a command, passes on what it says, and gives every line to `look`.
+/// Runs a command, passes on its output, and gives every line to `look`.
 pub(crate) fn watch(mut command: Command, mut look: impl FnMut(&str)) -> Result {
     println!("== {command:?}");
     // One pipe for both, as a shell would have it: the order of lines is kept.

@@ -1,5 +1,5 @@
-//! Packages as those who depend on them get them: complete, and compiled from nothing but their content by the oldest compiler that
-//! they declare.
+//! Packages as their dependents get them: complete, and compiled from nothing but their content by
+//! the oldest compiler that they declare.
 
 use crate::command::{Result, by_hand, cargo};
 use crate::plan::Outcome;
@@ -106,8 +106,9 @@ pub(crate) fn dependencies() -> Result<Outcome> {
     crate::command::step("known defects of dependencies", &advisories).map(|()| Outcome::Passed)
 }
 
-/// Removes packages of this workspace that cargo unpacked in an earlier run: it does so once for each path of the workspace and each version, and would
-/// compile the others against what they were then.
+/// Removes packages of this workspace that cargo unpacked in an earlier run: it unpacks once for
+/// each path of the workspace and each version, and would compile the others against the old
+/// content.
 fn forget_unpacked(published: &[&Value]) -> std::io::Result<()> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
@@ -135,7 +136,7 @@ fn compile(command: &mut Command, arguments: &[&str]) -> Result {
     let begin = Instant::now();
     let status = by_hand(command)
         .env("CARGO_TARGET_DIR", "target/packages")
-        // Nobody debugs them.
+        // Their debug information is unused.
         .env("CARGO_PROFILE_DEV_DEBUG", "false")
         .status()
         .map_err(|error| format!("cannot compile the packages: {error}"))?;
@@ -167,7 +168,7 @@ fn lacks(package: &Value, files: &str, published: &[&Value]) -> Vec<String> {
     }
     for dependency in package["dependencies"].as_array().into_iter().flatten() {
         let name = dependency["name"].as_str().unwrap_or_default();
-        // Those of tests are not part of what is published, unless they have a version.
+        // Dev-dependencies without a version are not published.
         if dependency["path"].is_null() || dependency["kind"] == "dev" && dependency["req"] == "*" {
             continue;
         }

@@ -1,4 +1,5 @@
-//! A run of several steps: it says which step runs, about how long the rest takes, and what was not tested.
+//! A run of several steps: prints the running step, the time that the rest takes, and untested
+//! parts.
 //!
 //! A step stops the run when it fails. A step that needs something this machine lacks is not a failure: it says
 //! what was not tested, and the last lines of the run repeat it.
@@ -101,7 +102,7 @@ pub(crate) fn run(steps: &[Step], alone: &dyn Fn(&str) -> Command) -> Result {
     Ok(())
 }
 
-/// How long `rest` takes: the typical times, scaled by how this machine did so far.
+/// How long `rest` takes: the typical times, scaled by this machine's speed so far.
 fn forecast(rest: &[Step], done: &[(&Step, Duration)]) -> String {
     // A first step of a second tells nothing about the machine.
     const ENOUGH: f64 = 30.0;

@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
         Err(why) => return not_tested(&why),
     };
     let own = environment.program("python");
-    // As the cookbook says, but with what is installed already, and quicker to build.
+    // The cookbook's command, with the installed build tools and a quicker build.
     let mut package = environment.pip(&["install", "--no-build-isolation", "--no-deps", "--force-reinstall"]);
     by_hand(&mut package)
         .arg(folder())

@@ -1,7 +1,8 @@
 //! Packages that a step builds apart from the workspace, because it wants a feature that its tests do without, or a package alone.
 //!
-//! cargo gives a dependency the features that all selected packages ask of it: a package that is selected alone would have most of its dependencies, and the
-//! packages that depend on these, built once more. So `xtask-unified` is selected beside it, which asks for what the workspace asks for.
+//! cargo gives a dependency the features that all selected packages ask of it: a package that is
+//! selected alone would have most of its dependencies, and the packages that depend on these, built
+//! once more. So `xtask-unified` is selected beside it, which asks for the workspace's features.
 
 /// Arguments of cargo.
 pub(crate) struct Selection(&'static [&'static str]);

@@ -155,7 +155,8 @@ pub(crate) fn bench<S: AsRef<str>>(arguments: &[S]) -> Result {
 }
 
 fn power_cuts(required: bool) -> Result<Outcome> {
-    // Of one kernel, and of transactions on demand one kind: each form of it takes several processes their time.
+    // One kernel, and one kind of transactions on demand: each form of it keeps several processes
+    // busy.
     let steps = ["--quick", "--kernel", "6.12"];
     let on_demand = ["--guard", "--quick", "--kernel", "6.12", "--medium", "fsdax"];
     for arguments in [&steps[..], &on_demand] {

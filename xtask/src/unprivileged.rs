@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The user and group nobody.
+/// ID of the user and group `nobody`.
 const NOBODY: &str = "65534";
 
 /// Packages whose tests meet the rights of their user, each with arguments that choose these. The others run on simulated media, as do those of power cuts, or
@@ -85,7 +85,8 @@ pub(crate) fn run() -> Result {
         println!("\n== unprivileged: this user is unprivileged already");
         return Ok(());
     };
-    // nobody has to reach the binaries: built where everybody may look if the project is not.
+    // The user must reach the binaries: they are built in a readable folder if the project is in
+    // none.
     let target = if reachable(&std::env::current_dir().unwrap_or_default()) {
         None
     } else {
@@ -118,7 +119,7 @@ pub(crate) fn reachable(folder: &Path) -> bool {
     folder.ancestors().all(|folder| fs::metadata(folder).is_ok_and(|meta| meta.mode() & 0o001 != 0))
 }
 
-/// Copies a folder, for everybody to read, without what is hidden and what was built.
+/// Copies a folder, readable for all users, without hidden files and build output.
 fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
     fs::set_permissions(to, fs::Permissions::from_mode(0o755))?;

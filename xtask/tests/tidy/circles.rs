@@ -59,7 +59,7 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
 /// The path of a module from its crate's root.
 type Path = Vec<String>;
 
-/// A crate's modules, with what each imports.
+/// A crate's modules, with their imports.
 struct Tree {
     imports: BTreeMap<Path, Vec<Path>>,
     /// Names that each module has of its own `use` lines, with their paths.
