@@ -1,4 +1,4 @@
-//! The output: the source with what it includes of extendible structs, with `#line` directives.
+//! The output: the source, with its included extendible structs and `#line` directives.
 
 use crate::edit::Edits;
 use crate::extendible::Struct;

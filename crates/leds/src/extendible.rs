@@ -19,7 +19,7 @@ pub(crate) struct Struct {
     pub(crate) name: Range<usize>,
     /// The brace that ends the fields.
     pub(crate) close: usize,
-    /// Behind the semicolon that ends the declaration.
+    /// After the semicolon that ends the declaration.
     pub(crate) end: usize,
     pub(crate) extensions: Vec<Extension>,
 }
@@ -127,7 +127,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Behind the keyword; `None` for a declaration.
+    /// Parses from after the keyword; `None` for a declaration.
     fn structure(&mut self, keyword: Range<usize>) -> Result<Option<Struct>, Refusal> {
         let shape = "`extendible` stands before `struct tag {`; the tag is its name in descriptions";
         let refused = self.refuse_at(keyword.start, shape);

@@ -1,4 +1,4 @@
-//! From a source to plain C or C++.
+//! Lowers a source to plain C or C++.
 
 use crate::emit::{appended, emit};
 use crate::extendible::{Struct, blanked, find, is_likely, keywords};

@@ -11,7 +11,7 @@ pub(crate) struct Node {
     pub(crate) name: String,
     /// Its first byte; of an expression in a macro's body, where the macro is used.
     pub(crate) begin: Place,
-    /// Behind its last byte.
+    /// After its last byte.
     pub(crate) end: Place,
     /// The name in it.
     pub(crate) at: Place,
