@@ -123,7 +123,7 @@ fn no_permission() {
     std::fs::set_permissions(&rig.pool, Permissions::from_mode(0o000)).expect("set");
     let mut command = rig.command(["ls"]);
     if is_root() {
-        // Root may do everything, so somebody else has to try.
+        // Root ignores permissions: an unprivileged user runs the tool.
         std::fs::set_permissions(rig.dir.path(), Permissions::from_mode(0o755)).expect("set");
         command.uid(65534).gid(65534);
         if Command::new(PMO).arg("--version").uid(65534).gid(65534).output().is_err() {

@@ -48,8 +48,8 @@ fn planned(rig: &Rig, types: &RootTypes<'_>) -> String {
     rig.pmo(["migrate", "--plan"], ["words", "--to", file.to_str().unwrap()]).fine().out
 }
 
-/// Stores a word, and what each command says then: exit code 3 and the finding where values are looked at; roots and their types,
-/// which are whole, as they are.
+/// Stores a word and checks each command: exit code 3 and the finding where values are read; the
+/// roots and their types are whole and print as they are.
 fn found(finding: &str, damage: impl Fn(usize, [[usize; 2]; 2]) -> (usize, usize)) {
     let rig = Rig::new();
     let (mut object, base, chains) = made(&rig);

@@ -353,7 +353,7 @@ fn bash_completes_names_of_objects() {
     assert!(found.lines().any(|line| line == "ledger"), "{found}");
     let found = complete("pmo rm \"$POOL\" --f", 3);
     assert!(found.contains("--force") && !found.contains("ledger"), "{found}");
-    // Of each command that takes names, and nothing but names.
+    // Each command that takes names completes to names alone.
     let names = "cold\\ store\ncounters\nledger\n";
     for (words, last) in [
         ("cp \"$POOL\"", 3),

@@ -137,7 +137,7 @@ fn a_root_without_a_description_is_said_to_be_one() {
     let heap = made(&rig);
     let block = heap.calloc(1, 64).unwrap();
     let ty = TypeInfo { name: "struct c", fingerprint: 5, layout: "64 bytes" };
-    // SAFETY: nobody uses it by type.
+    // SAFETY: no code uses it by type.
     unsafe { heap.create_root("of C", block.as_ptr(), 64, &ty) }.unwrap();
     let mut heap = heap;
     heap.psync().unwrap();
@@ -180,7 +180,7 @@ fn it_is_said_why_a_forged_description_is_not_used() {
         let block = heap.calloc(1, 64).unwrap().as_ptr();
         let ty = TypeInfo::described("Visit", layout);
         let ty = TypeInfo { fingerprint: fingerprint.unwrap_or(ty.fingerprint), ..ty };
-        // SAFETY: nobody uses it by type.
+        // SAFETY: no code uses it by type.
         unsafe { heap.create_root(name, block, 8, &ty) }.unwrap();
     }
     let mut heap = heap;

@@ -1,4 +1,4 @@
-//! Sources and what they are lowered to, or why they are not.
+//! Sources and their lowered form, or the reason for a refusal.
 
 use indelible_testing::not_tested;
 use std::path::{Path, PathBuf};
@@ -307,7 +307,7 @@ fn a_check_is_left_out_behind_one_that_dominates_it() {
         "if (i > 5) goto in; p->stock = 1; if (i) { in: i--; }",
         "if (i > 5) goto in; p->stock = 1; while (i--) { switch (i) { case 1: in: i--; } }",
     ];
-    // In C++, conditions have declarations, and what a reference is bound to is not stored to.
+    // In C++, conditions have declarations, and binding a reference is no store.
     let known_in_cpp = ["(p->stock) = 1;", "p->stock = 1; if (int n = i; n) i = 2;"];
     let unknown_in_cpp = [
         "p->stock = 1; if (int n = i; (p = n ? p : q))",
@@ -330,7 +330,7 @@ fn a_check_is_left_out_behind_one_that_dominates_it() {
             assert_eq!(found, expected, "{before}");
         }
     }
-    // Behind a condition is what both ways make, and no variable of all functions is followed.
+    // After a condition a fact holds if both branches make it; no global variable is followed.
     let code =
         "void f(struct item *p, int i) { if (i) p->stock = 1; else p->more = 1; p->more = 2; p->stock = 3; }";
     let expected = "void f(struct item *p, int i) { if (i) pmo_leds_item_1(p)->stock = 1; else pmo_leds_item_2(p)->more = 1; \
@@ -384,7 +384,7 @@ fn uses_of_fields_in_cpp_become_calls() {
             "item t = *p; temporary(pmo_leds_item_get_stock(&(t)));",
         ),
         ("void f(item *p) { letters(p->name); }", "letters(pmo_leds_item_1(p)->name);"),
-        // The body of a lambda is run when it is called: nobody knows what is there then.
+        // The body of a lambda runs when it is called: no fact from its definition holds there.
         (
             "void f(item *p) { p->stock = 1; auto h = [=] { p->stock = 9; }; h(); }",
             "pmo_leds_item_1(p)->stock = 1; auto h = [=] { pmo_leds_item_1(p)->stock = 9; }; h();",

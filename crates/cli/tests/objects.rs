@@ -38,7 +38,7 @@ fn s2_01_the_same_content_is_one_object() {
     assert!(stat.out.contains("read-only, position-independent, ID by content"), "{stat:?}");
     let check = rig.pmo(["check"], ["--json"]).fine().json();
     assert_eq!((&check["contents"], &check["clean"]), (&1.into(), &true.into()));
-    // Somebody changes it below the pool.
+    // Changes it in the file, below the pool.
     let offset = rig.pmo(["stat"], ["greeting", "--json"]).fine().json()["offset"].as_u64().unwrap();
     let mut bytes = std::fs::read(&rig.pool).unwrap();
     bytes[offset as usize] = b'j';

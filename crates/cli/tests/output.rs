@@ -1,4 +1,4 @@
-//! Output that is not about a pool, and what becomes of it when nobody reads it.
+//! Output that is not about a pool; a reader that stops early, and a full device.
 
 use crate::common::{self, PMO, Rig, pmo};
 use std::io::Read;

@@ -54,7 +54,7 @@ fn s1_14_damaged_words_are_repaired_and_lost_ones_named() {
         (&"a".into(), &1024.into(), &0.into())
     );
     assert_eq!((&json[0]["lost"], &json[0]["skipped"]), (&[72].to_vec().into(), &serde_json::Value::Null));
-    // Nobody prints what the word is not.
+    // No command prints the damaged word's wrong value.
     rig.pmo(["cat"], ["a"]).fails(3, "offset 0x48");
     rig.pmo(["scrub"], ["plain"]).fails(2, "no check words");
     rig.pmo(["scrub"], ["absent"]).fails(5, "no such object");

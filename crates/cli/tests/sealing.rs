@@ -58,7 +58,7 @@ fn s3_05_without_the_key_the_tool_reads_nothing() {
     rig.feed("put", ["ledger", "--seal-key-file", "k"], b"planted").fine();
     let json = rig.pmo(["stat"], ["ledger", "--json"]).fine().json();
     let mut bytes = std::fs::read(&rig.pool).unwrap();
-    // Behind the key page and a node.
+    // After the key page and a node.
     bytes[json["offset"].as_u64().unwrap() as usize + 2 * 4096 + 2000] ^= 4;
     std::fs::write(&rig.pool, bytes).unwrap();
     let run = rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fails(3, "page 0, of its contents");
@@ -416,7 +416,7 @@ fn s3_01_seals_are_checked_page_by_page() {
     let offset = rig.pmo(["stat"], ["monday", "--json"]).fine().json()["offset"].as_u64().unwrap() as usize;
     let mut bytes = std::fs::read(&rig.pool).unwrap();
     for page in [0, 1] {
-        // Behind the key page and a node.
+        // After the key page and a node.
         bytes[offset + 4096 * (2 + page) + 2000] ^= 4;
     }
     std::fs::write(&rig.pool, bytes).unwrap();

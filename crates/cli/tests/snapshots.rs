@@ -50,7 +50,7 @@ fn s2_02_objects_are_compared_page_by_page() {
     });
     assert_eq!(json, expected);
     rig.pmo(["diff"], ["then", "absent"]).fails(5, "cannot compare object \"absent\"");
-    // A writer is in nobody's way.
+    // `diff` works beside a writer.
     let held = rig.hold("a", true);
     assert!(rig.pmo(["diff"], ["then", "a"]).fine().out.contains("2 of 3 pages"));
     held.release();
@@ -152,7 +152,7 @@ fn s2_02_old_snapshots_go_by_a_policy() {
     assert_eq!(rig.pmo(["check"], [""; 0]).code, Some(0));
 }
 
-/// Two processes merge what a third one writes, and a fourth one reads: nobody is in anybody's way.
+/// Two processes merge while a third writes and a fourth reads: none blocks another.
 #[test]
 fn s2_02_two_merge_at_once_beside_a_writer() {
     let rig = Rig::new();

@@ -69,7 +69,7 @@ fn a_reader_is_shown() {
     let held = rig.hold("a", false);
     assert_eq!(rig.line("a"), format!("R {} pmo 4 KiB a", held.pid()));
     assert!(rig.pmo(["stat"], ["a"]).fine().out.contains("state    R, attached for reading"));
-    // Others may read, nobody may write, resize, rename or destroy.
+    // Other processes may read; none may write, resize, rename or destroy.
     rig.pmo(["attach-check"], ["a"]).fine();
     rig.pmo(["cat"], ["a"]).fine();
     for command in [vec!["attach-check"], vec!["rm"]] {

@@ -51,7 +51,7 @@ fn made(rig: &Rig) {
     heap.root_or_default::<PVec<'_, u32>>("numbers").unwrap();
     let block = heap.calloc(1, 64).unwrap();
     let ty = TypeInfo { name: "struct c", fingerprint: 5, layout: "64 bytes" };
-    // SAFETY: nobody uses it by type.
+    // SAFETY: no code uses it by type.
     unsafe { heap.create_root("of C", block.as_ptr(), 64, &ty) }.unwrap();
     heap.psync().unwrap();
 }

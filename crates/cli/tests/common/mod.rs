@@ -197,7 +197,7 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Runs the commands of a page, each of which has to say what stands behind it; returns how many there are.
+/// Runs the commands of a page and compares their output with the page's; returns their number.
 #[track_caller]
 pub fn run_page(page: &str) -> usize {
     let rig = Rig::empty();
