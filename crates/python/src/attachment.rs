@@ -6,8 +6,8 @@
 //!    reader may be refreshed: it has other bytes then, or no longer any.
 //! 2. `views` counts users that may use the memory without holding a reference to `held`: exported buffers
 //!    and blocks. It grows only under the lock, while `held` is `Some`.
-//! 3. `held` becomes `None`, or is refreshed, only under the lock, while `views` is 0, or when nobody refers to the
-//!    attachment any more: each of those that `views` counts does.
+//! 3. `held` becomes `None`, or is refreshed, only under the lock, while `views` is 0, or once the
+//!    last reference to the attachment is gone: each user that `views` counts holds one.
 //!
 //! Locks: the lock is awaited without the GIL, and a thread that has it never waits for the GIL. Several are taken in
 //! the order of addresses (`psync`).
@@ -91,7 +91,7 @@ impl Attachment {
         self.process == process::generation()
     }
 
-    /// Fails in a fork, also for what may still be read there.
+    /// Fails in a fork, also for memory that a fork may still read.
     pub(crate) fn check_process(&self, py: Python<'_>, operation: &str) -> PyResult<()> {
         if self.is_ours() { Ok(()) } else { Err(forked(py, operation, &self.what())) }
     }
@@ -182,13 +182,13 @@ impl Attachment {
         {
             let mut held = self.lock();
             if self.views() == 0 {
-                // Nobody is left to be told of a failure; psynced data is safe in any case.
+                // No caller is left to hear of a failure; psynced data is safe in any case.
                 held.take();
             }
         }
     }
 
-    /// Detaches as soon as nobody can reach the memory any more, and refuses everything else from now on.
+    /// Detaches once no view can reach the memory any more; refuses all other calls from now on.
     pub(crate) fn close_with_the_last_view(&self, py: Python<'_>) -> PyResult<()> {
         self.check_process(py, "close")?;
         // Counted as a view meanwhile, so that the last one is forgotten here at the earliest.
@@ -238,8 +238,8 @@ impl Attachment {
         unsynced::warn(py, &self.what(), &self.opened)
     }
 
-    /// Goes to what the newest psync left, unless a view can still reach the memory; returns whether there was one. See
-    /// [`Held::refresh`].
+    /// Goes to the state of the newest psync, unless a view can still reach the memory; returns
+    /// whether there was a newer one. See [`Held::refresh`].
     pub(crate) fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
         self.check_process(py, "refresh")?;
         let refreshed = py.detach(|| {

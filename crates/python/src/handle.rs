@@ -2,8 +2,9 @@
 //!
 //! Invariants:
 //! 1. `views` counts users that may use memory of it without the lock: exported buffers. It grows only under the lock, while `open` is `Some`.
-//! 2. `open` becomes `None` only under the lock, while `views` is 0, or when nobody refers to the handle any more: each of those that `views` counts does. Calls that take memory away otherwise
-//!    go through [`unused`](Handle::unused).
+//! 2. `open` becomes `None` only under the lock, while `views` is 0, or once the last reference to
+//!    the handle is gone: each user that `views` counts holds one. Calls that take memory away
+//!    otherwise go through [`unused`](Handle::unused).
 //!
 //! Locks: the lock is awaited without the GIL, and a thread that has it never waits for the GIL.
 
@@ -161,7 +162,7 @@ impl<T: Send> Handle<T> {
             _ if !self.is_ours() || !self.usable() => true,
             Ok(open) => open.is_none(),
             Err(TryLockError::Poisoned(open)) => open.into_inner().is_none(),
-            // Somebody uses it.
+            // Another thread uses it.
             Err(TryLockError::WouldBlock) => false,
         }
     }
@@ -197,7 +198,8 @@ impl<T: Send> Handle<T> {
         Ok(())
     }
 
-    /// The end of a `with` block by an exception: closes as soon as nobody can reach the memory any more, and refuses everything else from now on.
+    /// The end of a `with` block by an exception: closes once no view can reach the memory any
+    /// more, and refuses all other calls from now on.
     pub(crate) fn abandon(&self, py: Python<'_>) -> PyResult<()> {
         if !self.is_ours() {
             return Err(forked(py, "close", &self.what));

@@ -70,8 +70,8 @@ impl Held {
         }
     }
 
-    /// Goes to what the newest psync left, if it reads beside a writer; returns whether there was one. Nothing is left of it if it
-    /// cannot be mapped any more, or holds no heap any more.
+    /// Goes to the state of the newest psync, if it reads beside a writer; returns whether there
+    /// was a newer one. `None` remains if it cannot be mapped any more, or holds no heap any more.
     pub(crate) fn refresh(self) -> (Option<Held>, Result<bool>) {
         match self {
             Held::Reader(mut object) => {
@@ -144,7 +144,7 @@ impl Held {
             Held::Writer(object) => object.detach(),
             Held::Reader(object) => object.detach(),
             Held::Heap(heap) => heap.into_object().detach(),
-            // It has no other end than being dropped.
+            // Dropping it is its only end.
             Held::ReadHeap(_) => Ok(()),
         }
     }

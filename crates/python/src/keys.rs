@@ -41,7 +41,7 @@ impl<'a> Keys<'a> {
         )
     }
 
-    /// Attaches what the last psync left, whoever writes the object.
+    /// Attaches the state of the last psync, beside a writer.
     pub(crate) fn attach_beside(self, pool: &Pool, name: &str) -> Result<ReadObject> {
         self.with(
             |key| pool.attach_snapshot_with_key(name, key),

@@ -125,8 +125,9 @@ impl Object {
 
     /// Brings `length` bytes from `offset` on, to the end by default, into memory, and returns how many of them are there then.
     ///
-    /// Touching them does so as well, but bytes that cannot be read are an error here, and a signal there. Needed before system
-    /// calls on objects on device-DAX where `pmo doctor` says that userfaultfd sees faults of user code only.
+    /// Touching them reads them as well, but unreadable bytes are an error here, and a signal
+    /// there. Needed before system calls on objects on device-DAX where `pmo doctor` says that
+    /// userfaultfd sees faults of user code only.
     #[pyo3(signature = (offset = 0, length = None))]
     fn prefault(&self, py: Python<'_>, offset: usize, length: Option<usize>) -> PyResult<usize> {
         let range = offset..length.map_or(usize::MAX, |length| offset.saturating_add(length));
@@ -138,8 +139,9 @@ impl Object {
         self.attachment.grow(py, size)
     }
 
-    /// Goes to what the newest psync of the object left, if `Pool.attach_snapshot` attached it; returns whether there was one.
-    /// BufferError while arrays or memoryviews of it exist: nothing changes below them.
+    /// Goes to the state of the object's newest psync, if `Pool.attach_snapshot` attached it;
+    /// returns whether there was a newer one. BufferError while arrays or memoryviews of it exist:
+    /// nothing changes below them.
     fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
         self.attachment.refresh(py)
     }

@@ -1,4 +1,4 @@
-//! A pool, and what its table says.
+//! A pool and its table.
 
 use crate::error::{closed, forked};
 use crate::held::Held;
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 
 const PAGE: u64 = 4096;
 
-/// Ranges of bytes, and the sizes of what was compared.
+/// Ranges of bytes, and the two sizes compared.
 type Compared = (Vec<(u64, u64)>, u64, u64);
 
 /// A pool. `indelible.Pool` adds arrays and dicts.
@@ -149,14 +149,14 @@ impl Pool {
         self.with(py, "create", |pool| pool.create_with(name, &options))
     }
 
-    /// Destroys an object that nobody has attached.
+    /// Destroys a detached object.
     #[pyo3(signature = (name, *, key = None))]
     fn remove(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<()> {
         self.with(py, "remove", |pool| pool.destroy_with_key(name, key.unwrap_or_default()))
     }
 
-    /// Deletes an object, whoever has it attached: its name is free at once, and nobody can attach it any more. Those that have it go on with
-    /// it, and its space can be used again when the last of them has let go of it.
+    /// Deletes an object, attached or not: its name is free at once, and no process can attach it
+    /// any more. Processes that have it go on with it; its space is free when the last has let go.
     #[pyo3(signature = (name, *, key = None))]
     fn delete(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<()> {
         self.with(py, "delete", |pool| pool.delete(name, key.unwrap_or_default()))
@@ -198,8 +198,9 @@ impl Pool {
         self.with(py, "grow", |pool| pool.grow(size))
     }
 
-    /// Copies what the last psync of an object left, or what a snapshot holds, to a pool. With `rebase`, to other addresses, so that a process can
-    /// have both: that needs an array, a dict, another heap whose roots are described, or an object that is position-independent.
+    /// Copies the state of an object's last psync, or a snapshot, to a pool. With `rebase`, to
+    /// other addresses, so that a process can have both: that needs an array, a dict, another heap
+    /// whose roots are described, or an object that is position-independent.
     #[pyo3(signature = (name, other, copy, *, key = None, rebase = false))]
     fn copy_to(
         &self,
@@ -217,7 +218,8 @@ impl Pool {
         })
     }
 
-    /// Moves an object that nobody has attached to another pool, with its identity and, without `rebase`, its addresses.
+    /// Moves a detached object to another pool, with its identity and, without `rebase`, its
+    /// addresses.
     #[pyo3(signature = (name, other, *, key = None, rebase = false))]
     fn move_to(
         &self,
@@ -234,7 +236,8 @@ impl Pool {
         })
     }
 
-    /// Says whether nothing in an object that nobody has attached depends on its addresses. Nobody checks that.
+    /// Declares whether a detached object's bytes are free of its own addresses. Nothing checks
+    /// that.
     #[pyo3(signature = (name, is_, *, key = None))]
     fn set_position_independent(
         &self,
@@ -246,14 +249,14 @@ impl Pool {
         self.with(py, "change", |pool| pool.set_position_independent(name, key.unwrap_or_default(), is_))
     }
 
-    /// The key slots of a sealed object that are in use, whoever has it attached. Needs no seal key.
+    /// The key slots in use of a sealed object, attached or not. Needs no seal key.
     fn _key_slots(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<Vec<Slot>> {
         let slots =
             self.with(py, "list the keys of", |pool| pool.key_slots(name, key.unwrap_or_default()))?;
         Ok(slots.into_iter().map(slot).collect())
     }
 
-    /// Lets another key open a sealed object, which nobody has attached; returns the number of its slot.
+    /// Lets another key open a detached sealed object; returns the number of its slot.
     #[pyo3(signature = (name, new, *, seal, key = None, label = ""))]
     fn add_key(
         &self,
@@ -268,8 +271,8 @@ impl Pool {
         self.with(py, "add a key of", |pool| pool.add_key(name, key.unwrap_or_default(), seal, new, label))
     }
 
-    /// Exchanges the key `seal` of a sealed object, which nobody has attached, for `new`, as one step; returns the number of the slot. Without a `label`
-    /// it keeps its own.
+    /// Exchanges the key `seal` of a detached sealed object for `new`, as one step; returns the
+    /// number of the slot. Without a `label` it keeps its own.
     #[pyo3(signature = (name, new, *, seal, key = None, label = None))]
     fn change_key(
         &self,
@@ -285,7 +288,7 @@ impl Pool {
         self.with(py, "change a key of", |pool| pool.change_key(name, key, seal, new, label))
     }
 
-    /// Empties a key slot of a sealed object, which nobody has attached, but never the last one.
+    /// Empties a key slot of a detached sealed object, but never the last one.
     #[pyo3(signature = (name, slot, *, seal, key = None))]
     fn remove_key(
         &self,
@@ -321,8 +324,9 @@ impl Pool {
         })
     }
 
-    /// Attaches what the last psync of an object left, for reading, whoever writes it now or later; of a snapshot, that. A sealed one by one of its seal keys.
-    /// `Object.refresh` goes to the newest psync. Takes a free piece of the pool as large as the object.
+    /// Attaches the state of an object's last psync, or a snapshot, for reading, beside present and
+    /// later writers. A sealed object needs one of its seal keys. `Object.refresh` goes to the
+    /// newest psync. Takes a free piece of the pool as large as the object.
     #[pyo3(signature = (name, *, key = None, seal = None))]
     fn attach_snapshot(
         slf: &Bound<'_, Self>,
@@ -353,9 +357,9 @@ impl Pool {
 
     /// Creates an object `copy` that holds what `name`, an object or a snapshot, holds as its last psync left it.
     ///
-    /// It takes no time, whatever the size and whoever has `name` attached: both share the pages that neither changes from now on. The
-    /// copy has the addresses of `name`, so that a process attaches one of the two at a time. Its key is `new_key`, that of
-    /// this call without one.
+    /// It takes no time, for any size, and works while `name` is attached: both share the pages
+    /// that neither changes from now on. The copy has the addresses of `name`, so that a process
+    /// attaches one of the two at a time. Its key is `new_key`, that of this call without one.
     #[pyo3(signature = (name, copy, *, key = None, new_key = None, read_only = false))]
     fn create_from(
         &self,
@@ -370,8 +374,8 @@ impl Pool {
         self.with(py, "copy", |pool| pool.create_from(name, copy, key.unwrap_or_default(), &options))
     }
 
-    /// Lets an object, which nobody has attached, hold what its snapshot `snapshot` holds, bytes and size. The snapshot stays; what was
-    /// psynced since, and is in no other snapshot, is gone. It takes no time, whatever the size.
+    /// Sets a detached object to the bytes and size of its snapshot `snapshot`. The snapshot stays;
+    /// data psynced since, and in no other snapshot, is gone. It takes no time, for any size.
     #[pyo3(signature = (name, snapshot, *, key = None))]
     fn rollback(&self, py: Python<'_>, name: &str, snapshot: &str, key: Option<&[u8]>) -> PyResult<()> {
         self.with(py, "roll back", |pool| pool.rollback(name, snapshot, key.unwrap_or_default()))

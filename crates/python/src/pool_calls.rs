@@ -46,7 +46,7 @@ impl Pool {
     }
 }
 
-/// Has the end of a pool's `with` block psync an array's object, or a dict, that this process had
+/// Lets the end of a pool's `with` block psync an array's object, or a dict, that this process had
 /// already, by another handle of the pool.
 #[pyfunction]
 pub(crate) fn _adopt(pool: &Bound<'_, Pool>, object: &Bound<'_, PyAny>) {

@@ -151,8 +151,9 @@ impl SealKey {
         SealKey::made(py, self.key.clone().signed_by(&sign_key(py, &path)?), self.from)
     }
 
-    /// The same key, with the one that verifies the object's signature, 64 hexadecimal digits, as `verify_key` has them of the sign key, from somebody who is trusted. An object that is not
-    /// signed by that is `Damaged`.
+    /// The same key, with the verify key of the object's signature: 64 hexadecimal digits,
+    /// `verify_key` of the sign key, from a trusted source. An object that is not signed by that
+    /// key is `Damaged`.
     fn verified_by(&self, py: Python<'_>, digits: &str) -> PyResult<Self> {
         SealKey::made(py, digits.parse().map(|key| self.key.clone().verified_by(key)), self.from)
     }

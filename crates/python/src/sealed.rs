@@ -1,4 +1,4 @@
-//! Changes of sealed objects that nobody has attached: `indelible.Pool` has them as methods.
+//! Changes of detached sealed objects: methods of `indelible.Pool`.
 
 use crate::keys::Keys;
 use crate::pool::Pool;

@@ -42,7 +42,7 @@ impl Space {
         Ok(Space { handle: Handle::new("the space".to_owned(), space) })
     }
 
-    /// Has objects be looked for in a pool, after those that were added before.
+    /// Looks for objects in a pool, too, after those that were added before.
     fn add(&self, pool: &Bound<'_, Pool>) -> PyResult<()> {
         let (py, pool) = (pool.py(), pool.get().get(pool.py(), "use")?);
         self.handle.with(py, "add a pool to", |space| {
@@ -63,7 +63,8 @@ impl Space {
         self.handle.with(py, "attach in", |space| space.attach_read(&home))
     }
 
-    /// Attaches an object for storing that was attached for reading: nobody else may have it then.
+    /// Attaches for storing an object that was attached for reading: no other process may have it
+    /// then.
     fn upgrade(&self, py: Python<'_>, home: &str) -> PyResult<()> {
         let home = id(home)?;
         self.handle.with(py, "attach in", |space| space.upgrade(&home))
@@ -85,7 +86,8 @@ impl Space {
         Ok(ids.into_iter().map(named).collect())
     }
 
-    /// Has pointers from one object to another be followed for what security contexts of a pool allow; without any, for what their entries ask for.
+    /// Follows pointers from one object to another with the rights that security contexts of a pool
+    /// allow; without any, with the rights that their entries ask for.
     fn set_contexts(&self, pool: &Bound<'_, Pool>, contexts: Vec<String>) -> PyResult<()> {
         let (py, pool) = (pool.py(), pool.get().get(pool.py(), "use")?);
         self.handle.with(py, "set the security contexts of", |space| space.set_contexts(&pool, &contexts))

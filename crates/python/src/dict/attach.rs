@@ -13,9 +13,9 @@ const LEAST: u64 = 64 << 10;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Write,
-    /// The state that the last psync left, whoever writes the object.
+    /// The state of the last psync, beside a writer.
     Beside,
-    /// The object, which nobody writes meanwhile.
+    /// The object, locked against writers.
     Locked,
 }
 

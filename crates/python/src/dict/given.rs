@@ -57,7 +57,7 @@ fn plain<'py>(value: &Bound<'py, PyAny>) -> Option<Given<'py>> {
     value.cast_exact::<PyBool>().ok().map(|truth| Given::Bool(truth.is_true()))
 }
 
-/// A key; errors for what is none.
+/// A key; fails if it is no text, or not valid as a key.
 pub(super) fn text<'a>(key: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
     let Ok(key) = key.cast::<PyString>() else {
         let kind = key.get_type().name()?;

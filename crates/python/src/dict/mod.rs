@@ -77,7 +77,7 @@ impl Dict {
             let mut held = attach(pool, name, access, keys)?;
             let version = version(&held)?;
             if let (Held::Heap(heap), Some(VERSION)) = (&mut held, version) {
-                // Nobody has arrays of it yet.
+                // No arrays of it exist yet.
                 heap.root_mut::<PythonDict<'_>>(ROOT)?.purge(|_| false);
                 // Else a program that stores nothing would be warned of lost stores.
                 heap.psync()?;
@@ -174,8 +174,9 @@ impl Dict {
         Ok(())
     }
 
-    /// Goes to what the newest psync of the dict left, if it was opened with mode "r"; returns whether there was one. BufferError
-    /// while arrays of it are in use: nothing changes below them.
+    /// Goes to the state of the dict's newest psync, if it was opened with mode "r"; returns
+    /// whether there was a newer one. BufferError while arrays of it are in use: nothing changes
+    /// below them.
     fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
         let newer = self.attachment.refresh(py)?;
         self.changed(newer);

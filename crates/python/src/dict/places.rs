@@ -1,7 +1,7 @@
 //! Which value of a dict has an address in the heap.
 //!
-//! Memory of the dict that no value has is not looked at: hashes and positions, padding, room for more, and what was there before.
-//! Nor are keys, text and trees, in which no address is.
+//! Ignores memory of the dict outside its values: hashes and positions, padding, spare room, and
+//! remains of former values. Keys, text and trees are ignored, too: they have no addresses.
 
 use super::table::{PythonDict, ROOT};
 use crate::held::Held;
@@ -11,7 +11,7 @@ use indelible::{Error, ErrorKind};
 pub(crate) enum Place<'a> {
     /// The value of this key.
     Value(&'a str),
-    /// The dict's own, which nobody assigned.
+    /// The dict's own memory, no value.
     Own,
     /// Another root, or something that belongs to one.
     Elsewhere,

@@ -178,7 +178,7 @@ impl<'h> PythonDict<'h> {
         Ok(found)
     }
 
-    /// Frees the unlinked blocks that nobody uses.
+    /// Frees the unlinked blocks that are not in use.
     pub(super) fn purge(&mut self, in_use: impl Fn(usize) -> bool) {
         if !self.unlinked.is_empty() {
             self.unlinked.retain(|room| in_use(extent(room).0));

@@ -115,7 +115,7 @@ pub(super) enum Found {
 }
 
 impl Found {
-    /// Makes objects without references to others alone, for which Python runs no code of anybody.
+    /// Makes only objects without references to others, for which Python runs no foreign code.
     pub(super) fn of(py: Python<'_>, value: &Value<'_>) -> Found {
         let object = match value {
             Value::Removed | Value::None => py.None(),

@@ -1,4 +1,4 @@
-//! One who reads a log, beside whoever appends to it.
+//! A reader of a log, beside its writer.
 
 use crate::handle::Handle;
 use crate::pool::Pool;
@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyTuple};
 
-/// A log, as a psync left it, from its first record on, whoever appends to it. Made by `Pool.log` with mode "r". `indelible.LogReader` iterates over it.
+/// A log, as a psync left it, from its first record on, beside its writer. Made by `Pool.log` with
+/// mode "r". `indelible.LogReader` iterates over it.
 #[pyclass(frozen, subclass, weakref, module = "indelible._indelible")]
 pub(crate) struct LogReader {
     handle: Handle<indelible::LogReader>,

@@ -79,8 +79,10 @@ impl Log {
     /// Waits for a message of a queue, for `timeout` seconds at most, however long it takes without. Appends it, and up to `most` messages in all of those that are there, makes them durable by one psync, and
     /// takes them out of the queue: what a producer finds taken (`Producer.wait_taken`) is in the log for good. Returns the messages; none if the time is over.
     ///
-    /// A message that a collector before this one made durable, and did not live to take out, is neither appended again nor returned, as long as the log has collected from no other queue
-    /// since: it is in the log. After an error the messages stay in the queue, for the next call, or for whoever opens the log next.
+    /// A message that an earlier collector made durable, but died before it took it out, is neither
+    /// appended again nor returned, as long as the log has collected from no other queue since: it
+    /// is in the log. After an error the messages stay in the queue, for the next call, or for the
+    /// next process that opens the log.
     #[pyo3(signature = (consumer, most = 256, timeout = None))]
     fn collect<'py>(
         &self,

@@ -18,7 +18,7 @@ impl Event {
 
 #[pymethods]
 impl Event {
-    /// The descriptor. It is the event's: nobody closes it, or reads from it.
+    /// The descriptor. The event owns it: callers neither close it nor read from it.
     fn fileno(&self, py: Python<'_>) -> PyResult<RawFd> {
         self.handle.with(py, "use", |event| Ok(event.as_fd().as_raw_fd()))
     }

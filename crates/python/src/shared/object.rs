@@ -120,8 +120,8 @@ impl Shared {
         self.handle.views()
     }
 
-    /// Whether the memory is whole. Somebody who cuts its file makes the bytes zeros: Gone then. All other calls look for themselves; who reads the bytes
-    /// directly asks here.
+    /// Checks that the memory is whole. A truncated file makes the bytes zeros: Gone then. All
+    /// other calls check by themselves; call this after direct reads of the bytes.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.with(py, "check", |object| object.check())
     }
@@ -135,8 +135,8 @@ impl Shared {
         Ok(Word::new(object, offset))
     }
 
-    /// A file descriptor that becomes readable when the word at `offset` changes, from `seen` on, and somebody wakes those who wait for it: for select, poll and
-    /// asyncio.
+    /// A file descriptor that becomes readable when the word at `offset` differs from `seen` and
+    /// its waiters are woken: for select, poll and asyncio.
     fn event(&self, py: Python<'_>, offset: usize, seen: u32) -> PyResult<Event> {
         Event::new(self.handle.with(py, "watch a word of", |object| object.event(offset, seen))?, &self.name)
     }
@@ -156,13 +156,15 @@ impl Shared {
         Ok(Queue::new(queue, slf.clone().unbind(), offset))
     }
 
-    /// The number of the life of this process, which ends when it has let go of the object everywhere, however that comes. Nobody else ever gets it, as can happen to process IDs.
+    /// The number of the life of this process, which ends when it has let go of the object
+    /// everywhere, by any way. No other life ever gets it, unlike process IDs.
     #[getter]
     fn life(&self, py: Python<'_>) -> PyResult<u32> {
         self.handle.with(py, "inspect", |object| Ok(object.life()))
     }
 
-    /// Begins a life, of a thread say: whoever knows its number is told when it has ended. It ends by `Life.end`, when nobody refers to it, and with the process.
+    /// Begins a life, for example of a thread: processes that know its number are told when it
+    /// ends. It ends by `Life.end`, when its last reference goes, and with the process.
     fn begin_life(&self, py: Python<'_>) -> PyResult<Life> {
         Ok(Life::new(self.handle.with(py, "begin a life in", |object| object.begin_life())?))
     }

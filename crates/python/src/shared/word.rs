@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 /// Four bytes of a shared object: a number from 0 to 4,294,967,295 that any process may change, as a whole, and wait for. Made by `Shared.word`.
 ///
-/// A change wakes nobody by itself: change it, then `wake`.
+/// A change wakes no waiter by itself: change it, then `wake`.
 #[pyclass(frozen, module = "indelible")]
 pub(crate) struct Word {
     object: SharedObject,

@@ -95,7 +95,9 @@ impl AttachedView {
         Ok(slots.into_iter().map(|slot| state(py, slot)).collect())
     }
 
-    /// The bytes of the object in a slot, which is attached if it is not yet: for loads ("r"), or for stores as well ("r+"); without a mode for what can be had. Slots that are new in the view are found.
+    /// The bytes of the object in a slot; attaches it if it is not yet: for loads ("r"), or for
+    /// stores as well ("r+"); without a mode for the rights that it can have. Finds slots that are
+    /// new in the view.
     ///
     /// Denied: no security context allows it. ReadOnly: the slot asks for loads, or the object can be had for those alone. NotFound: the slot is empty.
     #[pyo3(signature = (slot, mode = None))]
@@ -123,8 +125,9 @@ impl AttachedView {
         self.handle.with(py, "use the slots of", |view| view.bring_all())
     }
 
-    /// Takes over all changes of the view and of its security contexts: objects whose slots were emptied, or have other objects or rights, are detached, and what was stored to them since their last psync is
-    /// forgotten. BufferError while arrays or memoryviews of any of its objects exist.
+    /// Takes over all changes of the view and of its security contexts: objects whose slots were
+    /// emptied, or have other objects or rights, are detached, and their stores since their last
+    /// psync are forgotten. BufferError while arrays or memoryviews of any of its objects exist.
     fn adopt(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.unused(py, "adopt changes of", indelible::AttachedView::adopt)
     }

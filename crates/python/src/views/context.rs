@@ -115,7 +115,7 @@ impl SecurityContext {
         self.change(py, |context| context.allow(object, rights))
     }
 
-    /// Has the context give no more than these rights to an object, also of what is delegated to it.
+    /// Limits the context to these rights to an object, also of delegated ones.
     fn mask(&self, py: Python<'_>, object: &str, rights: Option<&str>) -> PyResult<()> {
         let rights = asked(rights)?;
         self.change(py, |context| context.mask(object, rights))

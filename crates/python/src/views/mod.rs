@@ -11,7 +11,7 @@ pub(crate) use view::{_read_view, View};
 
 use indelible::{ErrorKind, Result};
 
-/// Opens something, or makes it, if a way to do so is given and there is none.
+/// Opens something; makes it if it is not there and `make` is given.
 fn open_or_make<T>(open: impl Fn() -> Result<T>, make: Option<impl FnOnce() -> Result<T>>) -> Result<T> {
     match (open(), make) {
         (Err(error), Some(make)) if error.kind() == ErrorKind::NotFound => match make() {
