@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
 use std::slice;
 
-/// A string that has to be there.
+/// A string that must not be NULL.
 ///
 /// # Safety
 /// NULL, or a string that ends, and that stays as long as the result is used.
@@ -20,7 +20,7 @@ pub(crate) unsafe fn text<'a>(string: *const c_char, what: &str) -> Result<&'a s
     bytes.to_str().map_err(|_| Failure::argument(format_args!("the {what} is not UTF-8")))
 }
 
-/// A value that has to be there.
+/// A value that must not be NULL.
 ///
 /// # Safety
 /// NULL, or a value that stays as long as the result is used.
@@ -74,7 +74,7 @@ pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: usize, what: &str) -> 
 /// Room of the caller's for bytes, of which there may be none, and which need no value before.
 ///
 /// # Safety
-/// NULL, or `len` bytes that nobody else uses as long as the result is.
+/// NULL, or `len` bytes that no other thread uses as long as the result is.
 pub(crate) unsafe fn room_for_bytes<'a>(start: *mut c_void, len: usize, what: &str) -> Result<&'a mut [u8]> {
     // SAFETY: the caller's promise.
     unsafe { bytes(start, len, what) }?;
@@ -107,7 +107,7 @@ impl<T> Room<'_, T> {
 /// Looks at such room before anything else happens.
 ///
 /// # Safety
-/// NULL, or room for a `T` that nobody uses as long as the result is.
+/// NULL, or room for a `T` that no other thread uses as long as the result is.
 pub(crate) unsafe fn room<'a, T>(out: *mut T) -> Result<Room<'a, T>> {
     if !out.is_aligned() {
         return Err(Failure::argument("the value to be filled in is misaligned"));

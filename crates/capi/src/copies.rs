@@ -1,4 +1,4 @@
-//! Copies, snapshots, and what is read beside a writer or compared.
+//! Copies, snapshots, reads beside a writer, and comparisons.
 
 use crate::args::{array, borrow, bytes, room, text};
 use crate::guard::{Failure, guarded, status};

@@ -15,7 +15,7 @@ pub struct Failure {
     text: String,
 }
 
-/// Result of what a function does.
+/// Result of a function's work.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {

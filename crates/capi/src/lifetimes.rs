@@ -1,4 +1,4 @@
-//! The end of objects that somebody still has, or that others need.
+//! The end of objects that are still attached, or that others need.
 
 use crate::args::{bytes, name as in_struct, room, text};
 use crate::guard::{Failure, guarded, status};

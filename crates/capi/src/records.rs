@@ -3,7 +3,8 @@
 //! The undo log, which the paper has in persistent memory, is volatile here: nothing of a transaction is durable before its psync, so that a crash needs no undoing, and an abort alone does.
 //!
 //! Invariants:
-//! 1. Of each object in [`RUNNING`], by its first address, one thread has the transaction, in its `OWN`, until that ends.
+//! 1. One thread has the transaction of each object in [`RUNNING`] (its first address), in that
+//!    thread's `OWN`, until it ends.
 //! 2. All that is recorded lies in that object. It is put back only while an object of as many bytes is attached for stores at that address.
 
 #![allow(unsafe_code)]
@@ -65,7 +66,8 @@ impl Transaction {
         if address < self.base || end.is_none_or(|end| end > self.base + self.len) {
             return Err(Failure::argument("the bytes do not lie in the object of the transaction"));
         }
-        // SAFETY: mapped bytes of the object; no other thread stores to what the caller is about to change, as the header demands.
+        // SAFETY: mapped bytes of the object; no other thread stores to the bytes that the caller
+        // is about to change, as the header demands.
         let bytes =
             unsafe { args::bytes(std::ptr::with_exposed_provenance(address), size, "recorded bytes") }?;
         self.records.push(Record { address, bytes: bytes.to_vec() });

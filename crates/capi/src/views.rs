@@ -16,7 +16,7 @@ const CONTEXT: &str = "name of a security context";
 /// Attached views, by pool and name.
 struct Views {
     attached: BTreeMap<([u8; 16], String), Attached>,
-    /// The one that `pmo run` named, and what a death left.
+    /// The view that `pmo run` named, and the state that a death left.
     started: Option<(Pool, String, Option<Resumed>)>,
 }
 
