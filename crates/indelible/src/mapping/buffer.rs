@@ -22,7 +22,8 @@ impl SecretBuffer {
 
     /// Its bytes.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: mapped readable and writable until drop (1 of `Mapping`), and nobody else has its address.
+        // SAFETY: mapped readable and writable until drop (1 of `Mapping`), and its address is
+        // private.
         unsafe { std::slice::from_raw_parts_mut(self.0.base().as_ptr(), self.0.len()) }
     }
 }

@@ -58,7 +58,7 @@ pub(crate) struct Mapping {
     addr: usize,
     len: usize,
     kept: usize,
-    /// Whether `kept` is kept until drop, and grows by what a failed growth gives back.
+    /// Whether `kept` stays until drop, and grows by the room that a failed growth gives back.
     roomy: bool,
     kind: Kind,
     protection: Protection,
@@ -128,7 +128,7 @@ impl Mapping {
     /// gone. On failure nothing that is mapped is unmapped.
     ///
     /// # Safety
-    /// Nobody uses the range meanwhile.
+    /// No thread uses the range meanwhile.
     pub(crate) unsafe fn move_to(
         &mut self,
         len: usize,
@@ -186,7 +186,7 @@ impl Mapping {
         };
         let mapped = map(addr, len, &kind, 0, protection, place).and_then(|()| behind());
         if mapped.is_err() && place == Place::Over {
-            // SAFETY: addresses that nobody knows yet.
+            // SAFETY: unpublished addresses.
             let _ = unsafe { mmap::unmap(addr, room) };
         }
         mapped?;
@@ -263,7 +263,7 @@ impl Mapping {
         if self.kept == 0 || self.roomy || self.is_absent() {
             return;
         }
-        // SAFETY: the end of our own mapping (1), which nobody can have used.
+        // SAFETY: the end of our own mapping (1), which was never handed out.
         if unsafe { mmap::unmap(self.addr + self.len, self.kept) }.is_ok() {
             self.kept = 0;
         }
@@ -313,12 +313,12 @@ impl Mapping {
         leave_out(self.addr, self.len)
     }
 
-    /// Overwrites what it holds. Pages that are absent stay so: touching one would wait for whoever filled it.
+    /// Zeroes its pages. Absent ones stay absent: touching one would wait for its filler.
     fn wipe(&mut self) {
         if !matches!(self.kind, Kind::Anonymous) {
             return;
         }
-        // SAFETY: our own mapping (1), which nobody uses any more.
+        // SAFETY: our own mapping (1), no longer used.
         if unsafe { mmap::protect(self.addr, self.len, Protection::ReadWrite) }.is_err() {
             return;
         }
@@ -326,7 +326,7 @@ impl Mapping {
             let pages = WIPED_AT_ONCE.min(self.len - at) / PAGE;
             let present = mmap::resident(self.addr + at, pages).unwrap_or_default();
             for (page, _) in present.iter().enumerate().filter(|(_, present)| **present) {
-                // SAFETY: a page of our own mapping (1), which is writable and present, and which nobody uses any more.
+                // SAFETY: a writable, present page of our own mapping (1), no longer used.
                 unsafe { self.base().as_ptr().add(at + page * PAGE).write_bytes(0, PAGE) };
             }
         }
@@ -334,7 +334,7 @@ impl Mapping {
 
     /// Protects all of it this way, now and when it grows.
     pub(crate) fn protect(&mut self, protection: Protection) -> io::Result<()> {
-        // SAFETY: our own mapping (1); whoever takes rights away finds the stores that are in need of them.
+        // SAFETY: our own mapping (1); a caller that takes rights away finds stores that need them.
         unsafe { mmap::protect(self.addr, self.len, protection) }?;
         self.protection = protection;
         Ok(())
@@ -399,7 +399,7 @@ impl Drop for Mapping {
         }
         // SAFETY: our own mapping (1); the layer that handed out pointers into it keeps this value alive.
         if unsafe { mmap::unmap(self.addr, self.len + self.kept) }.is_err() {
-            // Out of mapping slots for a split: at least nobody may use the range.
+            // Out of mapping slots for a split: at least make the range inaccessible.
             // SAFETY: as above.
             let _ = unsafe { mmap::protect(self.addr, self.len, Protection::None) };
         }
@@ -420,8 +420,8 @@ fn map(
         _ => MappingError::Io { addr, len, source },
     };
     let no_fork = NoFork::enter().map_err(failed)?;
-    // SAFETY: `Free` replaces nothing; `Over` is used for our own ranges: by `grow` for what was kept, by `shrink` for a tail that was not handed out, by `new` for addresses
-    // that nobody knows yet, by `renew` and `move_to`, whose callers answer.
+    // SAFETY: `Free` replaces nothing; `Over` is for our own ranges: `grow`, kept room; `shrink`, a
+    // tail not handed out; `new`, unpublished addresses; `renew` and `move_to`: their callers answer.
     unsafe {
         match kind {
             Kind::File(fd, offset) => {
@@ -439,7 +439,7 @@ fn map(
     drop(no_fork);
     done.map_err(|source| {
         if place == Place::Free {
-            // SAFETY: mapped just now, nobody uses it.
+            // SAFETY: mapped just now, not yet used.
             let _ = unsafe { mmap::unmap(addr, len) };
         }
         MappingError::Io { addr, len, source }

@@ -6,7 +6,7 @@ fn file(len: u64) -> std::fs::File {
     file
 }
 
-/// An address nobody uses: each test takes its own gigabyte.
+/// An unused address: each test takes its own gigabyte.
 fn window(n: usize) -> usize {
     0x5100_0000_0000 + (n << 30)
 }
@@ -129,7 +129,7 @@ fn secret_memory_is_overwritten() {
     mapping.keep_secret().unwrap();
     // SAFETY: mapped above.
     unsafe { mapping.base().as_ptr().write_bytes(7, 2 * PAGE) };
-    // SAFETY: our own mapping, to which nobody refers.
+    // SAFETY: our own mapping, to which no reference exists.
     unsafe { mmap::protect(addr, 2 * PAGE, Protection::Read) }.unwrap();
     mapping.wipe();
     // SAFETY: still mapped.
