@@ -7,8 +7,9 @@ use std::time::Duration;
 
 /// A mechanism that notices stores to a range.
 ///
-/// Invariant: a page that was stored to is reported by every `collect` until a `settle` that mentions it; a `settle` may
-/// leave it to be reported again, though nobody stored. Nobody stores between the two.
+/// Invariant: a page that was stored to is reported by every `collect` until a `settle` that
+/// mentions it; a `settle` may leave it to be reported again, even without a store. No stores come
+/// between the two.
 pub(super) trait Backend: Send + Sync {
     /// Appends the pages that may have been stored to since they were last settled, in ascending order.
     fn collect(&mut self, out: &mut Vec<PageRange>) -> io::Result<()>;
@@ -16,8 +17,8 @@ pub(super) trait Backend: Send + Sync {
     /// Everything that `collect` reported equals the primary; pages in `changed` did not before.
     fn settle(&mut self, changed: &[PageRange], unchanged: &[PageRange]) -> io::Result<()>;
 
-    /// From now on what `collect` reports stands still, though others store: in memory, or in copies. A rung may do more than it is
-    /// asked for, and have all stores wait.
+    /// From now on the pages that `collect` reports stand still, in memory or in copies, though
+    /// others store. A rung may do more than it is asked for, and make all stores wait.
     fn hold(&mut self, cut: Cut<'_>) -> io::Result<()>;
 
     /// The page as it was at the moment of the cut, if it was copied.

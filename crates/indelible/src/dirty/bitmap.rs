@@ -80,7 +80,7 @@ impl Bits {
 /// sets it is between the two stores. Only the owner clears.
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// From the pages (first) to a level of few words (last).
+    /// The first level has a bit for each page, the last one few words.
     levels: Vec<Box<[AtomicU64]>>,
 }
 

@@ -15,7 +15,7 @@ pub trait Bystanders {
 pub enum Beside {
     /// Copy the pages, and look again.
     Copy,
-    /// Have stores wait, by protection.
+    /// Make stores wait, by protection.
     HoldUp,
     /// Fail, with the kind `Busy`, before anything is made durable.
     GiveUp,

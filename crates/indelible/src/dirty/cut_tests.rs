@@ -1,4 +1,4 @@
-//! Cuts at the cost of what changed: one moment, nothing lost, nobody held up but by dirty pages.
+//! Cuts that cost as much as changed: one moment, nothing lost, stores wait for dirty pages alone.
 
 #![allow(unsafe_code)]
 
@@ -332,7 +332,7 @@ fn a_cut_that_gives_up_loses_nothing() {
     assert_eq!(rig.collect(), BTreeSet::from([9, 2000]));
 }
 
-/// A marked page may not be found by a look: nobody can tell when it was stored to, so that all stores wait.
+/// A look may miss a marked page: the time of its store is unknown, so that all stores wait.
 #[test]
 fn all_stores_wait_where_pages_are_marked() {
     if !possible() {

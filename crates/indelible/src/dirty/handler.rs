@@ -1,4 +1,4 @@
-//! The SIGSEGV handler's part for a store to a watched range: it lets the store pass, or has it wait.
+//! The SIGSEGV handler's part for a store to a watched range: it lets the store pass, or wait.
 //!
 //! Invariants: as in [`registry`](super::registry), and a handler touches a range's pages and protection only within
 //! [`Turn::pass`](super::turn::Turn::pass).

@@ -1,5 +1,5 @@
-//! Lines that were marked as dirty, from their collection until they are settled: all that is known on the rung `explicit`, an
-//! addition to what the rung finds by itself on the others.
+//! Lines that were marked as dirty, from their collection until they are settled: the only dirty
+//! lines on the rung `explicit`; on the others they add to those that the rung finds.
 //!
 //! Invariant: `taken` has the lines that were marked, taken from `lines`, and not settled since.
 

@@ -120,7 +120,7 @@ pub(crate) struct DirtyLines {
     unlocked: AtomicU8,
 }
 
-/// Stores to what others find were made under locks of a heap, so far.
+/// So far all stores to reachable values were made under locks of a heap.
 const NEVER: u8 = 0;
 /// A cut relies on that.
 const RELIED_ON: u8 = 1;
@@ -166,9 +166,10 @@ impl DirtyLines {
         }
     }
 
-    /// Begins a cut for which it is enough that nobody has a lock of the heap: all stores are marked, and nobody ever had leave to store
-    /// without a lock to what others find. `false`: somebody had. Stores to values that only their makers know go on, and
-    /// their marks, which come after them, are the next cut's.
+    /// Begins a cut that needs no more than that no thread has a lock of the heap: all stores are
+    /// marked, and no thread ever had leave to store without a lock to reachable values. `false`:
+    /// one had. Stores to values that only their makers know go on, and their marks, which come
+    /// after them, are the next cut's.
     pub(super) fn rely_on_gate(&self) -> bool {
         self.unlocked.compare_exchange(NEVER, RELIED_ON, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }

@@ -2,10 +2,11 @@
 //! rungs, chosen at run time, with the same interface ([`backend`]) and the same guarantees. Decisions that cost time, and
 //! nothing else, are apart from them ([`policy`]).
 //!
-//! A page is *dirty* when it may have been stored to since it was last settled. [`Tracker::collect`]
-//! reports every dirty page; [`Tracker::settle`] tells the tracker which of them had changed.
-//! Between the two, and in `settle` itself, nobody stores to the range: the caller's psync ensures
-//! that (in Rust by borrowing, in C by the caller's promise), or a hold does.
+//! A page is *dirty* when it may have been stored to since it was last settled.
+//! [`Tracker::collect`] reports every dirty page; [`Tracker::settle`] tells the tracker which of
+//! them had changed. Between the two, and in `settle` itself, no thread stores to the range: the
+//! caller's psync ensures that (in Rust by borrowing, in C by the caller's promise), or a hold
+//! does.
 
 mod backend;
 mod bitmap;
@@ -119,7 +120,7 @@ pub(crate) struct Tracker {
     marked: Marked,
     /// Stores are held up, by protection or by a gate.
     held: bool,
-    /// By the gate alone.
+    /// The gate alone holds stores up.
     gated: bool,
     /// All of them: a page that was marked, but not found, stands still as well.
     closed: bool,
@@ -203,15 +204,17 @@ impl Tracker {
         }
     }
 
-    /// From its return until [`release`](Self::release), what [`collect`](Self::collect) reports stands still, at one moment, by whatever
-    /// means `cut` says; bytes of such pages are to be had from [`copy_of`](Self::copy_of), if it has them. Marked pages stand still
-    /// only if all stores wait, so that they do if any are marked.
+    /// Freezes the pages that [`collect`](Self::collect) reports, at one moment, by the means of
+    /// `cut`, until [`release`](Self::release); [`copy_of`](Self::copy_of) has the bytes of the
+    /// copied ones. Marked pages stand still only if all stores wait, so that they do if any are
+    /// marked.
     ///
-    /// While stores wait, the calling thread must not store to the range (it would die of SIGSEGV rather than wait for itself), and a
-    /// system call that writes there fails with `EFAULT`. Costs as much as pages are dirty, and two scans or three; if all
-    /// stores wait, as page tables are populated; nothing with explicit tracking, if the caller's gate keeps everybody out who
-    /// stores to what others find, with a lock (`gated`), and nobody ever had leave to do so without one: see
-    /// [`DirtyLines::rely_on_gate`].
+    /// While stores wait, the calling thread must not store to the range (it would die of SIGSEGV
+    /// rather than wait for itself), and a system call that writes there fails with `EFAULT`. Costs
+    /// as much as pages are dirty, and two scans or three; if all stores wait, as page tables are
+    /// populated; nothing with explicit tracking, if the caller's gate keeps out all threads that
+    /// store to reachable values, with a lock (`gated`), and no thread ever had leave to do that
+    /// without one: see [`DirtyLines::rely_on_gate`].
     pub(crate) fn hold(&mut self, gated: bool, cut: Cut<'_>) -> Result<(), DirtyError> {
         self.gated = gated && self.rung == Rung::Explicit && self.marked.lines.rely_on_gate();
         self.closed = self.gated;

@@ -1,11 +1,11 @@
 //! Rung 2: pages are read-only until the first store, which the SIGSEGV handler lets pass.
 //!
-//! A system call that writes to a page not yet stored to fails with `EFAULT` on this rung; `/proc/self/mem` and debuggers
-//! ignore the protection, so that their stores have to be marked.
+//! A system call that writes to a page not yet stored to fails with `EFAULT` on this rung;
+//! `/proc/self/mem` and debuggers ignore the protection, so that their stores need marks.
 //!
 //! Invariants:
 //! 1. A page that differs from the primary has its bit in its part's [`Pages`], or lines of it were marked.
-//! 2. A page without the bit is read-only ([`Pages`] keeps that, whoever stores meanwhile).
+//! 2. A page without the bit is read-only ([`Pages`] keeps that, also while threads store).
 //! 3. Parts are adjacent, in order, and cover the range; one is added when the last has no room.
 //!
 //! None of them depends on the policy's advice: to leave a page writable with its bit, and to protect any page that is
@@ -42,7 +42,7 @@ pub(super) struct Mprotect<P> {
 impl<P: FaultPolicy> Mprotect<P> {
     /// The range is mapped for reading only.
     pub(super) fn new(base: usize, pages: usize, mut policy: P) -> io::Result<Mprotect<P>> {
-        // A quarter of the process's mappings; unknown: half of what kernels default to.
+        // A quarter of the process's mappings; if unknown, half of the default of kernels.
         let budget = match max_map_count() {
             0 => 8192,
             limit => limit / 8,

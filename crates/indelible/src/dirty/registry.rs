@@ -62,7 +62,7 @@ impl Slot {
         self.taken.store(false, Ordering::SeqCst);
     }
 
-    /// Takes the slot if nobody has it.
+    /// Takes the slot if it is free.
     fn take(&self) -> bool {
         if self.turn.end.load(Ordering::Relaxed) != 0 && self.is_stale() {
             // Inherited from the parent process, whose handlers do not exist here.

@@ -32,7 +32,7 @@ impl Rung {
         }
     }
 
-    /// Whether the range has to be mapped read-only for the tracker to begin with.
+    /// Whether the tracker needs the range mapped read-only at its start.
     pub(crate) fn starts_read_only(self) -> bool {
         self == Rung::Mprotect
     }

@@ -12,7 +12,7 @@ use super::*;
 use crate::mapping::Mapping;
 use crate::sys::mmap::Protection;
 
-/// An address nobody else uses: each test takes its own windows of 128 GiB.
+/// An unused address: each test takes its own windows of 128 GiB.
 pub(crate) fn window(n: usize) -> usize {
     0x5200_0000_0000 + (n << 37)
 }
@@ -85,7 +85,7 @@ impl Rig {
 
     /// As a shadow does it, on the rung that has need of it.
     fn renew(&mut self) {
-        // SAFETY: no other thread stores, and the tests do not rely on what was stored.
+        // SAFETY: no other thread stores, and the tests do not rely on the stored bytes.
         unsafe { self.mapping.renew(0) }.unwrap();
         self.tracker.renewed().unwrap();
     }
@@ -121,8 +121,8 @@ fn random(seed: &mut u64) -> u64 {
     *seed >> 33
 }
 
-/// Random loads, stores, failed psyncs, holds and renewals: nothing stored is ever missed, and what
-/// was not touched for long is not reported.
+/// Random loads, stores, failed psyncs, holds and renewals: no store is ever missed, and pages
+/// untouched for long are not reported.
 #[test]
 fn no_stored_page_is_ever_missed() {
     for (rung, advised) in rungs().into_iter().flat_map(|rung| [(rung, false), (rung, true)]) {
@@ -469,7 +469,7 @@ fn a_system_call_that_writes_into_the_range_dirties_it() {
     }
     let mut rig = Rig::new(window(7), 1000, Rung::WpAsync);
     let mut zeros = std::fs::File::open("/dev/urandom").unwrap();
-    // Into a page never touched, one that was read, and one that is protected again.
+    // To a page never touched, a page that was read, and one that is protected again.
     rig.load(600);
     rig.store(900, 1);
     for _ in 0..4 {
@@ -482,7 +482,7 @@ fn a_system_call_that_writes_into_the_range_dirties_it() {
         zeros.read_exact(bytes).unwrap();
     }
     assert_eq!(rig.collect(), BTreeSet::from([5, 600, 900]));
-    // Likewise where nothing is left of what was there.
+    // Likewise after the former content has gone.
     let dirty = rig.collect();
     rig.settle(&dirty, &dirty.clone());
     rig.renew();

@@ -1,8 +1,9 @@
 //! Exclusion on a watched range between handlers, its holder, and the thread that withdraws it.
 //!
 //! Invariants:
-//! 1. `active` counts handlers between their claim and their last touch of what the range's owner owns. A
-//!    handler that finds the range gone, or `held` not 0, after its claim, touches nothing.
+//! 1. `active` counts handlers between their claim and their last touch of the range owner's
+//!    memory. A handler that finds the range gone, or `held` not 0, after its claim, touches
+//!    nothing.
 //! 2. [`hold`](Turn::hold) and [`withdraw`](Turn::withdraw) return once no handler is active that came
 //!    before them. Both sides store first and load second, with a fence between.
 //! 3. A handler sleeps only on a value of `held` with `WAITERS`, and the thread that replaces such a value
@@ -93,7 +94,8 @@ impl Turn {
         }
     }
 
-    /// Nobody else works in the range until the hold is [given up](Hold::release). A thread may hold it twice.
+    /// Keeps all others out of the range until the hold is [given up](Hold::release). A thread may
+    /// hold it twice.
     pub(super) fn hold(&self, who: u32, pause: impl Fn()) -> Hold<'_> {
         if self.held.load(Ordering::SeqCst) & !WAITERS == who {
             return Hold { turn: self, nested: true };
@@ -108,7 +110,8 @@ impl Turn {
         self.held.swap(0, Ordering::SeqCst) & WAITERS != 0
     }
 
-    /// Nobody finds the range from now on; those that wait are to be woken before [`drain`](Turn::drain). Whether there are any.
+    /// Hides the range from handlers; wake the waiting ones before [`drain`](Turn::drain). Returns
+    /// whether any wait.
     pub(super) fn withdraw(&self) -> bool {
         self.end.store(0, Ordering::SeqCst);
         self.start.store(0, Ordering::SeqCst);

@@ -100,7 +100,7 @@ impl Watched {
         unsafe { mmap::protect(self.start + bytes.start, bytes.len(), Protection::Read) }
     }
 
-    /// As `hold`, and all stores meet it. On failure nobody waits.
+    /// As `hold`, and all stores meet it. On failure no store waits.
     pub(super) fn hold_all(&self) -> io::Result<()> {
         self.hold();
         let done = self.forbid(0..self.len());

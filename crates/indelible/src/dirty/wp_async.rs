@@ -61,7 +61,7 @@ pub(super) struct WpAsync<P> {
     base: usize,
     pages: usize,
     tables: PageTables,
-    /// Whether a renewed mapping has to be registered here.
+    /// Whether a renewed mapping needs to register here.
     registers: bool,
     chunks: Chunks,
     policy: P,
@@ -131,7 +131,7 @@ impl<P: ScanPolicy> WpAsync<P> {
         if self.registers {
             self.tables.register(PageRange::new(self.pages, pages))?;
         }
-        // A new part may begin in a known chunk, whose absent pages have to be protected, too.
+        // A new part may begin in a known chunk, whose absent pages need protection, too.
         let shared = self.pages > 0 && self.chunks.is_known(self.pages - 1);
         let protected = match (filled, shared) {
             (true, _) => pages,

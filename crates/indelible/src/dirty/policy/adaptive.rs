@@ -1,4 +1,4 @@
-//! The policy for scanned page tables: each decision by what it costs, measured where that varies.
+//! The policy for scanned page tables: decides by costs, and measures those that vary.
 //!
 //! Invariant: `again` counts the pages that were left since the last settle because they had changed once more.
 
@@ -25,8 +25,9 @@ pub(crate) struct Adaptive {
 }
 
 impl Adaptive {
-    /// Protecting at the scan spares `calls` calls; each page that changes again then faults, which takes as long as a
-    /// call. A change of policy has its price, too: the unprotected pages have to be found anew.
+    /// Protecting at the scan spares `calls` calls; each page that changes again then faults, which
+    /// takes as long as a call. A change of policy has its price, too: a scan must find the
+    /// unprotected pages anew.
     fn decide(&mut self, calls: usize) {
         if self.again + calls > 0 {
             self.protects_at_scan =

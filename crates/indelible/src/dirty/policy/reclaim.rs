@@ -1,9 +1,9 @@
 //! The reclaim policy: clean pages are dropped once their scans have cost as much (the ski-rental rule).
 //!
-//! A scan costs as much as page tables are populated, however few pages are dirty. The cost of scans beyond
-//! their due is added up; once it exceeds the cost of dropping everything (each page has to be faulted in
-//! again), everything is dropped. The total is at most twice the optimum for every sequence of stores. If scans
-//! have not saved that price until pages are to be dropped again, it doubles.
+//! A scan costs as much as page tables are populated, however few pages are dirty. The cost of
+//! scans beyond their due is added up; once it exceeds the cost of dropping everything (each page
+//! faults in again), everything is dropped. The total is at most twice the optimum for every
+//! sequence of stores. If scans have not saved that price by the next drop, it doubles.
 
 use std::time::Duration;
 

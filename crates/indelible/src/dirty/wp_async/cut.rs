@@ -1,4 +1,4 @@
-//! Cuts on this rung, at the cost of what changed.
+//! Cuts on this rung, at the cost of the changed pages.
 //!
 //! Each look for dirty pages protects them in the same step ([`sweep`](WpAsync::sweep)), so that the next one finds exactly the pages
 //! that were stored to since. If a look finds none but those whose content stands still, because they were copied after the look
@@ -26,7 +26,7 @@ const LOOKS: u32 = 4;
 const RUNS: usize = 1024;
 
 impl<P: ScanPolicy> WpAsync<P> {
-    /// From its return on, the pages that `collect` reports stand still.
+    /// Freezes the pages that `collect` reports.
     pub(super) fn take_cut(&mut self, cut: Cut<'_>) -> io::Result<()> {
         let done = match cut {
             Cut::Copied(others) => self.copy(others),
@@ -85,7 +85,7 @@ impl<P: ScanPolicy> WpAsync<P> {
         self.close()
     }
 
-    /// Has all stores wait.
+    /// Makes all stores wait.
     fn close(&mut self) -> io::Result<()> {
         self.gate.begin()?;
         self.gate.close(PageRange::new(0, self.pages))?;
