@@ -1,12 +1,14 @@
-//! Pages of shared files that are gone: somebody cut the file. An access to one raises SIGBUS, by which a process would die of what another one did.
+//! Pages of shared files that are gone because another process truncated the file. An access to one
+//! raises SIGBUS, which would kill this process for the other's act.
 //!
 //! Invariants:
 //! 1. A slot whose `end` is not 0 describes a mapping of this process that lives until the slot was withdrawn.
 //! 2. The handler allocates nothing, takes no lock and calls only async-signal-safe functions.
 //! 3. `PREVIOUS` is filled before the handler can run and never changes afterwards.
 //!
-//! The handler puts a page of zeros in the place of one that is gone, inside a known range alone, and counts it: whoever uses the range asks for that count before it
-//! believes what it read. All other faults are the earlier handler's.
+//! The handler puts a page of zeros in the place of one that is gone, inside a known range alone,
+//! and counts it: users of the range ask for that count before they believe bytes that they read.
+//! All other faults are the earlier handler's.
 
 #![allow(unsafe_code)]
 
@@ -62,7 +64,7 @@ impl Watched {
         Ok(Watched(slot))
     }
 
-    /// Whether a page was gone when somebody wanted it: the range shows nothing that can be believed any more.
+    /// Whether an access met a page that was gone: no byte of the range can be believed any more.
     #[inline]
     pub(crate) fn is_broken(&self) -> bool {
         self.0.gone.load(Ordering::Acquire) != 0

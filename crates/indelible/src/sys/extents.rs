@@ -1,8 +1,8 @@
 //! Asking the file system which blocks of a file keep what was written to them.
 //!
 //! Invariants:
-//! 1. `Map` is laid out as the kernel's `struct fiemap` with `MOST` extents behind it, and `most` says so: the kernel
-//!    writes no further.
+//! 1. `Map` is laid out as the kernel's `struct fiemap` with `MOST` extents behind it, and `most`
+//!    has that number: the kernel writes no further.
 
 #![allow(unsafe_code)]
 
@@ -15,9 +15,9 @@ use rustix::io::Errno;
 const MOST: usize = 64;
 /// `FS_IOC_FIEMAP`: `_IOWR('f', 11, struct fiemap)`, of which the extents are no part.
 const REQUEST: libc::c_ulong = 0xc020_660b;
-/// Of an extent: the last of the file.
+/// Flag of an extent: the last of the file.
 const LAST: u32 = 1;
-/// Of an extent: no place is known, none is chosen yet, or it was never written.
+/// Flags of an extent: no place is known, none is chosen yet, or it was never written.
 const UNWRITTEN: u32 = 0x2 | 0x4 | 0x800;
 
 #[repr(C)]
@@ -103,7 +103,8 @@ mod tests {
     /// On ext4: reserved blocks are unwritten until they are written, and again once they are zeroed.
     #[test]
     fn reserved_blocks_are_unwritten_until_they_are_written() {
-        // Beside this program, where a disk's file system is more likely than in /tmp; unless that is somebody else's folder.
+        // Next to this program, where a disk's file system is more likely than in /tmp; unless that
+        // folder is another user's.
         let beside = std::env::current_exe().unwrap();
         let own = tempfile::tempfile_in(beside.parent().unwrap());
         let file: File = own.or_else(|_| tempfile::tempfile_in("/var/tmp")).unwrap();

@@ -44,7 +44,7 @@ pub(crate) struct Facilities {
 }
 
 impl Facilities {
-    /// The first two numbers of the kernel's version; 0 for what is no number.
+    /// The first two numbers of the kernel's version; 0 for a part that is no number.
     pub(crate) fn version(&self) -> (u32, u32) {
         let mut numbers =
             self.kernel.split(|c: char| !c.is_ascii_digit()).map(|text| text.parse().unwrap_or(0));

@@ -199,7 +199,7 @@ impl<T: Send + Sync + 'static> ForkLocal<T> {
             Err(winner) => {
                 // SAFETY: `fresh` came from `Box::into_raw` and was not published.
                 drop(unsafe { Box::from_raw(fresh) });
-                // SAFETY: whoever won published a leaked entry of this generation.
+                // SAFETY: the winner published a leaked entry of this generation.
                 Ok(unsafe { &(*winner).value })
             }
         }

@@ -1,4 +1,4 @@
-//! Sleeping until a word changes that several processes have mapped, and waking those who sleep.
+//! Sleeping until a word in memory of several processes changes, and waking the sleepers.
 //!
 //! The kernel knows such a word by its place in the file, so that addresses may differ. A sleep may end without a wake: callers look at their words
 //! again.

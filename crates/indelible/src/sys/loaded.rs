@@ -11,7 +11,7 @@ pub(crate) fn segments() -> Vec<Range<usize>> {
     let mut found = Vec::new();
     // An interpreter has no loader.
     if !cfg!(miri) {
-        // SAFETY: `note` gets the vector, which nobody else has meanwhile.
+        // SAFETY: `note` gets the vector, which no other code has meanwhile.
         unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut found).cast()) };
     }
     found

@@ -1,5 +1,6 @@
-//! All open-file-description locks on a file. The kernel lists them without their holders (`/proc/locks`), and with each
-//! process its own (`/proc/PID/fdinfo`), to those who may look at that process.
+//! All open-file-description locks on a file. The kernel lists them without their holders
+//! (`/proc/locks`), and each process's own (`/proc/PID/fdinfo`) to users that may look at that
+//! process.
 //!
 //! Cost: one text for each open file of the processes that this one may look at; none if the file has no locks.
 

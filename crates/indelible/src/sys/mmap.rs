@@ -1,5 +1,5 @@
-//! Mappings and operations on them. Every function states its effect on memory; whoever calls
-//! it owns the range.
+//! Mappings and operations on them. Every function states its effect on memory; the caller owns the
+//! range.
 
 #![allow(unsafe_code)]
 
@@ -58,7 +58,7 @@ pub(crate) enum Place {
 /// Maps `[addr, addr + len)` privately: from `file` at its offset, or zeros.
 ///
 /// # Safety
-/// With [`Place::Over`] the range is the caller's, and nobody relies on its content.
+/// With [`Place::Over`] the range is the caller's, and no code relies on its content.
 pub(crate) unsafe fn private(
     addr: usize,
     len: usize,
@@ -68,7 +68,7 @@ pub(crate) unsafe fn private(
 ) -> io::Result<()> {
     if cfg!(miri) {
         assert!(file.is_none(), "an interpreter maps no files");
-        // SAFETY: whoever runs this in an interpreter has memory at every address of the pool's window.
+        // SAFETY: a program in an interpreter has memory at every address of the pool's window.
         unsafe { at(addr).cast::<u8>().write_bytes(0, len) };
         return Ok(());
     }
@@ -80,7 +80,7 @@ pub(crate) unsafe fn private(
 /// Maps `[addr, addr + len)` shared, from `file` at its offset: stores go to the file.
 ///
 /// # Safety
-/// With [`Place::Over`] the range is the caller's, and nobody relies on its content.
+/// With [`Place::Over`] the range is the caller's, and no code relies on its content.
 pub(crate) unsafe fn shared_at(
     addr: usize,
     len: usize,
@@ -93,7 +93,7 @@ pub(crate) unsafe fn shared_at(
 }
 
 /// # Safety
-/// With [`Place::Over`] the range is the caller's, and nobody relies on its content.
+/// With [`Place::Over`] the range is the caller's, and no code relies on its content.
 unsafe fn fixed(
     addr: usize,
     len: usize,
@@ -115,8 +115,8 @@ unsafe fn fixed(
         }
     }?;
     if got.addr() != addr {
-        // A kernel before 4.17 takes the address as a hint.
-        // SAFETY: the mapping was made just now and nobody knows of it.
+        // A kernel before 4.17 takes the address as a hint. SAFETY: the mapping was made just now
+        // and is unpublished.
         unsafe { mm::munmap(got, len) }?;
         return Err(io::Error::from_raw_os_error(libc::EEXIST));
     }
@@ -152,7 +152,7 @@ pub(crate) fn shared(
 /// A multiple of [`HUGE`] from which on `len` bytes were free a moment ago.
 fn aligned(len: usize) -> io::Result<usize> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: no address is given, so the mapping replaces nothing; nobody else knows of it.
+    // SAFETY: no address is given, so the mapping replaces nothing; it is unpublished.
     unsafe {
         let probe = mm::mmap_anonymous(ptr::null_mut(), len + HUGE, ProtFlags::empty(), flags)?;
         mm::munmap(probe, len + HUGE)?;
@@ -226,7 +226,7 @@ pub(crate) fn populate_for_reading(addr: usize, len: usize) -> io::Result<()> {
 /// Which of the pages from `addr` on are present, of an anonymous mapping.
 pub(crate) fn resident(addr: usize, pages: usize) -> io::Result<Vec<bool>> {
     let mut out = vec![0_u8; pages];
-    // SAFETY: the kernel fills a byte for each page; nothing is read of what is mapped.
+    // SAFETY: the kernel fills a byte for each page, and reads no mapped bytes.
     match unsafe { libc::mincore(at(addr), pages * super::PAGE, out.as_mut_ptr()) } {
         0 => Ok(out.into_iter().map(|byte| byte & 1 != 0).collect()),
         _ => Err(io::Error::last_os_error()),
@@ -236,7 +236,8 @@ pub(crate) fn resident(addr: usize, pages: usize) -> io::Result<Vec<bool>> {
 /// Drops pages of the range, locked ones as well: the next access to one is a fault (Linux 5.18).
 ///
 /// # Safety
-/// The range is the caller's, and whoever answers its faults puts the same bytes there again; or nobody relies on them.
+/// The range is the caller's, and the handler of its faults puts the same bytes there again; or no
+/// code relies on them.
 pub(crate) unsafe fn drop_pages(addr: usize, len: usize) -> io::Result<()> {
     // SAFETY: the caller's promise.
     match unsafe { libc::madvise(at(addr), len, libc::MADV_DONTNEED_LOCKED) } {
@@ -248,7 +249,8 @@ pub(crate) unsafe fn drop_pages(addr: usize, len: usize) -> io::Result<()> {
 /// Keeps pages of the range in memory from when they are first touched: never in swap.
 ///
 /// # Errors
-/// `EPERM`: it is longer than what this process may lock (`ulimit -l`, also for root: more might be all memory there is). The kernel's.
+/// `EPERM`: it is longer than this process's limit for locked memory (`ulimit -l`, also for root:
+/// more might be all memory there is). The kernel's.
 pub(crate) fn lock_when_touched(addr: usize, len: usize) -> io::Result<()> {
     use rustix::process::{Resource, getrlimit};
     if cfg!(miri) || getrlimit(Resource::Memlock).current.is_some_and(|most| len as u64 > most) {

@@ -65,16 +65,16 @@ pub(crate) enum Seek {
     Existing,
     /// Pages in memory that belong to this process alone.
     OwnPresent,
-    /// Pages in memory, whoever owns them.
+    /// Pages in memory, with any owner.
     Present,
-    /// As [`Seek::Written`], and the pages found are protected in the same step. Of a range that is
+    /// As [`Seek::Written`], and protects the found pages in the same step. The range must be
     /// watched by userfaultfd with asynchronous write protection.
     ProtectWritten,
 }
 
 impl Region {
-    /// Of a region that was sought as [`Seek::Existing`]: stored to since it was protected, if it
-    /// ever was, and this process's own copy.
+    /// For a region found by [`Seek::Existing`]: stored to since it was protected, if it ever was,
+    /// and this process's own copy.
     pub(crate) fn is_dirty(self) -> bool {
         self.categories & (WRITTEN | FILE) == WRITTEN
     }

@@ -136,11 +136,11 @@ pub(crate) unsafe fn write(word: u32) {
     unreachable!("there are no keys for the word {word:#x}")
 }
 
-/// Takes a key, closed for this thread. Other threads have the rights that they had: none, unless somebody gave
-/// them some for an earlier use of the key. `ENOSPC`: none is left, or there are none at all.
+/// Takes a key, closed for this thread. Other threads have the rights that they had: none, unless
+/// they got some for an earlier use of the key. `ENOSPC`: none is left, or there are none at all.
 pub(crate) fn allocate() -> io::Result<Key> {
     const ACCESS_DISABLED: libc::c_ulong = 1;
-    // SAFETY: changes a table of the kernel's, and the rights of a key that was nobody's.
+    // SAFETY: changes a table of the kernel's, and the rights of a key that was free.
     let got = unsafe { libc::syscall(libc::SYS_pkey_alloc, 0, ACCESS_DISABLED) };
     match u8::try_from(got) {
         Ok(key) => Ok(Key(key)),
@@ -151,9 +151,9 @@ pub(crate) fn allocate() -> io::Result<Key> {
 /// Gives a key back.
 ///
 /// # Safety
-/// No page has it: whoever gets it next could open that page.
+/// No page has it: its next user could open that page.
 pub(crate) unsafe fn free(key: Key) {
-    // SAFETY: the caller's promise. The call fails for keys that are nobody's alone.
+    // SAFETY: the caller's promise. The call fails for keys that are not allocated.
     unsafe { libc::syscall(libc::SYS_pkey_free, libc::c_long::from(key.0)) };
 }
 

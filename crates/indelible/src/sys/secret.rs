@@ -48,7 +48,8 @@ impl SecretPages {
     }
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: (1) the mapping has that many bytes, and lives as long as this; (2) nobody else has them.
+        // SAFETY: (1) the mapping has that many bytes, and lives as long as this; (2) no other code
+        // has them.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
@@ -56,7 +57,7 @@ impl SecretPages {
 impl Drop for SecretPages {
     fn drop(&mut self) {
         self.bytes_mut().zeroize();
-        // SAFETY: (1) the mapping is this value's, which nobody uses any more.
+        // SAFETY: (1) the mapping is this value's, and no longer used.
         let _ = unsafe { mmap::unmap(self.start.as_ptr().expose_provenance(), self.mapped) };
     }
 }

@@ -38,7 +38,7 @@ pub(crate) type Exposer = fn(addr: usize) -> Verdict;
 /// Looks at a fault by its address; the second is whether something is mapped there, which forbids the access.
 pub(crate) type Toucher = fn(addr: usize, mapped: bool) -> Verdict;
 
-/// Says something of a fault that nobody resolved, by its address; the second is whether it was a store.
+/// Explains an unresolved fault, by its address; the second is whether it was a store.
 pub(crate) type Explainer = fn(addr: usize, is_store: bool);
 
 static RESOLVER: AtomicUsize = AtomicUsize::new(0);
@@ -69,7 +69,8 @@ pub(crate) fn install_toucher(toucher: Toucher) -> io::Result<()> {
     install_handler()
 }
 
-/// Has the handler tell `explainer` of faults that it passes on, and installs it as [`install`] does.
+/// Lets the handler tell `explainer` of faults that it passes on, and installs it as [`install`]
+/// does.
 pub(crate) fn install_explainer(explainer: Explainer) -> io::Result<()> {
     EXPLAINER.store(explainer as usize, Ordering::SeqCst);
     install_handler()
@@ -251,8 +252,8 @@ pub(super) fn pass_on(
         libc::SIG_IGN if code <= 0 => {}
         // The kernel does not let a fault be ignored either.
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: restores the default action; the faulting instruction runs again and ends
-            // the process with the right signal. A sent signal has to be sent again.
+            // SAFETY: restores the default action; the faulting instruction runs again and ends the
+            // process with the right signal. A sent signal needs to be sent again.
             unsafe {
                 libc::signal(signal, libc::SIG_DFL);
                 if code <= 0 {

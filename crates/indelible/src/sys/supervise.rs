@@ -40,7 +40,7 @@ pub struct Ended {
 }
 
 impl Supervisor {
-    /// Has signals wait, so that none ends this process before the program.
+    /// Blocks signals, so that none ends this process before the program.
     #[must_use]
     pub fn new() -> Supervisor {
         let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
@@ -84,7 +84,8 @@ impl Supervisor {
             }
             // The terminal gives a signal to the whole group, the program included.
             if PASSED.contains(&signal) && !by_terminal {
-                // SAFETY: a process that was not waited for yet, so that nobody else has its ID.
+                // SAFETY: a process that was not waited for yet, so that no other process has its
+                // ID.
                 unsafe { libc::kill(child.id() as libc::pid_t, signal) };
             }
         }

@@ -81,7 +81,7 @@ const NEW: libc::Ioctl = request(0, 0, 0);
 const EVENT_PAGEFAULT: u8 = 0x12;
 const USER_MODE_ONLY: libc::c_int = 1;
 
-/// Write faults clear the protection without asking anybody (Linux 6.7).
+/// Write faults clear the protection without a message to user space (Linux 6.7).
 pub(crate) const WP_ASYNC: u64 = 1 << 15;
 /// A page can be made to raise SIGBUS (Linux 6.6).
 pub(crate) const FEATURE_POISON: u64 = 1 << 14;

@@ -73,7 +73,8 @@ pub(crate) unsafe fn cached_copy(dst: *mut u8, src: &[u8]) {
 /// As [`cached_copy`], from memory that may not be in the caches: lines are on their way back while the next ones come.
 ///
 /// # Safety
-/// As for [`persist_copy`], and `src` is valid for reads of `len` bytes that nobody changes; the two do not overlap.
+/// As for [`persist_copy`], and `src` is valid for reads of `len` bytes that no thread changes; the
+/// two do not overlap.
 pub(crate) unsafe fn cached_move(dst: *mut u8, src: *const u8, len: usize) {
     const PIECE: usize = 4 * LINE;
     fetch(src, len);
@@ -138,7 +139,8 @@ pub(crate) fn hand_over() {
     arch::hand_over();
 }
 
-/// Has the lines from `at` on brought into the cache, all at the same time: a hint. Nothing has to be there.
+/// Fetches the lines from `at` on into the cache, all at the same time: a hint. They need not be
+/// mapped.
 #[inline]
 pub(crate) fn fetch(at: *const u8, len: usize) {
     for line in 0..len.div_ceil(LINE) {

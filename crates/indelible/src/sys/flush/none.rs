@@ -25,7 +25,8 @@ pub(super) fn fetch_line(_at: *const u8) {}
 /// See `flush::copy`.
 pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) {
     if cfg!(miri) {
-        // SAFETY: the caller's promise; in an interpreter nobody else maps the memory, and bytes one by one take long.
+        // SAFETY: the caller's promise; in an interpreter no other process maps the memory, and
+        // bytes one by one take long.
         return unsafe { dst.copy_from_nonoverlapping(src, len) };
     }
     for at in 0..len {

@@ -13,7 +13,7 @@ const ATTRIBUTES: u32 = 1 << 25 | 1 << 18 | 1 << 4 | 1 << 2;
 const STATE: u32 = 1 << 29 | 1 << 28 | 1 << 11;
 const SHA_256: u16 = 0x000b;
 const BYTES: u16 = 8;
-/// Nobody has the index.
+/// The index is free.
 const NO_HANDLE: u32 = 0x18b;
 
 impl Tpm {
