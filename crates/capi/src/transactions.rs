@@ -24,7 +24,7 @@ const HANDLES: usize = 1 << 24;
 static NEXT: AtomicUsize = AtomicUsize::new(HANDLES);
 
 thread_local! {
-    /// Of the running transaction; 0 for none.
+    /// Handle of the running transaction; 0 for none.
     static CURRENT: Cell<usize> = const { Cell::new(0) };
     /// The newest of this thread; 0 before the first.
     static LAST: Cell<usize> = const { Cell::new(0) };

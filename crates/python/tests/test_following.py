@@ -210,7 +210,7 @@ def test_a_pool_without_room_is_locked_and_says_so(
         pool.array("a")
     run.close()
     del a, run
-    # Beside a writer there is nothing that could be done.
+    # Beside a writer there is no other way to attach.
     for name in filled:
         pool.remove(name)
     with writing(path, tracking) as writer:
@@ -232,7 +232,7 @@ def test_a_refresh_that_fails_changes_nothing(tmp_path: Path, tracking: str) -> 
     a = pool.array("a")
     a += 1
     a.psync()
-    # The log goes back to what the reader shows only as long as somebody writes.
+    # The log goes back to the reader's state only while a writer is attached.
     del a
     pool.create("fill", pool.info()["largest_free"])
     with pytest.raises(indelible.NoRoom):

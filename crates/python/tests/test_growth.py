@@ -83,7 +83,7 @@ def test_they_grow_until_the_pool_is_full_and_say_so(open_pool: Open) -> None:
     assert run._check() == []
 
 
-# Grows by moving, psyncs, says so, and goes on without psync.
+# Grows by moving, psyncs, prints that, and goes on without psync.
 KILLED = """
 import sys, indelible, numpy as np
 pool = indelible.open(sys.argv[1], tracking=sys.argv[2])

@@ -105,7 +105,7 @@ def test_ties_to_processes_and_threads_end_with_them(open_pool: Open) -> None:
     command = python(TIED) + [str(pool.path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tied:
         assert tied.stdout is not None
-        # The array, and what stands for the process.
+        # The array, and the process's own object.
         assert int(tied.stdout.readline()) == objects + 2
         pool.collect()
         assert pool.info()["objects"] == objects + 2

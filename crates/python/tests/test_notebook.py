@@ -41,7 +41,7 @@ def test_a_cell_that_runs_again_has_the_same_objects(pool: indelible.Pool) -> No
         again = cell()
         assert again is not kept[name] and not again.closed, name
         again.close()
-    # A key that is given has to be right.
+    # A wrong key is refused.
     guarded = pool.log("guarded", key=b"k")
     assert pool.log("guarded", key=b"k") is guarded
     with pytest.raises((indelible.Held, indelible.WrongKey)):

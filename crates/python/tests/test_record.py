@@ -218,7 +218,7 @@ def test_records_of_an_object_whose_bytes_were_shown(pool: indelible.Pool) -> No
         d["key"] = "value"
         d.record("s", POINT)["x"] = 3
     with pool.attach("d") as raw:
-        # Of a page that no block has.
+        # In a page that no block has.
         memoryview(raw)[-1:] = b"x"
     with pool.dict("d") as d:
         assert d.record("s", POINT)["x"] == 3 and d["key"] == "value"

@@ -319,7 +319,7 @@ def test_memory_that_is_cut_is_an_error_and_no_fault(pool: indelible.Pool) -> No
     producer, consumer, life, event = queue.producer(), queue.consumer(), shared.begin_life(), shared.event(16, 0)
     memory[:] = 1
     os.truncate(memory_of(shared), 4096)
-    # Zeros for who reads the bytes directly; they may be stored to, and nobody else has them.
+    # Direct reads give zeros; stores succeed, and no other process has these bytes.
     assert memory[-1] == 0 and memory[4096:].sum() == 0
     memory[-1] = 3
     assert memory[-1] == 3

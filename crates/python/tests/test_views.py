@@ -178,7 +178,7 @@ def test_uses_that_cannot_be_are_errors(pool: indelible.Pool) -> None:
         view.buffer(2, "w")  # type: ignore[arg-type]
     with pytest.raises(OverflowError):
         view[-1]
-    # Somebody else has one, and one is not there any more.
+    # Another process has one object, and one is gone.
     holder = child("import sys, indelible; o = indelible.open(sys.argv[1]).attach('progress'); print('has', flush=True); sys.stdin.read()", pool.path)
     assert said(holder) == "has"
     with pytest.raises(indelible.Held, match=str(holder.pid)):
@@ -317,7 +317,7 @@ def test_accesses_that_no_context_allows_are_denied(pool: indelible.Pool) -> Non
             use()
     refused = view.slots()[2].refused
     assert isinstance(refused, indelible.Denied) and view.slots()[2].allowed is None and view.slots()[0].allowed == "r"
-    # A right that is taken away counts from `adopt` on for what is attached.
+    # A right that is taken away ends for attached objects with `adopt`.
     memory = view[1]
     with pool.context("staff") as staff:
         staff.allow("counts", "r")

@@ -321,7 +321,7 @@ class Pool(TransactionalPool, Listed):
                     found = locked()
                 except Held:
                     raise error from None
-                # As text: a record that somebody keeps would keep the object attached.
+                # As text: a log record that is kept would keep the object attached.
                 _log.warning(
                     "object %r of pool %s is locked for reading, and nobody can store to it meanwhile: %s",
                     name, os.fspath(self.path), str(error),
