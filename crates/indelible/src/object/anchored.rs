@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! 1. The anchor is told of durable states only: those that the seals of this attachment are in.
-//! 2. Of an anchor with a counter, the record is in place ahead of the counter: a process that dies between the two leaves a record that counts one more.
+//! 2. For an anchor with a counter, the record is in place ahead of the counter: a process that
+//!    dies between the two leaves a record that counts one more.
 //! 3. It is told that the object was left while this process still has the object for itself.
 
 use crate::error::{AnchorError, Cause};
@@ -91,7 +92,7 @@ impl Anchored {
     /// Tells it that the object is left, and detaches it.
     pub(super) fn leave(anchored: Option<Anchored>, writer: Writer) -> Result<(), Cause> {
         let told = match anchored {
-            // Of a psync that failed nobody knows which state it left.
+            // A failed psync left an unknown state.
             Some(mut anchored) if !writer.is_poisoned() => anchored.tell(true),
             _ => Ok(()),
         };
@@ -102,12 +103,14 @@ impl Anchored {
     /// Leaves an object after a change of it as a whole, which is durable.
     pub(super) fn leave_changed(anchored: Option<Anchored>, writer: Writer) -> Result<(), Cause> {
         let told = anchored.map_or(Ok(()), |mut anchored| anchored.tell(true));
-        // An error here would say that the change has not happened; whoever takes the object next recovers it.
+        // An error here would say that the change has not happened; the next process that takes the
+        // object recovers it.
         let _ = writer.detach();
         told.map_err(AnchorError::after_a_change)
     }
 
-    /// Tells it if it is time. The psync is done: if the anchor cannot be reached, the next one tries again, and the detach says so.
+    /// Tells it if it is time. The psync is done: if the anchor cannot be reached, the next one
+    /// tries again, and the detach reports that.
     pub(super) fn after_psync(&mut self) {
         if self.told.elapsed() >= self.anchor.interval() {
             let _ = self.tell(false);

@@ -99,8 +99,9 @@ impl Pool {
         self.about("attach", name, result)
     }
 
-    /// Attaches what the last psync of an object left, for reading, while another process writes it: that one goes on, and so does any that
-    /// attaches it later. [`ReadObject::refresh`] goes to the newest psync. Of a snapshot, attaches that.
+    /// Attaches the state of an object's last psync, for reading, while another process writes it:
+    /// that one goes on, and so does any later writer. [`ReadObject::refresh`] goes to the newest
+    /// psync. Attaches a snapshot as it is.
     ///
     /// It takes a moment of the writer's time and, of the pool, a free piece as large as the object. It has the object's addresses, so
     /// that a process which has the object attached itself cannot have both.

@@ -107,7 +107,7 @@ impl Follows {
     /// Lays lines over the shadow. `false`: they would be too many, or a page of them cannot be had.
     ///
     /// # Safety
-    /// Nobody reads the object meanwhile or has a reference into it.
+    /// No thread reads the object meanwhile or has a reference into it.
     pub(super) unsafe fn lay(&mut self, shadow: &mut Shadow, lines: &Lines) -> bool {
         let mut touched = BTreeSet::new();
         for (offset, bytes) in lines.iter() {

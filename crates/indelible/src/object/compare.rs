@@ -20,7 +20,7 @@ pub(super) const LINE: usize = 64;
 const SHARE: u64 = 1024;
 /// Pages from which on all are compared before the first line is logged, so that the amount is known.
 const MASKS_FROM: u64 = 64;
-/// Lines that are borrowed rather than copied: no less than what the nearest caches hold.
+/// Lines that are borrowed rather than copied: no fewer bytes than the nearest caches hold.
 const BORROW_FROM: u64 = 4096;
 /// Threads that share a comparison at most.
 const THREADS: usize = 8;
@@ -44,7 +44,7 @@ pub(super) struct Comparison<'a> {
     pub(super) pace: &'a mut Option<(u64, Duration)>,
 }
 
-/// Pages that had to be read; those that changed, to be kept for the next time.
+/// Pages that were read; changed ones are kept for the next time.
 struct Fresh {
     read: u64,
     pages: Vec<(u64, Box<PageImage>)>,
@@ -74,7 +74,7 @@ impl Fresh {
 struct Pages<'a> {
     shadow: &'a Shadow,
     primary: *const u8,
-    /// The primary where it has to be read.
+    /// The primary that is read from the medium.
     slow: &'a Primary<'a>,
     /// Whether a page all of whose samples changed counts as changed whole.
     samples: bool,
@@ -107,7 +107,7 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// As `compare`, with a primary whose pages have to be read unless they are kept in memory.
+    /// As `compare`, with a primary whose pages are read unless they are kept in memory.
     fn compare_slow(
         &self,
         pages: &mut Peekable<impl Iterator<Item = u64>>,
@@ -311,7 +311,8 @@ impl Changes for Comparison<'_> {
             samples: batch.may_borrow() && total >= MASKS_FROM,
         };
         let (start_at, mut fresh) = (primary.start(), Fresh::new(primary.room()));
-        // A sealed page is encrypted whole: its other lines would have to be decrypted again. With marks, those may be stored to just now.
+        // A sealed page is encrypted whole: a part would need its other lines decrypted again. With
+        // marks, other threads may store to those just now.
         let shadow = self.shadow;
         let whole = primary.is_sealed();
         let lines_of = |page: u64, mask: u64| {

@@ -20,9 +20,9 @@ impl Object {
         self.cut(false, &mut Unknown, || {})
     }
 
-    /// As [`psync_cut`](Object::psync_cut), by a caller that knows more about the threads that store: it may keep them away, or wait
-    /// for them, so that their stores need not be held up. Tracking by `mprotect` or `explicit` holds them up in any case, and
-    /// asks nobody.
+    /// As [`psync_cut`](Object::psync_cut), by a caller that knows more about the threads that
+    /// store: it may keep them away, or wait for them, so that their stores need not be held up.
+    /// Tracking by `mprotect` or `explicit` holds them up in any case, without asking `others`.
     ///
     /// # Errors
     /// As for [`psync`](Object::psync); `Busy` if the answer is [`Beside::GiveUp`](crate::Beside::GiveUp).

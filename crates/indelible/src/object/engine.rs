@@ -60,7 +60,7 @@ impl Core {
         Ok((writer, &mut self.tracked))
     }
 
-    /// Makes all stores since the last psync durable as one step. Nobody stores meanwhile.
+    /// Makes all stores since the last psync durable as one step. No thread stores meanwhile.
     pub(crate) fn psync(&mut self) -> Result<(), Cause> {
         // As `psync_cores`, without collections of one.
         self.before_psync()?;
@@ -83,24 +83,24 @@ impl Core {
         Ok(())
     }
 
-    /// The set in which bytes are marked as dirty, and whether every store has to be.
+    /// The set in which bytes are marked as dirty, and whether every store needs a mark.
     pub(crate) fn marks(&self) -> Option<(Arc<DirtyLines>, bool)> {
         let shadow = self.shadow().ok()?;
         Some((shadow.marks()?, shadow.rung() == Some(Rung::Explicit)))
     }
 
-    /// Whether stores are found by the protection of pages, which nobody else may change.
+    /// Whether the tracker finds stores by the protection of pages, which no other code may change.
     pub(crate) fn is_protected(&self) -> bool {
         self.shadow().is_ok_and(|shadow| shadow.rung() == Some(Rung::Mprotect))
     }
 
-    /// Whether only stores that are marked count, and nobody has addresses in the object who does not mark.
+    /// Whether only marked stores count, and all code with addresses in the object marks.
     pub(crate) fn is_typed(&self) -> bool {
         self.tracked.is_typed()
     }
 
-    /// Somebody gets addresses in the object who may not mark stores: they are found from now on. After an error each psync tries again, and
-    /// fails if it cannot.
+    /// Finds stores from now on: code gets addresses in the object that may not mark stores. After
+    /// an error each psync tries again, and fails if it cannot.
     pub(crate) fn find_stores(&mut self) -> Result<(), Cause> {
         self.tracked.find_stores()
     }

@@ -14,7 +14,7 @@ impl ReadCore {
     /// which the object could not be mapped, it has no bytes. The address stays, unless it is any.
     ///
     /// # Safety
-    /// Nobody reads the object meanwhile or has a reference into it.
+    /// No thread reads the object meanwhile or has a reference into it.
     pub(crate) unsafe fn refresh(&mut self, changing: impl FnOnce()) -> Result<bool, Cause> {
         self.pool.alive()?;
         let (Some(follows), Some(reader)) = (&mut self.follows, &mut self.reader) else { return Ok(false) };
@@ -39,7 +39,8 @@ impl ReadCore {
         self.attach_newer(shown, &mut || changing.take().map_or((), |changing| changing()))
     }
 
-    /// Maps what the last psync left in the place of what is shown, psync number `shown`: on the base of another reader, if the log goes back to that.
+    /// Maps the state of the last psync in place of the present one, psync number `shown`: on the
+    /// base of another reader, if the log goes back to that.
     fn attach_newer(&mut self, shown: Option<u64>, changing: &mut dyn FnMut()) -> Result<bool, Cause> {
         let (pool, name) = (self.pool.clone(), self.name.clone());
         let Some(follows) = &mut self.follows else { return Ok(false) };
@@ -59,7 +60,8 @@ impl ReadCore {
         Ok(changed)
     }
 
-    /// A base that another reader made, and what came since, if the log of the writer goes back to it.
+    /// A base that another reader made, and the changes since, if the log of the writer goes back
+    /// to it.
     pub(super) fn base_of_others(
         pool: &PoolInner,
         name: &str,
@@ -80,7 +82,7 @@ impl ReadCore {
     /// Lays what came since over a base that was just mapped. `false`: it cannot be; then the object has no bytes.
     pub(super) fn lay_first(&mut self, lines: &Lines) -> bool {
         let (Some(follows), Some(shadow)) = (&mut self.follows, &mut self.shadow) else { return false };
-        // SAFETY: nobody has read them yet.
+        // SAFETY: no thread has read them yet.
         let laid = unsafe { follows.lay(shadow, lines) };
         if !laid {
             self.shadow = None;
@@ -88,7 +90,7 @@ impl ReadCore {
         laid
     }
 
-    /// Maps what another reader shows in the place of what is shown.
+    /// Maps the state of another reader in place of the present one.
     fn show(&mut self, mut newer: Reader, changing: &mut dyn FnMut()) -> Result<(), Cause> {
         let pool = self.pool.clone();
         let Some(follows) = &mut self.follows else { return Ok(()) };
@@ -146,7 +148,7 @@ impl ReadCore {
                 ReadCore::beside(self.pool.clone(), &self.name, follows)?
             }
         };
-        // SAFETY: nobody else knows of it yet.
+        // SAFETY: no other thread knows of it yet.
         unsafe { newer.refresh(|| {}) }?;
         let same = self.shadow.is_some() && newer.reader.as_ref().is_some_and(|newer| newer.shows_as(reader));
         Ok((!same).then_some(newer))

@@ -1,4 +1,4 @@
-//! An attached object that gets longer, or whose addresses are given to somebody who may not mark stores.
+//! Growth of an attached object, and leave to store in it without marks.
 
 use super::writer::Object;
 use crate::error::Result;
@@ -40,8 +40,8 @@ impl Object {
         self.core().reach()
     }
 
-    /// Somebody gets addresses in the object who may not mark stores: from now on they are found. After an error each psync tries again, and
-    /// fails if it cannot.
+    /// Finds stores from now on: code gets addresses in the object that may not mark stores. After
+    /// an error each psync tries again, and fails if it cannot.
     #[inline]
     pub(crate) fn give_addresses(&self) -> Result<()> {
         if self.typed.load(Ordering::Acquire) { self.find_stores() } else { Ok(()) }

@@ -29,7 +29,7 @@ pub(crate) struct ReadCore {
     pub(super) follows: Option<Follows>,
     pub(crate) pool: Arc<PoolInner>,
     pub(crate) name: String,
-    /// Whether nobody else may share it.
+    /// Whether other handles may not share it.
     pub(super) alone: AtomicBool,
 }
 
@@ -96,7 +96,7 @@ impl ReadCore {
         Ok((shadow, inherited))
     }
 
-    /// Maps what the last psync of an object left, whoever writes it.
+    /// Maps the state of an object's last psync, beside a writer.
     pub(crate) fn beside(pool: Arc<PoolInner>, name: &str, mut follows: Follows) -> Result<ReadCore, Cause> {
         // Before the writer is kept waiting for nothing.
         let object = pool.store.find(name)?;
@@ -110,7 +110,8 @@ impl ReadCore {
         }
         // Readers that died have left their bases.
         pool.store.reap()?;
-        // If the log goes back to the base of another reader, the writer takes no notice. That may be older than what an anchor was told.
+        // If the log goes back to the base of another reader, the writer takes no notice. That base
+        // may be older than the state that an anchor was told.
         let others = match follows.anchor() {
             Some(_) => None,
             None => Self::base_of_others(&pool, name, &mut follows)?,
@@ -147,7 +148,7 @@ impl ReadCore {
         Ok(ReadCore { shadow, reader, inherited, follows: Some(follows), pool, name, alone })
     }
 
-    /// Has nobody else of this process share it from now on; false: somebody does.
+    /// Forbids sharing with other handles of this process from now on; false: one shares it.
     pub(crate) fn keep_alone(self: &Arc<Self>) -> bool {
         // Others take it from there to share it.
         let _shared = self.pool.shared();
@@ -158,7 +159,7 @@ impl ReadCore {
         alone
     }
 
-    /// Whether nobody else may share it.
+    /// Whether other handles may not share it.
     pub(super) fn is_alone(&self) -> bool {
         self.alone.load(Ordering::Relaxed)
     }
@@ -169,7 +170,7 @@ impl ReadCore {
             .map_or(NonNull::<u8>::dangling().as_ptr().cast_const(), |shadow| shadow.base().as_ptr())
     }
 
-    /// The ID, while it is attached; beside a writer that of what is read.
+    /// The ID, while it is attached; beside a writer that of the state read.
     pub(crate) fn id(&self) -> Option<[u8; 16]> {
         Some(self.reader.as_ref()?.object().entry.id)
     }
@@ -208,8 +209,8 @@ impl Drop for ReadCore {
     }
 }
 
-/// An object attached for reading: any number of processes and threads at a time, while nobody has it
-/// attached for writing. psync does not exist here.
+/// An object attached for reading: by any number of processes and threads at a time, while none has
+/// it attached for writing. It has no psync.
 pub struct ReadObject {
     core: Arc<ReadCore>,
 }
@@ -326,8 +327,8 @@ impl ReadObject {
         Ok(newer.map(|core| ReadObject::new(Arc::new(core))))
     }
 
-    /// Goes to what the newest psync of the object left; returns whether there was one. Only of an object that
-    /// [`attach_snapshot`](crate::Pool::attach_snapshot) attached.
+    /// Goes to the state of the object's newest psync; returns whether there was a newer one. Only
+    /// of an object that [`attach_snapshot`](crate::Pool::attach_snapshot) attached.
     ///
     /// Costs the bytes of the psyncs since the last call, which are taken from the writer's log without the writer noticing. If the writer has
     /// begun its log anew since, which it does every 8 MiB, or the object was moved, resized or kept as a snapshot, it costs a snapshot, for which

@@ -92,7 +92,7 @@ impl Pool {
         Ok(Opened { unlocked, anchor: seal.anchor.clone() })
     }
 
-    /// The key slots of a sealed object that are in use, whoever has it attached. No seal key is needed.
+    /// The key slots in use of a sealed object, attached or not. No seal key is needed.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`; `Sealed`: it is not sealed; `Held`: a process changes them, and does not end.
@@ -103,7 +103,8 @@ impl Pool {
         self.about("list the keys of", name, result)
     }
 
-    /// Lets another seal key, `new`, open a sealed object, which nobody has attached; returns the number of its slot. `label` is for people.
+    /// Lets another seal key, `new`, open a detached sealed object; returns the number of its slot.
+    /// `label` is for people.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed). `Sealed`: all slots are in use, or the label is too long. Nothing has changed then, unless the error's text says that the change is
@@ -122,7 +123,8 @@ impl Pool {
         self.about("add a key of", name, result)
     }
 
-    /// Empties a key slot of a sealed object, which nobody has attached. The object's own key stays the same, and an owner who has opened the object may have kept it.
+    /// Empties a key slot of a detached sealed object. The object's own key stays the same, and an
+    /// owner who has opened the object may have kept it.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed). `Sealed`: the slot is empty, or the last one.
@@ -133,8 +135,8 @@ impl Pool {
         self.about("remove a key of", name, result)
     }
 
-    /// Exchanges a seal key of a sealed object, which nobody has attached, for another one, as one step; returns the number of the slot. `label`: a
-    /// new one, or that of the slot.
+    /// Exchanges a seal key of a detached sealed object for another one, as one step; returns the
+    /// number of the slot. `label`: a new one, or that of the slot.
     ///
     /// # Errors
     /// As for [`add_key`](Pool::add_key).
@@ -152,11 +154,13 @@ impl Pool {
         self.about("change a key of", name, result)
     }
 
-    /// Seals all of a sealed object anew, by a new key, which `seals` open, each in the slot that it opens now; all other slots go. So nobody who had another
-    /// seal key, or the object's own, reads what is psynced from then on. (An older copy of the pool's file opens as before.) The first of
-    /// `seals` opens the object. `progress` is told how many pages of how many are done.
+    /// Seals all of a sealed object anew, by a new key, which `seals` open, each in the slot that
+    /// it opens now; all other slots go. So owners of other seal keys, or of the object's former
+    /// key, cannot read later psyncs. (An older copy of the pool's file opens as before.) The first
+    /// of `seals` opens the object. `progress` gets the number of pages done, and of all.
     ///
-    /// Nobody has the object attached. It needs its space once more meanwhile. A crash leaves the former key or the new one, and the whole object.
+    /// The object must be detached. It needs its space once more meanwhile. A crash leaves the
+    /// former key or the new one, and the whole object.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed); `WrongKey`: one of `seals` opens no slot. `Sealed`: there are none. `NoRoom`, `NoSpace`: nothing changed.
@@ -195,8 +199,9 @@ impl Pool {
         )
     }
 
-    /// Has another key sign a sealed object, which is signed, and which nobody has attached. `seal` has the [key that signs](SealKey::signed_by) it until then. Those who read need
-    /// the verify key of `new` from then on. An older state of the whole pool is signed by the former key.
+    /// Re-signs a detached, signed, sealed object with another key. `seal` holds the former [key
+    /// that signs](SealKey::signed_by). Readers need the verify key of `new` from then on. An older
+    /// state of the whole pool is signed by the former key.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed). `Damaged`: the object is not signed. `Sealed`: the sign key is missing.

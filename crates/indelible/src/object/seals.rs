@@ -19,11 +19,11 @@ pub struct BrokenPage {
 }
 
 impl Pool {
-    /// Verifies every page that a sealed object had when it was psynced last, whoever has it attached, or every page of a snapshot; returns those that are not what was
-    /// sealed, each once. All pages below a node that is broken are unreadable, and not named one
-    /// by one. `progress` is told how many bytes of how many are verified. The name, a signature
-    /// and an anchor are judged as by an attach; without
-    /// its anchor, an object that has one is verified as the state that it is in.
+    /// Verifies every page that a sealed object had at its last psync, attached or not, or every
+    /// page of a snapshot; returns those that differ from the sealed state, each once. All pages
+    /// below a node that is broken are unreadable, and not named one by one. `progress` gets the
+    /// number of bytes verified, and of all. The name, a signature and an anchor are judged as by
+    /// an attach; without its anchor, an object that has one is verified in its present state.
     ///
     /// # Errors
     /// As for [`attach_snapshot_sealed`](Pool::attach_snapshot_sealed); failures of the medium. In a pool that is opened for reading, `Held` if a process writes the object.

@@ -12,7 +12,7 @@ use indelible_store::error::StoreError;
 use indelible_store::lane::BatchSource;
 use indelible_store::store::{Changes, Psync, Staged, Writer};
 
-/// psync of several objects as one step. Nobody stores meanwhile.
+/// psync of several objects as one step. No thread stores meanwhile.
 pub(crate) fn psync_cores(cores: &mut [&mut Core]) -> Result<(), Cause> {
     psync_halves(cores, |mut writers, tracked| psync_alone(&mut writers, tracked))
 }
@@ -45,7 +45,7 @@ fn psync_halves(
     Ok(())
 }
 
-/// Nobody stores meanwhile.
+/// No thread stores meanwhile.
 fn psync_alone(writers: &mut [&mut Writer], tracked: &mut [&mut Tracked]) -> Result<(), Cause> {
     for (writer, tracked) in writers.iter_mut().zip(tracked.iter_mut()) {
         tracked.begin()?;
@@ -95,7 +95,7 @@ fn psync_cut(
     result
 }
 
-/// Stages the object's content as of one moment, and settles; lets stores pass again that had to wait.
+/// Stages the object's content as of one moment, and settles; lets waiting stores pass again.
 fn stage_held<'w>(
     psync: Psync<'w>,
     tracked: &mut [&mut Tracked],
@@ -105,7 +105,7 @@ fn stage_held<'w>(
     let (mut held, alone) = (0, tracked.len() == 1);
     let result = (|| {
         for tracked in tracked.iter_mut() {
-            // Several objects have a moment in common if nobody stores to any of them.
+            // Several objects have a moment in common if no thread stores to any of them.
             let cut = if alone { Cut::Copied(&mut *others) } else { Cut::Closed };
             tracked.shadow_mut()?.hold(gated, cut)?;
             held += 1;

@@ -1,5 +1,5 @@
-//! Cuts of several objects that fail on the way, with the trackers told already that what had changed is durable: nothing is
-//! lost to the next psync, and nobody is left waiting.
+//! Cuts of several objects that fail after the trackers were told that the changes are durable:
+//! nothing is lost to the next psync, and no thread is left waiting.
 
 use super::Object;
 use super::together::cut_cores;
@@ -70,7 +70,7 @@ fn a_cut_begins_to_find_stores_before_it_holds_them_up() {
     tracked.want_stores();
     cut_cores(&mut [object.core_mut()], true, &mut Unknown, || {}).unwrap();
     assert!(!object.core_mut().tracked.shadow_mut().unwrap().tracker().is_held(), "held");
-    // Nobody marks it.
+    // No mark follows.
     object.as_mut_slice()[PAGE] = 2;
     object.psync().unwrap();
     drop(object);

@@ -1,6 +1,6 @@
-//! The shadow of an object attached for writing, and what a psync learns about its pages: which may differ from the primary,
-//! which do. It knows the store's writer only where a call is given it, so that a psync that is staged can have the
-//! writer while the shadow goes on.
+//! The shadow of an object attached for writing, and the results of a psync for its pages: which
+//! may differ from the primary, which do. It knows the store's writer only where a call is given
+//! it, so that a psync that is staged can have the writer while the shadow goes on.
 //!
 //! Invariants of [`Tracked`]:
 //! 1. A page that the tracker does not report equals the primary in every byte, and so does a line that it does not
@@ -151,8 +151,8 @@ impl Tracked {
         Ok(self.shadow_mut()?.grow(entry.content_len() as usize, extent)?)
     }
 
-    /// Follows the object to another extent, if somebody has made the one that it had a base, or it moved to grow. Pages that the shadow has
-    /// not changed since are those of the former one.
+    /// Follows the object to another extent, if its former one became a base, or it moved to grow.
+    /// Pages that the shadow has not changed since are those of the former one.
     pub(super) fn follow(&mut self, writer: &Writer) {
         let entry = &writer.object().entry;
         if entry.primary_offset() == self.extent {
@@ -165,7 +165,7 @@ impl Tracked {
     /// Maps the object from where its primary is now. After an error the object is lost: a placeholder has its range.
     ///
     /// # Safety
-    /// Nobody else uses the object until this returns.
+    /// No other thread uses the object until this returns.
     pub(super) unsafe fn move_to(&mut self, writer: &Writer) -> Result<(), Cause> {
         let entry = &writer.object().entry;
         let Some(shadow) = &mut self.shadow else { return Err(absent(&self.lost)) };
@@ -260,7 +260,7 @@ impl Tracked {
         }
     }
 
-    /// Follows a commit during which nobody stored.
+    /// Follows a commit during which no thread stored.
     pub(super) fn finish(
         &mut self,
         writer: &mut Writer,

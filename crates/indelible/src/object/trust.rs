@@ -1,8 +1,8 @@
 //! Whether the bytes of an attached object are the work of typed code alone (docs/decisions/0024-trust.md).
 //!
 //! Invariants:
-//! 1. `Trust::Own` is true of every byte of the shadow: it was blank, or marked in the table, when it was attached, and
-//!    nobody was given its bytes since.
+//! 1. `Trust::Own` is true of every byte of the shadow: it was blank, or marked in the table, when
+//!    it was attached, and its bytes were not given out since.
 //! 2. Foreign bytes are not made durable before the mark in the table is gone; the mark does not come back before bytes that were
 //!    verified are durable.
 
@@ -21,7 +21,7 @@ impl Core {
         Ok(())
     }
 
-    /// Somebody is given bytes to store to as they like.
+    /// Gives out bytes for arbitrary stores.
     pub(crate) fn lend_bytes(&mut self) {
         self.trust = Trust::Foreign;
     }
@@ -44,7 +44,8 @@ impl Core {
         }
     }
 
-    /// Without the mark, which the next psync tries to set again, the object has to be verified again: no loss.
+    /// Without the mark, which the next psync tries to set again, the next attach verifies the
+    /// object again: no loss.
     pub(super) fn after_psync(&mut self) {
         if self.trust == Trust::Verified && self.mark().is_ok() {
             self.trust = Trust::Own;
@@ -61,7 +62,7 @@ impl Object {
         self.foreign
     }
 
-    /// Somebody is given bytes to store to as they like.
+    /// Gives out bytes for arbitrary stores.
     #[inline]
     pub(crate) fn lend_bytes(&mut self) {
         if !self.foreign {
@@ -79,7 +80,7 @@ impl Object {
         marked.map_err(|cause| self.error("format the heap of", cause))
     }
 
-    /// All that lies in the object was verified, or somebody vouches for it.
+    /// All bytes of the object were verified, or the caller vouches for them.
     pub(crate) fn adopt(&mut self) {
         if self.foreign {
             self.foreign = false;

@@ -1,4 +1,5 @@
-//! The bytes of a small object as its last psync left them, whoever has it: for objects that describe others, such as views.
+//! The bytes of a small object as its last psync left them, attached or not: for objects that
+//! describe others, such as views.
 
 #![allow(unsafe_code)]
 
@@ -19,7 +20,7 @@ pub(crate) fn read_whole(pool: &Arc<PoolInner>, name: &str, most: usize) -> Resu
     loop {
         let mut reader = match pool.store.attach_reader(name, Key(b"")) {
             Ok(reader) => reader,
-            // A snapshot of what its writer psynced last.
+            // A snapshot of its writer's last psync.
             Err(StoreError::Held { .. }) => return read_beside(pool, name, most),
             Err(error) => return Err(error.into()),
         };
@@ -49,6 +50,7 @@ fn read_beside(pool: &Arc<PoolInner>, name: &str, most: usize) -> Result<Option<
 }
 
 fn copied(shadow: &Shadow, size: usize) -> Vec<u8> {
-    // SAFETY: the shadow has at least as many bytes as the object, and nobody stores to it: it is for reading, and known here alone.
+    // SAFETY: the shadow has at least as many bytes as the object, and no thread stores to it: it
+    // is for reading, and known here alone.
     unsafe { std::slice::from_raw_parts(shadow.base().as_ptr(), size.min(shadow.len())) }.to_vec()
 }

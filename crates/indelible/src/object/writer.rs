@@ -37,7 +37,7 @@ pub struct Object {
     /// Changes under the lock of `core`.
     pub(super) len: AtomicUsize,
     marks: Arc<DirtyLines>,
-    /// Whether every store has to be marked, with explicit tracking.
+    /// Whether every store needs a mark, with explicit tracking.
     explicit: bool,
     /// Whether only code that marks its stores has addresses in the object. Changes under the lock of `core`.
     pub(super) typed: AtomicBool,
@@ -85,7 +85,7 @@ impl Object {
         &self.name
     }
 
-    /// Size in bytes. The rest of the last page belongs to nobody: growth zeroes it.
+    /// Size in bytes. The rest of the last page is unused: growth zeroes it.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
@@ -226,7 +226,7 @@ impl Object {
         self.marks.mark_pinned(range);
     }
 
-    /// Whether stores through pointers have to be [marked](Object::mark_dirty): with explicit tracking.
+    /// Whether stores through pointers need [marks](Object::mark_dirty): with explicit tracking.
     #[must_use]
     #[inline]
     pub fn needs_marks(&self) -> bool {
@@ -312,7 +312,7 @@ impl Object {
         self.pool.store.patience()
     }
 
-    /// The set in which every store has to be marked, with explicit tracking.
+    /// The set in which every store must be marked, with explicit tracking.
     #[inline]
     pub(crate) fn explicit_marks(&self) -> Option<&Arc<DirtyLines>> {
         self.explicit.then_some(&self.marks)

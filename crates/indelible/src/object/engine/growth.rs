@@ -10,9 +10,9 @@ use crate::sys::PAGE;
 impl Core {
     /// Extends the object. Stores that were not psynced stay so.
     ///
-    /// All that is likely to fail comes before the growth is published, and leaves everything as it was. If the
-    /// object moved and cannot be mapped from where it is, it is lost to this attachment: every call says so, and its
-    /// range stays mapped.
+    /// All steps likely to fail come before the growth is published, and leave everything as it
+    /// was. If the object moved and cannot be mapped from where it is, it is lost to this
+    /// attachment: every call reports that, and its range stays mapped.
     pub(crate) fn grow(&mut self, size: u64) -> Result<(), Cause> {
         let (writer, tracked) = self.halves()?;
         // The dirty pages are collected before the primary moves, and copied only if it does.

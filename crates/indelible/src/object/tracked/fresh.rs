@@ -28,7 +28,7 @@ impl Tracked {
         let Some(shadow) = &self.shadow else { return Err(absent(&self.lost)) };
         let start = self.stats.start();
         match writer.begin_direct(end * PAGE as u64) {
-            // Somebody made the object's extent a base just now.
+            // The object's extent became a base just now.
             Err(StoreError::HasBase) => return Ok(()),
             begun => begun?,
         }

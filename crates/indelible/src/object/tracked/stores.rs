@@ -19,17 +19,17 @@ pub(crate) enum Finding {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stores {
-    /// By the tracker of the object.
+    /// The object's tracker finds them.
     Found,
     /// All of them are marked.
     Marked,
-    /// They have to be found, and could not be so far.
+    /// The tracker must find them, but has failed so far.
     Wanted,
 }
 
 impl Stores {
-    /// Of an object that is to be attached. Where a service fills its pages, it has to be told beforehand whether it protects them: stores
-    /// are found there from the beginning.
+    /// For an object about to be attached. A service that fills its pages must know beforehand
+    /// whether it protects them: stores are found there from the beginning.
     pub(super) fn of(finding: Finding, params: &mut Params<'_>) -> Stores {
         match (finding, &params.source, params.rung) {
             (Finding::By(rung), ..) => {
@@ -61,7 +61,7 @@ impl Tracked {
         let shadow = self.shadow_mut()?;
         shadow.find_stores(Rung::best(), advice)?;
         if let (Some(marks), true) = (shadow.marks(), late) {
-            // Nobody found those that were made since it was tried first.
+            // The stores made since the first attempt were not found.
             marks.mark(std::iter::once(0..shadow.len()));
         }
         self.stores = Stores::Found;
@@ -73,7 +73,7 @@ impl Tracked {
         if self.stores == Stores::Wanted { self.find_stores() } else { Ok(()) }
     }
 
-    /// As if they had to be found, and could not be.
+    /// As if the tracker must find them, but has failed.
     #[cfg(test)]
     pub(in crate::object) fn want_stores(&mut self) {
         self.stores = Stores::Wanted;
