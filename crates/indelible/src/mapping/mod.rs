@@ -421,7 +421,7 @@ fn map(
     };
     let no_fork = NoFork::enter().map_err(failed)?;
     // SAFETY: `Free` replaces nothing; `Over` is for our own ranges: `grow`, kept room; `shrink`, a
-    // tail not handed out; `new`, unpublished addresses; `renew` and `move_to`: their callers answer.
+    // tail not handed out; `new`, unpublished addresses; `renew`, `move_to`: their callers answer.
     unsafe {
         match kind {
             Kind::File(fd, offset) => {

@@ -26,7 +26,7 @@ from ._layout import MAX_HEADER, Layout, fill
 
 _R = TypeVar("_R")
 
-# Its values are the elements' places; its memory is never accessed.
+# Gives the addresses of elements; its memory is never accessed.
 _Places = np.ndarray[tuple[int, ...], np.dtype[Any]]
 
 

@@ -156,8 +156,8 @@ impl Shared {
         Ok(Queue::new(queue, slf.clone().unbind(), offset))
     }
 
-    /// The number of the life of this process, which ends once it has released the object everywhere,
-    /// in any way. No other life ever gets that number, unlike process IDs.
+    /// The number of the life of this process, which ends once it has released the object
+    /// everywhere, in any way. No other life ever gets that number, unlike process IDs.
     #[getter]
     fn life(&self, py: Python<'_>) -> PyResult<u32> {
         self.handle.with(py, "inspect", |object| Ok(object.life()))
