@@ -15,7 +15,7 @@ fn look_alike(pool: &Pool, name: &str) -> Option<String> {
     pool.list().named(same).find_map(|stat| Some(stat.ok()?.name))
 }
 
-/// Code points of what a name has beyond ASCII.
+/// Code points of a name's characters beyond ASCII.
 fn spelled(name: &str) -> String {
     let points: Vec<_> =
         name.chars().filter(|c| !c.is_ascii()).map(|c| format!("U+{:04X}", c as u32)).collect();

@@ -8,7 +8,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-/// Time that a command has to write a key, or to answer for an anchor: a person may have to enter something.
+/// Time limit for a command that writes a key, or answers for an anchor: a person may need to enter
+/// something.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 const COMMAND: &str = "command:";

@@ -12,12 +12,12 @@ pub struct Context {
     pub options: PoolOptions,
     /// Print JSON.
     pub json: bool,
-    /// The command lines of `pmo` and `mkpmo`, for what is made of them.
+    /// The command lines of `pmo` and `mkpmo`: the source of completions and manual pages.
     pub command_lines: fn() -> [clap::Command; 2],
 }
 
 impl Context {
-    /// From the command line.
+    /// Made from the command line.
     pub fn new(global: &Global, command_lines: fn() -> [clap::Command; 2]) -> Self {
         let mut options = PoolOptions::new()
             .medium(global.medium)

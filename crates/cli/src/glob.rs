@@ -104,7 +104,7 @@ impl Token {
     }
 }
 
-/// The set that begins behind a `[`, and what follows its `]`.
+/// The set after a `[`, and the text after its `]`.
 fn set(text: &str) -> Option<(Token, &str)> {
     let negated = text.starts_with(['!', '^']);
     let body = if negated { &text[1..] } else { text };

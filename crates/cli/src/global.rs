@@ -33,7 +33,7 @@ pub struct Global {
     #[arg(long, global = true)]
     pub json: bool,
 
-    /// Print no notes, no progress, and no confirmation of what was done
+    /// Print no notes, no progress, and no confirmations
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
 

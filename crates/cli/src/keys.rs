@@ -30,7 +30,7 @@ pub struct RoleKeyArgs {
     #[arg(long, value_name = "KEY", conflicts_with = "read_key_file")]
     read_key: Option<OsString>,
 
-    /// File that has the read key [env: PMO_READ_KEY]
+    /// File with the read key [env: PMO_READ_KEY]
     #[arg(long, value_name = "FILE")]
     read_key_file: Option<PathBuf>,
 
@@ -38,7 +38,7 @@ pub struct RoleKeyArgs {
     #[arg(long, value_name = "KEY", conflicts_with = "write_key_file")]
     write_key: Option<OsString>,
 
-    /// File that has the write key [env: PMO_WRITE_KEY]
+    /// File with the write key [env: PMO_WRITE_KEY]
     #[arg(long, value_name = "FILE")]
     write_key_file: Option<PathBuf>,
 }

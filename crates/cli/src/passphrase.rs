@@ -16,7 +16,7 @@ const KILL: u8 = 21;
 const QUIT: u8 = 28;
 const DELETE: u8 = 127;
 
-/// A terminal that shows nothing of what is entered, until this is dropped.
+/// A terminal without echo of entered text, until this is dropped.
 struct Silent {
     terminal: File,
     before: Termios,

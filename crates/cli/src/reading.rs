@@ -1,11 +1,12 @@
-//! Objects to be looked at, whoever has them attached.
+//! Objects to read, attached or not.
 
 use crate::alike;
 use crate::failure::{Failure, Result};
 use crate::sealing::{self, SealArgs};
 use indelible::{Error, ErrorKind, Pool, ReadObject};
 
-/// Attaches an object for reading; beside a process that writes it, what its newest psync left. A sealed one by its seal key, and beside nobody.
+/// Attaches an object for reading; beside a process that writes it, the state of its newest psync.
+/// A sealed one by its seal key, and beside no writer.
 ///
 /// # Errors
 /// The object is written, and the pool cannot be written to from here, or has no room.

@@ -54,7 +54,7 @@ fn with_default_pool(error: Error, arguments: &[OsString]) -> std::result::Resul
     };
     let found = find(&arguments[at + 1]).filter(|found| !NO_POOL.contains(&found.get_name()));
     let Some(found) = found else { return Err(error) };
-    // Behind the command, and behind the command of a command.
+    // After the command, or after the command of a command.
     let nested = usize::from(found.has_subcommands());
     let mut completed = arguments.to_vec();
     completed.insert((at + 2 + nested).min(completed.len()), "-".into());

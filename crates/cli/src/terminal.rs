@@ -84,7 +84,7 @@ pub fn note(text: &str) {
     }
 }
 
-/// A note for those who asked for more than usual: what is being done.
+/// A note of the work in progress, for users who asked for more than usual.
 pub fn detail(text: impl FnOnce() -> String) {
     if style().verbose {
         labelled(Label::Note, &text());

@@ -1,4 +1,4 @@
-//! `pmo attach-check`: can this object be attached, and what happens when it is?
+//! `pmo attach-check`: whether an object can be attached, and the effects of attaching it.
 
 use crate::bytes::exactly;
 use crate::context::Context;

@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 
 /// Back up a pool, while it is in use
 ///
-/// All objects but volatile ones are kept as of one moment, each as its last psync left it. Into a folder goes what changed since the
-/// newest backup of this pool there; that one, and those that it rests on, are read and verified first, and if they are not
-/// intact, the new one is full. A file, or `-` for standard output, gets a full backup.
+/// All objects but volatile ones are kept as of one moment, each as its last psync left it. A
+/// folder gets the changes since the newest backup of this pool there; that one, and those that it
+/// rests on, are read and verified first, and if they are not intact, the new one is full. A file,
+/// or `-` for standard output, gets a full backup.
 ///
 /// An object that no process writes is held while it is copied: a process that wants to write it waits as long as its
 /// `--wait` says. Objects that processes are writing are kept as snapshots, and the processes go on. The pool needs a free piece as
@@ -56,7 +57,7 @@ pub struct Backup {
     #[arg(long)]
     full: bool,
 
-    /// Snapshots of objects that nobody writes, too: then nobody who begins to has to wait
+    /// Also snapshot idle objects, so that new writers need not wait
     #[arg(long)]
     snapshots: bool,
 

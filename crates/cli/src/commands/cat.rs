@@ -21,9 +21,9 @@ const PIECE: usize = 1 << 20;
 
 /// Write an object's bytes to standard output, as its last psync left them
 ///
-/// The object is attached for reading meanwhile, so no writer changes it. If a process has it attached for
-/// writing, that goes on, and what its newest psync left is written; if the pool has no room for that, it is copied to memory first, which keeps the
-/// next psync waiting.
+/// The object is attached for reading meanwhile, so no writer changes it. If a process has it
+/// attached for writing, that process goes on, and the state of its newest psync is written; if the
+/// pool has no room for that, it is copied to memory first, which keeps the next psync waiting.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -84,8 +84,8 @@ pub fn run(context: &Context, args: &Cat) -> Result {
     Ok(attached.detach()?)
 }
 
-/// Writes the bytes of an object that nobody changes. By system calls: a load from a page that a sparse object does not have yet would
-/// claim it.
+/// Writes the bytes of an object that no process changes. By system calls: a load from a page that
+/// a sparse object does not have yet would claim it.
 fn write(pool: &Pool, args: &Cat, located: &Located) -> Result {
     let (from, len) = range(args, located.entry.size.get())?;
     let bar = progress::bytes("reading", Some(len as u64));
@@ -151,7 +151,7 @@ fn copied(pool: &Pool, args: &Cat, key: &[u8]) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Writes bytes that were copied: nobody waits for their reader any more.
+/// Writes copied bytes: no writer waits for the command's reader any more.
 fn written(bytes: &[u8]) -> Result {
     let mut out = Out::new();
     out.bytes(bytes)?;

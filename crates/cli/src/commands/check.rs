@@ -286,7 +286,8 @@ fn verify(context: &Context, args: &Check) -> Result<Vec<Seals>> {
     Ok(all)
 }
 
-/// Objects that hold something else than what their ID is the hash of. A pool that cannot be opened, or an object that cannot be listed, is a finding already.
+/// Objects whose content does not match the hash in their ID. A pool that cannot be opened, or an
+/// object that cannot be listed, is a finding already.
 fn changed(pool: &Pool, key: &[u8]) -> Result<Vec<String>> {
     let mut changed = Vec::new();
     for stat in pool.list().flatten().filter(|stat| stat.by_content) {

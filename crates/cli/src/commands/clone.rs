@@ -13,12 +13,14 @@ use indelible_backup::{clone_pool, clone_rebased};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Copy a pool that nobody has open, to one with an ID of its own
+/// Copy an unused pool, to one with an ID of its own
 ///
-/// All that is in the file is in the clone: objects, keys, snapshots, psyncs of programs that died and were not recovered. Commits on demand that such programs left in memory are brought to
-/// the pool first. Holes stay holes, and file systems that
-/// can share the blocks do. The clone gets its name once it is durable. (A plain `cp` makes a second pool of the same ID: programs refuse to open both, and while somebody writes the pool, a
-/// copy has parts of different moments.)
+/// All content of the file is in the clone: objects, keys, snapshots, psyncs of programs that died
+/// and were not recovered. Commits on demand that such programs left in memory are brought to the
+/// pool first. Holes stay holes, and file systems that can share the blocks share them. The clone
+/// gets its name once it is durable. (A plain `cp` makes a second pool of the same ID: programs
+/// refuse to open both, and while a process writes the pool, a copy has parts of different
+/// moments.)
 ///
 /// Both can be open at once. The objects of the clone have the addresses of the original, so that pointers in them are right: a process attaches an object of
 /// one of the two pools at a time.

@@ -14,9 +14,13 @@ use std::path::PathBuf;
 
 /// Make security contexts, and change and show them: the rights that a program has to objects
 ///
-/// A security context is an object with rights to objects of the same pool: default ones, and others object by object. A program that runs in a view and in security contexts has each object for what
-/// the view asks for, as far as one of the contexts allows it; nothing is refused before it is used. A mask limits what its context gives to an object. A delegation has another context's rights count
-/// here as well, as a group's for its members. Contexts keep programs from mistakes; they are no barrier against a program that means to pass them.
+/// A security context is an object with rights to objects of the same pool: default ones, and
+/// others object by object. A program that runs in a view and in security contexts gets each object
+/// with the rights that the view asks for, as far as one of the contexts allows them; nothing is
+/// refused before it is used. A mask limits the rights that its context gives to an object. A
+/// delegation lets another context's rights count here as well, as a group's for its members.
+/// Contexts keep programs from mistakes; they are no barrier against a program that means to pass
+/// them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -46,13 +50,13 @@ enum What {
     Default(Default),
     /// State the rights to an object
     Allow(Entry),
-    /// Limit the rights to an object, also of what is delegated
+    /// Limit the rights to an object, delegated ones included
     Mask(Entry),
     /// Have another context's rights count here as well, these at most
     Delegate(Entry),
     /// Take away all that it says of an object, or of another context
     Clear(Clear),
-    /// Show what it says, as the last change left it, whoever has it
+    /// Show its rights, as the last change left them, attached or not
     List(Of),
     /// Show the rights to an object that contexts give together
     Rights(Effective),

@@ -16,8 +16,9 @@ use std::path::{Path, PathBuf};
 
 /// Copy an object, within its pool or to another one
 ///
-/// Within a pool it takes no time, whatever the size: the two share the pages that neither has changed. To another pool, what the last psync left is
-/// copied, or what a snapshot holds; pages that hold nothing but zeros take no space there. A process that writes the object goes on.
+/// Within a pool it takes no time, for any size: the two share the pages that neither has changed.
+/// To another pool, the state of the last psync is copied, or a snapshot; pages of zeros take no
+/// space there. A process that writes the object goes on.
 ///
 /// The copy has an identity of its own, and the addresses of the object, so that pointers in it are right: a process attaches one of the two at
 /// a time. With --rebase it gets addresses of its own, and all pointers in it are changed: that needs a heap whose roots are described with all that they

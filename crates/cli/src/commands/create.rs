@@ -71,7 +71,8 @@ pub struct Create {
     #[arg(long)]
     readable_outside: bool,
 
-    /// For what is worth nothing once the machine was started anew: nobody can attach it then, and its name is free
+    /// The object lasts until the machine restarts: then it cannot be attached, and its name is
+    /// free
     #[arg(long)]
     volatile: bool,
 

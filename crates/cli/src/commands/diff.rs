@@ -20,11 +20,13 @@ const PAGE: u64 = 4096;
 
 /// Show which pages of two objects, or snapshots, hold other bytes
 ///
-/// Either may be an object, a snapshot or a copy. Of an object, what its last psync left is looked at, whoever has it attached. Pages that
-/// the two share are known to be equal, and not read: two snapshots of a large object are compared as fast as little changed in between.
+/// Either may be an object, a snapshot or a copy. An object counts with the state of its last
+/// psync, attached or not. Pages that the two share are known to be equal, and not read: two
+/// snapshots of a large object are compared as fast as little changed in between.
 ///
-/// Of heaps, the roots are named that are of another type in the two, or in only one, or one of whose values is another, as far as the types of the roots are
-/// described. Values that only raw pointers lead to belong to no root.
+/// For heaps, names the roots that differ in type, are in only one of the two, or have different
+/// values, as far as the types of the roots are described. Values that only raw pointers lead to
+/// belong to no root.
 ///
 /// A sealed object is compared with its snapshots and copies without its seal key, by which pages were sealed anew in between: one whose bytes changed and changed back is
 /// among them, and roots are not looked at.

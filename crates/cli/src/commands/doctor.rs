@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// Show what this machine offers, and advice on what is missing
+/// Show this machine's features, and advice on missing ones
 ///
 /// With PATH, also the kind of medium there, and whether this software can use the pool on it: PATH may be a folder, or
 /// the name of a file yet to be made. Needs no rights, and changes nothing.

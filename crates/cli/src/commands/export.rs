@@ -110,8 +110,9 @@ pub fn export(context: &Context, args: &Export) -> Result {
 
 /// Bring the objects of an export into a pool
 ///
-/// All of the stream is read and verified before any object is there. They have their names, IDs and keys again. Position-independent objects get free
-/// addresses; the others keep theirs, which have to be free in the pool, unless --rebase.
+/// All of the stream is read and verified before any object is there. They have their names, IDs
+/// and keys again. Position-independent objects get free addresses; the others keep theirs, which
+/// must be free in the pool, unless --rebase.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -127,7 +128,7 @@ pub struct Import {
     #[arg(value_parser = pool())]
     pool: PathBuf,
 
-    /// Give all objects other addresses, and change the pointers in them, which have to be known
+    /// Give all objects other addresses, and change the pointers in them, which must be known
     #[arg(long)]
     rebase: bool,
 }

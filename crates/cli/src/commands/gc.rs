@@ -15,9 +15,11 @@ use std::path::PathBuf;
 
 /// Give back the space of copies and snapshots that are gone
 ///
-/// An object that was copied shares pages with what it held then, until it is merged with that again: this does so wherever nothing else
-/// needs the shared pages, and removes what is left of operations that were cut short: in the pool, and files that a restore, clone or backup left beside it. Others may use the pool meanwhile; objects
-/// that they have attached are merged as far as that disturbs nobody.
+/// A copied object shares pages with its former content until the two are merged: this command
+/// merges them wherever nothing else needs the shared pages. It also removes remains of operations
+/// that were cut short: in the pool, and files that a restore, clone or backup left beside it.
+/// Other processes may use the pool meanwhile; objects that they have attached are merged as far as
+/// that disturbs no process.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

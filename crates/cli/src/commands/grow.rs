@@ -11,11 +11,11 @@ use clap::Args;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// Make a pool longer, beside those who use it
+/// Make a pool longer, also while it is in use
 ///
-/// A file becomes longer at its end, which takes up no space before objects need it. A pool on a device is made as long as the device,
-/// which has to be longer by then. Processes that have the pool open use the new space without being told. A pool becomes no
-/// shorter.
+/// A file becomes longer at its end, which takes up no space before objects need it. A pool on a
+/// device is made as long as the device, which must be longer by then. Processes that have the pool
+/// open use the new space without being told. A pool becomes no shorter.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

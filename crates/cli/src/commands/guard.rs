@@ -108,7 +108,7 @@ struct Run {
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     hold_up: Duration,
 
-    /// Seconds of them to keep for what nobody foresees
+    /// Safety margin, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
     safety: Duration,
 
@@ -208,7 +208,7 @@ fn be_guard(context: &Context, args: &Run) -> Result {
     let said = move |note: &Note| {
         let mut out = Out::new();
         let text = if json { text::json(note).unwrap_or_default() } else { printable(&note.to_string()) };
-        // A guard whose output nobody takes goes on.
+        // A guard whose output has no reader goes on.
         let _ = out.line(&text).and_then(|()| out.finish());
     };
     let config = Config {

@@ -18,8 +18,9 @@ use std::path::PathBuf;
 
 /// Look into the heap of an object: its roots, damage, leaks, pointers that lead nowhere
 ///
-/// The object is attached for reading meanwhile, so no writer changes it; if a process writes it already, that goes on, and what its newest
-/// psync left is looked at. Nothing in it is changed.
+/// The object is attached for reading meanwhile, so no writer changes it; if a process writes it
+/// already, that process goes on, and the state of its newest psync is shown. Nothing in it is
+/// changed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -93,7 +94,7 @@ struct Report {
     referred: u64,
     /// Names of roots whose types are not described.
     undescribed: Vec<String>,
-    /// Of each of these, why it is not.
+    /// The reason for each of them.
     reasons: Vec<String>,
     /// Number of findings, also where they were not asked for. With any, leaks are not to be relied on: a damaged value may own
     /// blocks that it does not lead to any more, and lead to some that it does not own.
@@ -183,7 +184,7 @@ fn audit(context: &Context, of: &Of, parts: Parts) -> Result {
 }
 
 impl Report {
-    /// Of a heap that cannot be audited.
+    /// Report on a heap that cannot be audited.
     fn damaged(findings: &[HeapFinding]) -> Report {
         let (damaged, findings) = (findings.len() as u64, Some(listed(findings)));
         let (undescribed, reasons, leaks, pointers) = (Vec::new(), Vec::new(), None, None);

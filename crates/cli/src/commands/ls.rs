@@ -21,10 +21,10 @@ use std::time::UNIX_EPOCH;
 
 /// List objects by name: state, who has them, size
 ///
-/// States: D detached, nobody has it · R readers have it · W a writer has it, in a psync or not · C the
-/// last writer died, and its last psync waits to be brought in place. (P, a psync on its way to being
-/// durable, leaves nothing behind when its writer dies.) "needs recovery" marks objects whose last writer
-/// died; the next attach recovers them, to exactly their last psync.
+/// States: D detached · R attached by readers · W attached by a writer, in a psync or not · C the
+/// last writer died, and its last psync waits to be brought in place. (P, a psync on its way to
+/// being durable, leaves nothing behind when its writer dies.) "needs recovery" marks objects whose
+/// last writer died; the next attach recovers them, to exactly their last psync.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

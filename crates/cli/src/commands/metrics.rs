@@ -14,7 +14,8 @@ use std::path::PathBuf;
 
 /// Print figures of a pool and its objects as OpenMetrics text, as Prometheus reads it
 ///
-/// Takes no locks: it is in nobody's way, and may be asked every few seconds. Counters of psyncs have all that are durable now.
+/// Takes no locks: it delays no process, and can run every few seconds. Counters of psyncs include
+/// all that are durable now.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

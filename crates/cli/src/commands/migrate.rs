@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 
 /// Compare the types in an object with those of a program whose types have changed
 ///
-/// Each root is the same, only grew (fields behind the last ones of structs), or differs from a field on, which is
-/// named. Where it is not the same, the plan says whether it could be reset, and what that would free. Nothing is
-/// changed: converting and resetting are the program's work.
+/// Each root is the same, only grew (fields behind the last ones of structs), or differs from a
+/// named field on. Where it is not the same, the plan says whether it could be reset, and which
+/// blocks that would free. Nothing is changed: converting and resetting are the program's work.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The program writes its types to a file: `RootTypes::to_json` in Rust.

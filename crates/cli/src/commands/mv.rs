@@ -28,9 +28,10 @@ use std::path::{Path, PathBuf};
 /// or where it is to be. About a thousand objects fit into one step, in a pool with very many about
 /// sixty; more are refused, and so are sealed objects.
 ///
-/// In another pool, on whatever medium, the object has the identity, the keys and the addresses that it had. Its snapshots and copies stay where they are. It is removed
-/// here once it is durable there: if the command is cut short before, the object is here and nothing is there; if it is cut short in
-/// between, the object is in both pools, the next `pmo mv` says so, and `pmo rm` removes one of the two.
+/// In another pool, on any medium, the object keeps its identity, keys and addresses. Its snapshots
+/// and copies stay where they are. It is removed here once it is durable there: if the command is
+/// cut short before, the object is here and nothing is there; if it is cut short in between, the
+/// object is in both pools, the next `pmo mv` reports that, and `pmo rm` removes one of the two.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

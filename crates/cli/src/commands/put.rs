@@ -214,8 +214,8 @@ fn make(pool: &Pool, args: &Put, input: &mut Input, key: &[u8]) -> Result<u64> {
     made
 }
 
-/// Stores the input into a new object, which grows as needed. Nobody knows it yet, so that it is psynced in pieces, and the memory of
-/// each is given back.
+/// Stores the input into a new object, which grows as needed. No other process knows it yet, so
+/// that it is psynced in pieces, and the memory of each is given back.
 fn fill(pool: &Pool, args: &Put, input: &mut Input, name: &str, key: &[u8]) -> Result<u64> {
     let bar = progress::bytes("storing", input.len);
     let mut attached = pool.attach_with_key(name, key)?;

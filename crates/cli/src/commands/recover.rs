@@ -14,8 +14,8 @@ use std::process::Command;
 
 /// Make durable the commits on demand that processes which died have left in memory
 ///
-/// The next attach of an object does so by itself, and `pmo guard` does as soon as a process dies. Until then, a power cut takes them.
-/// Commits of processes that run stay theirs.
+/// The next attach of an object recovers them by itself, as `pmo guard` does when a process dies.
+/// Until then, a power cut takes them. Commits of processes that run stay theirs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -64,7 +64,7 @@ impl References {
     }
 }
 
-/// Whether an object cannot be read by anybody who comes now, or has no key.
+/// Whether an object cannot be read by a new process, or has no key.
 fn is_kept_away(kind: ErrorKind) -> bool {
     use ErrorKind::{AddressTaken, Busy, ClassMismatch, Held, NeedsRecovery, Sealed, VolatileGone, WrongKey};
     matches!(

@@ -14,9 +14,10 @@ use std::path::PathBuf;
 
 /// Mend the damage that check finds, as far as nothing is lost by it
 ///
-/// Nobody may have the pool open. Objects of writers that died are recovered; structures that can be made
-/// anew from intact ones are. Damage that can only be repaired by giving something up is left alone without
-/// --drop-damaged: copy the pool's file first. Programs need no repair after a crash: attaching recovers.
+/// No process may have the pool open. Objects of writers that died are recovered; structures that
+/// can be rebuilt from intact ones are rebuilt. Damage whose repair gives something up is left
+/// alone without --drop-damaged: copy the pool's file first. Programs need no repair after a crash:
+/// attaching recovers.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,4 +1,4 @@
-//! `pmo resize`: another size for an object nobody has.
+//! `pmo resize`: another size for a detached object.
 
 use crate::bytes::human;
 use crate::commands::stat::ObjectReport;

@@ -50,8 +50,9 @@ pub struct Restore {
 
     /// Give the objects other addresses, and change the pointers in them
     ///
-    /// A process can then attach objects of both pools at once. All objects have to be such that their pointers are known: heaps whose roots are described
-    /// with all that they lead to, and arrays of the package for Python. If one is not, nothing is restored.
+    /// A process can then attach objects of both pools at once. The pointers of all objects must be
+    /// known: heaps whose roots are described with all that they lead to, and arrays of the package
+    /// for Python. If those of one are unknown, nothing is restored.
     #[arg(long)]
     rebase: bool,
 

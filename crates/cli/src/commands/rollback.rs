@@ -11,11 +11,11 @@ use crate::values::pool;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Let an object hold again what one of its snapshots holds
+/// Return an object to one of its snapshots
 ///
-/// It takes no time, whatever the size, and no space unless the snapshot is larger than the object. The snapshot stays, and so do
-/// all others. Later psyncs of the object are gone, unless another snapshot has them: make one before, if in doubt. Nobody may have the object
-/// attached.
+/// It takes no time, for any size, and no space unless the snapshot is larger than the object. The
+/// snapshot stays, and so do all others. Later psyncs of the object are gone, unless another
+/// snapshot has them: make one before, if in doubt. The object must be detached.
 ///
 /// A snapshot of a copy of the object (`pmo snapshot --writable`) will do, too: so changes are taken over that were tried out in the copy.
 #[derive(Debug, Args)]

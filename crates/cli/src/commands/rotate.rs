@@ -13,9 +13,10 @@ use std::path::PathBuf;
 
 /// Seal the whole object anew by a new key
 ///
-/// Nobody reads what is written from then on who had the object's key, or a seal key whose slot goes. The slots stay of the seal keys that are given, as only these can wrap the
-/// new key; all others go, which needs --yes. A copy of the pool's file from before that opens as it did. It takes the space of the object once more meanwhile; if
-/// it is cut short, the object has its former key.
+/// Owners of the former object's key, or of a seal key whose slot goes, cannot read later psyncs.
+/// The given seal keys keep their slots, as only these can wrap the new key; all others go, which
+/// needs --yes. An earlier copy of the pool's file opens as before. It takes the space of the
+/// object once more meanwhile; if it is cut short, the object has its former key.
 #[derive(Debug, Args)]
 pub struct Rotate {
     #[command(flatten)]

@@ -18,9 +18,11 @@ use std::time::Duration;
 
 /// Run a program in a view, and start it again where it dies
 ///
-/// The program finds the view in its environment: it attaches it by `indelible::resume` in Rust, which runs another function after a death, and is told what was lost. All objects are
-/// then as their last psyncs left them. A death is an end by a signal: a crash, or kill -9. An exit with any status is none, and neither is an end that somebody asked for by a signal to
-/// `pmo run`: SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on, as are SIGUSR1 and SIGUSR2.
+/// The program finds the view in its environment: it attaches it by `indelible::resume` in Rust,
+/// which runs another function after a death, and reports the losses. All objects are then as their
+/// last psyncs left them. A death is an end by a signal: a crash, or kill -9. An exit with any
+/// status is none, and neither is an end by a signal to `pmo run`: SIGINT, SIGTERM, SIGHUP and
+/// SIGQUIT are passed on, as are SIGUSR1 and SIGUSR2.
 ///
 /// Restarts come after a pause, which doubles each time, up to 10 seconds, and begins anew when the program has run for a minute.
 #[derive(Debug, Args)]

@@ -16,9 +16,9 @@ use std::path::PathBuf;
 
 /// Read all words of objects with check words, and repair those that are damaged
 ///
-/// An object that was created with --ecc has a check word for each word. Of the 128 bits of both, up to 6 that are wrong are repaired, and nearly all
-/// damages of 7; a word of which more is wrong is lost, and named. Repairs are durable when the command ends, and so are those that it made before it
-/// was interrupted.
+/// An object that was created with --ecc has a check word for each word. Up to 6 wrong bits of the
+/// 128 of both are repaired, and nearly all damages of 7; a word with more wrong bits is lost, and
+/// named. Repairs are durable when the command ends, also if it is interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -13,10 +13,12 @@ use clap::{Args, ValueEnum};
 use indelible::Class;
 use std::path::PathBuf;
 
-/// Change what an object is, while nobody has it attached
+/// Change the properties of a detached object
 ///
-/// A position-independent object holds no pointers, and nothing else that depends on its addresses. So it gets other addresses as it is, by `--rebase` of cp, mv, restore
-/// and clone, where an object of which nothing tells its pointers is refused. Nobody checks that. Heaps with described roots and arrays of Python do not need it.
+/// A position-independent object holds no pointers, and nothing else that depends on its addresses.
+/// So `--rebase` of cp, mv, restore and clone gives it other addresses as it is, where an object
+/// without descriptions of its pointers is refused. Nothing checks that. Heaps with described roots
+/// and arrays of Python do not need it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 /// Show the key that verifies what a sign key signs
 ///
-/// It is no secret: those who read a signed object have it, from somebody whom they trust, in a file of their own.
+/// It is no secret. Readers of a signed object need it, in a file, from a trusted source.
 #[derive(Debug, Args)]
 pub struct Verifier {
     /// The sign key

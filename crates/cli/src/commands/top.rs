@@ -21,10 +21,12 @@ use std::time::{Duration, Instant};
 
 /// Show who has which object, and how often it is psynced, again and again
 ///
-/// Takes no locks: it is in nobody's way. Objects with the most psyncs come first. Psyncs are counted that are durable, whoever
-/// makes them. BYTES/S are bytes that psyncs changed, in whole lines of 64. DIRTY is what may have changed since the last psync, at most; - if
-/// the holder may not be looked into. LAG is what psyncs changed and the log alone has: recovery would bring it in place if the
-/// writer died now. PENDING is what commits on demand changed and a power cut would take. On a terminal the table takes the place of the one before; Ctrl-C ends it.
+/// Takes no locks: it delays no process. Objects with the most psyncs come first. Durable psyncs of
+/// all processes are counted. BYTES/S are bytes that psyncs changed, in whole lines of 64. DIRTY
+/// are bytes that may have changed since the last psync, at most; `-` if the holder's memory may
+/// not be inspected. LAG are psynced bytes that the log alone has: recovery would bring them in
+/// place if the writer died now. PENDING are bytes of commits on demand that a power cut would
+/// take. On a terminal the table takes the place of the one before; Ctrl-C ends it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -55,7 +57,7 @@ pub struct Top {
     once: bool,
 }
 
-/// Reads an interval: one of no length would leave nobody any time.
+/// Reads an interval. One of no length would leave other processes no time.
 fn interval(text: &str) -> std::result::Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     let usable = (0.01..=86_400.0).contains(&seconds).then(|| Duration::from_secs_f64(seconds));

@@ -18,8 +18,9 @@ use std::path::PathBuf;
 
 /// Show the types of the roots in an object: fields, offsets, sizes, types within types
 ///
-/// The heap keeps a description of each root's type, as the program that made it had it. The object is attached for
-/// reading meanwhile; if a process writes it, that goes on, and what its newest psync left is looked at. Nothing in it is changed.
+/// The heap keeps a description of each root's type, as the program that made it had it. The object
+/// is attached for reading meanwhile; if a process writes it, that process goes on, and the state
+/// of its newest psync is shown. Nothing in it is changed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

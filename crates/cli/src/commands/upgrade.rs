@@ -13,9 +13,10 @@ use std::path::PathBuf;
 
 /// Make a pool of an earlier format one of this format, where it is
 ///
-/// Nobody may have the pool open, and earlier releases refuse it from then on. Psyncs of programs that died are recovered; objects
-/// keep their names, IDs, addresses and contents, which are not touched. It may be cut short at any time: the same
-/// command goes on with it. A damaged pool is left as it was.
+/// No process may have the pool open, and earlier releases refuse it from then on. Psyncs of
+/// programs that died are recovered; objects keep their names, IDs, addresses and contents, which
+/// are not touched. It may be cut short at any time: the same command goes on with it. A damaged
+/// pool is left as it was.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

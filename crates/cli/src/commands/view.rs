@@ -15,8 +15,10 @@ use std::path::PathBuf;
 
 /// Make views, and change and show their slots: the objects that a program has in memory
 ///
-/// A view is an object with slots. Each slot has an object of the same pool, and the rights with which a program wants it. A program attaches a view, and has each object from its first
-/// use on; `pmo run` starts programs in a view, and starts them again after a death. Programs that have a view find changes of it at their next use of an object that is new to them.
+/// A view is an object with slots. Each slot has an object of the same pool, and the rights that a
+/// program asks for. A program attaches a view, and has each object from its first use on; `pmo
+/// run` starts programs in a view, and starts them again after a death. Programs that have a view
+/// find changes of it at their next use of an object that is new to them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -42,7 +44,7 @@ enum What {
     Set(Set),
     /// Empty a slot
     Clear(Clear),
-    /// Show the slots that are set, as the last change left them, whoever has the view
+    /// Show the slots that are set, as the last change left them, attached or not
     List(Of),
 }
 
