@@ -1,4 +1,4 @@
-//! A backup with those that it rests on, oldest first; and what is wrong with them.
+//! A backup with the earlier ones that it rests on, oldest first; and their damage.
 
 use crate::Progress;
 use crate::decode::{Chunk, Decoder};
@@ -27,8 +27,8 @@ pub(crate) struct Link {
 pub(crate) struct Chain {
     /// Oldest first; the last is the backup itself.
     pub links: Vec<Link>,
-    /// Of each object of the newest, by its ID: the first link that has to be read, and from there the number of pages that
-    /// count in each.
+    /// For each object of the newest, by its ID: the first link to read, and from there the number
+    /// of pages that count in each.
     pub spans: HashMap<[u8; 16], (usize, Vec<u64>)>,
 }
 

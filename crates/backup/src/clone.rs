@@ -37,7 +37,7 @@ pub struct Cloned {
 /// time.
 ///
 /// # Errors
-/// Nothing is there: `Exists`; `Pool` if somebody has the pool, or it is none; `File`.
+/// Nothing is there: `Exists`; `Pool` if another process has the pool, or it is none; `File`.
 pub fn clone_pool(from: &Path, to: &Path, options: &PoolOptions, progress: Progress<'_>) -> Result<Cloned> {
     if fs::symlink_metadata(to).is_ok() {
         return Err(BackupError::Exists(to.to_owned()));
@@ -62,8 +62,9 @@ pub fn clone_pool(from: &Path, to: &Path, options: &PoolOptions, progress: Progr
     Ok(Cloned { len, copied })
 }
 
-/// As [`clone_pool`], to a pool of other addresses: a process can attach objects of both at once. Each has to be such that all pointers in it are known
-/// ([`Pool::copy_rebased`]). Objects have their IDs, and no ties; volatile ones are left out, as in any backup. Processes may go on with the original.
+/// As [`clone_pool`], to a pool of other addresses: a process can attach objects of both at once.
+/// All pointers in each object must be known ([`Pool::copy_rebased`]). Objects have their IDs, and
+/// no ties; volatile ones are left out, as in any backup. Processes may go on with the original.
 ///
 /// # Errors
 /// Nothing is there: those of [`backup_to`] and [`restore_stream`].
@@ -88,7 +89,7 @@ pub fn clone_rebased(
         let how = RestoreOptions { rebase: true, ..RestoreOptions::default() };
         let mut input = input;
         let restored = restore_stream(&mut input, &name, to, &how, &options.clone().label(&label), progress);
-        // A sender that is not done learns that nobody reads.
+        // A sender that is not done fails: its reader is gone.
         drop(input);
         let sent = sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         match (restored, sent) {

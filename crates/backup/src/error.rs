@@ -93,10 +93,10 @@ pub enum BackupError {
         /// The other.
         base: PathBuf,
     },
-    /// It was interrupted: it has a part of what it was to have.
+    /// It was interrupted: it has only a part of its content.
     #[error("{} was interrupted: it is no backup, but later ones may rest on it", .0.display())]
     Interrupted(PathBuf),
-    /// A backup into a folder failed, and what it had written stays there.
+    /// A backup into a folder failed; the part that it had written stays there.
     #[error("{cause}; the {bytes} bytes that were written are kept in {}", path.display())]
     Kept {
         /// Why it failed.
@@ -106,7 +106,7 @@ pub enum BackupError {
         /// Its length.
         bytes: u64,
     },
-    /// Somebody else makes a backup there.
+    /// Another process makes a backup there.
     #[error("another backup into {} is under way", .0.display())]
     FolderBusy(PathBuf),
     /// There is something.

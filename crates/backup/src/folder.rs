@@ -23,12 +23,15 @@ const LOCK: &str = ".pmo-backup.lock";
 /// How the names of backups end that are not whole.
 const PARTIAL: &str = "partial";
 
-/// Makes a backup in a folder, which is made if there is none: of what changed since the newest backup of the pool there, after that one, and those that
-/// it rests on, were read and found intact; else, or with `full`, of all. It goes on from one that was interrupted, if that was not of another kind: pages that
-/// are there, and have not changed since, are not written again. So does the next one if this one fails.
+/// Makes a backup in a folder, which is made if there is none. It has the changes since the newest
+/// backup of the pool there, after that one, and those that it rests on, were read and found
+/// intact; else, or with `full`, all pages. It goes on from an interrupted one of the same kind:
+/// pages that are there, and have not changed since, are not written again. So does the next one if
+/// this one fails.
 ///
 /// # Errors
-/// As for [`backup_to`](crate::backup_to); `FolderBusy`; `Kept`, with the cause, if the next one can go on from what was written.
+/// As for [`backup_to`](crate::backup_to); `FolderBusy`; `Kept`, with the cause, if the next one
+/// can go on from the written part.
 pub fn backup_into(
     pool: &Pool,
     choice: &Choice<'_>,
@@ -133,13 +136,13 @@ fn write_partial(
     let failed = |action| BackupError::file(action, path);
     let mut out = BufWriter::with_capacity(1 << 20, Part::new(file));
     let made = backup(pool, choice, path, &mut out, before, progress);
-    // Of a backup that failed, too: the next one goes on from there.
+    // Also flushes a backup that failed: the next one goes on from there.
     let flushed = out.flush().map_err(failed("write"));
     let (mut part, _) = out.into_parts();
     let made = made.and_then(|made| flushed.map(|()| made));
     let made = made.and_then(|made| part.finish().map(|()| made).map_err(failed("make durable")));
     if made.is_err() && part.keep().is_err() {
-        // Nobody knows how much of it the disk has.
+        // The durable part is unknown.
         let _ = fs::remove_file(partial);
     }
     made

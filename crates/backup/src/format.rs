@@ -88,15 +88,15 @@ pub struct Frame {
     pub kind: U32,
     /// Bytes of the body.
     pub len: U32,
-    /// Of a chunk: number of its object.
+    /// In a chunk: number of its object.
     pub object: U32,
-    /// Of a chunk: one of [`packing`].
+    /// In a chunk: one of [`packing`].
     pub packing: U32,
-    /// Of a chunk: its first page; of the end: 1 if the backup was interrupted.
+    /// In a chunk: its first page; at the end: 1 if the backup was interrupted.
     pub first: U64,
-    /// Of a chunk: pages of it that the body has, bit by bit; at the end: chunks.
+    /// In a chunk: pages of it that the body has, bit by bit; at the end: chunks.
     pub held: U64,
-    /// Of a chunk: pages that are zeros now, and were not in the backup below.
+    /// In a chunk: pages that are zeros now, and were not in the backup below.
     pub gone: U64,
     /// Zero.
     pub reserved: U64,
@@ -130,7 +130,7 @@ pub struct ObjectBody {
     pub write_key: [u8; 16],
     /// Fingerprint.
     pub fingerprint: [u8; 16],
-    /// High-water mark of what was psynced.
+    /// High-water mark of psynced bytes.
     pub published: U64,
     /// Psyncs.
     pub psyncs: U64,

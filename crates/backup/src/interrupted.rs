@@ -1,5 +1,6 @@
-//! Backups that were interrupted: the records up to where one ends prove themselves, and get an end that says so. The next backup
-//! rests on it as on any other: it has what differs from there.
+//! Backups that were interrupted: the records up to where one ends prove themselves, and get an end
+//! that marks the interruption. The next backup rests on it as on any other: it has the differences
+//! from there.
 
 use crate::decode::Decoder;
 use crate::encode::end_early;
@@ -9,7 +10,7 @@ use std::io::{BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Whether another backup can go on from what is in the file of one that failed.
+/// Whether another backup can go on from the file of a failed one.
 pub(crate) fn is_of_use(path: &Path) -> bool {
     let opened = File::open(path).map(|file| BufReader::with_capacity(1 << 20, file));
     let mut decoder = opened.ok().and_then(|file| Decoder::open(file, path).ok());
@@ -42,7 +43,8 @@ pub(crate) fn close(path: &Path, pool: &[u8; 16], full: bool) -> Result<bool> {
     if chunks == 0 {
         return Ok(false);
     }
-    // One that had its end, and no name yet, is of a moment that is past: it gets another end, as the next one is the newest.
+    // A backup with an end, but no name yet, is of a past moment: it gets another end, as the next
+    // one is the newest.
     let mut file = OpenOptions::new().write(true).open(path).map_err(failed("open"))?;
     let closed = file
         .set_len(at)

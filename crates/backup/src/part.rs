@@ -1,7 +1,8 @@
-//! A file that is to become a backup, and what of it is durable: that much is kept if it does not.
+//! A file that is to become a backup, and its durable part: that much is kept if it fails.
 //!
-//! Invariant: the first `durable` bytes were in the file when a call that makes it durable succeeded, and no such call failed before. Once one has
-//! failed, what was written since is not believed, whatever reads of it return: the file is cut.
+//! Invariant: the first `durable` bytes were in the file when a call that makes it durable
+//! succeeded, and no such call failed before. Once one has failed, bytes written since are not
+//! believed, even if they can be read: the file is cut.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -35,7 +36,7 @@ pub(crate) struct Part<S> {
 }
 
 impl<S: Sink> Part<S> {
-    /// Of a file that is empty.
+    /// Starts with an empty file.
     pub(crate) fn new(sink: S) -> Part<S> {
         Part { sink, written: 0, durable: 0, lost: false }
     }

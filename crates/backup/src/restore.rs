@@ -198,7 +198,7 @@ impl Target {
         let Some(target) = self.objects.get(&object.id) else { return Ok(()) };
         let failed = BackupError::object(&object.name);
         let zeros = [0; PAGE as usize];
-        // Behind what was published a pool relies on zeros.
+        // A pool relies on zeros past the published bytes.
         let limit = limit.min(target.extent_len() / PAGE).min(crate::format::pages(object.published));
         for page in chunk.pages(chunk.gone).filter(|page| over && *page < limit) {
             target.write(page * PAGE, &zeros).map_err(&failed)?;
@@ -236,7 +236,7 @@ impl Target {
                 names.push(object.name.clone());
             }
         }
-        // A pool that nobody has yet may have more objects than fit in one batch of its table.
+        // A pool without users yet may have more objects than fit in one batch of its table.
         let most = if self.together { usize::MAX } else { 256 };
         while !all.is_empty() {
             let rest = all.split_off(all.len().min(most));

@@ -26,8 +26,8 @@ pub struct Choice<'a> {
     pub objects: &'a [String],
     /// The key of those that have one.
     pub key: &'a [u8],
-    /// Snapshots of objects that nobody writes, too: nobody has to wait who begins to. A snapshot takes as many pages of the pool
-    /// as the object has.
+    /// Also snapshot idle objects, so that new writers need not wait. A snapshot takes as many
+    /// pages of the pool as the object has.
     pub snapshots: bool,
 }
 
@@ -66,7 +66,7 @@ impl Source {
             }
         }
         let meant = |object: &&Located| {
-            // Nobody needs a volatile object from a backup, unless the backup names it.
+            // A volatile object is left out, unless the backup names it.
             let chosen = match choice.objects.is_empty() {
                 true => !object.entry.has(FLAG_VOLATILE),
                 false => choice.objects.contains(&object.entry.name()),
@@ -82,11 +82,11 @@ impl Source {
                 written.push(*object);
                 continue;
             }
-            // Of a sealed object the ciphertext, with the key page: no seal key is needed.
+            // Reads a sealed object's ciphertext, with the key page: no seal key is needed.
             match pool.recovering(|store| store.attach_raw_reader(&name, Key(choice.key)))? {
                 Ok(reader) => source.add(reader, object)?,
                 Err(StoreError::Held { .. }) if as_of.is_none() => written.push(*object),
-                // Somebody destroyed it, after all were listed.
+                // Another process destroyed it after the listing.
                 Err(StoreError::NotFound) if choice.objects.is_empty() => {}
                 Err(error) => return Err(BackupError::object(&name)(error)),
             }

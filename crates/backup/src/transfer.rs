@@ -41,7 +41,7 @@ fn export_as(
     out: &mut dyn Write,
     progress: Progress<'_>,
 ) -> Result<Summary> {
-    // The space keeps writers away from what is reached, until all is written.
+    // The space keeps writers away from the reached objects, until all is written.
     let reached = space.reachable(objects, closed)?;
     let mut names = HashSet::new();
     let mut by_pool: Vec<(&Pool, Vec<String>)> = Vec::new();
