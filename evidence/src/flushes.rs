@@ -1,8 +1,8 @@
 //! `flushes`: one psync to memory that counts as persistent, instruction by instruction. The lines of its batch are written
 //! back, or stored past the caches (non-temporal stores), and a fence follows.
 //!
-//! The rig (`cargo xtask power-cut`) judges the same by what a power cut leaves. This looks at what the processor is asked
-//! for, on any x86-64 machine, in a second.
+//! The rig (`cargo xtask power-cut`) judges the same by the state after a power cut. This checks
+//! the processor's instructions, on any x86-64 machine, in a second.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -72,7 +72,7 @@ impl Flushes {
         let Some(fence) = fence else {
             bail!("no fence in a psync that wrote back {} lines", seen.len());
         };
-        // Behind the last fence the lines go to the primary, which the lane still has.
+        // After the last fence the lines go to the primary, which the lane still has.
         let lines = seen[..fence].iter().filter(|seen| **seen != Seen::Fence).count() as u64;
         if lines < LEAST {
             bail!(

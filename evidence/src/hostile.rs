@@ -1,4 +1,4 @@
-//! Hostile images: every bit of real pools flipped, and what fuzzing found replayed.
+//! Hostile images: every bit of real pools flipped, and the findings of fuzzing replayed.
 
 use anyhow::{Context, Result, bail};
 use clap::Args;

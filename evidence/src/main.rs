@@ -50,7 +50,8 @@ enum Layer {
     DisksChild(disks::Child),
     /// Damages words and their check words, and looks at what is repaired
     Ecc(ecc::Ecc),
-    /// Kills those that send messages, and those that keep them in a log, and compares the log with what was acknowledged
+    /// Kills senders of messages, and the collector that keeps them in a log, and compares the log
+    /// with the acknowledged messages
     Messages(messages::Messages),
     #[command(hide = true)]
     MessagesChild(messages::Child),

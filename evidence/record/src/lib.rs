@@ -35,7 +35,7 @@ pub struct Record {
     /// Deliberate fault → how many detectors noticed it; a layer may have several.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub detectors: BTreeMap<String, u64>,
-    /// Said by whoever keeps the record: what a violation was, and what became of it.
+    /// Note by the record's maintainer: a violation, and its outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

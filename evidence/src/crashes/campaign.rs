@@ -21,9 +21,9 @@ pub(crate) struct Plan {
     pub(crate) threads: usize,
     /// How long random programs are begun, counted from the first; then what is found depends on the machine.
     pub(crate) random: Option<Duration>,
-    /// Of the short programs every so many'th. 1: all.
+    /// Runs each `every`th of the short programs. 1: all.
     pub(crate) every: usize,
-    /// Of the programs in which chosen operations fail every so many'th. 1: a campaign.
+    /// Runs each `stride`th of the programs in which chosen operations fail. 1: a campaign.
     pub(crate) stride: u64,
     /// One random program and nothing else.
     pub(crate) only: Option<u64>,

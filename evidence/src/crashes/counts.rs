@@ -54,8 +54,8 @@ counts! {
 }
 
 impl Counts {
-    /// Images judged, each different from all others of its run, or of its recovery, in contents or in what
-    /// had been promised by then. How many contents that are is counted apart.
+    /// Images judged, each different from all others of its run, or of its recovery, in contents or
+    /// in the promises made by then. The number of different contents is counted apart.
     pub(crate) fn judged(&self) -> u64 {
         self.distinct + self.recovery + self.second
     }

@@ -1,4 +1,4 @@
-//! One program, and what power cuts leave of it.
+//! One program, and the images that power cuts leave of it.
 //!
 //! Each image is recovered, compared byte for byte with the states that the model allows, its space added
 //! up, and checked by the pool's own check. One image in [`FULL`] is judged in full: checked before
@@ -92,7 +92,7 @@ impl Case<'_> {
         Ok(judged)
     }
 
-    /// Cuts the power everywhere, taking samples of what each cut may leave; and again in some
+    /// Cuts the power everywhere, and samples the images that each cut may leave; and again in some
     /// recoveries.
     fn sample(&self, limits: &Limits, seen: &mut Seen) -> Result<Judged, String> {
         guarded(self.seed, || {
@@ -340,7 +340,7 @@ fn recovery(
     report.map(drop).map_err(|failure| format!("during recovery, {depth} deep: {failure}"))
 }
 
-/// Some of what a program leaves, recovered with power cuts during recovery.
+/// Recovers some of a program's images, with power cuts during recovery.
 #[cfg(feature = "mutants")]
 pub(crate) fn recovery_of(case: &Case<'_>) -> Result<(), String> {
     guarded(case.seed, || {

@@ -27,7 +27,7 @@ pub(crate) struct Crew<'a> {
 pub(crate) struct Storm {
     pub(crate) said: Vec<Said>,
     pub(crate) killed: u64,
-    /// Processes that died otherwise: their signal or exit code, and what they complained of.
+    /// Processes that died otherwise: their signal or exit code, and their complaint.
     pub(crate) died: Vec<(i32, String)>,
 }
 

@@ -243,7 +243,7 @@ impl Faults {
         (failure, Event::Said(Said::Count { what: format!("{what} failed, {word}"), count: 1 }))
     }
 
-    /// Loses some of what no flush has followed, for ever; the rest has arrived.
+    /// Loses some writes without a flush after them, for ever; the rest has arrived.
     fn lose(&mut self, base: &mut Pages, over: &mut Pages, tape: &[Event]) {
         let mut left = Pages::default();
         let loss = Loss::any(&mut self.rng);

@@ -169,8 +169,9 @@ impl Machine {
         if direct.trim() != "1" {
             bail!("{} refuses direct I/O", machine.device);
         }
-        // FUSE takes 1 MiB at a time. Of a longer request that fails behind that, the loop device hears how much was
-        // written, and takes it for all: the disk would lose what it acknowledged.
+        // FUSE takes 1 MiB at a time. If a longer request fails past that, the loop device hears
+        // the number of bytes written, and takes it for all: the disk would lose acknowledged
+        // writes.
         let name = machine.device.trim_start_matches("/dev/");
         let longest = format!("/sys/block/{name}/queue/max_sectors_kb");
         fs::write(&longest, "512").with_context(|| longest.clone())?;
@@ -230,7 +231,8 @@ impl Drop for Machine {
         }
         let _ =
             Command::new("umount").args(["-i", "-l"]).arg(self.path("fuse")).stderr(Stdio::null()).status();
-        // The thread ends when the kernel has let go of the last file; not waited for, as others may hold one.
+        // The thread ends when the kernel releases the last file; not waited for, as other
+        // processes may hold one.
         drop(self.server.take());
     }
 }

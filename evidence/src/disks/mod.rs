@@ -1,11 +1,12 @@
 //! Real media: ext4, xfs and btrfs on a disk of our own that records every write and every flush, and on one
 //! that fails.
 //!
-//! Replay: processes work on a pool and are killed, while the disk records. From the recording come the images
-//! that a power cut may leave (see [`replay`]); each is mounted, so that the file system recovers, then the pool
-//! is recovered and judged. Failing: the same processes on a disk that fails reads, writes and flushes at random
-//! (see [`failing`]). The judge is that of the kills: each workload is in all of its objects as after the last
-//! acknowledged step, or as after the one that was begun, and check finds nothing.
+//! Replay: processes work on a pool and are killed, while the disk records. The recording gives the
+//! images that a power cut may leave (see [`replay`]); each is mounted, so that the file system
+//! recovers, then the pool is recovered and judged. Failing: the same processes on a disk that
+//! fails reads, writes and flushes at random (see [`failing`]). The judge is that of the kills:
+//! each workload is in all of its objects as after the last acknowledged step, or as after the one
+//! that was begun, and check finds nothing.
 //!
 //! Controls must be noticed, or the campaign fails: a disk that acknowledges flushes and loses what came before
 //! them, and, where broken protocols are built in, writers that psync too early.
@@ -65,7 +66,7 @@ pub(crate) struct Disks {
     /// Only this file system
     #[arg(long)]
     only: Option<Kind>,
-    /// Only the controls, which have to be noticed
+    /// Only the controls, which must be noticed
     #[arg(long)]
     controls: bool,
     /// Machines at a time
@@ -110,12 +111,12 @@ struct Findings {
 
 struct Campaign {
     seed: u64,
-    /// Of each file system.
+    /// Time for each file system.
     failing: Duration,
     /// Images to replay, and how many were.
     goal: u64,
     images: AtomicU64,
-    /// Of each recording.
+    /// Power cuts for each recording.
     cuts: u64,
     bar: ProgressBar,
     findings: Mutex<Findings>,
@@ -123,7 +124,7 @@ struct Campaign {
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether somebody wants this to end: everything is to be cleaned up.
+/// Whether a signal asked this to end: everything is cleaned up then.
 pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }

@@ -10,7 +10,7 @@ pub(crate) enum Fault {
     Error(i32),
     /// It takes place, and returns this error.
     Late(i32),
-    /// It gets half of what was asked for.
+    /// It gets half of the requested bytes.
     Short,
     /// The process is killed before it.
     Kill,
@@ -98,7 +98,7 @@ const CALLS: [Call; 33] = [
     call(libc::SYS_fdatasync, "fdatasync", About::Descriptor, Effect::Barrier),
     call(libc::SYS_sync_file_range, "sync_file_range", About::Descriptor, Effect::Report),
     call(libc::SYS_fallocate, "fallocate", About::Descriptor, Effect::Other),
-    // One that frees, or makes zeros of what was there.
+    // One that frees bytes, or makes them zeros.
     call(libc::SYS_fallocate, PUNCH, About::Descriptor, Effect::Other),
     call(libc::SYS_ftruncate, "ftruncate", About::Descriptor, Effect::Other),
     call(libc::SYS_fstat, "fstat", About::Descriptor, Effect::Other),

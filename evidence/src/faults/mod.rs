@@ -105,7 +105,8 @@ impl Work {
         }
     }
 
-    /// Signal and exit code of its process when nothing goes wrong: one that makes transactions dies with what it has committed.
+    /// Signal and exit code of its process without a fault: one that makes transactions dies with
+    /// its commits in place.
     fn end(self) -> (Option<Signal>, Option<i32>) {
         match self {
             Work::Transactions(_) => (Some(Signal::SIGKILL), None),

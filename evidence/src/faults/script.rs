@@ -69,8 +69,9 @@ impl Script<'_> {
         Workload::new(Source { seed: self.seed, sparse: true, keeps: false, seals: false }, 0)
     }
 
-    /// All steps. A step that had no space is tried once more as it is; after another error the process
-    /// starts from what is on the medium, where the failed step either happened or did not.
+    /// All steps. A step that had no space is tried once more as it is; after another error the
+    /// process starts from the state on the medium, where the failed step either happened or did
+    /// not.
     pub(super) fn work(&self) -> Result<(), Trouble> {
         let mut pool = match self.options().format(self.pool, LEN) {
             Ok(pool) => pool,

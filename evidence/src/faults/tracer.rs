@@ -69,7 +69,7 @@ struct Tracer<'a> {
     folder: &'a Path,
     aim: Option<Aim>,
     trace: Trace,
-    /// By thread; `None` inside: a call that is nobody's concern.
+    /// By thread; `None` inside: a call that the tracer ignores.
     under: HashMap<Pid, Option<Under>>,
     /// Mappings of the pool and of objects.
     ranges: Vec<Range<u64>>,
@@ -298,7 +298,7 @@ impl Tracer<'_> {
         }
         match under.call.about {
             About::Map => self.ranges.push(regs.rax..regs.rax + regs.rsi),
-            // The pool is opened anew, and what it holds is read.
+            // The pool is opened anew and read.
             About::Path(_) if under.pool && under.call.name.starts_with("open") => {
                 (self.unread, self.unopened) = (false, false);
             }
@@ -373,7 +373,7 @@ fn text(pid: Pid, address: u64) -> Option<String> {
     let mut bytes = Vec::new();
     let mut piece = [0; 64];
     while bytes.len() < 4096 {
-        // The end of a page may be the end of what is mapped.
+        // The mapping may end with a page.
         let at = address + bytes.len() as u64;
         let len = (4096 - at % 4096).min(piece.len() as u64) as usize;
         let read = memory.read_at(&mut piece[..len], at).ok()?;

@@ -1,5 +1,6 @@
-//! Transactions as the traced process's work: whichever call fails, the process goes on in the pool that it has, and opens it anew only
-//! when that is poisoned; then it dies with what it has committed. Nothing committed is lost, and no step is there in part.
+//! Transactions as the traced process's work: whichever call fails, the process goes on in the pool
+//! that it has, and opens it anew only when that is poisoned; then it dies with its commits in
+//! place. No commit is lost, and no step is there in part.
 
 use super::verify::{expect_sound, failed};
 use crate::workloads::program::mixed;
@@ -40,7 +41,7 @@ pub(super) struct Transactions<'a> {
     pub(super) class: &'a str,
 }
 
-/// How much of the work is done, and what has gone wrong so far.
+/// Finished part of the work, and errors so far.
 #[derive(Default)]
 struct Progress {
     /// The last step whose transaction is known to be committed, and whether the next one may be.
@@ -159,7 +160,7 @@ impl Transactions<'_> {
         }
     }
 
-    /// Works until all is done; `false`: the pool has to be opened anew.
+    /// Works until all is done; `false`: the pool must be opened anew.
     fn steps(&self, heaps: [TxHeap; 2], progress: &mut Progress) -> Result<bool, Trouble> {
         loop {
             match self.found(&heaps) {

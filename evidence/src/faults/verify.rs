@@ -5,7 +5,7 @@ use crate::workloads::world::Trouble;
 use indelible::{PoolOptions, Severity, check};
 use std::path::Path;
 
-/// Says an error, which must say what was to be done and what to do about it.
+/// Prints an error, which must name the failed action and the remedy.
 pub(super) fn failed(error: &indelible::Error) {
     let text = error.to_string();
     if !text.starts_with("cannot ") || error.remedy().is_empty() {

@@ -150,7 +150,8 @@ impl Child {
         Ok(())
     }
 
-    /// Objects do not change while they are attached for reading, whoever dies or lives beside.
+    /// Objects do not change while they are attached for reading, while other processes live and
+    /// die.
     fn read(&self) -> Result<(), Trouble> {
         let pool = self.open()?;
         let mut rng = mixed(self.seed, u64::from(std::process::id()), 0);

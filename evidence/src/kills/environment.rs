@@ -94,7 +94,7 @@ impl Place {
         self.path().join("pool.pmo")
     }
 
-    /// Confirms that the pool stands on what the campaign says it does.
+    /// Confirms that the pool has the campaign's medium.
     pub(crate) fn confirm(&self, medium: MediumKind) -> Result<()> {
         if medium != self.environment.medium() {
             bail!("{} is {medium:?}, not {:?}", self.path().display(), self.environment.medium());

@@ -1,12 +1,14 @@
-//! Real kills: processes that share a pool die of SIGKILL at random moments, and what they leave is held
+//! Real kills: processes that share a pool die of SIGKILL at random moments, and the pool is held
 //! against a model.
 //!
-//! A round: some victims run workloads, each on objects of its own; each is stopped, continued and killed when its time
-//! has come, and some have a successor that recovers while the others go on. Readers attach beside them.
-//! Then processes recover and are killed in turn, and at last a judge recovers in peace and compares.
-//! Rounds follow each other on the pool of a scenario; scenarios differ in medium, tracking rung and adversity. In some of them processes
-//! also make snapshots and copies of what others write, and follow it: [`beside`]. In some, many objects are sealed, with snapshots and copies. In some, several threads of a process move
-//! money between objects in transactions: [`transfers`].
+//! A round: some victims run workloads, each on objects of its own; each is stopped, continued and
+//! killed when its time has come, and some have a successor that recovers while the others go on.
+//! Readers attach beside them. Then processes recover and are killed in turn, and at last a judge
+//! recovers in peace and compares. Rounds follow each other on the pool of a scenario; scenarios
+//! differ in medium, tracking rung and adversity. In some of them processes also make snapshots and
+//! copies of objects that others write, and follow them: [`beside`]. In some, many objects are
+//! sealed, with snapshots and copies. In some, several threads of a process move money between
+//! objects in transactions: [`transfers`].
 //!
 //! Checked: each workload is in all of its objects as after the last step that was reported done, or as after
 //! the one under way; a cut is consistent and not older than promised; nothing else is in the pool; check
@@ -61,7 +63,7 @@ pub(crate) struct Kills {
     /// Only this scenario of the campaign
     #[arg(long)]
     scenario: Option<u64>,
-    /// Only scenarios in which processes make snapshots and copies of what others write
+    /// Only scenarios in which processes make snapshots and copies of objects that others write
     #[arg(long)]
     beside: bool,
     /// Only scenarios in which threads move money between objects in transactions
@@ -125,18 +127,18 @@ impl Kind {
     }
 }
 
-/// A scenario's pool, and what happens on it.
+/// A scenario's pool, and its rounds.
 trait Rounds {
     /// Processes, kills, recoverers, kills, and the verdict.
     fn round(&mut self, last: bool) -> Result<()>;
 
     fn counts(&self) -> &BTreeMap<String, u64>;
 
-    /// Files that a failure leaves, and what was said.
+    /// Files that a failure leaves, and the log.
     fn left(&self) -> (Vec<PathBuf>, &str);
 }
 
-/// Leaves the files of a scenario and what was said in a folder.
+/// Leaves the files of a scenario and its log in a folder.
 fn keep(scenario: &dyn Rounds, folder: &Path, why: &str) -> Result<()> {
     let (files, log) = scenario.left();
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;

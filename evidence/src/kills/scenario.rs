@@ -274,7 +274,7 @@ impl Scenario {
         command
     }
 
-    /// Writes down what became of a child, counts it, and fails on what must not be.
+    /// Logs and counts the end of a child, and fails on a forbidden one.
     fn account(&mut self, who: &str, seen: &Seen) -> Result<()> {
         for said in &seen.said {
             self.log += &format!("{who}: {said}\n");

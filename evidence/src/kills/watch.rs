@@ -59,7 +59,7 @@ pub(crate) struct Names<'n> {
 }
 
 impl Seen {
-    /// Writes down what became of a child, counts it, and fails on what must not be.
+    /// Logs and counts the end of a child, and fails on a forbidden one.
     pub(crate) fn account(
         &self,
         role: impl Debug,

@@ -20,7 +20,7 @@ pub(super) fn how() -> QueueOptions {
 #[derive(Args)]
 pub(crate) struct Child {
     pool: PathBuf,
-    /// Of a producer: the place for the number of its messages that were acknowledged
+    /// For a producer: the place for the number of its acknowledged messages
     #[arg(long)]
     place: Option<usize>,
 }

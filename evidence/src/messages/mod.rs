@@ -1,5 +1,6 @@
-//! Messages under kills: producers send numbered messages through a queue, a collector appends them to a log and acknowledges them, and both die of SIGKILL again and again. A message that was
-//! acknowledged has to be in the log, each once, those of a producer in their order and without a gap.
+//! Messages under kills: producers send numbered messages through a queue, a collector appends them
+//! to a log and acknowledges them, and both die of SIGKILL again and again. Every acknowledged
+//! message must be in the log, each once, those of a producer in their order and without a gap.
 
 mod child;
 
@@ -98,7 +99,7 @@ impl<'a> Crew<'a> {
         start(self.path, Some(place))
     }
 
-    /// Nobody dies but of a kill.
+    /// Processes die of kills alone.
     fn expect_alive(&mut self) -> Result<()> {
         for child in self.producers.iter_mut().chain([&mut self.collector]) {
             if let Some(status) = child.try_wait()? {
@@ -140,7 +141,7 @@ fn kill_and_judge(
     for (name, size) in [(QUEUE, how().bytes()? as u64), (ACKNOWLEDGED, acknowledged)] {
         pool.create_with(name, &CreateOptions::new(size).class(Class::Shared))?;
     }
-    // Kept here, so that the memory is there whoever dies.
+    // Kept here, so that the memory outlives the others.
     let queue = pool.attach_shared(QUEUE)?.queue(0, &how())?;
     let acknowledged = pool.attach_shared(ACKNOWLEDGED)?;
     let mut crew = Crew::new(&path)?;

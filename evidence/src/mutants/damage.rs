@@ -1,4 +1,4 @@
-//! Damage to what a dead writer left in its lane, line by line.
+//! Damage to a dead writer's lane, line by line.
 
 use super::common::{CONFIG, SEED, Verdict, two_writers};
 use crate::crashes::{Pools, guarded};
@@ -64,7 +64,7 @@ enum End {
     Checkpoint,
 }
 
-/// The remains of a writer of two objects on one lane, beside an object that nobody has.
+/// The remains of a writer of two objects on one lane, beside a detached object.
 struct Left {
     image: CrashImage,
     promised: Snapshot,
@@ -171,7 +171,7 @@ fn sweep(left: &Left) -> Verdict {
             let medium = left.image.medium();
             medium.scribble(at..at + LINE, at);
             let found = left.found(&medium)?;
-            // Of a last batch of which nothing else tells, it is not known that it was durable.
+            // Nothing else proves that the last batch was durable.
             let undone = nth == last && !left.counted;
             if found == Found::Other && !undone {
                 return Err(format!("batch {nth}, damaged at {at:#x}, is undone without a word"));

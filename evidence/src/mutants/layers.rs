@@ -200,7 +200,7 @@ fn fault(kind: OpKind, nth: u64) -> Verdict {
                 allowed.extend(after);
             }
         }
-        // Success makes them rely on what is in place.
+        // Success makes them rely on the bytes in place.
         writers.iter().for_each(|writer| drop(writer.checkpoint()));
     }
     medium.clear_faults();

@@ -72,8 +72,8 @@ fn damaged_nodes() -> Verdict {
     Ok(())
 }
 
-/// A batch of the table's lane is damaged, with what it told of not in place, but for data: space that was written counts
-/// as never written in the root that is.
+/// A batch of the table's lane is damaged, and its changes are not in place, but for data: written
+/// space counts as never written in the present root.
 fn damaged_lane() -> Verdict {
     let medium = formatted(POOL, CONFIG);
     let store = Store::open(Arc::new(medium.handle()), process(1)).map_err(text)?;
@@ -89,7 +89,7 @@ fn damaged_lane() -> Verdict {
     drop(store);
     let (_, batches) = batches(&medium, None)?;
     for choice in [Choice::None, Choice::Random(1), Choice::Random(2), Choice::Random(3), Choice::All] {
-        // Of a last batch that is damaged nothing tells that it was durable.
+        // Nothing proves that the last, damaged batch was durable.
         for (nth, batch) in batches.iter().enumerate().take(batches.len() - 1) {
             let image = medium.power_cut(choice.clone()).medium();
             image.scribble(batch.start..batch.start + LINE, batch.start);

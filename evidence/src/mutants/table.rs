@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// A mutant, or the protocol as it is, and what each layer that was run said.
+/// A mutant, or the protocol as it is, and the verdict of each layer that ran.
 #[derive(Serialize)]
 struct Line {
     mutant: String,
@@ -30,7 +30,7 @@ struct Line {
 
 /// The column of scenarios made for single rules.
 const TESTS: &str = "tests";
-/// Detectors that have to notice each mutant: one alone may do so by chance, or stop doing so unnoticed.
+/// Detectors that must notice each mutant: one alone may notice by chance, or stop unnoticed.
 const LEAST: usize = 2;
 
 impl Line {
@@ -66,7 +66,7 @@ impl Line {
     }
 }
 
-/// The columns, and what each does.
+/// The columns, and their descriptions.
 fn columns() -> impl Iterator<Item = (&'static str, &'static str)> {
     let layers = LAYERS.iter().map(|layer| (layer.name, layer.what));
     let programs = PROGRAMS.iter().map(|program| (program.name, program.what));

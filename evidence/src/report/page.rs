@@ -1,5 +1,5 @@
-//! The page: a text with places for figures. Each figure comes from a record; where there is none, the page
-//! says so.
+//! The page: a text with places for figures. Each figure comes from a record; the page marks
+//! missing ones.
 
 use indelible_record::{Mode, Record};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ const OTHERS: [&str; 4] = ["disks", "faults", "kills", "rig"];
 /// Of them, those with mutants of their own choice: the campaign whose record has the verdicts.
 const RECORDED: [(&str, &str); 2] = [("disks", "disks"), ("rig", "power-cut")];
 
-/// The campaigns there are, and what they do.
+/// The campaigns, and their descriptions.
 const LAYERS: [(&str, &str); 20] = [
     ("crashes", "power cuts of a simulated medium: every image of short programs, samples of long ones"),
     ("mutants", "deliberate protocol faults, and which detectors notice them (x; .: they do not)"),
@@ -104,7 +104,7 @@ fn mutants(records: &[Record]) -> String {
         format!("{} caught, {} missed. {}", record.caught.len(), record.missed.len(), fewest(record));
     let mut columns: BTreeSet<&str> =
         record.table.values().flat_map(BTreeMap::keys).map(String::as_str).collect();
-    // Their verdicts come from records, too: without one the column says so.
+    // Their verdicts come from records, too: the column marks a missing one.
     columns.extend(OTHERS);
     let cells = |row: &mut dyn Iterator<Item = &str>| row.collect::<Vec<_>>().join(" | ");
     let _ = write!(out, "\n\n| fault | {} |", cells(&mut columns.iter().copied().chain(["detectors"])));

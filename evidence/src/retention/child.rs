@@ -1,4 +1,5 @@
-//! The processes of a pool: programs of the versions, each of which is killed while it works, and the judge of what they leave.
+//! The processes of a pool: programs of the versions, each of which is killed while it works, and
+//! the judge of the pool.
 
 use super::compare;
 use super::perform::{make, perform, wait_for_the_end};

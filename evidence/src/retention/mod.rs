@@ -43,7 +43,7 @@ pub(crate) struct Retention {
     /// Pools at a time
     #[arg(long, default_value_t = 3)]
     jobs: usize,
-    /// Only breaks the rules of retention, each of which has to be noticed
+    /// Only breaks the rules of retention, each of which must be noticed
     #[arg(long)]
     controls: bool,
 }

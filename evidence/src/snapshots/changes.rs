@@ -1,8 +1,9 @@
 //! Changes of a large object, one after the other: the bytes after any number of them are known.
 //!
-//! The object is sparse; some pages of it are changed, far apart from each other. Change `n` stores `n` into one of them, each in its
-//! turn, and into the first page, which says how many changes there were. A copy is changed likewise, in the opposite order, in the second word of
-//! the pages: so its pages tell what it was made of and what was changed since.
+//! The object is sparse; some pages of it are changed, far apart from each other. Change `n` stores
+//! `n` into one of them, each in its turn, and into the first page, which has the number of
+//! changes. A copy is changed likewise, in the opposite order, in the second word of the pages: so
+//! its pages show its source and the changes since.
 
 use crate::workloads::journal::Journal;
 use crate::workloads::world::Trouble;
@@ -72,8 +73,8 @@ impl Pages {
         }
     }
 
-    /// Fails unless the bytes are those after so many changes of either side: of every `step`th page from `first` on, and of some that nobody
-    /// changes.
+    /// Fails unless the bytes are those after so many changes of either side: of every `step`th
+    /// page from `first` on, and of some unchanged pages.
     pub(super) fn compare(
         self,
         bytes: &[u8],
@@ -110,7 +111,7 @@ pub(super) fn count(bytes: &[u8]) -> (u64, u64) {
     (u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1]))
 }
 
-/// How many changes of an object are acknowledged, for other processes and for those who come later.
+/// The number of acknowledged changes of an object, for other and for later processes.
 pub(super) struct Acknowledged(Journal);
 
 impl Acknowledged {

@@ -1,4 +1,4 @@
-//! The processes: the one that writes the object, the one that keeps it, those that follow it, the judge of what they leave.
+//! The processes: the writer of the object, its keeper, its followers, and the judge of the pool.
 
 use super::changes::{Acknowledged, Pages, SIZE, Side, count};
 use crate::kills::{check_pool, failed};
@@ -45,7 +45,7 @@ pub(crate) struct Child {
     pub(crate) pool: PathBuf,
     #[arg(long)]
     pub(crate) memory: bool,
-    /// Folder of what was acknowledged
+    /// Folder of journals with acknowledged changes
     #[arg(long)]
     pub(crate) journals: PathBuf,
     #[arg(long)]
@@ -117,7 +117,7 @@ impl Work<'_> {
         self.pages.compare(bytes, found, (0, 1)).map_err(|why| Trouble::Wrong(format!("{name}: {why}")))
     }
 
-    /// Compares the object with what was acknowledged, and makes changes from there on.
+    /// Compares the object with the acknowledged changes, and makes changes from there on.
     fn write(&self) -> Result<(), Trouble> {
         let mut object = patient(|| self.pool.attach(OBJECT))?;
         let (mut changes, _) = count(object.as_slice());
@@ -379,5 +379,6 @@ fn said(what: &str) {
     Said::Count { what: what.into(), count: 1 }.say();
 }
 
-/// Bytes of the pool: a sparse file, with room for all that is kept at a time, for what readers rest on, and for lanes.
+/// Bytes of the pool: a sparse file, with room for all that is kept at a time, for readers' bases,
+/// and for lanes.
 pub(super) const POOL: u64 = SIZE * 64 + (1 << 30);

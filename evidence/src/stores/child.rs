@@ -1,4 +1,5 @@
-//! The processes of a cell: a victim that stores and psyncs until it is killed, and the judge of what it left.
+//! The processes of a cell: a victim that stores and psyncs until it is killed, and the judge of
+//! the pool.
 
 #![allow(unsafe_code)]
 
@@ -260,7 +261,7 @@ impl Victim<'_> {
         }
         for (place, _) in stores {
             let at = self.at(*place);
-            // SAFETY: nobody refers to the page.
+            // SAFETY: no reference to the page exists.
             unsafe { drop_page(at) }?;
         }
         if self.object.as_slice()[..LEN] != *model {

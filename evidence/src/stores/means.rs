@@ -75,7 +75,7 @@ impl Means {
         }
     }
 
-    /// Whether tracking does not find it, so that it has to be marked: as SAFETY.md says.
+    /// Whether tracking misses it, so that it needs a mark: see SAFETY.md.
     pub(crate) fn needs_mark(self, tracking: Tracking) -> bool {
         match self {
             Means::IoUring => true,
@@ -126,7 +126,7 @@ impl Tools {
         Ok(Tools { means, file, direct, ring })
     }
 
-    /// Bytes that places have to be multiples of.
+    /// Alignment of places, in bytes.
     pub(crate) fn grain(&self) -> usize {
         if self.means == Means::Direct { SECTOR } else { 8 }
     }
@@ -137,7 +137,7 @@ impl Tools {
     /// The kernel's; `EFAULT` where it does not write to protected pages.
     ///
     /// # Safety
-    /// The place lies in the object, and nobody refers to it.
+    /// The place lies in the object, and no reference to it exists.
     pub(crate) unsafe fn put(&mut self, at: *mut u8, bytes: &[u8]) -> Result<()> {
         let len = bytes.len();
         // SAFETY: the caller's promise, for all of them.
@@ -331,7 +331,7 @@ unsafe fn by_child(act: impl FnOnce(libc::pid_t) -> bool) -> Result<()> {
 /// Drops the page that an address lies in, as allocators do that give memory back.
 ///
 /// # Safety
-/// Nobody refers to the page.
+/// No reference to the page exists.
 pub(crate) unsafe fn drop_page(at: *mut u8) -> Result<()> {
     let page = at.wrapping_sub(at.addr() % 4096);
     // SAFETY: the caller's promise.

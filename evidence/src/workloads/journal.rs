@@ -1,14 +1,15 @@
-//! Journal of a process: what it is about to do and what it has done, in a file outside of the pool.
+//! Journal of a process: its intended and finished actions, in a file outside of the pool.
 //!
-//! A process writes an event before it acts and the event's outcome afterwards. Files outlive SIGKILL, so whoever comes later knows what
-//! was acknowledged, and other processes read how far it has come while it works.
+//! A process writes an event before it acts and the event's outcome afterwards. Files outlive
+//! SIGKILL, so later processes know the acknowledged events, and other processes read how far it
+//! has come while it works.
 
 use super::world::Trouble;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// An event: its outcome, its kind, and what the kind needs.
+/// An event: its outcome, its kind, and words of the kind.
 pub(crate) type Event = [u64; WORDS];
 
 const WORDS: usize = 8;

@@ -11,7 +11,7 @@ pub(crate) const SIZE: u64 = WORDS as u64 * 8;
 
 /// A ring, as it lies in its object.
 pub(crate) type Ring = [AtomicU64; WORDS];
-/// The same, while nobody stores to it.
+/// The same, while no thread stores to it.
 pub(crate) type Numbers = [u64; WORDS];
 
 /// Name of a workload's ring.

@@ -23,7 +23,7 @@ impl Spec {
         Spec { workload, done: 0, begun: false, promised: 0, promising: 0 }
     }
 
-    /// Takes note of what a child said about this workload.
+    /// Takes over a child's message about this workload.
     pub(crate) fn hear(&mut self, said: &Said) {
         match *said {
             Said::Settled { step, ring, .. } => {
@@ -112,8 +112,8 @@ impl Said {
         }
     }
 
-    /// Says it, in one write, so that a kill leaves whole lines and threads do not mix theirs. Nobody to
-    /// listen: the supervisor is gone, and so is the reason to go on.
+    /// Writes it to standard output in one write, so that a kill leaves whole lines and threads do
+    /// not mix theirs. Without a reader the supervisor is gone, and so is the reason to go on.
     pub(crate) fn say(&self) {
         if std::io::stdout().lock().write_all(format!("{self}\n").as_bytes()).is_err() {
             std::process::exit(3);

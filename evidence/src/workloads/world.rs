@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Why something did not go on.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// The library said so.
+    /// The library returned an error.
     Error(indelible::Error),
     /// The promise is broken.
     Wrong(String),
@@ -29,7 +29,7 @@ impl From<indelible::Error> for Trouble {
     }
 }
 
-/// Again while somebody else holds what is needed.
+/// Tries again while another process holds the object.
 pub(crate) fn patient<T>(mut attempt: impl FnMut() -> indelible::Result<T>) -> Result<T, Trouble> {
     let begin = Instant::now();
     loop {

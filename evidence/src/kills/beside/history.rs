@@ -17,7 +17,8 @@ pub(super) const GROUPS: usize = 2;
 /// Bytes of an object when it is made.
 pub(super) const SIZE: u64 = 20 * 4096 + 100;
 const LARGEST: u64 = 40 * 4096;
-/// Bytes that name the state, at the begin of an object: the group's event, and the event of whoever changes a copy.
+/// Bytes that name the state, at the begin of an object: the group's event, and the event of the
+/// process that changes a copy.
 pub(super) const NAMES: usize = 16;
 
 /// A psync of one object, or of both.

@@ -194,7 +194,8 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// By one way or another; a copy may be attached, and changed once more when its name is gone.
+    /// Removes it, in one of several ways; a copy may be attached, and changed once more when its
+    /// name is gone.
     fn end(&mut self, number: u64) -> Result<(), Trouble> {
         let Kept { objects, writable, .. } = self.all[&number].clone();
         let first = self.keeper.name(number, objects[0]);

@@ -13,14 +13,15 @@ use std::path::Path;
 pub(super) const SNAPSHOT: u64 = 1;
 /// A copy of an object that a process writes. The same words.
 pub(super) const COPY: u64 = 2;
-/// A copy of what is kept, or a snapshot of a copy. Words: number, object as a bit, number of the source, whether it can be written.
+/// A copy of a snapshot or copy, or a snapshot of a copy. Words: number, object as a bit, number of
+/// the source, whether it can be written.
 pub(super) const AGAIN: u64 = 3;
 /// A psync of a copy. Words: number.
 pub(super) const CHANGE: u64 = 4;
-/// The end of what is kept. Words: number.
+/// The end of a snapshot or copy. Words: number.
 pub(super) const END: u64 = 5;
 
-/// Word of an event with the number of what is kept, and those behind it.
+/// Word of an event with the number of the snapshot or copy, and the words after it.
 pub(super) const NUMBER: usize = 2;
 pub(super) const OBJECTS: usize = 3;
 pub(super) const SOURCE: usize = 4;
@@ -49,7 +50,7 @@ impl Keeper {
         Ok(Keeper { number, seed, journal: Journal::open(&folder.join(format!("keeper-{number}")))? })
     }
 
-    /// The name of what is kept of an object.
+    /// The name of the snapshot or copy of an object.
     pub(super) fn name(&self, number: u64, object: usize) -> String {
         format!("kept {}.{number}.{object}", self.number)
     }
@@ -78,7 +79,7 @@ impl Keeper {
         (self.number as u64 + 1) << 48 | event
     }
 
-    /// Fails unless what is kept are the bytes of one possible state of each group, and what was changed since.
+    /// Fails unless the bytes are those of one possible state of each group, and the changes since.
     pub(super) fn compare(
         &self,
         pool: &Pool,

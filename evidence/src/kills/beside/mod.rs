@@ -126,7 +126,7 @@ impl Beside {
         command
     }
 
-    /// Writes down what became of a process, counts it, and fails on what must not be.
+    /// Logs and counts the end of a process, and fails on a forbidden one.
     fn account(&mut self, role: Role, seen: &Seen) -> Result<()> {
         let (who, beside) = match role {
             Role::Judge => ("recoverer", "a process that recovers snapshots and copies"),

@@ -141,7 +141,7 @@ impl Transfers {
                 let death = Some((0, self.rng.u32(0..400_000)));
                 self.judged(bank, Fate { death, ..Fate::default() }, &[])?;
             }
-            // Once all are recovered the pool has to be clean.
+            // Once all are recovered the pool must be clean.
             let last = if bank + 1 == BANKS { vec!["--end".to_owned()] } else { Vec::new() };
             let seen = self.judged(bank, Fate::default(), &last)?;
             if seen.end != End::Exit {
@@ -179,7 +179,7 @@ impl Transfers {
         command
     }
 
-    /// Writes down what became of a process, counts it, and fails on what must not be.
+    /// Logs and counts the end of a process, and fails on a forbidden one.
     fn account(&mut self, role: Role, seen: &Seen) -> Result<()> {
         let who = match role {
             Role::Judge => "recoverer",
@@ -194,7 +194,7 @@ impl Transfers {
     }
 }
 
-/// Takes note of what a process found and was told.
+/// Takes over the steps that a process reported.
 fn hear(done: &mut Done, seen: &Seen) {
     for said in &seen.said {
         if let Said::Settled { workload, step, .. } | Said::Done { workload, step } = said
