@@ -17,21 +17,26 @@ fn with_little(rig: &Rig, arguments: &[&str]) -> Run {
     Run::of(&mut command, b"")
 }
 
-#[test]
-fn lists_of_many_objects_take_little_memory_and_are_sorted() {
+/// The name of an object, in no order of the entries.
+fn name(number: u64) -> String {
+    let mixed = number * 7919 % OBJECTS;
+    format!("directory {:03}/object {mixed:05} of a name that is as long as others", mixed % 100)
+}
+
+fn crowd() -> Rig {
     // In memory, where no object waits for a disk.
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let rig = Rig { pool: dir.path().join("t.pmo"), dir };
     let pool = Pool::format(&rig.pool, 1 << 30).unwrap();
-    let name = |number: u64| {
-        // In no order of the entries.
-        let mixed = number * 7919 % OBJECTS;
-        format!("directory {:03}/object {mixed:05} of a name that is as long as others", mixed % 100)
-    };
     for number in 0..OBJECTS {
         pool.create(&name(number), 1 + number % 7).unwrap();
     }
-    drop(pool);
+    rig
+}
+
+#[test]
+fn lists_of_many_objects_take_little_memory_and_are_sorted() {
+    let rig = crowd();
     let mut names: Vec<String> = (0..OBJECTS).map(name).collect();
     names.sort_unstable();
     let listed = with_little(&rig, &["ls", "--columns", "name", "--no-header"]).fine().out;
@@ -50,4 +55,12 @@ fn lists_of_many_objects_take_little_memory_and_are_sorted() {
     let top = with_little(&rig, &["top", "--once", "--interval", "0.01", "--json"]).fine().json();
     let found = top.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap());
     assert!(found.eq(names.iter()));
+}
+
+#[test]
+fn a_check_of_many_objects_takes_little_memory() {
+    let rig = crowd();
+    let checked = with_little(&rig, &["check", "--json"]).fine().json();
+    assert_eq!(checked["objects"], OBJECTS);
+    assert_eq!(checked["findings"], serde_json::json!([]));
 }

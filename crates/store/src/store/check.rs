@@ -11,6 +11,7 @@
 //! met before, so that cycles end and the pool's real size bounds memory.
 
 mod bases;
+mod brief;
 mod cut;
 mod finding;
 mod lanes;
@@ -33,6 +34,7 @@ use crate::store::pool::{
     Store, SuperblockSlot, find_spare, has_room, in_force, is_spared, settled_superblocks, superblocks,
 };
 pub(super) use bases::users;
+use brief::Brief;
 use cut::whole;
 pub(super) use finding::{Cure, Found};
 pub use finding::{Finding, Report, Severity};
@@ -77,6 +79,11 @@ impl Store {
             },
         };
         let make = |progress: &mut dyn FnMut(u64, u64)| {
+            if cut.is_none()
+                && let Some(report) = Survey::brief(device.clone(), superblock, progress)?
+            {
+                return Ok(report);
+            }
             let mut survey = Survey::make(device.clone(), superblock, progress)?;
             if let Some(cut) = cut {
                 survey.judge_cut(cut);
@@ -196,6 +203,8 @@ pub(super) struct Survey {
     /// Entries whose progress lines are damaged.
     pub progress: Vec<u64>,
     claims: Vec<Claim>,
+    /// Sums in place of names, IDs, objects and their claims.
+    brief: Option<Brief>,
     /// The first thing met that only a later release knows: it and its parts can be neither judged
     /// nor repaired.
     pub later: Option<StoreError>,
@@ -232,6 +241,26 @@ impl Survey {
         superblock: Superblock,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Survey> {
+        Survey::read_all(device, superblock, None, progress)
+    }
+
+    /// The report on a pool in which there is nothing but notes to report. The caller has the table.
+    fn brief(
+        device: Arc<dyn Device>,
+        superblock: Superblock,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Option<Report>> {
+        let survey = Survey::read_all(device, superblock, Some(Brief::new()?), progress)?;
+        let certain = survey.later.is_none() && survey.brief.is_some_and(Brief::is_certain);
+        Ok(Some(survey.report).filter(|report| certain && report.is_clean()))
+    }
+
+    fn read_all(
+        device: Arc<dyn Device>,
+        superblock: Superblock,
+        brief: Option<Brief>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Survey> {
         let mut survey = Survey {
             medium: Arc::new(Overlay::new(device.clone())),
             seed: superblock.seed.get(),
@@ -255,6 +284,7 @@ impl Survey {
             free_pages: Vec::new(),
             progress: Vec::new(),
             claims: Vec::new(),
+            brief,
             later: None,
         };
         survey.judge_superblocks(&*device, &superblock)?;

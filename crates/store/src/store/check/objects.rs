@@ -116,29 +116,24 @@ struct Mention {
 impl Survey {
     /// Every entry that a tree mentions, in the order of the medium.
     pub(super) fn read_objects(&mut self, meter: &mut Meter<'_>) {
-        let mentions = self.mentions();
         let mut page = (u64::MAX, [0; PAGE as usize]);
-        for mention in mentions {
-            meter.step(1);
-            let at = mention.offset / PAGE * PAGE;
-            if !self.is_table_page(at) || !mention.offset.is_multiple_of(SIZE) {
-                let what = "a tree leads to an entry here, where none can be";
-                self.find(Severity::Error, Part::Entry, mention.offset, Cure::Rebuild, what);
-                continue;
+        if let Some(brief) = &mut self.brief {
+            let virgin = self.root.map_or(0, |root| root.virgin.get().div_ceil(PAGE));
+            let (from, len) = self.window;
+            let pages = (DATA / PAGE, virgin.min(self.len / PAGE));
+            brief.expect_objects(pages, (from, from.saturating_add(len)));
+            let offsets = std::mem::take(&mut brief.offsets);
+            for offset in &offsets {
+                self.read_mentioned(Mention { offset: *offset, hash: None, id: None }, &mut page, meter);
             }
-            if page.0 != at {
-                page.0 = u64::MAX;
-                if let Err(error) = self.medium.read(at, &mut page.1) {
-                    let what = format!("it cannot be read: {error}");
-                    self.find(Severity::Error, Part::Entry, mention.offset, Cure::Drop, what);
-                    self.damaged.push(mention.offset);
-                    continue;
-                }
-                page.0 = at;
+            if let Some(brief) = &mut self.brief {
+                brief.offsets = offsets;
             }
-            self.read_object(mention, &page.1[(mention.offset - at) as usize..]);
+        } else {
+            for mention in self.mentions() {
+                self.read_mentioned(mention, &mut page, meter);
+            }
         }
-        self.report.objects = self.objects.len() as u64;
         self.judge_names();
         self.judge_ids();
         self.judge_bindings_differ();
@@ -147,13 +142,39 @@ impl Survey {
         self.judge_left();
         let known = self.trees[TreeId::Names as usize].complete;
         if let Some(root) = self.root.filter(|_| known) {
-            let (counted, found) =
-                (root.objects.get(), self.trees[TreeId::Names as usize].slots.len() as u64);
+            let (counted, found) = (root.objects.get(), self.trees[TreeId::Names as usize].keys);
             if counted != found {
                 let what = format!("the root counts {counted} objects, there are {found}");
                 self.find(Severity::Error, Part::Root, TABLE_ROOT, Cure::Rebuild, what);
             }
         }
+    }
+
+    /// Reads the entry that is mentioned; `page` is the page read last.
+    fn read_mentioned(
+        &mut self,
+        mention: Mention,
+        page: &mut (u64, [u8; PAGE as usize]),
+        meter: &mut Meter<'_>,
+    ) {
+        meter.step(1);
+        let at = mention.offset / PAGE * PAGE;
+        if !self.is_table_page(at) || !mention.offset.is_multiple_of(SIZE) {
+            let what = "a tree leads to an entry here, where none can be";
+            self.find(Severity::Error, Part::Entry, mention.offset, Cure::Rebuild, what);
+            return;
+        }
+        if page.0 != at {
+            page.0 = u64::MAX;
+            if let Err(error) = self.medium.read(at, &mut page.1) {
+                let what = format!("it cannot be read: {error}");
+                self.find(Severity::Error, Part::Entry, mention.offset, Cure::Drop, what);
+                self.damaged.push(mention.offset);
+                return;
+            }
+            page.0 = at;
+        }
+        self.read_object(mention, &page.1[(mention.offset - at) as usize..]);
     }
 
     fn mentions(&mut self) -> Vec<Mention> {
@@ -196,21 +217,35 @@ impl Survey {
             return;
         }
         let object = Object::of(offset, &entry, seed);
-        let rebuild = Found(Severity::Error, Part::Entry, offset, Cure::Rebuild);
-        if mention.hash != Some(object.hash) {
-            let title = super::space::title(TreeId::Names);
-            self.find_of(offset, rebuild, format!("the {title} does not lead to it"));
-        }
-        if mention.id != Some(object.id) {
-            self.unidentified.push(offset);
-        }
+        let is_kept = match &mut self.brief {
+            Some(brief) => brief.object(&object),
+            None => {
+                self.compare(mention, &object);
+                self.claims.extend(object.claims());
+                true
+            }
+        };
         self.judge_entry(&object, &entry);
         if Progress::read_from_prefix(rest).is_ok_and(|(line, _)| is_damaged(&line, &entry, seed)) {
             self.progress.push(offset);
         }
         self.report.contents += u64::from(entry.has(FLAG_CONTENT) && !object.hidden);
-        self.claims.extend(object.claims());
-        self.objects.push(object);
+        self.report.objects += 1;
+        if is_kept {
+            self.objects.push(object);
+        }
+    }
+
+    /// Whether name and ID lead to the object.
+    fn compare(&mut self, mention: Mention, object: &Object) {
+        if mention.hash != Some(object.hash) {
+            let rebuild = Found(Severity::Error, Part::Entry, object.offset, Cure::Rebuild);
+            let title = super::space::title(TreeId::Names);
+            self.find_of(object.offset, rebuild, format!("the {title} does not lead to it"));
+        }
+        if mention.id != Some(object.id) {
+            self.unidentified.push(object.offset);
+        }
     }
 
     /// Contradictions between fields, which the checksum does not see.

@@ -98,8 +98,13 @@ impl Survey {
 
     /// Every slot of a page with slots is used or free, not both, not neither.
     pub(super) fn judge_slots(&mut self) {
-        let used = self.objects.iter().map(|object| object.offset).chain(self.damaged.iter().copied());
-        let mut slots: Vec<(u64, bool)> = used
+        let objects = match &mut self.brief {
+            Some(brief) => std::mem::take(&mut brief.offsets),
+            None => self.objects.iter().map(|object| object.offset).collect(),
+        };
+        let mut slots: Vec<(u64, bool)> = objects
+            .into_iter()
+            .chain(self.damaged.iter().copied())
             .map(|offset| (offset, true))
             .chain(self.free_slots.iter().map(|offset| (*offset, false)))
             .collect();

@@ -145,6 +145,9 @@ impl Survey {
                 self.find(Severity::Error, Part::Root, TABLE_ROOT, Cure::Rebuild, what);
             }
         }
+        if let Some(brief) = &mut self.brief {
+            return brief.judge_pages(&claims, (from, to));
+        }
         let mut faults = Vec::new();
         tile(&claims, from, to, |fault| faults.push(fault));
         for fault in faults {
@@ -186,7 +189,10 @@ impl Survey {
     pub(super) fn judge_addresses(&mut self) {
         let (from, len) = self.window;
         let to = from.saturating_add(len);
-        let mut claims: Vec<_> = self.objects.iter().filter_map(|object| object.addresses()).collect();
+        let mut claims: Vec<_> = match self.brief {
+            Some(_) => Vec::new(),
+            None => self.objects.iter().filter_map(|object| object.addresses()).collect(),
+        };
         let free = self.free_extents(TreeId::FreeByAddress, TreeId::FreeByReach);
         claims.extend(free.iter().map(|(start, len)| Claim::new(*start, *len, Owner::Free)));
         claims.sort_unstable();
@@ -194,6 +200,9 @@ impl Survey {
             let what = format!("addresses of {} lie outside the pool's window", self.describe(claim.owner));
             let cure = if claim.owner == Owner::Free { Cure::Rebuild } else { Cure::Manual };
             self.find(Severity::Error, Part::FreeSpace, TABLE_ROOT, cure, what);
+        }
+        if let Some(brief) = &mut self.brief {
+            return brief.judge_addresses(&claims, (from, to));
         }
         let mut faults = Vec::new();
         tile(&claims, from, to, |fault| faults.push(fault));

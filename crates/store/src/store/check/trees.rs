@@ -15,6 +15,8 @@ type Key = (u64, u64);
 pub(in crate::store) struct Leaves {
     /// Keys with their values, ascending unless a finding says otherwise.
     pub slots: Vec<(Key, u64)>,
+    /// Number of keys; of those in a [`Brief`](super::brief::Brief) there are no slots.
+    pub keys: u64,
     /// Every node was intact and the number of keys is the root's.
     pub complete: bool,
 }
@@ -45,7 +47,7 @@ impl Survey {
                 _ => walk.node(node, height as u16 - 1, (0, 0), None),
             }
             let Walk { mut found, sound, .. } = walk;
-            let keys = found.slots.len() as u64;
+            let keys = found.keys;
             if sound && keys != count {
                 let what = format!("the {} has {keys} keys, the root counts {count}", title(tree));
                 self.find(Severity::Error, Part::Root, TABLE_ROOT, Cure::Rebuild, what);
@@ -101,7 +103,13 @@ impl Walk<'_, '_, '_> {
         if !slots.iter().all(inside) {
             self.fault(offset, "the keys of this leaf do not fit those above it");
         }
-        self.found.slots.extend(slots.iter().map(|slot| (slot.key(), slot.value.get())));
+        self.found.keys += slots.len() as u64;
+        let slots_of = slots.iter().map(|slot| (slot.key(), slot.value.get()));
+        match (self.tree, &mut self.survey.brief) {
+            (TreeId::Names, Some(brief)) => slots_of.for_each(|(key, offset)| brief.name(key, offset)),
+            (TreeId::Ids, Some(brief)) => slots_of.for_each(|(key, offset)| brief.id(key, offset)),
+            _ => self.found.slots.extend(slots_of),
+        }
         self.meter.step(slots.len() as u64);
     }
 }
