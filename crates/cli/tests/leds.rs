@@ -596,6 +596,16 @@ fn templates_that_copy_extendible_structs_are_refused() {
     lowered_as(CPP, &(head.to_owned() + code));
 }
 
+/// Headers that C and C++ share have their structs within `extern "C"`.
+#[test]
+fn structs_with_c_linkage_are_lowered() {
+    let text = "#include <pmo.h>\nextern \"C\" {\nextendible struct a { int b; EXTENSION(1) { int c; } };\n}\n\
+                int f(const a *it) { return it->c; }\n";
+    let Some(result) = Ground::new().lower_as(CPP, text, &[]) else { return };
+    let lowered = result.expect("a lowered source");
+    assert!(lowered.contains("return pmo_leds_a_get_c(it);"), "{lowered}");
+}
+
 fn expect_refused(cases: &[(&str, &str)]) {
     for (code, why) in cases {
         let Some(problems) = refused(code) else { return };

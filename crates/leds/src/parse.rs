@@ -320,9 +320,15 @@ impl Copy<'_> {
         let is_name = |name: &&str| !name.is_empty() && !name.contains(['(', ' ', ':', '<']);
         let own = definition.get_name().filter(|name| is_name(&name.as_str()));
         let of = definition.get_semantic_parent().map(|parent| parent.get_kind());
+        // An extern "C" is an unexposed declaration for some releases of libclang.
         let is_inner = !matches!(
             of,
-            None | Some(EntityKind::TranslationUnit | EntityKind::Namespace | EntityKind::LinkageSpec)
+            None | Some(
+                EntityKind::TranslationUnit
+                    | EntityKind::Namespace
+                    | EntityKind::LinkageSpec
+                    | EntityKind::UnexposedDecl
+            )
         );
         let is_union = definition.get_kind() == EntityKind::UnionDecl;
         let word = if is_union { "union" } else { "struct" };
