@@ -1,11 +1,12 @@
 //! Making a backup: the objects are held, their pages compared with those of the backup below, and written.
 
 use crate::Progress;
-use crate::encode::{Encoder, Pages};
+use crate::encode::{Encoder, Packed, Pages};
 use crate::error::{BackupError, Result};
-use crate::format::{CHUNK, Hash, Header, MAGIC, PAGE, VERSION, hash, hex, pages};
+use crate::format::{CHUNK, FEATURES, Hash, Header, MAGIC, PAGE, VERSION, hash, hex, pages};
 use crate::index::Index;
 use crate::source::{Choice, Held, Source};
+use crate::workers::{Buffers, in_order};
 use indelible::Pool;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -90,7 +91,7 @@ pub(crate) fn write_all(
     let all = || sources.iter().flat_map(|(_, source)| source.held.iter().map(move |held| (source, held)));
     let superblock = pool.store().superblock();
     let mut header = Header::new_zeroed();
-    (header.magic, header.version) = (MAGIC, VERSION.into());
+    (header.magic, header.version, header.features) = (MAGIC, VERSION.into(), FEATURES.into());
     (header.id, header.pool) = (*id, superblock.id);
     let info = pool.store().info()?;
     header.pool_len = info.length.into();
@@ -112,16 +113,32 @@ pub(crate) fn write_all(
         encoder.object(&held.attributes)?;
     }
     let size = all().map(|(_, held)| held.attributes.size).sum();
-    let (mut done, mut kept) = (0, 0);
-    let none = BTreeMap::new();
-    for (number, (source, held)) in all().enumerate() {
-        let known = below.and_then(|below| below.objects.get(&held.attributes.id)).unwrap_or(&none);
-        for first in (0..last(held, known)).step_by(CHUNK as usize) {
-            kept += chunk(source, held, number as u32, first, known, &mut encoder)?;
-            progress(done + (first * PAGE).min(held.attributes.size), size);
-        }
+    let (mut done, mut starts) = (0, Vec::new());
+    for (_, held) in all() {
+        starts.push(done);
         done += held.attributes.size;
     }
+    let none = BTreeMap::new();
+    let pieces = all().zip(&starts).zip(0..).flat_map(|(((source, held), start), object)| {
+        let known = below.and_then(|below| below.objects.get(&held.attributes.id)).unwrap_or(&none);
+        let firsts = (0..last(held, known)).step_by(CHUNK as usize);
+        firsts.map(move |first| Piece { source, held, start: *start, object, first, known })
+    });
+    let (mut kept, buffers) = (0, Buffers::default());
+    in_order(
+        pieces,
+        |piece| (piece.start + (piece.first * PAGE).min(piece.held.attributes.size), piece.pack(&buffers)),
+        |(done, packed)| {
+            if let Some((packed, bytes)) = packed? {
+                encoder.pages(&packed)?;
+                buffers.give(packed.body);
+                kept += bytes;
+            }
+            progress(done, size);
+            Ok(())
+        },
+    )?;
+    progress(done, size);
     sources.iter().try_for_each(|(_, source)| source.expect_same())?;
     let (_, bytes) = encoder.end()?;
     Ok(Summary {
@@ -144,37 +161,45 @@ fn last(held: &Held, known: &BTreeMap<u64, Hash>) -> u64 {
     pages(held.attributes.published).max(known).min(held.attributes.pages())
 }
 
-/// Writes what changed of a chunk; returns the bytes of the pages.
-fn chunk(
-    source: &Source,
-    held: &Held,
+/// A chunk of an object.
+struct Piece<'s> {
+    source: &'s Source,
+    held: &'s Held,
+    /// Bytes of the objects before it.
+    start: u64,
     object: u32,
     first: u64,
-    known: &BTreeMap<u64, Hash>,
-    encoder: &mut Encoder<'_>,
-) -> Result<u64> {
-    let count = CHUNK.min(held.attributes.pages() - first);
-    let mut bytes = vec![0; (count * PAGE) as usize];
-    source.read(held, first * PAGE, &mut bytes)?;
-    let (mut hashes, mut mask, mut gone, mut kept) = (Vec::new(), 0_u64, 0_u64, 0);
-    for bit in 0..count {
-        let at = (bit * PAGE) as usize..((bit + 1) * PAGE) as usize;
-        let before = known.get(&(first + bit));
-        if bytes[at.clone()].iter().all(|byte| *byte == 0) {
-            gone |= u64::from(before.is_some()) << bit;
-            continue;
+    known: &'s BTreeMap<u64, Hash>,
+}
+
+impl Piece<'_> {
+    /// Packs what changed of it, and says how many bytes of pages that is.
+    fn pack(&self, buffers: &Buffers) -> Result<Option<(Packed, u64)>> {
+        let Piece { source, held, object, first, known, .. } = *self;
+        let count = CHUNK.min(held.attributes.pages() - first);
+        let mut bytes = buffers.take((count * PAGE) as usize);
+        source.read(held, first * PAGE, &mut bytes)?;
+        let (mut hashes, mut mask, mut gone, mut kept) = (Vec::new(), 0_u64, 0_u64, 0);
+        for bit in 0..count {
+            let at = (bit * PAGE) as usize..((bit + 1) * PAGE) as usize;
+            let before = known.get(&(first + bit));
+            if bytes[at.clone()] == [0; PAGE as usize] {
+                gone |= u64::from(before.is_some()) << bit;
+                continue;
+            }
+            let own = hash(&[&bytes[at.clone()]]);
+            if before != Some(&own) {
+                mask |= 1 << bit;
+                hashes.push(own);
+                if at.start != kept {
+                    bytes.copy_within(at, kept);
+                }
+                kept += PAGE as usize;
+            }
         }
-        let own = hash(&[&bytes[at.clone()]]);
-        if before != Some(&own) {
-            mask |= 1 << bit;
-            hashes.push(own);
-            bytes.copy_within(at, kept);
-            kept += PAGE as usize;
-        }
+        let pages = Pages { object, first, held: mask, gone, hashes: &hashes, bytes: &bytes[..kept] };
+        let packed = (mask | gone != 0).then(|| (pages.pack(buffers), kept as u64));
+        buffers.give(bytes);
+        Ok(packed)
     }
-    if mask | gone != 0 {
-        let (hashes, bytes) = (&hashes[..], &bytes[..kept]);
-        encoder.pages(&Pages { object, first, held: mask, gone, hashes, bytes })?;
-    }
-    Ok(kept as u64)
 }

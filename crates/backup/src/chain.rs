@@ -3,7 +3,7 @@
 use crate::Progress;
 use crate::decode::{Chunk, Decoder};
 use crate::error::{BackupError, Result};
-use crate::format::{Hash, Header, hex};
+use crate::format::{BUFFER, Hash, Header, hex};
 use indelible_store::store::Attributes;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -82,7 +82,7 @@ const MOST: usize = 1000;
 
 pub(crate) fn open(path: &Path) -> Result<Decoder<BufReader<File>>> {
     let file = File::open(path).map_err(BackupError::file("open", path))?;
-    Decoder::open(BufReader::with_capacity(1 << 20, file), path)
+    Decoder::open(BufReader::with_capacity(BUFFER, file), path)
 }
 
 /// The file that `path` means: itself, or the newest backup in a folder, which has backups of one pool.
@@ -225,7 +225,7 @@ impl Chain {
     pub fn read(
         &self,
         as_base: bool,
-        visit: &mut dyn FnMut(usize, &Attributes, Chunk) -> Result<()>,
+        visit: &mut dyn FnMut(usize, &Attributes, &Chunk) -> Result<()>,
     ) -> Result<Hash> {
         let mut below = None;
         for (number, link) in self.links.iter().enumerate() {
@@ -235,9 +235,10 @@ impl Chain {
                 return Err(BackupError::Damaged { path: link.path.clone(), at: 0, what });
             }
             self.expect_base(number, below)?;
-            while let Some(chunk) = decoder.chunk()? {
-                visit(number, &link.objects[chunk.object], chunk)?;
-            }
+            decoder.each(&mut |chunk| {
+                let chunk = chunk?;
+                visit(number, &link.objects[chunk.object], chunk)
+            })?;
             if decoder.is_interrupted() && !as_base && number + 1 == self.links.len() {
                 return Err(BackupError::Interrupted(link.path.clone()));
             }
@@ -348,20 +349,18 @@ pub fn verify_stream(input: &mut dyn Read, name: &Path, progress: Progress<'_>) 
 
 fn read_all(decoder: &mut Decoder<impl Read>, verified: &mut Verified, progress: Progress<'_>) -> Result<()> {
     let total = decoder.objects.iter().map(|object| object.size).fold(0, u64::saturating_add);
-    loop {
-        match decoder.chunk() {
-            Ok(None) => return Ok(()),
-            Ok(Some(chunk)) => {
-                verified.bytes += chunk.bytes.len() as u64;
-                progress(verified.bytes.min(total), total);
-            }
-            Err(BackupError::Damaged { path, at, what }) => {
-                verified.damage.push(Damage { path, at, what });
-                if !decoder.goes_on() || verified.damage.len() >= MOST {
-                    return Ok(());
-                }
-            }
-            Err(error) => return Err(error),
+    decoder.each(&mut |chunk| match chunk {
+        Ok(chunk) => {
+            verified.bytes += chunk.bytes.len() as u64;
+            progress(verified.bytes.min(total), total);
+            Ok(())
         }
-    }
+        Err(BackupError::Damaged { path, at, what }) => {
+            if verified.damage.len() < MOST {
+                verified.damage.push(Damage { path, at, what });
+            }
+            Ok(())
+        }
+        Err(error) => Err(error),
+    })
 }

@@ -2,8 +2,10 @@
 
 use crate::error::{BackupError, Result};
 use crate::format::{
-    BODY_MAX, CHUNK, Frame, Hash, Header, MAGIC, OBJECTS_MAX, ObjectBody, PAGE, VERSION, hash, kind, packing,
+    BODY_MAX, CHUNK, FEATURES, Frame, Hash, Header, MAGIC, OBJECTS_MAX, ObjectBody, PAGE, PAGES_BY_HASHES,
+    VERSION, hash, kind, packing, sum,
 };
+use crate::workers::{Buffers, in_order};
 use indelible_store::store::Attributes;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -30,6 +32,57 @@ impl Chunk {
     pub fn pages(&self, mask: u64) -> impl Iterator<Item = u64> + use<> {
         let first = self.first;
         (0..CHUNK).filter(move |bit| mask >> bit & 1 == 1).map(move |bit| first + bit)
+    }
+}
+
+/// The record of a chunk. Its frame and the hashes of its pages are proved, the pages are not.
+struct Record {
+    frame: Frame,
+    body: Vec<u8>,
+    path: PathBuf,
+    at: u64,
+    /// Whether the frame has a checksum of the packed pages.
+    is_summed: bool,
+    /// The chunk, for messages.
+    named: String,
+}
+
+impl Record {
+    /// Unpacks the pages and compares them with their hashes.
+    fn unpack(self, buffers: &Buffers) -> Result<Chunk> {
+        let Record { frame, mut body, path, at, is_summed, named } = self;
+        let wrong = |what: &str| damaged(&path, at, what.to_owned());
+        let (held, gone) = (frame.held.get(), frame.gone.get());
+        let count = held.count_ones() as usize;
+        let start = count * size_of::<Hash>();
+        let Some((hashes, packed)) = body.split_at_checked(start) else {
+            return Err(wrong("a chunk's length"));
+        };
+        if is_summed && sum(packed) != frame.sum {
+            return Err(wrong(&named));
+        }
+        let hashes: Vec<Hash> = hashes.as_chunks().0.to_vec();
+        let len = count * PAGE as usize;
+        let bytes = match frame.packing.get() {
+            packing::PLAIN => {
+                body.drain(..start);
+                body
+            }
+            packing::LZ4 => {
+                let mut bytes = buffers.take(len);
+                let filled = lz4_flex::block::decompress_into(packed, &mut bytes).unwrap_or(0);
+                bytes.truncate(filled);
+                buffers.give(body);
+                bytes
+            }
+            _ => return Err(wrong("a chunk that is packed in an unknown way")),
+        };
+        let own = bytes.chunks(PAGE as usize).map(|page| hash(&[page]));
+        if bytes.len() != len || !own.eq(hashes.iter().copied()) {
+            return Err(wrong(&named));
+        }
+        let (object, first) = (frame.object.get() as usize, frame.first.get());
+        Ok(Chunk { object, first, held, gone, hashes, bytes })
     }
 }
 
@@ -77,7 +130,7 @@ impl<R: Read> Decoder<R> {
         if !whole || hash(&[header.as_bytes()]) != proof || header.objects.get() > OBJECTS_MAX {
             return Err(torn(0, "its header"));
         }
-        if header.features.get() != 0 {
+        if header.features.get() & !FEATURES != 0 {
             return Err(BackupError::Version { path: path.to_owned(), found: VERSION + 1, known: VERSION });
         }
         let at = (size_of::<Header>() + proof.len()) as u64;
@@ -97,7 +150,7 @@ impl<R: Read> Decoder<R> {
         };
         for _ in 0..header.objects.get() {
             let at = decoder.at;
-            let (frame, body) = decoder.record()?;
+            let (frame, body) = decoder.record(&Buffers::default())?;
             let object = ObjectBody::decode(&body).filter(|_| frame.kind.get() == kind::OBJECT);
             decoder.objects.push(object.ok_or_else(|| torn(at, "an object's attributes"))?);
         }
@@ -105,7 +158,7 @@ impl<R: Read> Decoder<R> {
     }
 
     /// The next record, proved.
-    fn record(&mut self) -> Result<(Frame, Vec<u8>)> {
+    fn record(&mut self, buffers: &Buffers) -> Result<(Frame, Vec<u8>)> {
         let at = self.at;
         let mut frame = Frame::new_zeroed();
         self.lost = true;
@@ -116,12 +169,13 @@ impl<R: Read> Decoder<R> {
         if len > BODY_MAX {
             return Err(damaged(&self.path, at, "the start of a record".into()));
         }
-        let (mut body, mut proof) = (vec![0; len], [0; 32]);
+        let (mut body, mut proof) = (buffers.take(len), [0; 32]);
         if !fill(&mut self.input, &mut body, &self.path)? || !fill(&mut self.input, &mut proof, &self.path)? {
             return Err(damaged(&self.path, at, "it ends in the middle".into()));
         }
         self.at += (size_of::<Frame>() + len + proof.len()) as u64;
-        let good = hash(&[&self.last, frame.as_bytes(), &body]) == proof;
+        let covered = &body[..frame.covered(self.header.features.get())];
+        let good = hash(&[&self.last, frame.as_bytes(), covered]) == proof;
         self.last = proof;
         self.lost = false;
         self.torn |= !good;
@@ -141,11 +195,39 @@ impl<R: Read> Decoder<R> {
 
     /// The next chunk; `None` at the end, which was proved then.
     pub fn chunk(&mut self) -> Result<Option<Chunk>> {
+        let buffers = Buffers::default();
+        self.chunk_record(&buffers)?.map(|record| record.unpack(&buffers)).transpose()
+    }
+
+    /// Gives each chunk, or its error, to `visit`: to the proved end, or to a place behind which
+    /// nothing can be read. Several threads unpack the chunks.
+    ///
+    /// # Errors
+    /// Those of `visit`, which sees no more chunks then.
+    pub fn each(&mut self, visit: &mut dyn FnMut(Result<&Chunk>) -> Result<()>) -> Result<()> {
+        let (mut lost, buffers) = (false, Buffers::default());
+        let records = std::iter::from_fn(|| {
+            let next = if lost { None } else { self.chunk_record(&buffers).transpose() };
+            lost = matches!(next, Some(Err(_))) && !self.goes_on();
+            next
+        });
+        in_order(
+            records,
+            |record| record?.unpack(&buffers),
+            |chunk| match chunk {
+                Ok(chunk) => visit(Ok(&chunk)).map(|()| buffers.give(chunk.bytes)),
+                Err(error) => visit(Err(error)),
+            },
+        )
+    }
+
+    /// The record of the next chunk, whose place is right.
+    fn chunk_record(&mut self, buffers: &Buffers) -> Result<Option<Record>> {
         if self.ended {
             return Ok(None);
         }
         let at = self.at;
-        let (frame, body) = self.record()?;
+        let (frame, body) = self.record(buffers)?;
         let path = self.path.clone();
         let wrong = |what: &str| damaged(&path, at, what.to_owned());
         if frame.kind.get() == kind::END {
@@ -169,36 +251,15 @@ impl<R: Read> Decoder<R> {
         if frame.kind.get() != kind::CHUNK || !within || self.before >= Some((object, first)) {
             return Err(wrong("a chunk that is out of place"));
         }
-        let count = held.count_ones() as usize;
-        let Some((hashes, packed)) = body.split_at_checked(count * 32) else {
-            return Err(wrong("a chunk's length"));
-        };
-        let len = count * PAGE as usize;
-        let bytes = match frame.packing.get() {
-            packing::PLAIN => packed.to_vec(),
-            packing::LZ4 => {
-                let mut bytes = vec![0; len];
-                let filled = lz4_flex::block::decompress_into(packed, &mut bytes).unwrap_or(0);
-                bytes.truncate(filled);
-                bytes
-            }
-            _ => return Err(wrong("a chunk that is packed in an unknown way")),
-        };
-        if bytes.len() != len {
-            return Err(wrong(&self.named(&frame)));
-        }
-        let hashes: Vec<Hash> = hashes.as_chunks::<32>().0.to_vec();
-        let own = bytes.chunks(PAGE as usize).map(|page| hash(&[page]));
-        if !own.eq(hashes.iter().copied()) {
-            return Err(wrong(&self.named(&frame)));
-        }
         self.before = Some((object, first));
         self.chunks += 1;
-        Ok(Some(Chunk { object: object as usize, first, held, gone, hashes, bytes }))
+        let (path, named) = (self.path.clone(), self.named(&frame));
+        let is_summed = self.header.features.get() & PAGES_BY_HASHES != 0;
+        Ok(Some(Record { frame, body, path, at, is_summed, named }))
     }
 
     /// Whether anything can be read behind a record that was damaged.
-    pub fn goes_on(&self) -> bool {
+    fn goes_on(&self) -> bool {
         !self.lost && !self.ended
     }
 

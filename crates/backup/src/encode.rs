@@ -1,7 +1,8 @@
 //! Writing a backup: a header, records under a chain of hashes, an end.
 
 use crate::error::{BackupError, Result};
-use crate::format::{CHUNK, Frame, Hash, Header, ObjectBody, PAGE, hash, kind, packing};
+use crate::format::{Frame, Hash, Header, ObjectBody, hash, kind, packing, sum};
+use crate::workers::Buffers;
 use indelible_store::store::Attributes;
 use std::io::Write;
 use std::path::Path;
@@ -24,16 +25,48 @@ pub struct Pages<'a> {
     pub bytes: &'a [u8],
 }
 
+/// The record of a chunk, without the hash of the record.
+pub struct Packed {
+    frame: Frame,
+    pub body: Vec<u8>,
+}
+
+impl Pages<'_> {
+    /// Makes the record.
+    pub fn pack(&self, buffers: &Buffers) -> Packed {
+        let hashes = self.hashes.as_flattened();
+        let room = lz4_flex::block::get_maximum_output_size(self.bytes.len());
+        let mut body = buffers.take(hashes.len() + room);
+        body[..hashes.len()].copy_from_slice(hashes);
+        let packed = lz4_flex::block::compress_into(self.bytes, &mut body[hashes.len()..]);
+        let packed = packed.ok().filter(|packed| *packed < self.bytes.len());
+        body.truncate(hashes.len() + packed.unwrap_or(0));
+        if packed.is_none() {
+            body.extend_from_slice(self.bytes);
+        }
+        let frame = Frame {
+            kind: kind::CHUNK.into(),
+            object: self.object.into(),
+            packing: if packed.is_some() { packing::LZ4 } else { packing::PLAIN }.into(),
+            first: self.first.into(),
+            held: self.held.into(),
+            gone: self.gone.into(),
+            sum: sum(&body[hashes.len()..]),
+            ..Frame::new_zeroed()
+        };
+        Packed { frame, body }
+    }
+}
+
 /// See the module.
 pub struct Encoder<'a> {
     out: &'a mut dyn Write,
     path: &'a Path,
+    features: u32,
     last: Hash,
     /// Bytes written.
     pub len: u64,
     chunks: u64,
-    packed: Vec<u8>,
-    body: Vec<u8>,
 }
 
 /// The end of a backup that was interrupted after so many chunks, the last of them with this hash.
@@ -46,10 +79,8 @@ pub fn end_early(last: &Hash, chunks: u64) -> Vec<u8> {
 impl<'a> Encoder<'a> {
     /// Begins; `path` is for messages.
     pub fn new(out: &'a mut dyn Write, path: &'a Path, header: &Header) -> Result<Self> {
-        let room = lz4_flex::block::get_maximum_output_size((CHUNK * PAGE) as usize);
         let last = hash(&[header.as_bytes()]);
-        let mut encoder =
-            Encoder { out, path, last, len: 0, chunks: 0, packed: vec![0; room], body: Vec::new() };
+        let mut encoder = Encoder { out, path, features: header.features.get(), last, len: 0, chunks: 0 };
         encoder.put(header.as_bytes())?;
         encoder.put(&last)?;
         Ok(encoder)
@@ -63,7 +94,8 @@ impl<'a> Encoder<'a> {
 
     fn record(&mut self, mut frame: Frame, body: &[u8]) -> Result<()> {
         frame.len = (body.len() as u32).into();
-        self.last = hash(&[&self.last, frame.as_bytes(), body]);
+        let covered = &body[..frame.covered(self.features)];
+        self.last = hash(&[&self.last, frame.as_bytes(), covered]);
         let last = self.last;
         self.put(frame.as_bytes())?;
         self.put(body)?;
@@ -77,26 +109,9 @@ impl<'a> Encoder<'a> {
     }
 
     /// Adds pages.
-    pub fn pages(&mut self, pages: &Pages<'_>) -> Result<()> {
-        let packed = lz4_flex::block::compress_into(pages.bytes, &mut self.packed).unwrap_or(usize::MAX);
-        let shorter = packed < pages.bytes.len();
-        let mut body = std::mem::take(&mut self.body);
-        body.clear();
-        body.extend_from_slice(pages.hashes.as_flattened());
-        body.extend_from_slice(if shorter { &self.packed[..packed] } else { pages.bytes });
-        let frame = Frame {
-            kind: kind::CHUNK.into(),
-            object: pages.object.into(),
-            packing: if shorter { packing::LZ4 } else { packing::PLAIN }.into(),
-            first: pages.first.into(),
-            held: pages.held.into(),
-            gone: pages.gone.into(),
-            ..Frame::new_zeroed()
-        };
+    pub fn pages(&mut self, packed: &Packed) -> Result<()> {
         self.chunks += 1;
-        let done = self.record(frame, &body);
-        self.body = body;
-        done
+        self.record(packed.frame, &packed.body)
     }
 
     /// Ends; returns the hash of the whole.

@@ -4,7 +4,7 @@ use crate::Progress;
 use crate::backup::{Before, Summary, backup};
 use crate::chain::{PART, SUFFIX, files, number, rank};
 use crate::error::{BackupError, Result};
-use crate::format::hex;
+use crate::format::{BUFFER, hex};
 use crate::index::Index;
 use crate::interrupted;
 use crate::part::Part;
@@ -134,7 +134,7 @@ fn write_partial(
     progress: Progress<'_>,
 ) -> Result<Summary> {
     let failed = |action| BackupError::file(action, path);
-    let mut out = BufWriter::with_capacity(1 << 20, Part::new(file));
+    let mut out = BufWriter::with_capacity(BUFFER, Part::new(file));
     let made = backup(pool, choice, path, &mut out, before, progress);
     // Also flushes a backup that failed: the next one goes on from there.
     let flushed = out.flush().map_err(failed("write"));

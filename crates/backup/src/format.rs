@@ -1,5 +1,6 @@
 //! The bytes of a backup, as FORMAT.md, section 11, has them.
 
+use indelible_store::format::checksum;
 use indelible_store::store::Attributes;
 use indelible_store::table::check_name;
 use sha2::{Digest, Sha256};
@@ -10,10 +11,17 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 pub const MAGIC: [u8; 8] = *b"PMOBACKP";
 /// Version of the format.
 pub const VERSION: u32 = 1;
+/// The hash of a chunk's record proves the frame and the hashes of the pages; those prove the
+/// pages. A checksum in the frame tells whether the packed pages are as they were written.
+pub const PAGES_BY_HASHES: u32 = 1;
+/// Features of the backups that this release makes: all that it knows.
+pub const FEATURES: u32 = PAGES_BY_HASHES;
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
 /// Pages of a chunk.
 pub const CHUNK: u64 = 64;
+/// Bytes of a file's buffer: frames share one; most chunks are longer, and bypass it.
+pub const BUFFER: usize = 64 << 10;
 /// Most bytes of a record's body: a chunk's hashes and pages.
 pub const BODY_MAX: usize = (CHUNK * (PAGE + 32)) as usize;
 /// Most objects of a backup.
@@ -48,7 +56,7 @@ pub struct Header {
     pub magic: [u8; 8],
     /// [`VERSION`].
     pub version: U32,
-    /// Bits that software must know to read it; none are defined.
+    /// Bits that software must know to read it: [`FEATURES`]. Earlier releases set none.
     pub features: U32,
     /// Random identity of the backup.
     pub id: [u8; 16],
@@ -98,8 +106,8 @@ pub struct Frame {
     pub held: U64,
     /// In a chunk: pages that are zeros now, and were not in the backup below.
     pub gone: U64,
-    /// Zero.
-    pub reserved: U64,
+    /// Of a chunk, with [`PAGES_BY_HASHES`]: checksum of the packed pages; else zero.
+    pub sum: U64,
 }
 
 /// The body of an object's record; behind it, its name.
@@ -134,6 +142,17 @@ pub struct ObjectBody {
     pub published: U64,
     /// Psyncs.
     pub psyncs: U64,
+}
+
+impl Frame {
+    /// Bytes of the record's body that its hash covers, in a backup with these features.
+    pub fn covered(&self, features: u32) -> usize {
+        let len = self.len.get() as usize;
+        match self.kind.get() == kind::CHUNK && features & PAGES_BY_HASHES != 0 {
+            true => len.min(self.held.get().count_ones() as usize * size_of::<Hash>()),
+            false => len,
+        }
+    }
 }
 
 impl ObjectBody {
@@ -174,6 +193,11 @@ impl ObjectBody {
             psyncs: body.psyncs.get(),
         })
     }
+}
+
+/// The checksum of packed pages.
+pub fn sum(packed: &[u8]) -> U64 {
+    checksum(0, &[packed]).into()
 }
 
 /// The hash of these pieces, one behind the other.

@@ -5,6 +5,7 @@
 use crate::decode::Decoder;
 use crate::encode::end_early;
 use crate::error::{BackupError, Result};
+use crate::format::BUFFER;
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +13,7 @@ use std::path::Path;
 
 /// Whether another backup can go on from the file of a failed one.
 pub(crate) fn is_of_use(path: &Path) -> bool {
-    let opened = File::open(path).map(|file| BufReader::with_capacity(1 << 20, file));
+    let opened = File::open(path).map(|file| BufReader::with_capacity(BUFFER, file));
     let mut decoder = opened.ok().and_then(|file| Decoder::open(file, path).ok());
     decoder.as_mut().is_some_and(|decoder| matches!(decoder.chunk(), Ok(Some(_))))
 }
@@ -29,7 +30,7 @@ pub(crate) fn close(path: &Path, pool: &[u8; 16], full: bool) -> Result<bool> {
         // It has got its name as well: a process died before it removed this one. That file stays as it is.
         return Ok(false);
     }
-    let Ok(mut decoder) = Decoder::open(BufReader::with_capacity(1 << 20, file), path) else {
+    let Ok(mut decoder) = Decoder::open(BufReader::with_capacity(BUFFER, file), path) else {
         return Ok(false);
     };
     if decoder.header.pool != *pool || full && decoder.header.depth.get() > 0 {

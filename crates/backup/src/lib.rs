@@ -27,6 +27,7 @@ mod partial;
 mod restore;
 mod source;
 mod transfer;
+mod workers;
 
 pub use backup::{Summary, backup_to};
 pub use chain::{Damage, Kept, Verified, describe, newest, newest_of_each, verify, verify_stream};

@@ -6,14 +6,20 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 
 /// Bytes after which those written are made durable: so many are written again at most where the disk fails.
 const EACH: u64 = 64 << 20;
+/// Bytes after which the disk begins to write them: a later call that makes them durable waits for
+/// less.
+const AHEAD: u64 = 8 << 20;
 
 /// A file, as far as this needs one.
 pub(crate) trait Sink: Write {
     fn make_durable(&mut self) -> io::Result<()>;
     fn cut(&mut self, len: u64) -> io::Result<()>;
+    /// Begins to bring written bytes to the disk.
+    fn begin(&mut self, _from: u64, _len: u64) {}
 }
 
 impl Sink for File {
@@ -24,6 +30,10 @@ impl Sink for File {
     fn cut(&mut self, len: u64) -> io::Result<()> {
         self.set_len(len)
     }
+
+    fn begin(&mut self, from: u64, len: u64) {
+        indelible::begin_writeback(self.as_fd(), from, len);
+    }
 }
 
 /// See the module.
@@ -31,6 +41,8 @@ pub(crate) struct Part<S> {
     sink: S,
     written: u64,
     durable: u64,
+    /// The disk was told to write the bytes before.
+    begun: u64,
     /// A call that was to make it durable failed.
     lost: bool,
 }
@@ -38,7 +50,7 @@ pub(crate) struct Part<S> {
 impl<S: Sink> Part<S> {
     /// Starts with an empty file.
     pub(crate) fn new(sink: S) -> Part<S> {
-        Part { sink, written: 0, durable: 0, lost: false }
+        Part { sink, written: 0, durable: 0, begun: 0, lost: false }
     }
 
     /// Makes all of it durable.
@@ -62,6 +74,10 @@ impl<S: Sink> Write for Part<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.sink.write(bytes)?;
         self.written += written as u64;
+        if self.written - self.begun >= AHEAD {
+            self.sink.begin(self.begun, self.written - self.begun);
+            self.begun = self.written;
+        }
         if self.written - self.durable >= EACH {
             self.finish()?;
         }

@@ -8,7 +8,7 @@ use crate::chain::{Chain, Kept, named};
 use crate::decode::{Chunk, Decoder};
 use crate::error::{BackupError, Result};
 use crate::folder::publish;
-use crate::format::PAGE;
+use crate::format::{CHUNK, PAGE};
 use crate::partial::Partial;
 use indelible::{Alone, ErrorKind, Pool, PoolOptions};
 use indelible_store::error::StoreError;
@@ -17,8 +17,12 @@ use indelible_store::store::{Attributes, Revived, Unpublished};
 use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
+use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
+
+/// Bytes after which the disk begins to write them.
+const WRITEBACK: u64 = 8 << 20;
 
 /// Result of a restore.
 #[derive(Clone, Debug)]
@@ -88,11 +92,12 @@ pub fn restore_stream(
     }
     beside(pool, how, options, &kept, |new| {
         let mut target = Target::begin(new, &kept.objects, (how.rebase, false))?;
-        while let Some(chunk) = decoder.chunk()? {
-            let object = &kept.objects[chunk.object];
-            target.write(object, &chunk, u64::MAX, false)?;
+        decoder.each(&mut |chunk| {
+            let chunk = chunk?;
+            target.write(&kept.objects[chunk.object], chunk, u64::MAX, false)?;
             target.tell(progress);
-        }
+            Ok(())
+        })?;
         target.publish(kept.clone())
     })
 }
@@ -134,7 +139,7 @@ fn fill(chain: &Chain, target: &mut Target, progress: Progress<'_>) -> Result<()
     chain.read(false, &mut |number, object, chunk| {
         let limit = chain.limit(number, &object.id);
         let first = chain.spans.get(&object.id).is_none_or(|(from, _)| *from == number);
-        target.write(object, &chunk, limit, !first)?;
+        target.write(object, chunk, limit, !first)?;
         target.tell(progress);
         Ok(())
     })?;
@@ -150,6 +155,8 @@ pub(crate) struct Target {
     order: Vec<Attributes>,
     written: u64,
     total: u64,
+    /// Bytes of an object that the disk has not begun to write.
+    waiting: ([u8; 16], Range<u64>),
 }
 
 impl Target {
@@ -167,7 +174,15 @@ impl Target {
             revived.insert(object.id, new.map_err(BackupError::object(&object.name))?);
         }
         let total = objects.iter().map(|object| object.size).fold(0, u64::saturating_add);
-        Ok(Target { rebase, together, objects: revived, order: objects.to_vec(), written: 0, total })
+        Ok(Target {
+            rebase,
+            together,
+            objects: revived,
+            order: objects.to_vec(),
+            written: 0,
+            total,
+            waiting: ([0; 16], 0..0),
+        })
     }
 
     /// Of objects of any pools, each by itself: those that may have other addresses get some that are free.
@@ -186,7 +201,15 @@ impl Target {
             revived.insert(object.id, new.map_err(BackupError::object(&object.name))?);
         }
         let total = objects.iter().map(|object| object.size).fold(0, u64::saturating_add);
-        Ok(Target { rebase, together: true, objects: revived, order: objects.to_vec(), written: 0, total })
+        Ok(Target {
+            rebase,
+            together: true,
+            objects: revived,
+            order: objects.to_vec(),
+            written: 0,
+            total,
+            waiting: ([0; 16], 0..0),
+        })
     }
 
     pub(crate) fn tell(&self, progress: Progress<'_>) {
@@ -219,7 +242,26 @@ impl Target {
             }
             self.written += PAGE;
         }
-        run.map_or(Ok(()), |run| put(target, chunk, run)).map_err(&failed)
+        run.map_or(Ok(()), |run| put(target, chunk, run)).map_err(&failed)?;
+        self.begin_writeback(object.id, chunk.first * PAGE..(chunk.first + CHUNK).min(limit) * PAGE);
+        Ok(())
+    }
+
+    /// Lets the disk begin to write, so that `publish` waits for less.
+    fn begin_writeback(&mut self, id: [u8; 16], chunk: Range<u64>) {
+        // Pages behind the object's end are not written.
+        if chunk.is_empty() {
+            return;
+        }
+        let (before, waiting) = &mut self.waiting;
+        if *before == id && waiting.end <= chunk.start && chunk.end < waiting.start + WRITEBACK {
+            waiting.end = chunk.end;
+            return;
+        }
+        if let Some(object) = self.objects.get(before) {
+            object.begin_writeback(waiting.start, waiting.end - waiting.start);
+        }
+        self.waiting = (id, chunk);
     }
 
     pub(crate) fn publish(mut self, kept: Kept) -> Result<Restored> {

@@ -9,6 +9,7 @@ use crate::chain::Kept;
 use crate::decode::Decoder;
 use crate::error::{BackupError, Result};
 use crate::folder::publish;
+use crate::format::BUFFER;
 use crate::partial::Partial;
 use crate::restore::{Restored, Target};
 use crate::source::{Choice, Source};
@@ -80,7 +81,7 @@ pub fn export_file(
         return Err(BackupError::Exists(path.to_owned()));
     }
     let partial = Partial::of(path)?;
-    let mut out = BufWriter::with_capacity(1 << 20, partial.file()?);
+    let mut out = BufWriter::with_capacity(BUFFER, partial.file()?);
     let made = export_as(path, (space, objects, closed, key), &mut out, progress)?;
     let durable = out.into_inner().map_err(|error| error.into_error()).and_then(|file| file.sync_all());
     durable.map_err(BackupError::file("write", path))?;
@@ -109,10 +110,12 @@ pub fn import_from(
     // Leftovers of one that was killed.
     pool.store().reap()?;
     let imported = Target::begin_free(pool, &kept.objects, rebase).and_then(|mut target| {
-        while let Some(chunk) = decoder.chunk()? {
-            target.write(&kept.objects[chunk.object], &chunk, u64::MAX, false)?;
+        decoder.each(&mut |chunk| {
+            let chunk = chunk?;
+            target.write(&kept.objects[chunk.object], chunk, u64::MAX, false)?;
             target.tell(progress);
-        }
+            Ok(())
+        })?;
         target.publish(kept.clone())
     });
     if imported.is_err() {

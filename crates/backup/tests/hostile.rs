@@ -37,7 +37,12 @@ pub fn seal(header: &[u8], records: &[Vec<u8>]) -> Vec<u8> {
     let mut last = Sha256::digest(header);
     let mut bytes = [header, &last].concat();
     for record in records {
-        last = Sha256::new().chain_update(last).chain_update(record).finalize();
+        let mut covered = record.len();
+        if header[12] & 1 == 1 && record[..4] == [2, 0, 0, 0] {
+            let held = u64::from_le_bytes(record[24..32].try_into().unwrap());
+            covered = covered.min(FRAME + 32 * held.count_ones() as usize);
+        }
+        last = Sha256::new().chain_update(last).chain_update(&record[..covered]).finalize();
         bytes.extend_from_slice(record);
         bytes.extend_from_slice(&last);
     }
@@ -103,6 +108,31 @@ fn other_versions_are_named() {
     }
     let none = verify_stream(&mut &b"a text that is no backup"[..], Path::new("-"), &mut unseen);
     assert!(matches!(none, Err(BackupError::NotABackup(_))));
+}
+
+/// In a backup of an earlier release the hash of a record covers the whole body.
+#[test]
+fn backups_of_earlier_releases_are_read() {
+    let dir = fast();
+    let (bytes, wanted) = small(dir.path());
+    let (mut header, mut records) = records(&bytes);
+    assert_eq!(header[12..16], [1, 0, 0, 0]);
+    header[12] = 0;
+    records.iter_mut().filter(|record| record[0] == 2).for_each(|record| record[40..FRAME].fill(0));
+    let earlier = seal(&header, &records);
+    assert_ne!(earlier[HEADER + 32..], bytes[HEADER + 32..]);
+    assert!(attempt(&earlier, dir.path(), &wanted));
+    // One of the two kinds is not taken for the other.
+    let mixed = [&header[..], &Sha256::digest(&header), &bytes[HEADER + 32..]].concat();
+    assert!(!attempt(&mixed, dir.path(), &wanted));
+    // The last byte of the pages.
+    let chunk = records.iter_mut().find(|record| record[0] == 2).unwrap();
+    *chunk.last_mut().unwrap() ^= 1;
+    assert!(!attempt(&seal(&header, &records), dir.path(), &wanted));
+    header[12] = 3;
+    let later = seal(&header, &records);
+    let refused = verify_stream(&mut &later[..], Path::new("-"), &mut unseen);
+    assert!(matches!(refused, Err(BackupError::Version { .. })), "{refused:?}");
 }
 
 /// Numbers forged by a writer who can seal a backup.

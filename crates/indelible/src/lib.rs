@@ -123,6 +123,8 @@ pub use space::{At, Dangling, FarMap, FarVec, Home, Reachable, Resolver, Space, 
 pub use sys::mask::survive_size_limit;
 #[doc(hidden)]
 pub use sys::supervise::{Ended, Supervisor};
+#[doc(hidden)]
+pub use sys::writeback::begin as begin_writeback;
 pub use transaction::{
     Pending, Repairs, Scrubbed, Transactional, Tx, TxCell, TxHeap, TxObject, TxPtr, explain_faults,
     transaction,

@@ -112,7 +112,7 @@ const GUARD: &[&[&str]] = &[
 ];
 
 const BACKUP: &[&[&str]] = &[
-    &["format"],
+    &["format", "workers"],
     &["encode", "decode"],
     &["chain"],
     &["index", "interrupted", "part", "partial", "source"],
