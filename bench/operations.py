@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Measures commands of `pmo`: copies of a pool beside `cp`, and lists of very many objects.
+
+    cargo build --release -p indelible-cli
+    bench/operations.py copies --folder /dev/shm       backup, restore and clone of 1 GiB, in times of cp and sync
+    bench/operations.py objects --folder /dev/shm      time and memory of ls, top, metrics and check; makes a million objects
+
+`--pmo` names another tool; given twice, both are measured by turns. Half of the 1 GiB is random, half are files of /usr.
+The objects are made with the package `indelible` for Python.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+HALF = 512 << 20
+OBJECTS = 1_000_000
+
+
+def run(*command):
+    """Seconds, seconds of processors, and megabytes that a command takes."""
+    begun = time.monotonic()
+    child = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    if status != 0:
+        raise SystemExit(f"{command} failed")
+    return time.monotonic() - begun, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def spread(figures):
+    low, *_, high = sorted(figures)
+    return f"{statistics.median(figures):.2f} ({low:.2f}–{high:.2f})"
+
+
+def random_and_files(pool, tool):
+    with open("/dev/urandom", "rb") as noise:
+        tar = subprocess.Popen(["tar", "cf", "-", "/usr/share", "/usr/lib"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        for name, source in (("random", noise), ("files", tar.stdout)):
+            part = subprocess.Popen(["head", "-c", str(HALF)], stdin=source, stdout=subprocess.PIPE)
+            subprocess.run([tool, "put", pool, name, "--create", "--quiet"], stdin=part.stdout, check=True)
+        tar.kill()
+
+
+def copies(tools, folder, rounds):
+    pool, copy, kept, new = (folder / name for name in ("p.pmo", "cp.pmo", "b.pmobackup", "n.pmo"))
+    run(tools[0], "format", pool, "--size", "1200M", "--quiet")
+    random_and_files(pool, tools[0])
+    os.sync()
+    found = {}
+    for _ in range(rounds):
+        base, used, _ = run("sh", "-c", f"cp {pool} {copy} && sync {copy}")
+        found.setdefault(("cp", "cp and sync"), []).append((base, 1.0, used))
+        copy.unlink()
+        for tool in tools:
+            for what, command in (
+                ("backup", ("backup", pool, kept)),
+                ("restore", ("restore", kept, new)),
+                ("clone", ("clone", pool, copy)),
+            ):
+                seconds, used, _ = run(tool, *command, "--quiet")
+                found.setdefault((tool, what), []).append((seconds, seconds / base, used))
+            for file in (kept, new, copy):
+                file.unlink()
+    print("| | s | times of cp | s of processors |\n|---|---|---|---|")
+    for (tool, what), figures in found.items():
+        columns = " | ".join(spread(column) for column in zip(*figures))
+        print(f"| {what} ({tool}) | {columns} |")
+
+
+def objects(tools, folder, rounds):
+    import indelible
+
+    path = folder / "many.pmo"
+    pool = indelible.open(path, 6 << 30)
+    for number in range(OBJECTS):
+        pool.create(f"directory {number * 7919 % 1000:03}/object {number:06}", 4096, sparse=True)
+    pool.close()
+    commands = {
+        "ls": ("ls", path),
+        "ls, eleven by a prefix": ("ls", path, "directory 007/object 0000*"),
+        "top": ("top", path, "--once", "--interval", "0.01"),
+        "metrics": ("metrics", path),
+        "check": ("check", path, "--quiet"),
+    }
+    print("| | s | s of processors | MB |\n|---|---|---|---|")
+    for what, command in commands.items():
+        figures = [[run(tool, *command) for tool in tools] for _ in range(rounds)]
+        for tool, rows in zip(tools, zip(*figures)):
+            seconds, used, memory = zip(*rows)
+            print(f"| {what} ({tool}) | {spread(seconds)} | {spread(used)} | {statistics.median(memory):.0f} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("copies", "objects"))
+    parser.add_argument("--folder", type=Path, default=Path.cwd())
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--pmo", action="append")
+    given = parser.parse_args()
+    root = Path(__file__).resolve().parent.parent
+    tools = [os.path.abspath(tool) for tool in given.pmo or [root / "target/release/pmo"]]
+    folder = Path(tempfile.mkdtemp(dir=given.folder, prefix="operations."))
+    try:
+        {"copies": copies, "objects": objects}[given.what](tools, folder, given.rounds)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
