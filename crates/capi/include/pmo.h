@@ -103,7 +103,8 @@ enum {
     PMO_FORCE = 2,
     /** Accept file systems whose locks may not exclude other machines. */
     PMO_ALLOW_REMOTE = 4,
-    /** Take the pool's file for one that anybody may have written: heaps are read-only until they were verified. */
+    /** Do not trust the pool's file, as others may have written it: heaps are read-only until they
+     * were verified. */
     PMO_UNTRUSTED = 8,
     /** Fill the pages of objects on demand even where the file could be mapped: a full tmpfs is an error of psync then, not SIGBUS. */
     PMO_FAULT_IN = 16,
@@ -154,9 +155,10 @@ pmo_pool *pmo_open_or_format(const char *path, uint64_t size, unsigned flags);
 /** As pmo_open_or_format, with a medium, a tracking and so on. */
 pmo_pool *pmo_open_or_format_with(const char *path, uint64_t size, const struct pmo_pool_options *options);
 
-/** From now on attach, resize, rename and destroy wait for an object that somebody else has, every call waits for the
- * table while another process has it, and pmo_psync_cut waits for locks, each for as long at most; then they fail with
- * PMO_ERR_HELD or PMO_ERR_BUSY. Without this call they do not wait for an object, and for 20 s otherwise. */
+/** From now on attach, resize, rename and destroy wait for an object that others have, every call
+ * waits for the table while another process has it, and pmo_psync_cut waits for locks, each for as
+ * long at most; then they fail with PMO_ERR_HELD or PMO_ERR_BUSY. Without this call they do not
+ * wait for an object, and for 20 s otherwise. */
 int pmo_wait(pmo_pool *pool, uint64_t milliseconds);
 
 /** Closes a pool. Objects attached from it stay attached until they are detached. */
@@ -177,7 +179,7 @@ struct pmo_pool_info {
     uint32_t medium;
 };
 
-/** Fills in what is known of the pool. */
+/** Fills in info about the pool. */
 int pmo_pool_info(pmo_pool *pool, struct pmo_pool_info *info);
 
 /** Makes the pool so many bytes long, rounded down to whole pages. All who have it open go on, and have the new space as soon as an
@@ -195,7 +197,7 @@ enum {
     PMO_STAT_READ_KEY = 8,
     /** Writing needs a key. */
     PMO_STAT_WRITE_KEY = 16,
-    /** It is a snapshot, which nobody ever writes to. */
+    /** It is a snapshot, which no process ever writes to. */
     PMO_STAT_SNAPSHOT = 32,
     /** Pages that it did not change are shared with snapshots or copies. */
     PMO_STAT_SHARES = 64,
@@ -205,7 +207,7 @@ enum {
     PMO_STAT_GONE = 256,
     /** It is sealed: pmo_attach_sealed attaches it. */
     PMO_STAT_SEALED = 512,
-    /** Nothing in it depends on its addresses, as somebody said: PMO_REBASE gives it others as it is. */
+    /** It is declared to depend on its addresses nowhere: PMO_REBASE gives it others as it is. */
     PMO_STAT_POSITION_INDEPENDENT = 1024,
     /** It has a check word for each word, which transactions and pmo_scrub repair words by. Sizes are those of the words alone. */
     PMO_STAT_ECC = 2048,
@@ -243,7 +245,7 @@ struct pmo_stat {
     uint64_t own;
 };
 
-/** Fills in what is known of the object. */
+/** Fills in stat for the object. */
 int pmo_stat(pmo_pool *pool, const char *name, struct pmo_stat *stat);
 
 /** Calls each for every object of the pool, in no particular order, until it returns other than 0, which
@@ -291,10 +293,10 @@ int pmo_create_with(pmo_pool *pool, const char *name, const struct pmo_create_op
  * PMO_ERR_EXISTS for a name that another object has, PMO_ERR_DAMAGED for an object with other bytes. "id:" and the 32 digits of an ID are a name of the object. */
 int pmo_create_by_content(pmo_pool *pool, const char *name, const void *content, size_t size, uint8_t *id);
 
-/** Destroys an object that nobody has attached: pmo_delete is for those that somebody has. */
+/** Destroys a detached object: pmo_delete is for attached ones. */
 int pmo_destroy(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
-/** Gives an object that nobody has attached another size; its address stays. */
+/** Gives a detached object another size; its address stays. */
 int pmo_resize(pmo_pool *pool, const char *name, uint64_t size, const void *key, size_t key_len);
 
 /** Renames a detached object. PMO_ERR_SEALED: its name is sealed with it, and pmo_rename_sealed renames it. */
@@ -304,8 +306,8 @@ int pmo_rename(pmo_pool *pool, const char *name, const char *new_name, const voi
  * PMO_ERR_NO_ADDRESSES: they are another object's. PMO_ERR_BAD_SIZE: it has more. */
 int pmo_set_reach(pmo_pool *pool, const char *name, const void *key, size_t key_len, uint64_t reach);
 
-/** Says whether nothing in an object that nobody has attached depends on its addresses (1), or something may (0): whether it is
- * PMO_STAT_POSITION_INDEPENDENT. Nobody checks that. */
+/** Declares a detached object free of pointers and all else that depends on its addresses (1), or
+ * not (0): whether it is PMO_STAT_POSITION_INDEPENDENT. Nothing checks that. */
 int pmo_set_position_independent(pmo_pool *pool, const char *name, const void *key, size_t key_len, int is);
 
 /** Attaches an object, for PMO_READ or PMO_WRITE, maybe with PMO_AUDIT, and returns its first byte: the same address in every
@@ -334,7 +336,7 @@ struct pmo_object {
     char name[512];
 };
 
-/** Fills in what is known of the attached object that has this address, which may be any of its bytes. */
+/** Fills in object for the attached object that has this address, which may be any of its bytes. */
 int pmo_object(const void *address, struct pmo_object *object);
 
 enum {
@@ -343,19 +345,22 @@ enum {
     PMO_PSYNC_CUT = 1
 };
 
-/** Marks size bytes from address on, in an attached object, as stored to: the next psync compares them with what is
- * durable. psync finds every store that goes through the page tables by itself. Devices bypass them once they have
- * pinned a page: registered buffers of io_uring, RDMA, VFIO, and O_DIRECT reads that were begun before a psync and end
- * after it. Mark the range when it is pinned, and again each time such I/O has ended, before the psync that is to have
- * its bytes. The first mark also keeps the object's pages in place until it is detached; pin again after a pmo_grow that
- * moved the object. With tracking by mprotect, stores by /proc/self/mem or a debugger have to be marked as well; with
- * explicit tracking, all stores. Any thread may call it at any time. Ignored for an object attached for reading. */
+/** Marks size bytes from address on, in an attached object, as stored to: the next psync compares
+ * them with the durable ones. psync finds every store that goes through the page tables by itself.
+ * Devices bypass them once they have pinned a page: registered buffers of io_uring, RDMA, VFIO, and
+ * O_DIRECT reads that were begun before a psync and end after it. Mark the range when it is pinned,
+ * and again each time such I/O has ended, before the psync that must include its bytes. The first
+ * mark also keeps the object's pages in place until it is detached; pin again after a pmo_grow that
+ * moved the object. With tracking by mprotect, stores by /proc/self/mem or a debugger need marks as
+ * well; with explicit tracking, all stores. Any thread may call it at any time. Ignored for an
+ * object attached for reading. */
 int pmo_mark_dirty(const void *address, size_t size);
 
-/** Brings the pages of size bytes from address on, in an attached object, into memory, and returns how many of the bytes are
- * there then, from address on, or -1 for an error. Touching a page does so as well, but a page that cannot be read is an
- * error here, and SIGBUS there. Needed before system calls read from, or write into, pages of objects on device-DAX that were
- * not touched, where `pmo doctor` says that userfaultfd sees faults of user code only: without it they fail with EFAULT.
+/** Brings the pages of size bytes from address on, in an attached object, into memory, and returns
+ * how many of the bytes are there then, from address on, or -1 for an error. Touching a page reads
+ * it as well, but an unreadable page is an error here, and SIGBUS there. Needed before system calls
+ * read from, or write into, pages of objects on device-DAX that were not touched, where `pmo
+ * doctor` says that userfaultfd sees faults of user code only: without it they fail with EFAULT.
  * Bytes beyond the object are ignored. Other threads may use the object meanwhile. */
 int64_t pmo_prefault(const void *address, size_t size);
 
@@ -377,13 +382,15 @@ int pmo_psync_all(void *const *objects, size_t count, unsigned flags);
  * nothing was undone. */
 int pmo_revert(void *object);
 
-/** Begins a transaction of this thread on an attached object, by records of what was there before: TXSTART, TXRECORD and TXEND.
- * One thread at a time is in one on an object; another waits here. For objects that are psynced; those that transactions change
- * have <pmo/transaction.h>. Any address in the object will do. */
+/** Begins a transaction of this thread on an attached object, which records bytes before they
+ * change: TXSTART, TXRECORD and TXEND. One thread at a time is in one on an object; another waits
+ * here. For objects that are psynced; those that transactions change have <pmo/transaction.h>. Any
+ * address in the object will do. */
 int pmo_txstart(void *object);
 
-/** Records size bytes from address on, in the object of the thread's transaction, before the program changes them; PMO_TXRECORD
- * does so for a variable. They may be recorded several times. They need not be marked as well. */
+/** Records size bytes from address on, in the object of the thread's transaction, before the
+ * program changes them; PMO_TXRECORD records a variable. They may be recorded several times, and
+ * need no marks. */
 int pmo_txrecord(const void *address, size_t size);
 
 /** Ends the thread's transaction by a psync: its changes are durable as one step, together with whatever else was stored to the object
@@ -416,15 +423,19 @@ int64_t pmo_audit(const void *object, void (*each)(const struct pmo_pointer *poi
 
 /* ---- transactions ---- */
 
-/** Gives an object that nobody has attached another durability, an enum pmo_durability. Its bytes stay. PMO_ERR_CLASS_MISMATCH: sealed and
- * sparse objects are not transactional, and only volatile ones are shared. */
+/** Gives a detached object another durability, an enum pmo_durability. Its bytes stay.
+ * PMO_ERR_CLASS_MISMATCH: sealed and sparse objects are not transactional, and only volatile ones
+ * are shared. */
 int pmo_set_durability(pmo_pool *pool, const char *name, const void *key, size_t key_len, int durability);
 
-/** Says whether plain loads outside of transactions see an object that nobody has attached, transactional or on demand (1), or are a SIGSEGV (0, as in a new object). A
- * load sees what transactions committed, and never a byte of one that runs, or that failed. It looks at one moment of each aligned word of 8 bytes, and not at one moment of several: of a
- * transaction that is just being committed it may see some words and others not yet. It may see a commit that is not durable yet. Transactions of other threads change
- * the words meanwhile: load them as atomics (__atomic_load_n), or as volatile. Stores outside stay a SIGSEGV. PMO_ERR_CLASS_MISMATCH: an object of another durability, or
- * one with check words. An object that gets a durability without transactions is so no longer. */
+/** Sets whether plain loads outside of transactions see a detached object, transactional or on
+ * demand (1), or are a SIGSEGV (0, as in a new object). A load sees committed bytes, and never a
+ * byte of a transaction that runs, or that failed. It looks at one moment of each aligned word of 8
+ * bytes, and not at one moment of several: of a transaction that is just being committed it may see
+ * some words and others not yet. It may see a commit that is not durable yet. Transactions of other
+ * threads change the words meanwhile: load them as atomics (__atomic_load_n), or as volatile.
+ * Stores outside stay a SIGSEGV. PMO_ERR_CLASS_MISMATCH: an object of another durability, or one
+ * with check words. An object that gets a durability without transactions loses this. */
 int pmo_set_readable_outside(pmo_pool *pool, const char *name, const void *key, size_t key_len, int readable);
 
 /** Attaches a transactional object, or one on demand, and returns its first byte: the same address in every process and every run. A plain load or store there is a
@@ -477,8 +488,10 @@ void *pmo_attach_for_blocks(pmo_pool *pool, const char *name, const void *key, s
 /** A transaction of the thread that began it. */
 typedef struct pmo_tx pmo_tx;
 
-/** Has this process say, on its standard error, which object it was when it is about to die of a load or a store outside of a transaction, in an object that transactions alone
- * use: its name, the offset, and what to do. PMO_EXPLAIN_FAULTS=1 in the environment does the same for any program. A handler for SIGSEGV that the program installs later comes first. */
+/** Explains on standard error a deadly load or store outside of a transaction, in an object that
+ * transactions alone use: its name, the offset, and the remedy. PMO_EXPLAIN_FAULTS=1 in the
+ * environment enables the same for any program. A handler for SIGSEGV that the program installs
+ * later comes first. */
 int pmo_explain_faults(void);
 
 /** Begins a transaction on count transactional objects of one pool. NULL for an error; PMO_ERR_IN_TRANSACTION if the thread has one already. The
@@ -486,8 +499,9 @@ int pmo_explain_faults(void);
  * those can be used, they run a transaction again by themselves. */
 pmo_tx *pmo_tx_begin(void *const *objects, size_t count);
 
-/** Copies size bytes of the transaction's objects, as they are for it, to the program's memory. After PMO_ERR_CONFLICT it has met another one:
- * what it did is undone, and pmo_tx_again, or pmo_tx_abort, is the only thing left to do. */
+/** Copies size bytes of the transaction's objects, as they are for it, to the program's memory.
+ * After PMO_ERR_CONFLICT it has met another one: its changes are undone, and pmo_tx_again, or
+ * pmo_tx_abort, is the only thing left to do. */
 int pmo_tx_read(pmo_tx *tx, const void *from, void *into, size_t size);
 
 /** Copies size bytes of the program's memory to the transaction's objects, if it commits. PMO_ERR_CONFLICT as for pmo_tx_read. */
@@ -509,7 +523,8 @@ int pmo_tx_free(pmo_tx *tx, void *block);
  * something else in the object, PMO_ERR_NOT_A_HEAP after pmo_tx_begin_with; and as for pmo_tx_alloc. */
 void *pmo_tx_root(pmo_tx *tx, const void *object, const char *name, const struct pmo_type *type);
 
-/** Undoes what the transaction did so far and begins it anew, after a while if it has met another one. After an error it is over. */
+/** Undoes the transaction's changes so far and begins it anew, after a while if it has met another
+ * one. After an error it is over. */
 int pmo_tx_again(pmo_tx *tx);
 
 /** Commits the transaction. 0: all that it changed is durable, and so is all that it read, or, of objects on demand, outlives the process; it is over. 1: it has met another one and is undone,
@@ -520,23 +535,28 @@ int pmo_tx_commit(pmo_tx *tx);
 /** Ends the transaction without effect. */
 int pmo_tx_abort(pmo_tx *tx);
 
-/** Has the transaction run beside no other of the pool: PMO_ERR_CONFLICT, unless it does so already, and from pmo_tx_again on it does. For one that takes long, or
- * is not to be run again. PMO_ERR_CLASS_MISMATCH of objects on demand. */
+/** Runs the transaction beside no other of the pool: PMO_ERR_CONFLICT, unless it runs alone
+ * already, and from pmo_tx_again on it is alone. For one that takes long, or must not run again.
+ * PMO_ERR_CLASS_MISMATCH of objects on demand. */
 int pmo_tx_alone(pmo_tx *tx);
 
-/** Has a function called once the transaction is durable, in the order of these calls. A run that does not commit drops it. */
+/** Calls a function once the transaction is durable, in the order of these calls. A run that does
+ * not commit drops it. */
 int pmo_tx_on_commit(pmo_tx *tx, void (*each)(void *context), void *context);
 
-/** Has a function called if this run of the transaction does not commit, for whatever reason, the last call first. */
+/** Calls a function if this run of the transaction does not commit, for any reason, the last call
+ * first. */
 int pmo_tx_on_abort(pmo_tx *tx, void (*each)(void *context), void *context);
 
 /* ---- copies and snapshots ---- */
 
-/** Keeps the object's bytes, as its last psync left them, under the name snapshot: that object can be attached for reading, and be the
- * source of pmo_create_from. It takes no time, whatever the size, and whoever has the object attached: a process that writes it goes
- * on, and its next psync waits a moment. The pool needs a free piece as large as the object, of which only pages that
- * the object changes from now on take space. PMO_ERR_BUSY: the writer is in the middle of something for longer than pmo_wait says. After an error
- * nothing happened. The key is the one for writing, if the object has any; where the object has a key, this one is the snapshot's. */
+/** Keeps the object's bytes, as its last psync left them, under the name snapshot: that object can
+ * be attached for reading, and be the source of pmo_create_from. It takes no time, for any size,
+ * also while the object is attached: a process that writes it goes on, and its next psync waits a
+ * moment. The pool needs a free piece as large as the object, of which only pages that the object
+ * changes from now on take space. PMO_ERR_BUSY: the writer is in the middle of something for longer
+ * than pmo_wait says. After an error nothing happened. The key is the one for writing, if the
+ * object has any; where the object has a key, this one is the snapshot's. */
 int pmo_snapshot(pmo_pool *pool, const char *name, const char *snapshot, const void *key, size_t key_len);
 
 /** An object, and the name of its snapshot. */
@@ -549,36 +569,45 @@ struct pmo_snapshot {
  * are in all of them or in none. PMO_ERR_NO_ROOM, too, if there are more than some 50. The key is that of each object that has one. */
 int pmo_snapshot_all(pmo_pool *pool, const struct pmo_snapshot *snapshots, size_t count, const void *key, size_t key_len);
 
-/** Creates an object named copy that holds the bytes of an object, as its last psync left them, or those of a snapshot. It takes no time, whatever the size, and
- * whoever has the object attached: the first change of a page that both share writes the page whole. Both have the same
- * address, so that pointers in them are right; a process attaches one of the two at a time. The pool needs a free piece as large as the object, or two if it is
- * no snapshot, of which only pages that change take space. The options, which may be NULL, give keys and flags, PMO_STAT_READ_ONLY and PMO_STAT_VOLATILE; size and
- * reach are the object's, and 0 there. Without keys in the options the copy has the key of this call, if the object has any. */
+/** Creates an object named copy that holds the bytes of an object, as its last psync left them, or
+ * those of a snapshot. It takes no time, for any size, also while the object is attached: the first
+ * change of a page that both share writes the page whole. Both have the same address, so that
+ * pointers in them are right; a process attaches one of the two at a time. The pool needs a free
+ * piece as large as the object, or two if it is no snapshot, of which only pages that change take
+ * space. The options, which may be NULL, give keys and flags, PMO_STAT_READ_ONLY and
+ * PMO_STAT_VOLATILE; size and reach are the object's, and 0 there. Without keys in the options the
+ * copy has the key of this call, if the object has any. */
 int pmo_create_from(pmo_pool *pool, const char *name, const char *copy, const void *key, size_t key_len,
                     const struct pmo_create_options *options);
 
-/** Flag of pmo_copy_to and pmo_move_to: the object gets other addresses, and all pointers in it are changed accordingly, so that a process can have both
- * attached. All of them have to be known: it is a heap whose roots are described with all that they lead to (struct pmo_type), or it is
- * PMO_STAT_POSITION_INDEPENDENT, or was never psynced; else PMO_ERR_UNSUITABLE says which pointer is not. */
+/** Flag of pmo_copy_to and pmo_move_to: the object gets other addresses, and all pointers in it are
+ * changed accordingly, so that a process can have both attached. All of them must be known: it is a
+ * heap whose roots are described with all that they lead to (struct pmo_type), or it is
+ * PMO_STAT_POSITION_INDEPENDENT, or was never psynced; else PMO_ERR_UNSUITABLE names an unknown
+ * pointer. */
 #define PMO_REBASE 1u
 
-/** Copies what the last psync of an object left, or what a snapshot holds, to another pool, or with PMO_REBASE maybe to the same one, as an object with an
- * identity of its own. Without PMO_REBASE both have the same addresses, and a process attaches one of the two at a time. A process that has
- * the object attached goes on. The key is that of the copy, too, if the object has one. each, which may be NULL, is called with bytes done and bytes in
- * all. After an error nothing has happened. */
+/** Copies the state of an object's last psync, or a snapshot, to another pool, or with PMO_REBASE
+ * maybe to the same one, as an object with an identity of its own. Without PMO_REBASE both have the
+ * same addresses, and a process attaches one of the two at a time. A process that has the object
+ * attached goes on. The key is that of the copy, too, if the object has one. each, which may be
+ * NULL, is called with bytes done and bytes in all. After an error nothing has happened. */
 int pmo_copy_to(pmo_pool *pool, const char *name, const void *key, size_t key_len, pmo_pool *other, const char *copy,
                 unsigned flags, void (*each)(uint64_t done, uint64_t all, void *context), void *context);
 
-/** Moves an object that nobody has attached to another pool, with its identity, its keys, and, without PMO_REBASE, its addresses. Snapshots and copies of it
- * stay. A process that dies before the object is durable there leaves it here, one that dies after that in both pools: the next call says
- * PMO_ERR_EXISTS then, and one of the two is to be destroyed. */
+/** Moves a detached object to another pool, with its identity, its keys, and, without PMO_REBASE,
+ * its addresses. Snapshots and copies of it stay. A process that dies before the object is durable
+ * there leaves it here, one that dies after that in both pools: the next call fails with
+ * PMO_ERR_EXISTS then; destroy one of the two. */
 int pmo_move_to(pmo_pool *pool, const char *name, const void *key, size_t key_len, pmo_pool *other, unsigned flags,
                 void (*each)(uint64_t done, uint64_t all, void *context), void *context);
 
-/** Attaches an object for reading as its last psync left it, while another process writes it: that one goes on, and so does any that attaches it later. Of a
- * snapshot, attaches that. Returns its first byte, which is where the writer has it; a process that has the object attached itself
- * gets PMO_ERR_ADDRESS_TAKEN. Its bytes, and its heap, stay as they are until pmo_refresh. The pool needs a free piece as large as the
- * object, and is not opened for reading only. It is detached by pmo_detach. */
+/** Attaches an object for reading as its last psync left it, while another process writes it: that
+ * one goes on, and so does any later writer. Attaches a snapshot as it is. Returns its first byte,
+ * which is where the writer has it; a process that has the object attached itself gets
+ * PMO_ERR_ADDRESS_TAKEN. Its bytes, and its heap, stay as they are until pmo_refresh. The pool
+ * needs a free piece as large as the object, and is not opened for reading only. It is detached by
+ * pmo_detach. */
 void *pmo_attach_snapshot(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
 /** Goes to the bytes that the newest psync left, of an object that pmo_attach_snapshot attached. newer, which may be NULL, is set to 1 if there
@@ -594,10 +623,11 @@ struct pmo_collected {
     uint64_t copied;
 };
 
-/** Merges what objects share with nobody any more, and removes what is left of snapshots and copies that are gone, so that each object
- * takes no more space than one that was never copied. Others may use the pool meanwhile. It costs the pages that are copied. Calls each, which may be
- * NULL, as it goes on, with the number of objects that were looked at, and of all. Fills in collected, which may be NULL. After an error,
- * work that was done before stays done. each must not throw. */
+/** Merges unshared remains of copies, and removes remains of deleted snapshots and copies, so that
+ * each object takes no more space than one that was never copied. Other processes may use the pool
+ * meanwhile. It costs the pages that are copied. Calls each, which may be NULL, as it goes on, with
+ * the number of objects that were looked at, and of all. Fills in collected, which may be NULL.
+ * After an error, work that was done before stays done. each must not throw. */
 int pmo_collect(pmo_pool *pool, void (*each)(uint64_t done, uint64_t all, void *context), void *context,
                 struct pmo_collected *collected);
 
@@ -609,16 +639,20 @@ struct pmo_scrubbed {
     uint64_t first_lost;
 };
 
-/** Reads all words of an object that was created with PMO_STAT_ECC and that nobody has attached, and repairs those that are damaged, durably. Of the 128 bits
- * of a word and its check word, up to 6 that are wrong are repaired, and nearly all damages of 7. A word of which more is wrong is lost: a transaction that
- * reads it fails with PMO_ERR_DAMAGED, until one stores it anew. Calls each, which may be NULL and must not throw, with bytes done and bytes in all. Fills in scrubbed, which may be
- * NULL. PMO_ERR_CLASS_MISMATCH: the object has no check words. After another error, words that were repaired before stay so. */
+/** Reads all words of a detached object that was created with PMO_STAT_ECC, and repairs damaged
+ * ones, durably. Up to 6 wrong bits of the 128 of a word and its check word are repaired, and
+ * nearly all damages of 7. A word with more wrong bits is lost: a transaction that reads it fails
+ * with PMO_ERR_DAMAGED, until one stores it anew. Calls each, which may be NULL and must not throw,
+ * with bytes done and bytes in all. Fills in scrubbed, which may be NULL. PMO_ERR_CLASS_MISMATCH:
+ * the object has no check words. After another error, words that were repaired before stay
+ * repaired. */
 int pmo_scrub(pmo_pool *pool, const char *name, const void *key, size_t key_len,
               void (*each)(uint64_t done, uint64_t all, void *context), void *context, struct pmo_scrubbed *scrubbed);
 
-/** Lets an object that nobody has attached hold what its snapshot holds: its bytes and its size. The snapshot stays. It takes no time, whatever the
- * size. All that was psynced to the object since, and is in no other snapshot, is gone. A snapshot of a copy of the object will do, too. PMO_ERR_NOT_FOUND: it is
- * no snapshot with the object's address. After an error the object is as it was. */
+/** Sets a detached object to the bytes and the size of its snapshot. The snapshot stays. It takes
+ * no time, for any size. All that was psynced to the object since, and is in no other snapshot, is
+ * gone. A snapshot of a copy of the object will do, too. PMO_ERR_NOT_FOUND: it is no snapshot with
+ * the object's address. After an error the object is as it was. */
 int pmo_rollback(pmo_pool *pool, const char *name, const char *snapshot, const void *key, size_t key_len);
 
 /** How two objects differ: how many pages of 4 KiB hold other bytes, and the sizes in bytes. */
@@ -628,31 +662,40 @@ struct pmo_difference {
     uint64_t newer_size;
 };
 
-/** Compares what the last psyncs of two objects left, or what snapshots hold, in any mix. Calls each, which may be NULL, for every run of pages of 4 KiB that hold other
- * bytes: the first one, counted from the object's start, and how many. Bytes behind the end of an object count as zeros. Fills in difference, which may be NULL. Pages that the two share
- * are not read, and others may have either attached. The key is that of each that needs one for reading. each must not throw. */
+/** Compares the states of two objects' last psyncs, or snapshots, in any mix. Calls each, which may
+ * be NULL, for every run of pages of 4 KiB that hold other bytes: the first one, counted from the
+ * object's start, and how many. Bytes past the end of an object count as zeros. Fills in
+ * difference, which may be NULL. Pages that the two share are not read, and other processes may
+ * have either attached. The key is that of each that needs one for reading. each must not throw. */
 int pmo_diff(pmo_pool *pool, const char *older, const char *newer, const void *key, size_t key_len,
              void (*each)(uint64_t first, uint64_t count, void *context), void *context, struct pmo_difference *difference);
 
-/** Destroys the snapshots of an object that a retention policy does not keep, and that nobody has attached. The policy keep is a list of ages with periods: 24h:1h,7d:1d keeps of
- * those of the last 24 hours one for each hour, of the older ones of the last 7 days one for each day, and the newest of all; units are s, m, h, d, w. Only such
- * snapshots are looked at that are named after the object and the time, as in ledger@2026-11-24T03:00:00Z. Calls each, which may be NULL, with the name of each that is gone; returns
- * how many are, or -1 for an error: then what was destroyed before stays so. each must not throw. */
+/** Destroys the detached snapshots of an object that a retention policy does not keep. The policy
+ * keep is a list of ages with periods: 24h:1h,7d:1d keeps of those of the last 24 hours one for
+ * each hour, of the older ones of the last 7 days one for each day, and the newest of all; units
+ * are s, m, h, d, w. Only snapshots count that are named after the object and the time, as in
+ * ledger@2026-11-24T03:00:00Z. Calls each, which may be NULL, with the name of each that is gone;
+ * returns how many are, or -1 for an error: then snapshots destroyed before stay destroyed. each
+ * must not throw. */
 int64_t pmo_thin(pmo_pool *pool, const char *name, const char *keep, const void *key, size_t key_len,
                  void (*each)(const char *snapshot, void *context), void *context);
 
 /* ---- the end of objects ---- */
 
-/** Deletes an object, whoever has it attached: its name is free at once, and nobody can attach it. Processes that have it go on with it, psyncs included,
- * until they detach; its space can be used again once the last of them has, or has died. */
+/** Deletes an object, attached or not: its name is free at once, and no process can attach it.
+ * Processes with it attached keep it, psyncs included, until they detach; its space can be used
+ * again once the last of them has, or has died. */
 int pmo_delete(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
-/** Ties an object to another one, named to, which it then outlives: deleted or destroyed, it loses its name, but goes when the other one has gone, and when
- * nobody has it attached. PMO_ERR_TIE_CYCLE: the other one is tied to it already, directly or through others. A tie that is there already is none more. */
+/** Ties an object to another one, named to, which it then outlives: deleted or destroyed, it loses
+ * its name, but goes when the other one has gone, and when no process has it attached.
+ * PMO_ERR_TIE_CYCLE: the other one is tied to it already, directly or through others. An existing
+ * tie is not added again. */
 int pmo_tie(pmo_pool *pool, const char *name, const char *to, const void *key, size_t key_len);
 
-/** Ties an object to this process: deleted or destroyed meanwhile, by whomever, it goes when the process ends, however it ends, and not before. For a pool it
- * ends when the pool's last handle in this process is closed. */
+/** Ties an object to this process: deleted or destroyed meanwhile, by any process, it goes when the
+ * process ends, in any way, and not before. The tie ends for a pool when the pool's last handle in
+ * this process is closed. */
 int pmo_tie_to_process(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
 /** As pmo_tie_to_process, to the thread that calls this. */
@@ -734,8 +777,9 @@ pmo_seal_key *pmo_seal_key_anchored(const pmo_seal_key *seal, const struct pmo_a
  * key alone reads it, and makes no state of it that is believed. To write it, or to change anything of it, takes the sign key; to read it that, or pmo_seal_key_verified_by. */
 pmo_seal_key *pmo_seal_key_signed_by(const pmo_seal_key *seal, const char *path);
 
-/** The same key, to be freed on its own, with the one that verifies the object's signature: 64 hexadecimal digits, as pmo_verify_key has them of the sign key, from somebody who is trusted. An object that
- * is not signed by that is PMO_ERR_DAMAGED. */
+/** The same key, to be freed on its own, with the verify key of the object's signature: 64
+ * hexadecimal digits, from pmo_verify_key for the sign key, over a trusted channel. An object that
+ * is not signed by that key is PMO_ERR_DAMAGED. */
 pmo_seal_key *pmo_seal_key_verified_by(const pmo_seal_key *seal, const char *digits);
 
 /** The same key, to be freed on its own, for an object that was sealed under this name, whatever its own name and ID are: a copy or a snapshot of that one, or one that was renamed without its key. Without it
@@ -748,9 +792,11 @@ int pmo_verify_key(const char *path, char *digits);
 /** Overwrites a key and frees it. Objects that it opened stay attached. */
 int pmo_seal_key_free(pmo_seal_key *seal);
 
-/** Creates a sealed object: all that is in the pool of it is encrypted and authenticated, so that nobody without a seal key reads it, or changes any of
- * it unnoticed. Name, size, times, and which pages change stay visible; a complete older state of the whole pool is told from the newest by an anchor alone. The
- * options are those of pmo_create_with; the label of the key's slot has up to 56 bytes, for people. */
+/** Creates a sealed object: all its bytes in the pool are encrypted and authenticated, so that only
+ * owners of a seal key read it, and any change by others is noticed. Name, size, times, and which
+ * pages change stay visible; a complete older state of the whole pool is told from the newest by an
+ * anchor alone. The options are those of pmo_create_with; the label of the key's slot has up to 56
+ * bytes, for people. */
 int pmo_create_sealed(pmo_pool *pool, const char *name, const struct pmo_create_options *options, const pmo_seal_key *seal,
                       const char *label);
 
@@ -759,7 +805,8 @@ int pmo_create_sealed(pmo_pool *pool, const char *name, const struct pmo_create_
 void *pmo_attach_sealed(pmo_pool *pool, const char *name, int permission, const void *key, size_t key_len,
                         const pmo_seal_key *seal);
 
-/** As pmo_attach_snapshot, of a sealed object: its pages are verified and decrypted as the newest psync left them, and pmo_refresh does so with those that changed. */
+/** As pmo_attach_snapshot, of a sealed object: its pages are verified and decrypted as the newest
+ * psync left them; pmo_refresh verifies and decrypts the changed ones. */
 void *pmo_attach_snapshot_sealed(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal);
 
 /** As pmo_resize, of a sealed object. */
@@ -773,15 +820,19 @@ int pmo_rename_sealed(pmo_pool *pool, const char *name, const char *new_name, co
  * release, or a copy; for a copy seal has the name of its origin (pmo_seal_key_sealed_as). */
 int pmo_bind_name(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal);
 
-/** Seals all of a sealed object, which nobody has attached, anew, by a new key, which these keys open, each in its slot; all other slots go, so that nobody who had another
- * key reads what is psynced from then on. The first of them opens the object. It needs its space once more meanwhile; a crash leaves the former key or the new one, and all of the object. */
+/** Seals all of a detached, sealed object anew, by a new key, which these keys open, each in its
+ * slot; all other slots go, so that owners of other keys cannot read later psyncs. The first of
+ * them opens the object. It needs its space once more meanwhile; a crash leaves the former key or
+ * the new one, and all of the object. */
 int pmo_reencrypt(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *const *seals, size_t count);
 
-/** Takes the present state of a sealed object, which nobody has attached, for the newest, whatever the anchor of the key was told: for a state that was put back on purpose, an anchor that was
- * lost, or another anchor. If the key has no anchor, the object has none from then on. */
+/** Accepts the present state of a detached, sealed object as the newest, against the record of the
+ * key's anchor: for a state that was put back on purpose, an anchor that was lost, or another
+ * anchor. If the key has no anchor, the object has none from then on. */
 int pmo_set_anchor(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal);
 
-/** Has the key file at path sign a sealed object, which is signed, and which nobody has attached; seal has the sign key of before. Those who read need its verify key from then on. */
+/** Re-signs a detached, signed, sealed object with the key file at path; seal has the former sign
+ * key. Readers need the new verify key from then on. */
 int pmo_change_signer(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal, const char *path);
 
 /** Kinds of key slots. */
@@ -805,22 +856,24 @@ struct pmo_key_slot {
     const char *label;
 };
 
-/** Calls each for every key slot of a sealed object that is in use, whoever has it attached, until it returns other than 0, which is then returned. Its first argument is valid
- * until it returns. No seal key is needed. It must not throw. */
+/** Calls each for every key slot in use of a sealed object, attached or not, until it returns other
+ * than 0, which is then returned. Its first argument is valid until it returns. No seal key is
+ * needed. It must not throw. */
 int pmo_key_slots(pmo_pool *pool, const char *name, const void *key, size_t key_len,
                   int (*each)(const struct pmo_key_slot *slot, void *context), void *context);
 
-/** Lets another key, added, open a sealed object, which nobody has attached; seal is one that opens it. Returns the number of its slot, or -1 for an error. */
+/** Lets another key, added, open a detached, sealed object; seal is one that opens it. Returns the
+ * number of its slot, or -1 for an error. */
 int pmo_add_key(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal,
                 const pmo_seal_key *added, const char *label);
 
-/** Exchanges the key seal of a sealed object, which nobody has attached, for the key changed, as one step. A NULL label leaves that of the slot. Returns the
- * number of the slot, or -1 for an error. */
+/** Exchanges the key seal of a detached, sealed object for the key changed, as one step. A NULL
+ * label leaves that of the slot. Returns the number of the slot, or -1 for an error. */
 int pmo_change_key(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal,
                    const pmo_seal_key *changed, const char *label);
 
-/** Empties a key slot of a sealed object, which nobody has attached, but never the last one. An owner who has opened the object before may have kept what
- * the slot protects. */
+/** Empties a key slot of a detached, sealed object, but never the last one. An owner who has opened
+ * the object before may have kept the key that the slot protects. */
 int pmo_remove_key(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal, unsigned slot);
 
 /* ---- the heap of an object ---- */
@@ -885,9 +938,9 @@ struct pmo_heap_stats {
 /** Counts what is in the object's heap. */
 int pmo_heap_stats(void *object, struct pmo_heap_stats *stats);
 
-/** Looks for everything that is wrong in the object's heap, and calls each, which may be NULL, for it:
- * where, in bytes from the object's start, and what. Returns how much is wrong, or -1 for an error.
- * No other thread uses the heap meanwhile. */
+/** Looks for everything that is wrong in the object's heap, and calls each, which may be NULL, for
+ * every finding: its offset, in bytes from the object's start, and its description. Returns the
+ * number of findings, or -1 for an error. No other thread uses the heap meanwhile. */
 int64_t pmo_heap_check(void *object, void (*each)(uint64_t offset, const char *what, void *context), void *context);
 
 /** Calls each for every live block, in the order of addresses, until it returns other than 0, which is then
@@ -898,8 +951,9 @@ int pmo_heap_blocks(void *object, int (*each)(void *block, size_t size, void *co
 
 struct pmo_type;
 
-/** A field of a type: its own type is nested(), where that is not NULL. Of a pointer, or an array of them, target() is the type
- * that it leads to, where that is not NULL; it is no part of the field's type. */
+/** A field of a type: its own type is nested(), where that is not NULL. For a pointer, or an array
+ * of them, target() is the type that it leads to, where that is not NULL; it is no part of the
+ * field's type. */
 struct pmo_field {
     const char *name;
     const char *type;
@@ -946,7 +1000,7 @@ struct pmo_converter {
     void *context;
 };
 
-/** A root that was reset: its name, its types, and what was freed. */
+/** A root that was reset: its name, its types, and the freed blocks and bytes. */
 struct pmo_reset {
     const char *root;
     const char *old_type;
@@ -1055,10 +1109,11 @@ typedef uint64_t pmo_ptr;
 /** Rights that pointers ask for. They are requests: keys and locks decide, and a store to an object that is attached for reading is a SIGSEGV. */
 enum pmo_rights { PMO_RIGHT_READ = 1, PMO_RIGHT_WRITE = 2, PMO_RIGHT_EXECUTE = 4 };
 
-/** Has objects that far pointers lead to be looked for in a pool, behind those that were added before, until it is removed, or a handle of it closed. */
+/** Looks for objects that far pointers lead to in a pool, too, after those that were added before,
+ * until it is removed, or a handle of it closed. */
 int pmo_space_add(pmo_pool *pool);
 
-/** Has no object be looked for in a pool any more. Those that are attached stay so. */
+/** Stops looking for objects in a pool. Those that are attached stay attached. */
 int pmo_space_remove(pmo_pool *pool);
 
 /** The address that a far pointer leads to which lies in the attached object that has the address home, where size bytes follow. The
@@ -1087,12 +1142,14 @@ int pmo_view_set(pmo_pool *pool, const char *view, size_t slot, const char *obje
 /** Empties a slot, durably. Processes that have the view attached keep the object until pmo_view_adopt. */
 int pmo_view_clear(pmo_pool *pool, const char *view, size_t slot);
 
-/** Attaches a view, whoever changes it. No object is attached yet. */
+/** Attaches a view, while any process may change it. No object is attached yet. */
 int pmo_view_attach(pmo_pool *pool, const char *view);
 
-/* A security context is an object with rights to objects, by their IDs: PMO_RIGHT_READ alone or with PMO_RIGHT_WRITE, or 0 for none. A view that is attached in contexts has each object for what its slot
- * asks for, as far as any of them allows it. Nothing is refused before it is used: then a load or store is a SIGSEGV, and pmo_view_at fails with PMO_ERR_DENIED. Contexts keep a program from mistakes;
- * they are no barrier against code that means to pass them. */
+/* A security context is an object with rights to objects, by their IDs: PMO_RIGHT_READ alone or
+ * with PMO_RIGHT_WRITE, or 0 for none. A view that is attached in contexts has each object with the
+ * rights that its slot asks for, as far as any of them allows them. Nothing is refused before it is
+ * used: then a load or store is a SIGSEGV, and pmo_view_at fails with PMO_ERR_DENIED. Contexts keep
+ * a program from mistakes; they are no barrier against code that means to pass them. */
 
 /** The kind of an entry of a security context. */
 enum pmo_rule {
@@ -1107,8 +1164,11 @@ int pmo_context_create(pmo_pool *pool, const char *name, size_t entries);
 /** States the rights to all objects that the context says nothing else of, durably. */
 int pmo_context_default(pmo_pool *pool, const char *context, unsigned rights);
 
-/** Has a context say, durably, an enum pmo_rule of an object, or of the context that it is delegated from, in the place of what it said before. PMO_ERR_BAD_SIZE: there is no room.
- * PMO_ERR_UNSUITABLE: contexts would be delegated in a circle. Processes that have a view attached in the context find it at their next use of an object that is new to them, and by pmo_view_adopt. */
+/** Sets a context's entry, durably, an enum pmo_rule for an object, or for the context that it is
+ * delegated from, in place of the former one. PMO_ERR_BAD_SIZE: there is no room.
+ * PMO_ERR_UNSUITABLE: contexts would be delegated in a circle. Processes that have a view attached
+ * in the context find it at their next use of an object that is new to them, and by
+ * pmo_view_adopt. */
 int pmo_context_set(pmo_pool *pool, const char *context, const char *object, unsigned rule, unsigned rights);
 
 /** Takes away, durably, all that a context says of an object. */
@@ -1126,13 +1186,15 @@ int pmo_view_attach_in(pmo_pool *pool, const char *view, const char *const *cont
  * of this library need the thread's rights as well, but for those that make stores durable. A thread that jumps out of a signal handler (siglongjmp) is within no contexts afterwards: pmo_view_leave_all, then enter again. */
 int pmo_view_attach_switched(pmo_pool *pool, const char *view, const char *const *contexts, size_t count);
 
-/** Has this thread be within count of the view's contexts, in addition to those that it has entered before. Threads that it starts meanwhile inherit that where there are protection keys. */
+/** Enters count of the view's contexts with this thread, in addition to those that it has entered
+ * before. Threads that it starts meanwhile inherit that where there are protection keys. */
 int pmo_view_enter(pmo_pool *pool, const char *view, const char *const *contexts, size_t count);
 
 /** Undoes the thread's last pmo_view_enter. PMO_ERR_ARGUMENT: there is none. The end of the thread undoes all of them. */
 int pmo_view_leave(void);
 
-/** Has this thread be within no contexts of any view: undoes each pmo_view_enter of its own, and what it inherited from the thread that started it. */
+/** Leaves all contexts of any view with this thread: undoes each pmo_view_enter of its own, and the
+ * contexts that it inherited from the thread that started it. */
 int pmo_view_leave_all(void);
 
 /** The address of the object in a slot, which is attached if it is not yet. NULL if it cannot be had. */
@@ -1172,8 +1234,9 @@ struct pmo_extension {
     uint64_t identity;
 };
 
-/** Makes the extensions of the struct at base, up to a number, that are not there yet, and returns the fields of the last one.
- * The struct lies in the heap of an object. Any number of threads may do so at once. */
+/** Makes the extensions of the struct at base, up to a number, that are not there yet, and returns
+ * the fields of the last one. The struct lies in the heap of an object. Any number of threads may
+ * call it at once. */
 void *pmo_extend(const void *base, const struct pmo_extensions *link, const struct pmo_extension *all, size_t number);
 
 /** Returns the fields of the extension of a number; if it was not made yet, writes their initial values to initial, and
@@ -1205,8 +1268,9 @@ enum {
     PMO_TIMED_OUT = -2
 };
 
-/** Sleeps until the word, of a shared object, is not expected any more, for so many nanoseconds at most; negative: for however long it takes. Returns 1 if it has changed, 0 if the time is
- * over. A change wakes nobody by itself: store, then pmo_wake. */
+/** Sleeps until the word, of a shared object, is not expected any more, for so many nanoseconds at
+ * most; negative: for any time. Returns 1 if it has changed, 0 if the time is over. A change wakes
+ * no waiter by itself: store, then pmo_wake. */
 int pmo_wait_word(const uint32_t *word, uint32_t expected, int64_t nanoseconds);
 
 /** A word to be waited for; reserved is 0. */

@@ -124,7 +124,7 @@ template <class F> struct caller {
 
 class pool;
 
-// An attached object; the destructor detaches it, and what was not psynced is forgotten.
+// An attached object; the destructor detaches it, and stores that were not psynced are forgotten.
 class object {
 public:
     object(object &&other) noexcept : base_(std::exchange(other.base_, nullptr)) {}
@@ -148,10 +148,12 @@ public:
     void psync() { detail::check(pmo_psync(base_)); }
     // As psync, with a consistent cut: other threads may store meanwhile.
     void psync_cut() { detail::check(pmo_psync_flags(base_, PMO_PSYNC_CUT)); }
-    // Takes the object and its heap back to the last psync (pmo_revert). Pointers to what was allocated since are gone.
+    // Takes the object and its heap back to the last psync (pmo_revert). Pointers to later
+    // allocations are invalid then.
     void revert() { detail::check(pmo_revert(base_)); }
-    // Of an object from pool::attach_snapshot or heap_snapshot: goes to what the newest psync left; whether there was a newer one. References into
-    // the object, also to roots and elements of containers, are to be looked up again (pmo_refresh).
+    // Goes to the state of the newest psync, for an object from pool::attach_snapshot or
+    // heap_snapshot; returns whether there was a newer one. Look up references into the object,
+    // also to roots and elements of containers, again (pmo_refresh).
     bool refresh()
     {
         int newer = 0;
@@ -374,7 +376,8 @@ public:
 
     pmo_pool *handle() const noexcept { return handle_; }
 
-    // Has objects that far pointers lead to be looked for in this pool, behind those that were added before (pmo_space_add).
+    // Looks for objects that far pointers lead to in this pool, too, after those that were added
+    // before (pmo_space_add).
     void add_to_space() { detail::check(pmo_space_add(handle_)); }
     void remove_from_space() { detail::check(pmo_space_remove(handle_)); }
 
@@ -412,12 +415,12 @@ public:
     {
         return beginning_with<T>(pmo_attach_with_on_demand(handle_, name, key.data(), key.size()));
     }
-    // When commits on demand become durable that nobody asks for (pmo_set_epochs).
+    // When commits on demand become durable by themselves (pmo_set_epochs).
     void set_epochs(std::uint64_t milliseconds, std::uint64_t bytes)
     {
         detail::check(pmo_set_epochs(handle_, milliseconds, bytes));
     }
-    // Gives an object that nobody has attached another durability (pmo_set_durability).
+    // Gives a detached object another durability (pmo_set_durability).
     void set_durability(const char *name, pmo_durability durability, std::string_view key = {})
     {
         detail::check(pmo_set_durability(handle_, name, key.data(), key.size(), durability));
@@ -427,7 +430,7 @@ public:
     {
         detail::check(pmo_set_readable_outside(handle_, name, key.data(), key.size(), readable));
     }
-    // Objects that nobody has attached.
+    // For detached objects.
     void resize(const char *name, std::uint64_t size, std::string_view key = {})
     {
         detail::check(pmo_resize(handle_, name, size, key.data(), key.size()));
@@ -462,7 +465,7 @@ public:
         const unsigned flags = rebase ? PMO_REBASE : 0;
         detail::check(pmo_copy_to(handle_, name, key.data(), key.size(), other.handle_, copy, flags, nullptr, nullptr));
     }
-    // Moves an object that nobody has attached to another pool, with rebase at other addresses (pmo_move_to).
+    // Moves a detached object to another pool, with rebase at other addresses (pmo_move_to).
     void move_to(const char *name, pool &other, bool rebase = false, std::string_view key = {})
     {
         const unsigned flags = rebase ? PMO_REBASE : 0;
@@ -480,12 +483,13 @@ public:
     {
         detail::check(pmo_set_reach(handle_, name, key.data(), key.size(), reach));
     }
-    // Says whether nothing in an object depends on its addresses (pmo_set_position_independent).
+    // Declares whether an object's bytes are free of its own addresses
+    // (pmo_set_position_independent).
     void set_position_independent(const char *name, bool is = true, std::string_view key = {})
     {
         detail::check(pmo_set_position_independent(handle_, name, key.data(), key.size(), is));
     }
-    // Lets an object that nobody has attached hold what its snapshot holds (pmo_rollback).
+    // Sets a detached object to the state of its snapshot (pmo_rollback).
     void rollback(const char *name, const char *snapshot, std::string_view key = {})
     {
         detail::check(pmo_rollback(handle_, name, snapshot, key.data(), key.size()));
@@ -510,7 +514,7 @@ public:
         };
         return all.take(pmo_thin(handle_, name, keep, key.data(), key.size(), each, &all) < 0 ? -1 : 0);
     }
-    // Deletes an object, whoever has it attached: it goes with the last of them (pmo_delete).
+    // Deletes an object, attached or not: its space goes with the last attachment (pmo_delete).
     void delete_object(const char *name, std::string_view key = {})
     {
         detail::check(pmo_delete(handle_, name, key.data(), key.size()));
@@ -562,7 +566,7 @@ public:
         caller.rethrow();
         return collected;
     }
-    // Repairs the damaged words of an object with check words, that nobody has attached (pmo_scrub).
+    // Repairs the damaged words of a detached object with check words (pmo_scrub).
     struct ::pmo_scrubbed scrub(const char *name, std::string_view key = {})
     {
         struct ::pmo_scrubbed scrubbed;
@@ -689,7 +693,8 @@ public:
         };
         return all.take(pmo_key_slots(handle_, name, key.data(), key.size(), each, &all));
     }
-    // Lets another key open a sealed object that nobody has attached; the number of its slot (pmo_add_key).
+    // Lets another key open a detached, sealed object; returns the number of its slot
+    // (pmo_add_key).
     unsigned add_key(const char *name, const seal_key &seal, const seal_key &added, const char *label = "",
                      std::string_view key = {})
     {

@@ -156,7 +156,7 @@ impl Pool {
     }
 
     /// Deletes an object, attached or not: its name is free at once, and no process can attach it
-    /// any more. Processes that have it go on with it; its space is free when the last has let go.
+    /// any more. Processes with it attached keep it; its space is free when the last has let go.
     #[pyo3(signature = (name, *, key = None))]
     fn delete(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<()> {
         self.with(py, "delete", |pool| pool.delete(name, key.unwrap_or_default()))

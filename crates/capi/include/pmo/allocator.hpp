@@ -138,8 +138,9 @@ public:
     }
 };
 
-// For containers that know nothing of nested allocators, or ask the allocator for what std::allocator_traits has since C++11:
-// elements are constructed as they are, and elements that allocate are told where by the program.
+// For containers that know nothing of nested allocators, or ask the allocator for members that
+// std::allocator_traits provides since C++11: elements are constructed as they are, and the program
+// gives the allocator to elements that allocate.
 template <class T> class plain_allocator : public detail::object_allocator<T> {
 public:
     using size_type = std::size_t;

@@ -76,7 +76,7 @@ inline void *check_block(void *block)
     }
 }
 
-// An extension that cannot be made, in what `pmo leds` lowers.
+// An extension that cannot be made, in code lowered by `pmo leds`.
 [[noreturn]] inline void extension_failed()
 {
     check_block(nullptr);

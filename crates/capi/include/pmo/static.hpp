@@ -15,10 +15,11 @@
 
 namespace pmo {
 
-// The persistent variables of a pool, attached; they are made if there are none. One process has them at a time: pool::wait has others wait for it.
+// The persistent variables of a pool, attached; they are made if there are none. One process has
+// them at a time; with pool::wait others wait for it.
 class statics {
 public:
-    // Of the pool that PMO_POOL names.
+    // Uses the pool that PMO_POOL names.
     statics() : statics(static_cast<pmo_pool *>(nullptr)) {}
     explicit statics(const pool &of) : statics(of.handle()) {}
     statics(const statics &) = delete;

@@ -15,7 +15,7 @@
 #include <tuple>
 #include <variant>
 
-// The layout of what libstdc++ and libc++ keep is by their binary interfaces.
+// The layout of types of libstdc++ and libc++ follows their binary interfaces.
 #if defined _GLIBCXX_USE_CXX11_ABI && _GLIBCXX_USE_CXX11_ABI
 #define PMO_LIBRARY "libstdc++11 "
 #elif defined _LIBCPP_VERSION

@@ -185,7 +185,7 @@ static inline void *pmo_block_root(struct pmo_block *tx, const void *object, con
     return pmo_block_got(tx, pmo_tx_root(tx->running, object, name, type));
 }
 
-/* Has the transaction run beside no other of its pool, from its beginning on. */
+/* Runs the transaction beside no other of its pool, from its beginning on. */
 static inline void pmo_block_alone(struct pmo_block *tx)
 {
     pmo_block_step(tx, pmo_tx_alone(tx->running));

@@ -73,7 +73,7 @@ public:
     {
         return got(pmo_tx_root(running_, object, name, type));
     }
-    // Has it run beside no other transaction of its pool, from its beginning on.
+    // Runs it beside no other transaction of its pool, from its beginning on.
     void alone() { step(pmo_tx_alone(running_)); }
     // Has a function called once it is durable, in the order of these calls; the function does not throw.
     void on_commit(std::function<void()> action) { commit_.push_back(std::move(action)); }

@@ -95,9 +95,9 @@ template <auto V> std::string argument() { return std::to_string(V); }
 
 } // namespace detail
 
-// The base of descriptions of containers that are not described here. Tools show its name and the types Parts, and take every
-// word in its bytes that could be an address for one. The name is the constant text of the specialisation, which had better say
-// of which version the layout is:
+// The base of descriptions of containers that are not described here. Tools show its name and the
+// types Parts, and take every word in its bytes that could be an address for one. The name is the
+// constant text of the specialisation, and should include the version of the layout:
 //
 //     template <class T, class A> struct pmo::type_of<boost::container::vector<T, A>> : pmo::opaque<boost::container::vector<T, A>, T> {
 //         static constexpr const char *text = "boost 1.74 vector";
