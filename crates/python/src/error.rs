@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// Words of advice, which name functions of Rust or commands, and the words in Python. Those for errors that Python cannot have are not among them.
-const WORDS: [(&str, &str); 12] = [
+const WORDS: [(&str, &str); 29] = [
     ("create it with `pmo format` or Pool::format", "give `indelible.open` a size, and it makes one"),
     ("`pmo ls` lists", "`Pool.list` lists"),
     ("`pmo ls` shows who it is", "`Pool.stat` says who it is"),
@@ -24,6 +24,26 @@ const WORDS: [(&str, &str); 12] = [
         "`Pool::rename_sealed` renames it, and `pmo mv` with --seal-key-file say",
         "`Pool.rename` has `seal` for it",
     ),
+    ("`View::create`", "`Pool.view`"),
+    ("`SecurityContext::create`", "`Pool.context`"),
+    ("`pmo context allow`", "`SecurityContext.allow`"),
+    ("`pmo view set`", "`View.set`"),
+    ("`AttachedView::attach_in`", "`Pool.attach_view`"),
+    ("mark stores in the program (`Tracking::Explicit`), or use", "use"),
+    ("ask `Far::is_null` first", "compare it with 0 first"),
+    (", or change the entry (`Heap::retarget`)", ""),
+    (
+        ", or the resolver, that knows the name (`Space::add`, `Space::add_resolver`)",
+        " that has it (`Space.add`)",
+    ),
+    ("`CreateOptions::position_independent`, and roots without addresses", "`position_independent`"),
+    ("`Space::", "`Space."),
+    ("`Heap::check` lists", "`pmo heap check` lists"),
+    ("`Heap::roots` lists", "`pmo heap roots` lists"),
+    ("; `Heap::format` makes a heap of a new object", ""),
+    ("verify the heap with `Heap::verify`, or attach the object for reading", "use mode \"r\""),
+    ("`Pool::set_reach`, `pmo set --reach`", "`pmo set --reach`"),
+    ("`Pool::attach_with_on_demand`", "`Pool.transactional`"),
 ];
 
 const HELD_HERE: &str = "close it here first: `close()` of a dict or object, `del` of all arrays of it";

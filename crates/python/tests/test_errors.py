@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pickle
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import indelible
@@ -54,6 +55,28 @@ def test_advice_is_in_the_words_of_python(open_pool: Open, path: Path) -> None:
         holder.communicate()
     assert not [text for text in said.values() if "pmo " in text or "::" in text], said
     del w
+
+
+def test_advice_on_views_rights_and_pointers_is_in_the_words_of_python(pool: indelible.Pool) -> None:
+    pool.create("plain", MIB)
+    pool.create("home", MIB, position_independent=True)
+    said = []
+
+    def says(what: str, call: Callable[[], object]) -> None:
+        with pytest.raises(indelible.Error, match=what) as caught:
+            call()
+        said.append(str(caught.value))
+
+    says("`Pool.view` makes views", lambda: pool.view_slots("plain"))
+    says("`Pool.context` makes them", lambda: pool.context_rules("plain"))
+    with indelible.Space() as space:
+        says("`Space.attach`", lambda: space.psync("id:" + "0" * 32))
+        home = space.attach(pool, "home")
+        says("compare it with 0 first", lambda: space.follow(home, 0))
+        place = space.create(home, b"hello")
+        says(r"that has it \(`Space.add`\)", lambda: space.follow(home, space.far_by_name(home, "none", place)))
+        says("`position_independent`", lambda: space.create(space.attach(pool, "plain"), b"hello"))
+    assert not [text for text in said if "pmo " in text or "::" in text], said
 
 
 def test_an_array_is_no_dict_and_a_dict_no_array(pool: indelible.Pool) -> None:
