@@ -34,20 +34,47 @@ def of(value: Any) -> Frame | None:
     return None
 
 
-def load(about: Any, data: bytes, what: str) -> Any:
-    """The frame."""
+def is_frame(value: Any) -> bool:
+    """Whether it is a frame or table of a library that the program has imported."""
+    kinds = {"pandas": ("DataFrame",), "polars": ("DataFrame",), "pyarrow": ("Table", "RecordBatch")}
+    return any(
+        isinstance(value, getattr(sys.modules[library], kind))
+        for library, names in kinds.items()
+        if library in sys.modules
+        for kind in names
+    )
+
+
+def load(about: Any, data: Any, what: str) -> Any:
+    """The frame: over `data` where it can be, or a copy if that is of type bytes."""
     library, *rest = about
     if library == "polars":
-        return _library("polars", what).read_ipc_stream(io.BytesIO(data))
+        return _to_polars(_library("polars", what), data, *rest)
     if library not in ("pandas", "pyarrow"):
         raise ValueError(f"there are no frames of {library!r}")
     pyarrow = _library("pyarrow", what)
+    table = _table(pyarrow, data)
+    if library == "pyarrow" and rest[0] == "batch":
+        return table.to_batches()[0] if table.num_rows else pyarrow.RecordBatch.from_pylist([], table.schema)
+    if library == "pyarrow":
+        return table
+    return _to_pandas(_library("pandas", what), table, not isinstance(data, bytes), *rest)
+
+
+def _to_polars(polars: Any, data: Any, same: bool = False) -> Any:
+    """With `same`, it is the same by way of pyarrow, which copies less."""
+    if same and not isinstance(data, bytes):
+        try:
+            return polars.from_arrow(_table(importlib.import_module("pyarrow"), data))
+        except ImportError:
+            pass
+    return polars.read_ipc_stream(io.BytesIO(data))
+
+
+def _table(pyarrow: Any, data: Any) -> Any:
     importlib.import_module("pyarrow.ipc")
     with pyarrow.ipc.open_stream(pyarrow.py_buffer(data)) as stream:
-        if library == "pyarrow" and rest[0] == "batch":
-            return stream.read_next_batch()
-        table = stream.read_all()
-    return table if library == "pyarrow" else _to_pandas(_library("pandas", what), table, *rest)
+        return stream.read_all()
 
 
 def _of_polars(polars: Any, value: Any) -> Frame:
@@ -62,7 +89,16 @@ def _of_polars(polars: Any, value: Any) -> Frame:
         raise TypeError(
             f"a frame of polars cannot be kept: columns {value.schema} would come back as {back}"
         )
-    return Frame(("polars",), into.getbuffer())
+    return Frame(("polars", _is_same_by_arrow(polars, value, into.getbuffer())), into.getbuffer())
+
+
+def _is_same_by_arrow(polars: Any, value: Any, data: memoryview) -> bool:
+    """Whether pyarrow, if it is installed, gives the same frame."""
+    try:
+        back = polars.from_arrow(_table(importlib.import_module("pyarrow"), data))
+    except Exception:
+        return False
+    return bool(back.schema == value.schema and back.equals(value))
 
 
 def _of_pandas(pandas: Any, value: Any) -> Frame:
@@ -74,7 +110,7 @@ def _of_pandas(pandas: Any, value: Any) -> Frame:
             "a frame of pandas cannot be kept without the package pyarrow (pip install pyarrow)"
         ) from error
     freq = getattr(value.index, "freqstr", None)
-    about = (freq, value.attrs, value.flags.allows_duplicate_labels)
+    about = (freq, value.attrs, value.flags.allows_duplicate_labels, _range(pandas, value.columns))
     plain = value.copy(deep=False)
     plain.attrs = {}
     try:
@@ -91,13 +127,30 @@ def _of_pandas(pandas: Any, value: Any) -> Frame:
     return frame
 
 
-def _to_pandas(pandas: Any, table: Any, freq: str | None, attrs: Any, duplicates: bool) -> Any:
-    made = table.to_pandas()
+def _to_pandas(
+    pandas: Any,
+    table: Any,
+    views: bool,
+    freq: str | None,
+    attrs: Any,
+    duplicates: bool,
+    columns: Any = None,
+) -> Any:
+    made = table.to_pandas(split_blocks=views)
     if freq is not None and hasattr(made.index, "freq"):
         made.index = type(made.index)(made.index, freq=freq)
+    if columns is not None:
+        made.columns = pandas.RangeIndex(*columns[:3], name=columns[3])
     made.attrs = attrs
     made.flags.allows_duplicate_labels = duplicates
     return made
+
+
+def _range(pandas: Any, columns: Any) -> tuple[Any, ...] | None:
+    """Columns that are numbered: Arrow has no words for them."""
+    if type(columns) is not pandas.RangeIndex:
+        return None
+    return columns.start, columns.stop, columns.step, columns.name
 
 
 def _expect_same(pandas: Any, one: Any, other: Any) -> None:

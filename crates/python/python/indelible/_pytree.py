@@ -7,19 +7,17 @@ written from the memory that they have, piece by piece.
 
 from __future__ import annotations
 
-import dataclasses
-import functools
+import enum
 import struct
-import sys
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from . import _arrays, _frames, _tree
-from ._errors import Damaged, Error, Mismatch, Version
+from . import _arrays, _classes, _frames, _tree
+from ._errors import Damaged, Error, Version
 from ._layout import layout, unpack
 
 MAGIC = b"PMO-CKPT"
@@ -38,7 +36,9 @@ _OFFSET = struct.Struct("<Q")
 class Packed:
     """A state, ready to be written: its size, and its bytes in pieces."""
 
-    def __init__(self, name: str, score: float | None, state: Any) -> None:
+    def __init__(
+        self, name: str, score: float | None, state: Any, magic: bytes = MAGIC
+    ) -> None:
         writer = _Writer()
         writer.put((name, score, state), _tree.DEPTH, "")
         structure = bytes(writer.out)
@@ -46,7 +46,7 @@ class Packed:
         self._data = -(-(_HEADER.size + len(structure)) // _PAGE) * _PAGE
         self.size = self._data + writer.end
         header = bytearray(
-            _HEADER.pack(MAGIC, VERSION, 0, len(structure), self._data, self.size, 0)
+            _HEADER.pack(magic, VERSION, 0, len(structure), self._data, self.size, 0)
         )
         _CRC.pack_into(header, _CRC_AT, zlib.crc32(structure, zlib.crc32(header)))
         self._head = bytes(header) + structure
@@ -91,12 +91,12 @@ class _Writer:
         elif kind is OrderedDict:
             self._items(b"O", value, depth, where)
             self.put(dict(vars(value)), depth - 1, f"vars of {where}")
-        elif isinstance(value, tuple) and hasattr(kind, "_fields"):
-            self._fields(b"n", kind, kind._fields, tuple(value), depth, where)
-        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-            names = [field.name for field in dataclasses.fields(value)]
-            _expect_fields_alone(value, names, where)
-            self._fields(b"C", kind, names, [getattr(value, name) for name in names], depth, where)
+        elif not isinstance(value, enum.Enum) and (found := self._parts(value, where)) is not None:
+            self.out += found.tag
+            for part in (*_named(found.kind, where), found.names):
+                self.put(part, depth - 1, where)
+            for name, item in zip(found.names, found.values, strict=True):
+                self.put(item, depth - 1, f"{where}.{name}")
         else:
             try:
                 self._leaf(value)
@@ -110,19 +110,11 @@ class _Writer:
             self.put(key, depth - 1, f"a key of {where}")
             self.put(item, depth - 1, f"{where}[{key!r}]")
 
-    def _fields(
-        self, tag: bytes, kind: type, names: Any, values: Any, depth: int, where: str
-    ) -> None:
-        if _class(kind.__module__, kind.__qualname__) is not kind:
-            raise TypeError(
-                f"{kind.__module__}.{kind.__qualname__} cannot be kept: no module has it by that name"
-                f" (define it at the top of one){_at(where)}"
-            )
-        self.out += tag
-        for part in (kind.__module__, kind.__qualname__, tuple(names)):
-            self.put(part, depth - 1, where)
-        for name, value in zip(names, values, strict=True):
-            self.put(value, depth - 1, f"{where}.{name}")
+    def _parts(self, value: Any, where: str) -> _classes.Parts | None:
+        try:
+            return _classes.parts(value)
+        except TypeError as error:
+            raise TypeError(f"{error}{_at(where)}") from None
 
     def _leaf(self, value: Any) -> None:
         if isinstance(value, np.generic):
@@ -155,35 +147,20 @@ def _at(where: str) -> str:
     return f" (at {where.removeprefix('[2]')} of the state)" if where.removeprefix("[2]") else ""
 
 
-def _expect_fields_alone(value: Any, names: list[str], where: str) -> None:
-    cached = {
-        name
-        for kind in type(value).__mro__
-        for name, of in vars(kind).items()
-        if isinstance(of, functools.cached_property)
-    }
-    more = set(getattr(value, "__dict__", ())) - set(names) - cached
-    if more:
-        raise TypeError(
-            f"{type(value).__qualname__} has {', '.join(sorted(more))} beside its fields, which cannot"
-            f" be kept{_at(where)}"
-        )
-
-
-def _class(module: str, name: str) -> Any:
-    """A class of a module that the program has imported; None if there is none. Names in an object
-    import nothing.
-    """
-    found: Any = sys.modules.get(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+def _named(kind: type, where: str) -> tuple[str, str]:
+    try:
+        return _classes.name(kind)
+    except TypeError as error:
+        raise TypeError(f"{error}{_at(where)}") from None
 
 
 class _Reader(_tree.Reader):
     """The value of a structure; its arrays are copies."""
 
     data_of_arrays: np.ndarray[Any, Any]
+    # Frames are copies, too.
+    copies: bool
+    frozen = False
 
     def bytes_of(self) -> np.ndarray[Any, Any]:
         """The bytes of an array, as they lie in the object."""
@@ -203,47 +180,10 @@ class _Reader(_tree.Reader):
         vars(found).update(self.value(depth))
         return found
 
-    def class_of(self, depth: int) -> tuple[Any, tuple[str, ...], list[Any], str]:
-        module, name, fields = (self.value(depth) for _ in range(3))
-        values = [self.value(depth) for _ in fields]
-        found = _class(str(module), str(name))
-        if found is None:
-            raise Mismatch(
-                f"{self.what}: it has a {module}.{name}, which this program does not have (import {module}"
-                " before you load it)"
-            )
-        return found, fields, values, f"{module}.{name}"
-
-    def named_tuple(self, depth: int) -> Any:
-        found, fields, values, name = self.class_of(depth)
-        if not (
-            isinstance(found, type)
-            and issubclass(found, tuple)
-            and getattr(found, "_fields", None) == fields
-        ):
-            self.differ(name, fields)
-        return tuple.__new__(found, values)
-
-    def data_class(self, depth: int) -> Any:
-        found, fields, values, name = self.class_of(depth)
-        if not (isinstance(found, type) and dataclasses.is_dataclass(found)):
-            self.differ(name, fields)
-        if tuple(field.name for field in dataclasses.fields(found)) != fields:
-            self.differ(name, fields)
-        made = object.__new__(found)
-        for field, value in zip(fields, values, strict=True):
-            object.__setattr__(made, field, value)
-        return made
-
-    def differ(self, name: str, fields: Any) -> NoReturn:
-        raise Mismatch(
-            f"{self.what}: its {name} has the fields {', '.join(map(str, fields))}, and that of this"
-            " program others (load it with the program that saved it)"
-        )
-
     def frame(self, depth: int) -> Any:
         about = self.value(depth)
-        return _frames.load(about, self.bytes_of().tobytes(), self.what)
+        data = self.bytes_of()
+        return _frames.load(about, data.tobytes() if self.copies else data, self.what)
 
     def array_of(self, tag: bytes, depth: int) -> Any:
         about = [self.value(_tree.DEPTH) for _ in range(_arrays.ABOUT[tag])]
@@ -264,21 +204,23 @@ _Reader.table = {
     b"l": lambda reader, depth: list(reader.items(depth)),
     b"m": lambda reader, depth: dict(reader.items_of(depth)),
     b"O": _Reader.ordered,
-    b"n": _Reader.named_tuple,
-    b"C": _Reader.data_class,
+    b"h": lambda reader, depth: set(reader.items(depth)),
     b"f": _Reader.frame,
     **{tag: _reads(tag) for tag in _arrays.ABOUT},
 }
 
 
-def load(memory: np.ndarray[Any, Any], what: str) -> tuple[str, float | None, Any]:
+def load(
+    memory: np.ndarray[Any, Any], what: str, of: bytes = MAGIC, copies: bool = True
+) -> tuple[str, float | None, Any]:
     """Name, score and state of the bytes that `Packed` made."""
     if len(memory) < _HEADER.size:
         raise Damaged(f"{what}: {len(memory)} bytes are too few for a checkpoint")
     header = bytearray(memory[: _HEADER.size].tobytes())
     magic, version, features, length, data, size, crc = _HEADER.unpack(header)
-    if magic != MAGIC:
-        raise Damaged(f"{what} holds no checkpoint: it begins with {magic!r}")
+    if magic != of:
+        kind = "checkpoint" if of == MAGIC else "frame"
+        raise Damaged(f"{what} holds no {kind}: it begins with {magic!r}")
     if version != VERSION or features:
         raise Version(
             f"{what}: its checkpoint is of version {version} with features {features:#x}, this software"
@@ -291,7 +233,7 @@ def load(memory: np.ndarray[Any, Any], what: str) -> tuple[str, float | None, An
     if zlib.crc32(structure, zlib.crc32(header)) != crc:
         raise Damaged(f"{what}: the checksum of its checkpoint is wrong")
     reader = _Reader(structure, what)
-    reader.data_of_arrays = memory[data:size]
+    reader.data_of_arrays, reader.copies = memory[data:size], copies
     try:
         name, score, state = reader.value(_tree.DEPTH)
     except Error:

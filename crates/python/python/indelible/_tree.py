@@ -6,6 +6,7 @@ A node is a tag, then what the tag says. Reading believes nothing: what is no tr
 from __future__ import annotations
 
 import datetime as dt
+import enum
 import os
 import struct
 from collections import OrderedDict
@@ -16,8 +17,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
+from . import _classes
 from ._array import Array
-from ._errors import Damaged
+from ._errors import Damaged, Error
 from ._layout import MAX_HEADER, fill, is_padded, layout, unpack
 
 DEPTH = 64
@@ -27,7 +29,7 @@ _COMPLEX = struct.Struct("<dd")
 _DELTA = struct.Struct("<qqq")
 _TIMES = (dt.datetime, dt.date, dt.time, dt.timedelta)
 # Exactly these are kept; of their bases, subclasses are refused.
-_BASES = (int, float, complex, str, bytes, bytearray, dict)
+_BASES = (int, float, complex, str, bytes, bytearray, dict, set, frozenset)
 _EXACT = {bool, OrderedDict, *_BASES}
 _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 
@@ -74,7 +76,28 @@ class FrozenDict(dict[Any, Any]):
     copy = __copy__
 
 
-_EXACT.update((FrozenList, FrozenDict))
+class FrozenSet(set[Any]):
+    """A set as a dict holds it, as `FrozenList`."""
+
+    def _refuse(self, *_arguments: Any, **_options: Any) -> NoReturn:
+        raise TypeError(
+            "this set is a copy of what the object holds, and a change of it would not be stored: change set(x), and"
+            " assign that to the key"
+        )
+
+    __ior__ = __iand__ = __isub__ = __ixor__ = add = discard = remove = pop = clear = _refuse
+    update = intersection_update = difference_update = symmetric_difference_update = _refuse
+
+    def __reduce_ex__(self, _protocol: Any) -> Any:
+        return set, (list(self),)
+
+    def __copy__(self) -> set[Any]:
+        return set(self)
+
+    copy = __copy__
+
+
+_EXACT.update((FrozenList, FrozenDict, FrozenSet))
 
 
 def encode(value: Any) -> bytes:
@@ -87,7 +110,8 @@ def encode(value: Any) -> bytes:
 def refuse(value: Any) -> NoReturn:
     raise TypeError(
         f"a value of type {type(value).__name__} cannot be kept: kept are None, bool, int, float, complex, str, bytes, dates and"
-        " times, paths, numpy arrays and generators, and lists, tuples and dicts of these"
+        " times, paths, members of enums, numpy arrays and generators, and lists, tuples, named tuples, sets, dicts and"
+        " dataclasses of these"
     )
 
 
@@ -110,7 +134,7 @@ def put_exact(out: bytearray, value: Any) -> None:
 def expect_exact(value: Any) -> None:
     """TypeError of a value of a subclass: it would come back as one of the base, without its rest."""
     kind = type(value)
-    if kind in _EXACT or isinstance(value, np.generic):
+    if kind in _EXACT or isinstance(value, np.generic | enum.Enum):
         return
     for base in _BASES:
         if isinstance(value, base):
@@ -136,6 +160,14 @@ def _put(out: bytearray, value: Any, depth: int) -> None:
     if isinstance(value, np.generic):
         value = scalar(value)
     expect_exact(value)
+    if isinstance(value, enum.Enum):
+        out += b"x"
+        for part in (*_classes.name(type(value)), _classes.member(value)):
+            _put(out, part, depth - 1)
+        return
+    if (found := _classes.parts(value)) is not None:
+        _put_parts(out, found, depth)
+        return
     match value:
         case None:
             out += b"N"
@@ -176,6 +208,10 @@ def _put(out: bytearray, value: Any, depth: int) -> None:
             out += (b"t" if isinstance(value, tuple) else b"l") + _COUNT.pack(len(value))
             for item in value:
                 _put(out, item, depth - 1)
+        case set() | frozenset():
+            out += (b"h" if isinstance(value, set) else b"H") + _COUNT.pack(len(value))
+            for item in value:
+                _put(out, item, depth - 1)
         case Mapping():
             items = list(value.items())
             out += b"m" + _COUNT.pack(len(items))
@@ -186,6 +222,14 @@ def _put(out: bytearray, value: Any, depth: int) -> None:
                 _put(out, item, depth - 1)
         case _:
             refuse(value)
+
+
+def _put_parts(out: bytearray, found: _classes.Parts, depth: int) -> None:
+    if found.tag == b"C":
+        _classes.expect_frozen(found.kind)
+    out += found.tag
+    for part in (*_classes.name(found.kind), found.names, *found.values):
+        _put(out, part, depth - 1)
 
 
 def _put_time(out: bytearray, value: dt.datetime | dt.time, depth: int) -> None:
@@ -235,6 +279,8 @@ def decode(data: bytes, what: str) -> Any:
     reader = Reader(data, what)
     try:
         value = reader.value(DEPTH)
+    except Error:
+        raise
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, MemoryError, struct.error) as error:
         if isinstance(error, ZoneInfoNotFoundError):
             raise
@@ -246,6 +292,8 @@ def decode(data: bytes, what: str) -> Any:
 
 class Reader:
     table: ClassVar[dict[bytes, Callable[[Any, int], Any]]] = {}
+    # Dataclasses refuse changes.
+    frozen = True
 
     def __init__(self, data: bytes, what: str) -> None:
         self.data, self.what, self.at = data, what, 0
@@ -281,6 +329,24 @@ class Reader:
 
     def mapping(self, depth: int) -> FrozenDict:
         return FrozenDict([(self.value(depth), self.value(depth)) for _ in range(self.count())])
+
+    def class_of(self, depth: int) -> tuple[Any, Any, list[Any]]:
+        """A class, and names and values of its fields."""
+        module, name, names = (self.value(depth) for _ in range(3))
+        values = [self.value(depth) for _ in names]
+        return _classes.find(str(module), str(name), self.what), names, values
+
+    def named_tuple(self, depth: int) -> Any:
+        found, names, values = self.class_of(depth)
+        return _classes.named_tuple(found, names, values, self.what)
+
+    def data_class(self, depth: int) -> Any:
+        found, names, values = self.class_of(depth)
+        return _classes.data_class(found, names, values, self.what, self.frozen)
+
+    def member(self, depth: int) -> Any:
+        module, name, of = (self.value(depth) for _ in range(3))
+        return _classes.member_of(_classes.find(str(module), str(name), self.what), of, self.what)
 
     def time(self, depth: int) -> Any:
         fold = self.take(1)[0]
@@ -326,4 +392,9 @@ Reader.table = {
     b"l": lambda reader, depth: FrozenList(reader.items(depth)),
     b"t": lambda reader, depth: tuple(reader.items(depth)),
     b"m": Reader.mapping,
+    b"h": lambda reader, depth: FrozenSet(reader.items(depth)),
+    b"H": lambda reader, depth: frozenset(reader.items(depth)),
+    b"x": Reader.member,
+    b"n": Reader.named_tuple,
+    b"C": Reader.data_class,
 }

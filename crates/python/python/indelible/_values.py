@@ -6,6 +6,7 @@ freed with the dict's next change, or when it is next opened.
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ def prepare(owner: _indelible.Dict, key: str, value: Any) -> Any:
     if isinstance(value, np.generic):
         value = _tree.scalar(value)
     _tree.expect_exact(value)
+    if isinstance(value, enum.Enum):
+        return (_tree.encode(value),)
     match value:
         case np.ndarray():
             _tree.expect_plain_array(value)
