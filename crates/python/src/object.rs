@@ -86,6 +86,11 @@ impl Object {
         self.attachment.with(py, "inspect", |held| Ok(held.object().map_or(0, indelible::Object::psyncs)))
     }
 
+    /// Whether there are stores that no psync has made durable.
+    fn _is_unsynced(&self, py: Python<'_>) -> PyResult<bool> {
+        self.attachment.with(py, "inspect", |held| Ok(held.is_unsynced()))
+    }
+
     /// How stores are noticed: "wp-async" or "mprotect"; "" if it is attached for reading.
     #[getter]
     fn tracking(&self, py: Python<'_>) -> PyResult<String> {

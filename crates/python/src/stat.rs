@@ -1,5 +1,6 @@
 //! A pool in numbers, and its table's entry of an object, for Python.
 
+use crate::rights::named;
 use indelible::{Class, PoolInfo, Stat};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -8,6 +9,7 @@ use std::time::UNIX_EPOCH;
 pub(crate) fn fields<'py>(py: Python<'py>, stat: &Stat) -> PyResult<Bound<'py, PyDict>> {
     let fields = PyDict::new(py);
     fields.set_item("name", &stat.name)?;
+    fields.set_item("id", named(stat.id))?;
     fields.set_item("size", stat.size)?;
     fields.set_item("address", stat.address)?;
     fields.set_item("reach", stat.reach)?;

@@ -11,6 +11,8 @@ class Stat:
     """The pool table's entry of an object."""
 
     name: str
+    id: str
+    """Of the object for all its life: "id:" and 32 hexadecimal digits, which every call takes as a name."""
     size: int
     """Bytes."""
     address: int

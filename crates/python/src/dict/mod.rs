@@ -151,6 +151,11 @@ impl Dict {
         self.attachment.with(py, "inspect", |held| Ok(held.len()))
     }
 
+    /// Whether there are changes that no psync has made durable.
+    fn _is_unsynced(&self, py: Python<'_>) -> PyResult<bool> {
+        self.attachment.with(py, "inspect", |held| Ok(held.is_unsynced()))
+    }
+
     /// Arrays of it that are in use.
     #[getter]
     fn views(&self) -> usize {

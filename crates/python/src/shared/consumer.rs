@@ -1,5 +1,6 @@
 //! The side of a queue that takes messages out.
 
+use super::asyncio;
 use crate::handle::Handle;
 use crate::patience::timeout;
 use pyo3::prelude::*;
@@ -61,6 +62,28 @@ impl Consumer {
             consumer.rewind();
             Ok(())
         })
+    }
+
+    /// Waits until there is a message, for `timeout` seconds at most, and takes none. Messages that
+    /// were looked at are looked at once more.
+    fn _is_ready(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
+        let seen = self.handle.wait(py, TAKE, self::timeout(Some(timeout))?, |consumer, left| {
+            let seen = consumer.look(&mut Vec::new(), Some(left))?;
+            consumer.rewind();
+            Ok(seen)
+        })?;
+        Ok(seen.is_some())
+    }
+
+    /// Takes the next message out, once there is one, within `timeout` seconds; other tasks of
+    /// asyncio run meanwhile. None: there was none. A task that is cancelled takes none.
+    #[pyo3(signature = (timeout = None))]
+    fn receive_async(slf: Bound<'_, Self>, timeout: Option<f64>) -> PyResult<Bound<'_, PyAny>> {
+        asyncio(slf.py(), "receive", (slf, timeout))
+    }
+
+    fn __aiter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        asyncio(slf.py(), "messages", (slf,))
     }
 
     /// Takes messages out, one by one, until none comes within `timeout` seconds; 0: those that are there.

@@ -18,8 +18,14 @@ pub(crate) use queue::{_queue_bytes, Queue};
 pub(crate) use stream::StreamBytes;
 pub(crate) use word::{Word, wait_any};
 
+use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView};
+
+/// The coroutine or iterator of asyncio that the package's Python half has by that name.
+fn asyncio<'py>(py: Python<'py>, name: &str, with: impl PyCallArgs<'py>) -> PyResult<Bound<'py, PyAny>> {
+    py.import("indelible._asyncio")?.getattr(name)?.call1(with)
+}
 
 /// The bytes of a message: those of any object with a buffer.
 pub(crate) fn message<'py>(of: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {

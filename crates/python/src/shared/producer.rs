@@ -1,6 +1,6 @@
 //! The side of a queue that puts messages in.
 
-use super::message;
+use super::{asyncio, message};
 use crate::handle::Handle;
 use crate::patience::timeout;
 use pyo3::prelude::*;
@@ -32,6 +32,17 @@ impl Producer {
         let (timeout, message) = (self::timeout(timeout)?, self::message(message)?);
         let bytes = message.as_bytes();
         self.handle.wait(py, "put a message into", timeout, |producer, left| producer.send(bytes, Some(left)))
+    }
+
+    /// As `send`; other tasks of asyncio run while the queue is full. A task that is cancelled puts
+    /// none in.
+    #[pyo3(signature = (message, timeout = None))]
+    fn send_async<'py>(
+        slf: Bound<'py, Self>,
+        message: Bound<'py, PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        asyncio(slf.py(), "send", (slf, message, timeout))
     }
 
     /// Waits until the message of this number was taken out, and all before it, for `timeout` seconds at most, however long it takes without; returns whether it was. One that `Log.collect` takes out is durable.
