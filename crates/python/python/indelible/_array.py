@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ._errors import Damaged, Error, Mismatch, NoRoom, NoSpace, NotFound, ReadOnly
 from ._indelible import Object, Pool
 from ._layout import MAX_HEADER, Layout, layout, unpack
+from ._named import ByName, reduce_array
 
 # Elements begin on a page, aligned for whatever they are.
 DATA = 4096
@@ -18,8 +19,12 @@ DATA = 4096
 class Array(np.ndarray[Any, np.dtype[Any]]):
     """A numpy array whose elements are the bytes of an object; made by `Pool.array`.
 
-    Slices of it are views of the object, too. Results of arithmetic, `copy` and pickling are ordinary arrays; so
+    Slices of it are views of the object, too. Results of arithmetic and `copy` are ordinary arrays; so
     are results of indexing by lists, whatever their type says.
+
+    A pickle has the name of the object, and no elements: a process that loads it has the array for
+    reading, as the newest psync left it. With changes that were not psynced, or with a key, it has
+    the elements, and is loaded as an ordinary array.
     """
 
     @property
@@ -75,8 +80,17 @@ class Array(np.ndarray[Any, np.dtype[Any]]):
     def __deepcopy__(self, memo: Any) -> np.ndarray[Any, Any]:  # type: ignore[override]
         return self.copy("K")
 
+    def by_name(self, mode: Literal["r", "r+"] = "r+") -> ByName:
+        """This array for a pickle that is loaded with the given mode. With "r+", this process closes
+        the object before the pickle is loaded: an object has one writer.
+        """
+        return ByName(reduce_array(self, owner(self), mode))
+
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return np.asarray(self).__reduce_ex__(protocol)
+        try:
+            return reduce_array(self, owner(self))
+        except Error:
+            return np.asarray(self).__reduce_ex__(protocol)
 
     def __array_wrap__(
         self, array: np.ndarray[Any, Any], context: Any = None, return_scalar: bool = False

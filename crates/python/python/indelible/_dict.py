@@ -15,11 +15,13 @@ from collections.abc import (
     Sequence,
     ValuesView,
 )
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from . import _indelible, _notebook
+from ._errors import Error
+from ._named import ByName, reduce_dict
 from ._record import Struct, Version, open_record
 
 _KEYS, _VALUES, _ITEMS = range(3)
@@ -59,6 +61,10 @@ class Dict(_indelible.Dict, MutableMapping[str, Any]):
     An array is stored as a copy, and what comes out is a view: storing to its elements stores to the object. A list or
     dict comes out as a copy that refuses changes: change a copy of that, and assign it. Changes become durable with
     `psync`, as one step. Threads may use it at once: each method is done as a whole.
+
+    A pickle has the name of the object, and no items: a process that loads it has the dict for
+    reading, as the newest psync left it; the process that stores to it has an ordinary dict. With
+    changes that were not psynced, or with a key, it has the items, and is loaded as an ordinary dict.
     """
 
     def keys(self) -> _Keys:
@@ -118,9 +124,17 @@ class Dict(_indelible.Dict, MutableMapping[str, Any]):
     def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
         return copy.deepcopy(self.copy(), memo)
 
+    def by_name(self, mode: Literal["r", "r+"] = "r+") -> ByName:
+        """This dict for a pickle that is loaded with the given mode. With "r+", this process closes it
+        before the pickle is loaded: an object has one writer.
+        """
+        return ByName(reduce_dict(self, mode))
+
     def __reduce_ex__(self, _protocol: Any) -> Any:
-        # A pickled or copied dict is an ordinary one: an object is attached once, and by name.
-        return dict, (), None, None, iter(self.items())
+        try:
+            return reduce_dict(self)
+        except Error:
+            return dict, (), None, None, iter(self.items())
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)

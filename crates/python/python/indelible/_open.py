@@ -5,9 +5,10 @@ from __future__ import annotations
 import operator
 import os
 import warnings
-from typing import Literal
+from typing import Any, Literal
 
 from ._pool import Pool
+from ._unsynced import psync_at_exit
 
 Medium = Literal["auto", "file", "memory", "dax", "devdax"]
 Tracking = Literal["auto", "wp-async", "mprotect"]
@@ -22,6 +23,7 @@ def open(
     tracking: Tracking = "auto",
     allow_remote: bool = False,
     wait: float | None = None,
+    autosync: Literal["exit"] | None = None,
 ) -> Pool:
     """Opens the pool at `path`. If there is none, formats one of `size` bytes there; NoPool without a size.
 
@@ -30,18 +32,26 @@ def open(
     are noticed; `allow_remote` accepts network file systems, whose locks may not exclude other machines. `wait`
     is for how many seconds to wait for an object that somebody else has (by default not at all), and for the
     table while another process has it (by default 20).
+
+    With `autosync="exit"`, everything that the pool has opened becomes durable when the interpreter ends, as at
+    the end of a `with` block: not if it ends by an exception, which warns of what is lost, nor by a signal.
     """
+    if autosync not in (None, "exit"):
+        raise ValueError(f"autosync is 'exit' or None, not {autosync!r}")
     if size is not None and operator.index(size) < 0:
         raise ValueError(f"a pool cannot have {size} bytes")
-    pool = Pool(
-        path,
-        size,
-        read_only=read_only,
-        medium=medium,
-        tracking=tracking,
-        allow_remote=allow_remote,
-        wait=wait,
-    )
+    options: dict[str, Any] = {
+        "read_only": read_only,
+        "medium": medium,
+        "tracking": tracking,
+        "allow_remote": allow_remote,
+        "wait": wait,
+    }
+    pool = Pool(path, size, **options)
+    # A pickle of the pool has them.
+    vars(pool)["_options"] = options
+    if autosync is not None:
+        psync_at_exit(pool)
     if size is not None and (length := pool.info()["length"]) < size:
         warnings.warn(
             f"pool {os.fspath(path)} has {length} bytes, less than the {size} asked for: a pool that exists keeps its size",

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, cast
 
-from . import _indelible
+from . import _homes, _indelible, _unsynced
 from ._dict import Dict
 from ._errors import InTransaction, NotFound
 from ._indelible import Object
@@ -106,6 +106,14 @@ def _address(pool: _indelible.Pool, name: str) -> int:
         return 0
 
 
-def enter(pool: _indelible.Pool, name: str, purpose: Purpose, found: Object | Dict) -> None:
+def enter(
+    pool: _indelible.Pool, name: str, purpose: Purpose, found: Object | Dict, keyed: bool = False
+) -> None:
     """Enters an attachment, until nobody refers to it."""
     _attached[pool.id, name, purpose] = found
+    try:
+        id = pool._stat(name)["id"]
+    except NotFound:
+        # Deleted since.
+        return
+    _homes.enter(found, _homes.Home(id, purpose == "lock", keyed, _unsynced.line()))

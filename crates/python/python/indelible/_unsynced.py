@@ -1,7 +1,11 @@
-"""Warnings of changes that are lost: once for each object and line that opened it."""
+"""Warnings of changes that are lost: once for each object and line that opened it. The end of the
+interpreter, which warns as well, or psyncs a pool.
+"""
 
 from __future__ import annotations
 
+import atexit
+import json
 import os
 import sys
 import warnings
@@ -37,7 +41,42 @@ def warn(what: str, opened: tuple[str, int] | None) -> None:
     warnings.warn_explicit(text, UnsyncedWarning, file, number, "indelible", _told)
 
 
+def unsynced() -> list[tuple[str, tuple[str, int] | None]]:
+    """Names of objects of this process that have changes, and the lines that opened them."""
+    from . import _homes, _registry
+
+    found = []
+    for (_, name, purpose), held in list(_registry._attached.items()):
+        changed = getattr(held, "_is_unsynced", None)
+        if purpose == "store" and changed is not None and not held.closed and changed():
+            home = _homes.of(held)
+            found.append((name, None if home is None else home.opened))
+    return found
+
+
+def _warn_at_exit() -> None:
+    for name, opened in unsynced():
+        # As the native half names objects: the same warning is shown once.
+        warn("object " + json.dumps(name, ensure_ascii=False), opened)
+
+
+def psync_at_exit(pool: Any) -> None:
+    """Makes all durable that a pool has opened, when the interpreter ends without an exception."""
+    process = os.getpid()
+    pool.__enter__()
+
+    def leave() -> None:
+        if os.getpid() != process or pool.closed:
+            return
+        # An interactive session goes on after an exception.
+        failed = None if hasattr(sys, "ps1") or sys.flags.interactive else getattr(sys, "last_value", None)
+        pool.__exit__(type(failed) if failed is not None else None, failed, None)
+
+    atexit.register(leave)
+
+
 def show() -> None:
     """Python hides warnings about resources unless it is told otherwise."""
+    atexit.register(_warn_at_exit)
     if not sys.warnoptions:
         warnings.simplefilter("default", UnsyncedWarning)
