@@ -73,6 +73,7 @@ def shared(pool: indelible.Pool) -> indelible.Shared:
 # A class, one object of it, and a use of it.
 MADE: dict[str, tuple[Make, Callable[[Any], object]]] = {
     "Array": (lambda pool: pool.array("array", 3), lambda x: (x[0], x.psync())),
+    "ByName": (lambda pool: pool.array("array", 3).by_name("r"), repr),
     "AttachedView": (attached_view, lambda x: x.slots()),
     "Checkpoints": (lambda pool: pool.checkpoints("saved"), lambda x: (x.save("a", {"w": 1}), x.load())),
     "Consumer": (lambda pool: pool.queue("queue").consumer(), lambda x: x.receive(0)),
@@ -91,6 +92,7 @@ MADE: dict[str, tuple[Make, Callable[[Any], object]]] = {
     "Space": (space, lambda x: x.objects),
     "StreamReader": (lambda pool: indelible.StreamReader(pool.queue("queue"), 0), lambda x: x.readable()),
     "StreamWriter": (lambda pool: indelible.StreamWriter(pool.queue("queue"), 0), lambda x: x.writable()),
+    "Ticket": (lambda pool: pool.psync_async(), lambda x: x.wait()),
     "Tx": (tx, repr),
     "TxArray": (
         lambda pool: pool.transactional("tx", 3, "i8"),

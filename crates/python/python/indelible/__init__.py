@@ -11,7 +11,17 @@
 an object is exactly as some psync left it.
 """
 
+import sysconfig as _sysconfig
+
+if _sysconfig.get_config_var("Py_GIL_DISABLED"):
+    raise ImportError(
+        "indelible does not run in free-threaded builds of Python, as its native half relies on the"
+        " GIL (use a build with the GIL, such as python3.14 in the place of python3.14t)"
+    )
+
+from . import ipc, tx, views
 from ._array import Array
+from ._asyncio import Ticket
 from ._audit import StrayPointer, audit
 from ._checkpoints import Checkpoints
 from ._dict import Dict
@@ -55,6 +65,7 @@ from ._errors import (
     VolatileGone,
     WrongKey,
 )
+from ._extension import load_ipython_extension, unload_ipython_extension
 from ._far import Far, Found, Space
 from ._indelible import (
     Consumer,
@@ -72,6 +83,7 @@ from ._indelible import (
     wait_any,
 )
 from ._log import LogReader, LogRecord
+from ._named import ByName
 from ._open import open
 from ._pool import Pool
 from ._psync import psync
@@ -90,6 +102,7 @@ __all__ = [
     "AttachedView",
     "BadName",
     "BadSize",
+    "ByName",
     "Checkpoints",
     "ClassMismatch",
     "Closed",
@@ -153,6 +166,7 @@ __all__ = [
     "StreamReader",
     "StreamWriter",
     "Struct",
+    "Ticket",
     "Tie",
     "TieCycle",
     "TooManyTies",
@@ -168,11 +182,16 @@ __all__ = [
     "WrongKey",
     "__version__",
     "audit",
+    "ipc",
+    "load_ipython_extension",
     "open",
     "psync",
     "resume",
     "transaction",
+    "tx",
+    "unload_ipython_extension",
     "verify_key",
+    "views",
     "wait_any",
 ]
 

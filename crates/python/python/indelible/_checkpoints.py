@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _indelible, _pytree, _registry
+from . import _indelible, _progress, _pytree, _registry
 from ._dict import Dict
 from ._errors import Damaged, NotFound, ReadOnly, Version
 
@@ -85,9 +85,17 @@ class Checkpoints:
         """Name of the checkpoint with the least score."""
         return next((entry.name for entry in _ranked(self._list())), None)
 
-    def save(self, name: str, state: Any, *, score: float | None = None) -> None:
+    def save(
+        self,
+        name: str,
+        state: Any,
+        *,
+        score: float | None = None,
+        progress: _progress.Progress = False,
+    ) -> None:
         """Saves a state under a name, durably, in the place of one of that name, and drops those
-        that are not kept. A score that is no number (NaN) is worse than any other.
+        that are not kept. A score that is no number (NaN) is worse than any other. `progress` shows
+        a bar, or is a function that is called with the bytes done so far and of all.
         """
         if not isinstance(name, str):
             raise TypeError(f"the name of a checkpoint is a str, not {type(name).__name__}")
@@ -110,7 +118,9 @@ class Checkpoints:
             # A save that was interrupted has left it.
             self._delete([made.number])
             with _indelible.Import(self._dict.pool, self._object(made.number), packed.size) as new:
-                for piece in packed.pieces():
+                pieces = packed.pieces()
+                what = f"checkpoint {name!r}"
+                for piece in _progress.shown(pieces, progress, what, packed.size):
                     new.append(piece)
                 new.publish()
             entries = [*(entry for entry in index.kept if entry.name != name), made]

@@ -14,9 +14,11 @@ from ._array import Array
 from ._checkpoints import Checkpoints
 from ._dict import Dict
 from ._errors import Error, Exists, Gone, Held, NoRoom, NoSpace, NotAHeap, NotFound, ReadOnly, RootType
-from ._indelible import Object, SealKey, Shared, _adopt, _psync_kept
+from ._framed import MAGIC as FRAME, FramedPool
+from ._indelible import Object, SealKey, Shared, _adopt
 from ._layout import MAGIC, Order
 from ._listed import Listed
+from ._named import reduce_pool
 from ._table import Stat
 from ._transactional import TransactionalPool
 from ._transactions import TxArray
@@ -33,11 +35,15 @@ _A = TypeVar("_A", Object, Dict)
 _PURPOSES: tuple[_registry.Purpose, ...] = ("store", "lock", "follow")
 
 
-class Pool(TransactionalPool, Listed):
+class Pool(FramedPool, TransactionalPool, Listed):
     """A pool: one formatted file or device full of named objects. Made by `indelible.open`; a context
     manager, and a mapping of names to what the objects hold, which opens an object when it is asked
     for it.
     """
+
+    def __reduce__(self) -> Any:
+        """A pickle has the path: who loads it opens the pool there."""
+        return reduce_pool(self)
 
     def list(self) -> list[Stat]:
         """The objects, sorted by name."""
@@ -47,9 +53,10 @@ class Pool(TransactionalPool, Listed):
         """State, size, holder and so on of an object; NotFound if there is none."""
         return Stat(**self._stat(name))
 
-    def __getitem__(self, name: str) -> Array | Dict | Object | Shared | TxArray:
-        """The content of the object `name`: an array, also one for transactions, a dict, memory that processes share, or its bytes if it is none of these; for storing, if it
-        is no snapshot and not read-only.
+    def __getitem__(self, name: str) -> Any:
+        """The content of the object `name`: an array, also one for transactions, a dict, a data frame, memory
+        that processes share, or its bytes if it is none of these; for storing, if it is no snapshot
+        and not read-only. A frame is never stored to.
         """
         with _registry.attaching():
             shared = self._known(name, "store")
@@ -67,8 +74,17 @@ class Pool(TransactionalPool, Listed):
             if stat.snapshot:
                 obj = self._attach_anywhere(name, None, None)
             else:
-                obj = super().attach(name, mode)
+                try:
+                    obj = super().attach(name, mode)
+                except Held:
+                    # A frame is read also while another process replaces it.
+                    if _begin(self._attach_anywhere(name, None, None)) != FRAME:
+                        raise
+                    return self.frame(name)
             begin = _begin(obj)
+            if begin == FRAME:
+                obj.close()
+                return self.frame(name)
             if begin == HEAP:
                 obj.close()
                 try:
@@ -102,12 +118,9 @@ class Pool(TransactionalPool, Listed):
         psynced.
         """
         if exception is None and not self.closed:
-            changed = _psync_kept(self)
-            for other in list(self._others()):
-                if not other.closed:
-                    other.psync()
+            changed = self.psync()
             if changed:
-                names = ", ".join(sorted(changed))
+                names = ", ".join(changed)
                 _log.info("psynced at the end of the block of pool %s: %s", os.fspath(self.path), names)
         super().__exit__(exception, value, traceback)
 
@@ -128,7 +141,8 @@ class Pool(TransactionalPool, Listed):
             shared = self._known(name, purpose)
             if isinstance(shared, Object) and key is None and seal is None:
                 return shared
-            return self._entered(name, purpose, super().attach(name, mode, key=key, seal=seal))
+            found = super().attach(name, mode, key=key, seal=seal)
+            return self._entered(name, purpose, found, key is not None)
 
     def array(
         self,
@@ -186,7 +200,7 @@ class Pool(TransactionalPool, Listed):
                 # A kept traceback would keep the object attached. Its views may be in that: it closes with the last of them.
                 obj.__exit__(type(error), error, None)
                 raise
-            self._enter(name, obj)
+            self._enter(name, obj, key is not None)
             return array
 
     def _read_array(
@@ -211,7 +225,8 @@ class Pool(TransactionalPool, Listed):
             newer = known._newer()
             return known if newer is None else newer
 
-        obj = self._reading(name, lock, newest, lambda: self.attach(name, "r", key=key, seal=seal))
+        locked = lambda: self.attach(name, "r", key=key, seal=seal)  # noqa: E731
+        obj = self._reading(name, lock, key is not None, newest, locked)
         try:
             if _array.is_blank(obj):
                 raise NotFound(
@@ -253,13 +268,17 @@ class Pool(TransactionalPool, Listed):
                 return shared
             if mode == "r":
                 return self._reading(
-                    name, lock, lambda: Dict(self, name, "r", key, seal), lambda: Dict(self, name, "lock", key, seal)
+                    name,
+                    lock,
+                    key is not None,
+                    lambda: Dict(self, name, "r", key, seal),
+                    lambda: Dict(self, name, "lock", key, seal),
                 )
             _registry.expect_no_transaction(self, name)
             if mode == "w+" or self._is_missing(name, volatile):
                 self._make(name, max(size, _LEAST), mode == "w+", key=key, reach=reach, volatile=volatile, seal=seal)
             found = Dict(self, name, "r+", key, seal)
-            self._enter(name, found)
+            self._enter(name, found, key is not None)
             return found
 
     def _known(self, name: str, *purposes: _registry.Purpose) -> Object | Dict | None:
@@ -307,11 +326,13 @@ class Pool(TransactionalPool, Listed):
         pool = os.fspath(self.path)
         return kind(f"object {name!r}, which this process has open, holds {what}", operation="open", pool=pool, object=name)
 
-    def _reading(self, name: str, lock: bool, beside: Callable[[], _A], locked: Callable[[], _A]) -> _A:
+    def _reading(
+        self, name: str, lock: bool, keyed: bool, beside: Callable[[], _A], locked: Callable[[], _A]
+    ) -> _A:
         """Attaches beside a writer, or with a lock: if that is asked for, or nothing else is possible."""
         if not lock:
             try:
-                return self._entered(name, "follow", beside())
+                return self._entered(name, "follow", beside(), keyed)
             except ReadOnly as error:
                 # The pool was opened for reading: without locks.
                 if error.kind != "ReadOnly":
@@ -326,11 +347,11 @@ class Pool(TransactionalPool, Listed):
                     "object %r of pool %s is locked for reading, and nobody can store to it meanwhile: %s",
                     name, os.fspath(self.path), str(error),
                 )  # fmt: skip
-                return self._entered(name, "lock", found)
-        return self._entered(name, "lock", locked())
+                return self._entered(name, "lock", found, keyed)
+        return self._entered(name, "lock", locked(), keyed)
 
-    def _entered(self, name: str, purpose: _registry.Purpose, found: _A) -> _A:
-        _registry.enter(self, name, purpose, found)
+    def _entered(self, name: str, purpose: _registry.Purpose, found: _A, keyed: bool = False) -> _A:
+        _registry.enter(self, name, purpose, found, keyed)
         return found
 
     def checkpoints(
@@ -341,8 +362,8 @@ class Pool(TransactionalPool, Listed):
         """
         return Checkpoints(self.dict(name, mode), last=last, best=best)
 
-    def _enter(self, name: str, found: Object | Dict) -> None:
-        _registry.enter(self, name, "store", found)
+    def _enter(self, name: str, found: Object | Dict, keyed: bool) -> None:
+        _registry.enter(self, name, "store", found, keyed)
         if found.recovered:
             _log.info(
                 "recovered object %r of pool %s: its last writer died; %d bytes of its log were replayed",
