@@ -13,6 +13,18 @@ use std::time::Instant;
 const PACKAGES: [&str; 6] =
     ["maturin>=1.9.4,<2", "numpy>=2", "pytest>=8", "hypothesis>=6", "mypy>=1.18", "ml_dtypes>=0.5"];
 
+/// Libraries that the package works with: tests say which of them they miss.
+const OPTIONAL: [&str; 8] = [
+    "dask>=2025",
+    "fsspec>=2025",
+    "joblib>=1.4",
+    "pandas>=2.2",
+    "polars>=1",
+    "pyarrow>=18",
+    "tqdm>=4",
+    "zarr>=3",
+];
+
 /// The oldest version whose stable interface has buffers.
 const OLDEST: (u32, u32) = (3, 11);
 
@@ -24,6 +36,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
         Err(why) => return not_tested(&why),
     };
     let own = environment.program("python");
+    succeeds("libraries that may be missing", environment.pip(&["install"]).args(OPTIONAL));
     // The cookbook's command, with the installed build tools and a quicker build.
     let mut package = environment.pip(&["install", "--no-build-isolation", "--no-deps", "--force-reinstall"]);
     by_hand(&mut package)
