@@ -3,8 +3,8 @@
  *     linked-list POOL insert NUMBER...
  *     linked-list POOL show
  *
- * Each insertion says so once it is durable. The object begins with the list's head, a node whose data
- * means nothing; further nodes lie behind it, back to back.
+ * Each insertion prints a line once it is durable. The object begins with the list's head, a node
+ * whose data means nothing; further nodes lie behind it, back to back.
  */
 #include <limits.h>
 #include <pmo.h>

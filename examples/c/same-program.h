@@ -43,7 +43,7 @@ static inline void find_build_id(struct program *program, const char *notes, siz
     }
 }
 
-/* The first of what dl_iterate_phdr goes through is the program. */
+/* dl_iterate_phdr begins with the program. */
 static inline int look_at_program(struct dl_phdr_info *info, size_t size, void *context)
 {
     struct program *program = context;
@@ -60,7 +60,7 @@ static inline int look_at_program(struct dl_phdr_info *info, size_t size, void *
     return 1;
 }
 
-/* NULL if this program may use what the object holds, which its heap has to be open for; else the reason why not. */
+/* NULL if this program may use the object's values, which needs its heap open; else the reason. */
 static inline const char *refuse_another_program(void *object)
 {
     struct program now = {.start = 0};

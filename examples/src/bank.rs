@@ -29,7 +29,7 @@ fn main() -> indelible::Result<()> {
             scope.spawn(move || {
                 for _ in 0..transfers {
                     let number = transfer(from, to, thread)?;
-                    // Durable once this returns, if it was not before: it may be told to anybody.
+                    // Durable once this returns, if it was not before: acknowledge it now.
                     from.tx_sync()?;
                     println!("thread {thread}: transfer {number}");
                 }

@@ -14,7 +14,7 @@ pub(crate) struct Corpus {
     pub(crate) unreadable: u64,
 }
 
-/// This project's own documents, and what the system has.
+/// Folders of this project's own documents, and of the system's.
 pub(crate) fn default_folders() -> Vec<PathBuf> {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
     let system = Path::new("/usr/share/doc");
@@ -22,8 +22,8 @@ pub(crate) fn default_folders() -> Vec<PathBuf> {
 }
 
 impl Corpus {
-    /// Regular files below `folders`; symbolic links are not followed, hidden folders and what programs
-    /// build (`target`) not entered, pools left out.
+    /// Regular files below `folders`; does not follow symbolic links, nor enter hidden folders and
+    /// build output (`target`), and leaves out pools.
     pub(crate) fn walk(folders: &[PathBuf], mut seen: impl FnMut(usize)) -> Result<Corpus> {
         let mut corpus = Corpus { roots: Vec::new(), files: Vec::new(), unreadable: 0 };
         for folder in folders {

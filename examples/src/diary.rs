@@ -1,4 +1,4 @@
-//! A diary that nobody reads who has the pool's file alone.
+//! A diary: the pool's file alone is not enough to read it.
 
 use indelible::{CreateOptions, Pool, SealKey};
 

@@ -1,6 +1,6 @@
 //! A plain file in memory, which grows: what a program has without objects.
 //!
-//! Invariant 1: nobody else changes a file that is mapped, as a program without locks has to trust.
+//! Invariant 1: no other process changes a mapped file; a program without locks relies on that.
 
 #![allow(unsafe_code)]
 

@@ -79,7 +79,7 @@ pub trait Reader<'a>: Copy {
 ///
 /// Between two psyncs anything may be half done: what a crash leaves is the last psync, whole.
 pub trait Index: Sized + 'static {
-    /// Of the program, and of its pool.
+    /// Name of the program, and of its pool.
     const NAME: &'static str;
     /// An object attached for reading.
     type Attached;

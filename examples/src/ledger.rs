@@ -1,4 +1,5 @@
-//! A ledger that nobody puts back unnoticed, that gets another key, and that is read beside the process that writes it.
+//! A ledger that notices when it is put back, that gets another key, and that is read beside its
+//! writer.
 
 use indelible::{CreateOptions, FileAnchor, Pool, SealKey};
 

@@ -15,9 +15,10 @@
 //! following a pointer is this program's responsibility, as it is there:
 //!
 //! 1. `count` nodes lie behind the root, back to back; `next` is null or points at one of them.
-//! 2. From the attach to the detach, the object is mapped, and only this thread stores to it.
+//! 2. Between attach and detach, the object is mapped, and only this thread stores to it.
 //!
-//! Both hold for what this program psynced: whatever crashed, the object is as one of its psyncs left it.
+//! Both hold for psynced states: after any crash, the object is as one of this program's psyncs
+//! left it.
 
 use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand};

@@ -79,7 +79,7 @@ fn serve(pool: &Pool) -> Result<()> {
     }
 }
 
-/// Has the log say which clients are gone, and said nothing.
+/// Logs the clients that died without a last message.
 fn tell_crashed(object: &SharedObject, log: &mut Log, clients: &mut Clients) -> Result<()> {
     let mut crashed = Vec::new();
     for (life, name) in &clients.0 {

@@ -37,7 +37,7 @@ fn steal(path: &Path, name: &str) -> Result<Theft> {
         Some(_) => println!("  3. read {:?}, wrote {:?}", text(BALANCE), text(FORGED)),
         None => println!("  3. read noise, wrote {:?} over it", text(FORGED)),
     }
-    // 4. Close it: nothing tells that somebody was there.
+    // 4. Close it: no trace of the visit is left.
     drop(file);
     println!("  4. closed it");
     Ok(Theft { read: at.is_some() })

@@ -69,7 +69,7 @@ fn s1_03_killed_in_memory_it_loses_no_acknowledged_transfer() {
     killed(Ground::Memory, 40, "transactional");
 }
 
-/// Its memory outlives it: so all is there, what `tx_sync` acknowledged and what it did not.
+/// Its memory outlives it: so all transfers are there, acknowledged by `tx_sync` or not.
 #[test]
 fn s1_09_killed_on_demand_it_loses_no_acknowledged_transfer() {
     killed(Ground::Disk, 40, "on-demand");

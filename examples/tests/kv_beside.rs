@@ -365,7 +365,8 @@ fn replies_are_those_of_memcached() {
         while line.contains("{key}") {
             line = line.replacen("{key}", &key(&mut random), 1);
         }
-        // None has a '-': memcached looks for one behind numbers of 2^63 and more, also in what it has overwritten.
+        // None has a '-': memcached looks for one behind numbers of 2^63 and more, even among
+        // overwritten bytes.
         let values = ["", "1", "10", "18446744073709551615", "hello", "007", "two words"];
         let value = values[random.usize(0..values.len())];
         let number = ["1", "9", "100", "18446744073709551615", "x", "-1"][random.usize(0..6)];

@@ -185,7 +185,7 @@ fn damage_is_an_error_and_never_a_crash() {
         let mut object = Pool::open(&pool).unwrap().attach("words").unwrap();
         let base = object.as_ptr().addr() as u64;
         for _ in 0..rng.usize(1..20) {
-            // The root, or what it leads to; a wild value, or one that looks like a pointer.
+            // The root, or its targets; a wild value, or one that looks like a pointer.
             let end = if rng.u8(0..4) == 0 { 120 } else { 600_000 };
             let at = rng.usize(0..end) / 8 * 8;
             let value = if rng.bool() { base + rng.u64(0..600_000) / 8 * 8 } else { rng.u64(..) };

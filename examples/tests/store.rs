@@ -108,7 +108,8 @@ fn s2_24_the_same_on_plain_files() {
     }
 }
 
-/// Somebody without a right to an object of data finds everything else, and an error where the index leads there (S2.15).
+/// A user without a right to an object of data finds all other data, and gets an error where the
+/// index leads there (S2.15).
 #[test]
 fn s2_24_data_of_a_pool_that_is_not_open_is_an_error_when_it_is_looked_up() {
     let folder = tempfile::tempdir().unwrap();

@@ -78,7 +78,7 @@ pub(crate) enum Refusal {
     Arguments(&'static str),
     Expiry(&'static str),
     Other(&'static str),
-    /// Of the heap: it is full.
+    /// The heap's error: it is full.
     Heap(indelible::Error),
 }
 

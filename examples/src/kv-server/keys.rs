@@ -136,7 +136,7 @@ fn persist(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// -2: no such key; -1: it has no end.
+/// Replies -2 without such a key; -1 if the key never expires.
 fn time(call: &mut Call<'_, '_>, shown: fn(u64, u64) -> u64) -> Done {
     let time = match call.keys.get(call.words[1], call.now) {
         None => -2,

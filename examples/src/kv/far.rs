@@ -65,7 +65,8 @@ fn attach(space: &mut Space, pool: &Pool, name: &str) -> Result<[u8; 16]> {
 }
 
 impl FarStore {
-    /// Opens the store `name` of a pool to change it, or makes one, with secondary indexes of these orders. It has to be opened with the same ones each time.
+    /// Opens the store `name` of a pool to change it, or makes one, with secondary indexes of these
+    /// orders. Every later call must name the same ones.
     ///
     /// # Errors
     /// As for [`Space::attach`]. The store was made with other orders.
@@ -92,8 +93,9 @@ impl FarStore {
         })
     }
 
-    /// Opens the store `name` of the first pool to read it. Its data may lie in all of them; what lies in none, or may not be read, is an error when it is looked up,
-    /// and no part of what secondary indexes find.
+    /// Opens the store `name` of the first pool to read it. Its data may lie in all of them; a
+    /// lookup of data in none of them, or that may not be read, is an error, and secondary indexes
+    /// do not find it.
     ///
     /// # Errors
     /// As for [`Space::attach_read`].

@@ -66,7 +66,7 @@ impl FileStore {
     /// Opens the store of an index file with all of its data, or makes one.
     ///
     /// # Errors
-    /// A file cannot be had, be it that of one key that nobody looks up.
+    /// A file cannot be opened, even one of a single key that is never looked up.
     pub fn open(path: &Path) -> Result<FileStore> {
         let mut store = FileStore { index: MappedFile::open(path)?, data: Vec::new() };
         let header = store.header_mut()?;
@@ -87,7 +87,7 @@ impl FileStore {
         Ok(store)
     }
 
-    /// Has a file be there for data, made if there is none; returns its number.
+    /// Adds a file for data, made if there is none; returns its number.
     ///
     /// # Errors
     /// The file cannot be had; its path is too long; there are 16 files already.

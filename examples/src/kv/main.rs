@@ -7,11 +7,11 @@ use indelible_examples::kv::{FarStore, Order};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Keys and values in objects of two pools: one for everybody, and one for those who may open it.
+/// Keys and values in objects of two pools: a public one, and one for permitted users.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// The pool with the index, and what everybody may read
+    /// The pool with the index, and the public data
     #[arg(long, global = true, value_name = "PATH", default_value = "kv.pmo")]
     pool: PathBuf,
     /// A pool with data that fewer people may read; file permissions say who

@@ -122,7 +122,8 @@ impl OfRecord for ByValue {
     }
 }
 
-/// A secondary index of what lies in one pool: who may not open that finds nothing of it by the others.
+/// A secondary index of the data in one pool: users who may not open that find none of its data by
+/// the others.
 pub(super) struct Secondary {
     pub(super) pool: PathBuf,
     object: [u8; 16],

@@ -1,8 +1,9 @@
 //! Plain structures over the bytes of an object: the only unsafe code of this program.
 //!
-//! Structures lie in the object as they lie in memory and refer to each other by native pointers: an
-//! object has one address for life. Such a pointer is never followed as it is: it becomes an offset
-//! that is checked, whoever wrote it, so that a damaged object gives an error and not a crash.
+//! Structures lie in the object as they lie in memory and refer to each other by native pointers:
+//! an object has one address for life. Such a pointer is never followed as it is: it becomes an
+//! offset that is checked, also in objects of other writers, so that a damaged object gives an
+//! error and not a crash.
 //!
 //! Invariants:
 //! 1. A range that [`locate`] returns lies within the object and starts at an address aligned for `T`.

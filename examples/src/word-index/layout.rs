@@ -67,7 +67,7 @@ pub(crate) struct Word {
 #[derive(Clone, Copy, Plain)]
 #[repr(C)]
 pub(crate) struct Posting {
-    /// Of the same word.
+    /// The next posting of the same word.
     pub(crate) next: *mut Posting,
     pub(crate) word: *mut Word,
     pub(crate) file: *mut File,

@@ -1,4 +1,4 @@
-//! A builder that is to be killed, and what is known of it.
+//! A builder that will be killed, and its possible states.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -99,7 +99,7 @@ impl Builder {
         self.fresh = true;
     }
 
-    /// Takes note of what a builder said; whether it died during a psync.
+    /// Takes over the messages of a builder; returns whether it died during a psync.
     pub fn saw(&mut self, seen: Seen) -> bool {
         if seen.fresh {
             // The old index is there, or none, or a new one.
