@@ -77,7 +77,7 @@ fn maps_are_followed(folder: &tempfile::TempDir) {
             assert!(now >= psynced && now >= seen, "{now} steps are seen after {psynced} and {seen}");
             seen = now;
         }
-        // One that dies while it attaches or looks keeps nobody.
+        // A process that dies while it attaches or looks blocks no other.
         if round.is_multiple_of(2) {
             other.next("seen");
             let _ = writeln!(other.child.stdin.as_mut().expect("a pipe"), "look");

@@ -25,7 +25,7 @@ const BLOCKS: Compiler = Compiler {
     ],
 };
 
-/// Whether GCC compiles blocks; says so if not.
+/// Whether GCC compiles blocks; reports a missing one as not tested.
 fn compiles_blocks(folder: &Path) -> bool {
     let code = "int a; int main(void) { __transaction_atomic { a++; } return a - 1; }\n";
     let there = have("gcc") && BLOCKS.refuses(code, folder).is_none();
@@ -153,7 +153,8 @@ fn s1_13_blocks_that_gcc_compiles_repair_damaged_words() {
         let run = || run_on(kind, &binary, &pool);
         assert_eq!(succeed(&mut run()), "done\n");
         let done = succeed(run().arg("look"));
-        // The accounts are the first words. Of each, bits of the word, of the check word, or of both are wrong.
+        // The accounts are the first words. Bits of each word, of its check word, or of both are
+        // wrong.
         damage(&pool, "bank", |nth| (0b10_1001 << (nth % 60)) << (nth % 3 * 32));
         assert_eq!(succeed(run().arg("aloud")), "the sum is 3200\n");
         assert_eq!(succeed(run().arg("look")), done);
@@ -211,7 +212,7 @@ const BLOCKS_OF_CPP: Compiler = Compiler {
     ],
 };
 
-/// Eight threads, each against a model, and what all of them share; a heap that grows.
+/// Eight threads, each against a model, and a structure that all share; a heap that grows.
 #[test]
 fn s1_03_containers_in_blocks_of_cpp_agree_with_models() {
     let folder = folder();

@@ -157,7 +157,7 @@ fn s1_02_statics_of_c_are_found_again_and_made_once() {
         let pool = folder.path().join(name);
         let from = if nth == 0 { Some(&pool) } else { None };
         if nth == 1 {
-            // Named by the environment; it has to be there.
+            // Named by the environment; it must exist.
             succeed(Command::new(&binary).arg(&pool));
         }
         let start = |_| {

@@ -119,7 +119,7 @@ fn s4_02_a_root_is_reset_only_where_the_program_asks_for_it_and_it_is_told() {
     let items = Items::new();
     items.refused("gap");
     let said = items.refused("reset");
-    // The name is a pointer whose target is not described: its block may be somebody else's.
+    // The name is a pointer whose target is not described: its block may belong to another value.
     assert!(
         said.starts_with("35 after 0: ") && said.contains("leads to a block that no value owns"),
         "{said}"
@@ -157,7 +157,7 @@ fn s4_04_in_cpp_steps_are_functions_and_exceptions_leave_the_old_value() {
     assert_eq!(items.run("1", "look"), old);
     assert_eq!(dies(&mut items.command("3", "kill")), 9);
     assert_eq!(items.run("1", "look"), old);
-    // Not asked for, and then not possible: nobody knows what strings of the C++ library own.
+    // Not asked for, and then not possible: ownership by strings of the C++ library is unknown.
     let said = items.run("3", "reset");
     assert!(said.contains("bytes that its description does not explain"), "{said}");
     assert_eq!(items.run("3", "open"), "-5 1\n");

@@ -34,7 +34,7 @@ pub fn installed() -> &'static Path {
     })
 }
 
-/// Whether a tool is there; says so if not.
+/// Whether a tool is there; reports a missing one as not tested.
 pub fn have(tool: &str) -> bool {
     let there = Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
     if !there {

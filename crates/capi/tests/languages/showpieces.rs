@@ -19,7 +19,7 @@ fn linked(source: &Path, into: &Path, flags: &[&str]) -> Command {
     command
 }
 
-/// The same, if what it needs is there: headers and a static library, from Debian's `package`.
+/// The same, if its headers and static library, from Debian's `package`, are there.
 fn build(name: &str, folder: &Path, header: &str, flags: &[&str], package: &str) -> Option<PathBuf> {
     let probe = folder.join("probe.c");
     std::fs::write(&probe, format!("#include <{header}>\nint main(void) {{ return 0; }}\n")).expect("a file");

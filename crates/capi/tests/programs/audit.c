@@ -64,7 +64,7 @@ static void in_a_heap(pmo_pool *pool, char *object)
     refused(object, &holder->kept[1], &local, "holder.kept[1] (*mut void)", "the stack");
     refused(object, (void **)&holder->number, of_malloc, "holder.number (long)", "memory of the process");
     refused(object, &block[5], stdout, "a block of 48 bytes", "a library (/");
-    /* Free blocks are nobody's. */
+    /* Addresses in free blocks are ignored. */
     block[5] = stdout;
     CHECK(pmo_free(block) == 0 && pmo_audit(object, NULL, NULL) == 0 && pmo_psync(object) == 0);
     free(of_malloc);

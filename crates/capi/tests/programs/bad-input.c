@@ -116,7 +116,7 @@ static void objects(pmo_pool *pool)
     FAILS(pmo_psync(plain) == -1, PMO_ERR_NOT_ATTACHED, "");
 }
 
-/* Something else is where the object has to be. */
+/* The object's addresses are taken. */
 static void address(pmo_pool *pool)
 {
     struct pmo_stat stat;

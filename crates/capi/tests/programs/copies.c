@@ -1,4 +1,5 @@
-/* Snapshots, copies, comparing, reading beside a writer, the end of objects: copies.c POOL. The writer of what is followed is a child of the program. */
+/* Snapshots, copies, comparing, reading beside a writer, the end of objects: copies.c POOL. The
+ * writer of followed objects is a child of the program. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include <pthread.h>
@@ -39,7 +40,7 @@ static void kept(pmo_pool *pool)
     store(pool, "a", 1);
     store(pool, "b", 1);
     CHECK(pmo_snapshot(pool, "a", "a1", NULL, 0) == 0);
-    /* Beside the writer, which is this process; unsynced stores are not in it. */
+    /* While this process writes it; unsynced stores are not in it. */
     long *a = pmo_attach(pool, "a", PMO_WRITE, NULL, 0);
     CHECK(a);
     *a = 2;
@@ -62,7 +63,7 @@ static void kept(pmo_pool *pool)
     FAILS(!pmo_attach(pool, "three", PMO_READ, NULL, 0), PMO_ERR_WRONG_KEY, "\"three\"");
     FAILS(!pmo_attach(pool, "three", PMO_WRITE, "r", 1), PMO_ERR_OBJECT_READ_ONLY, "\"three\"");
 
-    /* Nobody writes to a snapshot. */
+    /* A snapshot refuses writers. */
     FAILS(!pmo_attach(pool, "a1", PMO_WRITE, NULL, 0), PMO_ERR_OBJECT_READ_ONLY, "\"a1\"");
     FAILS(pmo_resize(pool, "a1", 1 << 16, NULL, 0) == -1, PMO_ERR_OBJECT_READ_ONLY, "\"a1\"");
 
@@ -150,7 +151,7 @@ static void *keeps(void *pool)
     return pool;
 }
 
-/* Deleting what somebody has, ties, objects that do not outlive the machine's run. */
+/* Deleting attached objects, ties, objects that do not outlive the machine's run. */
 static void ends(pmo_pool *pool)
 {
     struct pmo_pool_info before, after;
@@ -441,7 +442,7 @@ static void snap(pmo_pool *pool)
     CHECK(pmo_snapshot(pool, "pages", "s", NULL, 0) == 0 && pmo_destroy(pool, "s", NULL, 0) == 0);
 }
 
-/* Fills what is free in the pool with bytes that are nobody's. */
+/* Fills the pool's free space with bytes of no object. */
 static void fill(pmo_pool *pool)
 {
     struct pmo_pool_info info;

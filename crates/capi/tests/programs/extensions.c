@@ -134,7 +134,7 @@ int main(int argc, char **argv)
     CHECK(pmo_extended_copy(&local, it, PMO_TYPEOF(item)) == -1 && local.id == 1 && blocks(heap) == 5);
     CHECK(pmo_extended_copy(&pair->of[0], &local, PMO_TYPEOF(item)) == 0 && blocks(heap) == 3 && pair->of[0].id == 1);
 
-    /* An extension of another type, and initial values that have no end. */
+    /* An extension of another type, and endless initial values. */
     struct pmo_extension wrong[] = {{"item", pmo_type_itemExtension2, NULL, 0}};
     CHECK(pmo_extended(it, &it->extensions, wrong, 1, &second) == NULL && pmo_errno() == PMO_ERR_ROOT_TYPE);
     CHECK(strstr(pmo_error_message(), "extension 1 of item"));

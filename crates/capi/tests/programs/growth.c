@@ -91,7 +91,7 @@ static void heap_moves(const char *path)
     CHECK(pool);
     char *heap = walled(pool);
     struct pmo_stat stat;
-    /* Stores that no psync has yet go with it. */
+    /* Stores without a psync yet go with it. */
     extend(heap, 2000);
     CHECK(pmo_stat(pool, "heap", &stat) == 0 && stat.size > 2000 * 1000);
     CHECK(length(pmo_root(heap, "last", PMO_TYPEOF(node))) == 2001);
@@ -151,7 +151,7 @@ static long load(pmo_pool *pool)
     return value;
 }
 
-/* `cp original copy`, of a pool that nobody stores to. */
+/* `cp original copy`, of an idle pool. */
 static void copy_file(const char *original, const char *copy)
 {
     FILE *from = fopen(original, "rb"), *to = fopen(copy, "wb");

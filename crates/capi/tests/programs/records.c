@@ -1,4 +1,5 @@
-/* Transactions by records of what was there before, on an object with explicit tracking and on one whose stores are found. */
+/* Transactions by records of bytes before they change, on an object with explicit tracking and on
+ * one whose stores are found. */
 #include "check.h"
 #include <pmo.h>
 #include <pthread.h>
@@ -49,12 +50,12 @@ static void in_one(pmo_pool *pool, const char *name)
     for (int i = 0; i < 4; i++)
         CHECK(pthread_join(threads[i], NULL) == 0);
     CHECK(account->from == 1000 - 264 && account->to == 264 && account->transfers == 264);
-    /* A thread that ends inside leaves nothing, and keeps nobody away. */
+    /* A thread that ends inside leaves nothing, and blocks no other. */
     CHECK(pthread_create(&threads[0], NULL, leave, NULL) == 0);
     CHECK(pthread_join(threads[0], NULL) == 0);
     CHECK(account->from == 1000 - 264);
 
-    /* Bytes that are recorded twice go back to what was there first. */
+    /* Bytes that are recorded twice go back to their first record. */
     CHECK(pmo_txstart(account) == 0);
     for (uint64_t value = 1; value < 4; value++) {
         CHECK(PMO_TXRECORD(account->to) == 0);

@@ -133,7 +133,7 @@ static void keys_and_sizes(pmo_pool *pool)
     FAILS(!pmo_seal_key_costing(phrase, 2ull << 30, 1), PMO_ERR_SEALED, "out of bounds");
     pmo_seal_key_free(phrase), pmo_seal_key_free(dear);
     CHECK((ledger = pmo_attach_sealed(pool, "ledger", PMO_WRITE, NULL, 0, third)) != NULL);
-    /* Beside the process that has it. */
+    /* Works while the object is attached. */
     CHECK(pmo_key_slots(pool, "ledger", NULL, 0, expiry, expires) == 0);
     CHECK(expires[0] == 0 && expires[1] == 0 && expires[2] == later && pmo_detach(ledger) == 0);
     CHECK(pmo_add_key(pool, "ledger", NULL, 0, key, late, "intern") == 3);

@@ -177,7 +177,7 @@ int main(int argc, char **argv)
     if (argc > 2)
         durability = PMO_DURABILITY_ON_DEMAND;
     heap = attached(pool, "heap", 65536, 0);
-    /* Behind it, so that it moves when it grows. */
+    /* Next to it, so that it moves when it grows. */
     CHECK(pmo_create(pool, "behind", 65536) == 0);
     pthread_t threads[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)

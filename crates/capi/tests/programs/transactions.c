@@ -70,7 +70,7 @@ static int fill(struct pmo_block *tx, void *context)
     return 0;
 }
 
-/* The sum of both objects, and what they say of transfers, as of one moment. */
+/* The sum of both objects, and their numbers of transfers, as of one moment. */
 static uint64_t whole(void)
 {
     int result;

@@ -146,7 +146,7 @@ static struct {
     long other __attribute__((aligned(64)));
 } pair;
 
-/* Changes both words, and takes back every other change, which other threads may have just read. */
+/* Changes both words, and takes back every other change after other threads may have read it. */
 static void *change(void *unused)
 {
     for (long i = 1; i <= 20000; i++)
