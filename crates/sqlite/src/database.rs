@@ -241,7 +241,7 @@ impl Database {
             if state.writer.is_some() || state.barred {
                 return;
             }
-            // Readers go over to what is durable.
+            // Readers switch to the durable state.
             if let Err(failure) = state.pay() {
                 host::tell(&failure);
                 return;

@@ -229,7 +229,7 @@ impl State {
         Ok(!std::mem::replace(&mut self.owed, true))
     }
 
-    /// Makes the writers' stores durable, and what is owed, as one step.
+    /// Makes the writers' stores, and owed ones, durable as one step.
     pub(crate) fn sync(states: &mut [&mut State]) -> Result<()> {
         let mut objects = Vec::with_capacity(states.len());
         for state in states.iter_mut().filter(|state| state.dirty || state.owed) {

@@ -46,7 +46,7 @@ fn damaged_pages_of_an_object_are_sqlite_corrupt() {
     filled(&path);
     let pool = Pool::open(&path).unwrap();
     let mut object = pool.attach("main.db").unwrap();
-    // Behind the header: the schema's page, and all others.
+    // After the header: the schema's page, and all others.
     object.as_mut_slice()[4096 + 100..4096 + 12_000].fill(0xa5);
     object.psync().unwrap();
     drop((object, pool));

@@ -102,7 +102,7 @@ fn connections_see_commits_by_ticket_in_order_and_make_them_durable_with_their_o
     let file = path.with_extension("db");
     std::fs::write(&file, plain).unwrap();
     assert_eq!(number(&Connection::open(&file).unwrap(), READ), 3, "a durable commit stands for all before");
-    // Beside a transaction that spills, readers see the last commit, by ticket or not.
+    // While a transaction spills, readers see the last commit, by ticket or not.
     first.execute_batch("UPDATE n SET v = v + 1; PRAGMA cache_size=5; BEGIN; UPDATE n SET v = -1").unwrap();
     first.execute_batch("INSERT INTO t VALUES (zeroblob(100000))").unwrap();
     assert_eq!(number(&second, READ), 4);
