@@ -57,7 +57,8 @@ pub enum Job {
     },
     /// Attaches and says how long that took.
     Recover { path: PathBuf, medium: String },
-    /// Takes part in what another process measures: plays with words, or sends messages. Says a line when it is ready, and one at its end.
+    /// Takes part in another process's measurement: plays with words, or sends messages. Prints a
+    /// line when it is ready, and one at its end.
     Talk { path: PathBuf, role: Talk, count: usize },
     /// Follows a writer as a reader, and says what that cost.
     Follow {

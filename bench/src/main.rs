@@ -91,7 +91,7 @@ enum Command {
         #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
         dir_memory: PathBuf,
     },
-    /// Writes tables and plots from what `run --json` left, and from nothing else.
+    /// Writes tables and plots from the files of `run --json`, and from nothing else.
     Report {
         /// The file.
         #[arg(default_value = FIGURES)]

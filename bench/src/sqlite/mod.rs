@@ -1,4 +1,4 @@
-//! SQLite as it is measured: a database in an object beside native ones, and what is done with it.
+//! SQLite as it is measured: a database in an object beside native ones, and the measured work.
 
 #![allow(unsafe_code)]
 

@@ -193,8 +193,8 @@ impl Hook for Looked {
 }
 
 /// A process has made memory and is about to bind an object to it. Another one collects, and after
-/// `looks` of its looks at the table the first one binds, commits and is gone, with its commit in
-/// memory. Returns whether there were so many looks.
+/// `looks` of its looks at the table the first one binds, commits and dies, with its commit in
+/// memory. Returns whether there were that many looks.
 fn collected_beside_an_attach(looks: u64) -> bool {
     let world = World::new(Ground::Simulated, Tracking::Explicit, false);
     drop(formatted(&world));

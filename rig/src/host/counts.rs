@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failure {
     pub(crate) load: Load,
-    /// From the change of the line until the guard reported it, by the clock of the machine that
+    /// Time between the change of the line and the guard's report, by the clock of the machine that
     /// emulates.
     pub(crate) microseconds: u64,
     /// Bytes that became durable meanwhile, as the writers say.

@@ -1,9 +1,8 @@
 //! Lines of a large psync that go from the shadow to the medium in pieces: a copy of all of them
 //! would take as much memory again, and a second pass to read it back.
 //!
-//! Invariant: a [`Part`] is a shadow, mapped as long as the part is used. By the contract no thread
-//! stores to it meanwhile; a store that does breaks the contract, and is logged or not (see
-//! `shadow/lines.rs`).
+//! Invariant: a [`Part`] is a shadow, mapped as long as the part is used. The contract forbids
+//! stores to it meanwhile; a store that breaks it is logged or not (see `shadow/lines.rs`).
 
 #![allow(unsafe_code)]
 
