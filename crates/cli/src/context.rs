@@ -29,7 +29,7 @@ impl Context {
         Context { options, json: global.json, command_lines }
     }
 
-    /// Opens a pool that is to be changed.
+    /// Opens a pool for changes.
     pub fn open(&self, path: &Path) -> Result<Pool> {
         let pool = self.options.open(path)?;
         detail(|| format!("opened {}, a {}", path.display(), pool.medium().word()));

@@ -37,7 +37,7 @@ pub struct Global {
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
 
-    /// Say on standard error what is being done
+    /// Report progress on standard error
     #[arg(short, long, global = true)]
     pub verbose: bool,
 

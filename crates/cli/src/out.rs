@@ -73,12 +73,12 @@ impl Out {
         Array { out: self, before: "[\n" }
     }
 
-    /// Writes what is buffered.
+    /// Writes the buffer.
     pub fn finish(mut self) -> Result {
         Ok(self.0.flush()?)
     }
 
-    /// Writes what is buffered, now.
+    /// Writes the buffer, now.
     pub fn flush(&mut self) -> Result {
         Ok(self.0.flush()?)
     }

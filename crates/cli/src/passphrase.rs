@@ -1,4 +1,4 @@
-//! Passphrases, asked for on the terminal that the tool was started from, whatever its standard input is.
+//! Passphrases, asked for on the terminal that the tool was started from, with any standard input.
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct Holder {
     /// Process ID.
     pub pid: u32,
-    /// Its command, `null` if no such process is to be seen from here.
+    /// Its command, `null` if no such process is visible here.
     pub command: Option<String>,
     /// It is stopped (SIGSTOP), and gives no lock up before it goes on.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

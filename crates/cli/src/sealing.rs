@@ -181,7 +181,7 @@ impl SealArgs {
         }
     }
 
-    /// The key of an object that is to be made.
+    /// The key of a new object.
     pub fn for_new(&self) -> Result<SealKey> {
         if self.is_named() {
             return Err(Failure::usage("a new object is sealed under its own name: leave --sealed-as out"));

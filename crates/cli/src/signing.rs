@@ -7,7 +7,7 @@ use clap::Args;
 use indelible::{SealKey, SignKey, VerifyKey};
 use std::path::{Path, PathBuf};
 
-/// The one who is believed to have made a sealed object.
+/// The signer of a sealed object.
 #[derive(Debug, Default, Args)]
 #[group(multiple = false)]
 #[command(next_help_heading = "Seal keys")]
@@ -44,7 +44,7 @@ impl SignArgs {
     /// The seal key with the key that signs or verifies, if one is given.
     ///
     /// # Errors
-    /// The environment names both, and the one does not verify what the other signs.
+    /// The environment names both, and one does not verify signatures of the other.
     pub fn with(&self, key: SealKey) -> Result<SealKey> {
         let (sign, verify) = self.files();
         let sign = sign.map(|path| sign_key(&path)).transpose()?;

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Attach an object and detach it again, and report
 ///
 /// If the object's last writer died, this recovers it. With --hold the object stays attached until
-/// standard input ends, so that one can see from elsewhere what others see then.
+/// standard input ends, to show its effect on other commands.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -39,7 +39,7 @@ pub struct AttachCheck {
     /// Name of the object
     name: String,
 
-    /// Attach for writing, which keeps everybody else out meanwhile
+    /// Attach for writing, which excludes all other processes meanwhile
     #[arg(short, long)]
     write: bool,
 

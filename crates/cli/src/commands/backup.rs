@@ -24,8 +24,9 @@ use std::path::{Path, PathBuf};
 /// `--wait` says. Objects that processes are writing are kept as snapshots, and the processes go on. The pool needs a free piece as
 /// large as each of these objects, which stays in use until `pmo gc` runs while no process writes the object.
 ///
-/// A backup has its name once it is whole and durable. One into a folder that was interrupted, or failed, as on a full disk, is no backup; what it wrote
-/// stays in the folder, and the next one goes on from there.
+/// A backup has its name once it is whole and durable. One into a folder that was interrupted, or
+/// failed, as on a full disk, is no backup; its written part stays in the folder, and the next one
+/// goes on from there.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -102,7 +102,7 @@ fn write(pool: &Pool, args: &Cat, located: &Located) -> Result {
     Ok(())
 }
 
-/// Writes what the newest psync left of an object that a process writes, `held`.
+/// Writes the state of the newest psync of an object that a process writes, `held`.
 fn beside_writer(pool: &Pool, args: &Cat, key: &[u8], held: Error) -> Result {
     if pool.stat(&args.name).is_ok_and(|stat| stat.sealed) {
         // Without its seal key.

@@ -1,4 +1,4 @@
-//! `pmo context`: which rights a program has to which objects.
+//! `pmo context`: the rights of programs to objects.
 
 use crate::alike;
 use crate::context::Context;
@@ -12,7 +12,7 @@ use indelible::{Pool, Rights, RuleKind, SecurityContext};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Make security contexts, and change and show them: the rights that a program has to objects
+/// Make, change and show security contexts: the rights of programs to objects
 ///
 /// A security context is an object with rights to objects of the same pool: default ones, and
 /// others object by object. A program that runs in a view and in security contexts gets each object

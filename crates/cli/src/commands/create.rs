@@ -88,7 +88,7 @@ pub struct Create {
     #[arg(long)]
     read_only: bool,
 
-    /// Address space to keep for growth [default: several times what the pool has, while there is plenty]
+    /// Address space to keep for growth [default: several times the pool's, while there is plenty]
     #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true, default_value = "0", hide_default_value = true)]
     reach: u64,
 

@@ -79,7 +79,8 @@ pub fn run(context: &Context, args: &Diff) -> Result {
         let missing = [&args.older, &args.newer].into_iter().find(|name| pool.stat(name).is_err());
         alike::explain(&pool, missing.unwrap_or(&args.newer), error)
     })?;
-    // The seal key alone tells what a sealed object holds; with check words, the pool has other bytes than programs see.
+    // Only the seal key gives a sealed object's content; with check words, the pool's bytes differ
+    // from those of programs.
     let not_looked_at = pool.stat(&args.newer).is_ok_and(|stat| stat.sealed || stat.ecc);
     let roots = match not_looked_at {
         true => None,

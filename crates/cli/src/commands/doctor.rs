@@ -1,4 +1,4 @@
-//! `pmo doctor`: what this machine offers.
+//! `pmo doctor`: this machine's features.
 
 use crate::context::Context;
 use crate::exit::Exit;

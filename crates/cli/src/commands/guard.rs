@@ -25,11 +25,13 @@ use std::time::{Duration, Instant};
 /// Time in which a recovery gets the locks of a process that is dying, in seconds.
 const DYING: &str = "5";
 
-/// Have commits on demand become durable when the power fails, or their process dies
+/// Make commits on demand durable when the power fails, or their process dies
 ///
-/// Processes that have objects on demand attached register by themselves. When the power fails, the guard has each publish what is not durable, and kills those that do not
-/// answer in time, so that their commits can be recovered; from then on each transaction is durable when it returns, until the power is back. Without a guard nothing is lost that the
-/// class promises: a power cut takes the commits of the last interval, a second unless a program says otherwise.
+/// Processes that have objects on demand attached register by themselves. When the power fails, the
+/// guard makes each publish its commits that are not durable, and kills those that do not answer in
+/// time, so that their commits can be recovered; from then on each transaction is durable when it
+/// returns, until the power is back. Without a guard no promise of the class is broken: a power cut
+/// takes the commits of the last interval, a second unless a program sets another.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -232,9 +234,9 @@ fn be_guard(context: &Context, args: &Run) -> Result {
     guard.run().map_err(|error| Failure::file("listen at", &socket, &error))
 }
 
-/// Recovers the memory that a process left, by a process of its user. That user may stop this
-/// process, or change what it does: after `patience` it is killed. Only once its program runs does
-/// it become the user's, as the start of a process waits for that.
+/// Recovers a dead process's memory, by a process of its user. That user may stop this process, or
+/// change its actions: after `patience` it is killed. Only once its program runs does it become the
+/// user's, as the start of a process waits for that.
 fn recover(departed: &Departed, patience: Duration) -> std::result::Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);

@@ -1,4 +1,4 @@
-//! `pmo heap`: what is in the heap of an object, and whether all of it is reachable.
+//! `pmo heap`: the content of an object's heap, and whether all of it is reachable.
 
 use crate::bytes::{exactly, human};
 use crate::context::Context;
@@ -218,7 +218,7 @@ impl Report {
         let because = |root: &AuditedRoot| Some((root.name.clone(), root.why_not.clone()?));
         let (undescribed, reasons) = audit.roots.iter().filter_map(because).unzip();
         let wrong = [
-            // No other part is to be relied on then.
+            // All other parts are unreliable then.
             !audit.findings.is_empty(),
             parts.leaks && !audit.leaks.is_empty(),
             parts.pointers && !audit.pointers.is_empty(),

@@ -14,8 +14,9 @@ use serde::Serialize;
 
 /// List, add, change and remove the keys that open a sealed object
 ///
-/// Each of its keys opens the whole object. Removing one keeps its owner out who has not opened the object before: who has may have kept what the keys protect,
-/// until the object itself gets another key, by `pmo key rotate`.
+/// Each of its keys opens the whole object. Removing one excludes owners that have not opened the
+/// object before. Others may have kept the secret that the keys protect, until the object itself
+/// gets another key, by `pmo key rotate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

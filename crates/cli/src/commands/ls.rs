@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
-/// List objects by name: state, who has them, size
+/// List objects by name: state, holders, size
 ///
 /// States: D detached · R attached by readers · W attached by a writer, in a psync or not · C the
 /// last writer died, and its last psync waits to be brought in place. (P, a psync on its way to

@@ -24,9 +24,9 @@ use std::path::{Path, PathBuf};
 /// key if it is signed.
 ///
 /// A name with / at its end is a directory. An object goes into it under the last part of its name.
-/// A directory is moved with all that is in it, as one step: a crash leaves all of it where it was,
-/// or where it is to be. About a thousand objects fit into one step, in a pool with very many about
-/// sixty; more are refused, and so are sealed objects.
+/// A directory is moved with all that is in it, as one step: a crash leaves all of it in its old
+/// place, or all in its new one. About a thousand objects fit into one step, in a pool with very
+/// many about sixty; more are refused, and so are sealed objects.
 ///
 /// In another pool, on any medium, the object keeps its identity, keys and addresses. Its snapshots
 /// and copies stay where they are. It is removed here once it is durable there: if the command is

@@ -188,7 +188,8 @@ fn replace(mut attached: Object, args: &Put, input: &mut Input) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Makes the object under another name, and gives it its own once it is whole: there is none before, whatever happens.
+/// Makes the object under another name, and gives it its own once it is whole: until then the name
+/// is free, even after a crash.
 fn make(pool: &Pool, args: &Put, input: &mut Input, key: &[u8]) -> Result<u64> {
     let unfinished = format!("{}{UNFINISHED}", args.name);
     match pool.destroy_with_key(&unfinished, key) {
@@ -252,7 +253,7 @@ fn fill(pool: &Pool, args: &Put, input: &mut Input, name: &str, key: &[u8]) -> R
     Ok(bytes)
 }
 
-/// Names what is being done.
+/// Names the work in progress.
 fn phase(bar: &ProgressBar, what: &'static str, bytes: u64) {
     bar.set_message(what);
     bar.tick();

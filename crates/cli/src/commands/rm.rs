@@ -18,10 +18,10 @@ use std::path::PathBuf;
 
 /// Destroy objects; there is no way back
 ///
-/// Objects that a process has attached are refused, unless --later is given. Of several names, those that can be destroyed are;
-/// the exit code is that of the first that cannot. A name is taken as it is, whatever characters it has; for patterns
-/// there is --match, for directories --recursive. Each object goes as a step of its own: a command
-/// that is cut short leaves the others.
+/// Objects that a process has attached are refused, unless --later is given. Of several names,
+/// those that can be destroyed are; the exit code is that of the first that cannot. A name is taken
+/// as it is, with any characters; for patterns there is --match, for directories --recursive. Each
+/// object goes as a step of its own: a command that is cut short leaves the others.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -48,7 +48,8 @@ pub struct Rm {
     #[arg(short = 'm', long = "match", value_name = "PATTERN")]
     patterns: Vec<String>,
 
-    /// Take names with / at their end as directories, and destroy what is in them; / is the whole pool
+    /// Take names with / at their end as directories, and destroy the objects in them; / is the
+    /// whole pool
     #[arg(short, long)]
     recursive: bool,
 

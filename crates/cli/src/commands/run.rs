@@ -46,8 +46,8 @@ pub struct Run {
     #[arg(long)]
     view: String,
 
-    /// Name of a security context: the program has what its contexts allow. Several are given by several
-    /// options; without any, everything is allowed
+    /// Name of a security context: the program has the rights that its contexts allow. Several are
+    /// given by several options; without any, everything is allowed
     #[arg(long = "context", value_name = "CONTEXT")]
     contexts: Vec<String>,
 

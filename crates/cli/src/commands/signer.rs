@@ -1,4 +1,4 @@
-//! `pmo key verifier` and `pmo key sign`: who is believed to have made a sealed object.
+//! `pmo key verifier` and `pmo key sign`: the signer of a sealed object.
 
 use crate::context::Context;
 use crate::ends::Ends;
@@ -9,7 +9,7 @@ use crate::signing::sign_key;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Show the key that verifies what a sign key signs
+/// Show the verify key of a sign key
 ///
 /// It is no secret. Readers of a signed object need it, in a file, from a trusted source.
 #[derive(Debug, Args)]
@@ -19,9 +19,10 @@ pub struct Verifier {
     sign_key_file: PathBuf,
 }
 
-/// Have another key sign an object that is signed
+/// Sign a signed object with another key
 ///
-/// Those who read it need the verify key of the new sign key from then on. An object is signed from its creation on, with --sign-key-file, or never.
+/// Readers need the verify key of the new sign key from then on. An object is signed from its
+/// creation on, with --sign-key-file, or never.
 #[derive(Debug, Args)]
 pub struct Sign {
     #[command(flatten)]

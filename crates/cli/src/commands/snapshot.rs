@@ -17,12 +17,14 @@ use std::time::SystemTime;
 
 /// Keep objects as they are now, under other names
 ///
-/// It takes no time, whatever the size: an object and its snapshot share the pages that neither has changed. The pool needs
-/// a free piece as large as the object, of which only what changes from now on takes space of the file system. A snapshot is read-only;
-/// `--writable` makes a copy that can be changed.
+/// It takes no time, for any size: an object and its snapshot share the pages that neither has
+/// changed. The pool needs a free piece as large as the object, of which only pages that change
+/// from now on take space of the file system. A snapshot is read-only; `--writable` makes a copy
+/// that can be changed.
 ///
-/// Other processes may go on using the objects. A snapshot has what the last psync left, and those of several objects are of one
-/// moment. A process that writes one of them waits for the snapshot when it psyncs next, for some milliseconds at most.
+/// Other processes may go on using the objects. A snapshot has the state of the last psync, and
+/// those of several objects are of one moment. A process that writes one of them waits for the
+/// snapshot at its next psync, for some milliseconds at most.
 ///
 /// A snapshot has the addresses of its object, so that pointers in it are right. A process attaches one of the two at a time.
 ///

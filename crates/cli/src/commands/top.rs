@@ -1,4 +1,4 @@
-//! `pmo top`: who has which object, and how often it is psynced.
+//! `pmo top`: the holders of objects, and their psyncs per second.
 
 use crate::bytes::human;
 use crate::commands::ls::held_by;
@@ -19,7 +19,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Show who has which object, and how often it is psynced, again and again
+/// Show the holders of objects and their rates of psyncs, again and again
 ///
 /// Takes no locks: it delays no process. Objects with the most psyncs come first. Durable psyncs of
 /// all processes are counted. BYTES/S are bytes that psyncs changed, in whole lines of 64. DIRTY
