@@ -53,7 +53,7 @@ def audit(value: Any) -> list[StrayPointer]:
         if array is not None:
             element = _element(array, owner.address + offset)
             if element is None and key is not None:
-                continue  # Behind the elements: nobody's.
+                continue  # After the elements: unused.
             place += element or ""
         found.append(StrayPointer(offset, target, place, into))
     return found

@@ -115,7 +115,7 @@ class Closed(Error, ValueError):
 
 
 class Held(Error, BlockingIOError):
-    """Somebody else has the object attached."""
+    """Another process, or another part of this one, has the object attached."""
 
     number = errno.EAGAIN
 

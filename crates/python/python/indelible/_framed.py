@@ -84,8 +84,8 @@ class FramedPool:
             raise
 
     def frame(self: Any, name: str) -> Any:
-        """The data frame in the object `name`, as the newest psync left it, whoever replaces it now
-        or later. Its columns are the object's memory where the library takes them without a copy:
+        """The data frame in the object `name`, as the newest psync left it, beside present and
+        later writers. Its columns are the object's memory where the library takes them without a copy:
         those of pyarrow; of polars with pyarrow installed; of pandas numbers and times without
         nulls.
         """

@@ -20,7 +20,7 @@ class LogRecord(NamedTuple):
 
 
 class LogReader(_indelible.LogReader):
-    """A log, as a psync left it, from its first record on, whoever appends to it: an iterator over its records. Made by `Pool.log` with mode "r".
+    """A log, as a psync left it, from its first record on, beside its writer: an iterator over its records. Made by `Pool.log` with mode "r".
 
     It ends where that psync ends. `refresh` goes to the newest one, and iteration goes on from where it was; `follow` does so by itself.
     """

@@ -30,8 +30,8 @@ def open(
     A pool that exists keeps its size; a warning says so if it is less than `size`. The file is sparse: space is claimed as objects need it. `medium` ("auto", "file", "memory", "dax",
     "devdax") forces what the path is taken for, `tracking` ("auto", "wp-async", "mprotect") how stores
     are noticed; `allow_remote` accepts network file systems, whose locks may not exclude other machines. `wait`
-    is for how many seconds to wait for an object that somebody else has (by default not at all), and for the
-    table while another process has it (by default 20).
+    is the time limit in seconds for an object that others have (by default 0), and for the table while
+    another process has it (by default 20).
 
     With `autosync="exit"`, everything that the pool has opened becomes durable when the interpreter ends, as at
     the end of a `with` block: not if it ends by an exception, which warns of what is lost, nor by a signal.

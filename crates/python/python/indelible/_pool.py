@@ -167,10 +167,10 @@ class Pool(FramedPool, TransactionalPool, Listed):
         `numpy.memmap`: "r+" stores, "r" only reads, and "w+" begins anew, losing what the object had. `sparse`
         claims space as elements are psynced; `reach` is how many bytes it can grow to, if it is to be another number than several times the pool's size. A `volatile` one is worth nothing once the machine was started anew: then it is made again.
 
-        With mode "r" the array is what the last psync of the object left, and stays so, whoever stores to the object, now or
-        later: nobody is kept waiting. `Array.refresh` returns what the newest psync left. It takes a free piece of
-        the pool as large as the object; without one, or with `lock`, the object is locked instead: nobody can store to it as
-        long as the array is there. What this process stores to itself, it reads as it is.
+        With mode "r" the array is the state of the object's last psync, and stays that, beside present and later writers,
+        which need not wait. `Array.refresh` returns the state of the newest psync. It takes a free piece of
+        the pool as large as the object; without one, or with `lock`, the object is locked instead: no process can store to it
+        as long as the array is there. An object that this process stores to itself is read as it is.
 
         With `seal`, the object is a sealed one, which that key opens.
         """

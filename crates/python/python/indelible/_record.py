@@ -204,7 +204,7 @@ def _chain(of: Struct, before: Sequence[Version]) -> _Chain:
 
 def _convert(owner: _indelible.Dict, name: str, chain: _Chain) -> bool:
     """Whether the record is of a version in the chain, or of one without the last fields that have defaults. Then it is of the last one now,
-    or somebody stored to it meanwhile: it has to be converted anew."""
+    or a store came meanwhile: it must be converted anew."""
     for index in range(len(chain) - 1, -1, -1):
         struct = chain[index][0]
         for version in [struct, *struct._before()]:

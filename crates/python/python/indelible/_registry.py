@@ -109,7 +109,7 @@ def _address(pool: _indelible.Pool, name: str) -> int:
 def enter(
     pool: _indelible.Pool, name: str, purpose: Purpose, found: Object | Dict, keyed: bool = False
 ) -> None:
-    """Enters an attachment, until nobody refers to it."""
+    """Enters an attachment, until its last reference is gone."""
     _attached[pool.id, name, purpose] = found
     try:
         id = pool._stat(name)["id"]

@@ -15,32 +15,32 @@ class SealedPool(_indelible.Pool):
     """The part of a pool that is for sealed objects."""
 
     def key_slots(self, name: str, *, key: bytes | None = None) -> builtins.list[KeySlot]:
-        """The keys that open a sealed object, whoever has it attached; needs none of them."""
+        """The keys that open a sealed object, attached or not; needs none of them."""
         return [KeySlot(*slot) for slot in self._key_slots(name, key)]
 
     def resize(self, name: str, size: int, *, key: bytes | None = None, seal: SealKey | None = None) -> None:
-        """Gives an object that nobody has attached another size; a sealed one by one of its seal keys."""
+        """Gives a detached object another size; a sealed one by one of its seal keys."""
         _resize(self, name, size, key, seal)
 
     def rename(self, name: str, new: str, *, key: bytes | None = None, seal: SealKey | None = None) -> None:
-        """Gives an object that nobody has attached another name. The name of a sealed one is sealed with it: that takes a seal key, which has the sign key of one that is signed."""
+        """Gives a detached object another name. The name of a sealed one is sealed with it: that takes a seal key, which has the sign key of one that is signed."""
         _rename(self, name, new, key, seal)
 
     def reencrypt(self, name: str, seals: Iterable[SealKey], *, key: bytes | None = None) -> None:
-        """Seals all of a sealed object, which nobody has attached, anew, by a new key, which `seals` open, each in its slot; all other slots go, so that
-        nobody who had another key reads what is psynced from then on. The first of them opens the object. It needs its space once more meanwhile; a
+        """Seals all of a detached, sealed object anew, by a new key, which `seals` open, each in its slot; all other slots go, so that
+        owners of other keys cannot read later psyncs. The first of them opens the object. It needs its space once more meanwhile; a
         crash leaves the former key or the new one, and all of the object.
         """
         _reencrypt(self, name, list(seals), key)
 
     def bind_name(self, name: str, *, seal: SealKey, key: bytes | None = None) -> None:
-        """Has the name and the ID of a sealed object, which nobody has attached, authenticated with it from now on: of one that an earlier release made, or of a copy, for which
-        `seal` says what it was `sealed_as`.
+        """Authenticates the name and the ID of a detached, sealed object with it from now on. The object is one of an earlier release,
+        or a copy; for a copy `seal` has the name of its origin (`sealed_as`).
         """
         _bind_name(self, name, seal, key)
 
     def set_anchor(self, name: str, *, seal: SealKey, key: bytes | None = None) -> None:
-        """Takes the present state of a sealed object, which nobody has attached, for the newest, whatever the anchor of `seal` was told: for a state that was
+        """Accepts the present state of a detached, sealed object as the newest, against the record of `seal`'s anchor: for a state that was
         put back on purpose, an anchor that was lost, or another anchor. If `seal` has no anchor, the object has none from then on.
         """
         _set_anchor(self, name, seal, key)
@@ -48,7 +48,7 @@ class SealedPool(_indelible.Pool):
     def change_signer(
         self, name: str, path: str | os.PathLike[str], *, seal: SealKey, key: bytes | None = None
     ) -> None:
-        """Has the key file at `path` sign a sealed object, which is signed, and which nobody has attached; `seal` has the sign key of before. Those who read
+        """Re-signs a detached, signed, sealed object with the key file at `path`; `seal` has the former sign key. Readers
         need the new one's `verify_key` from then on.
         """
         _change_signer(self, name, path, seal, key)

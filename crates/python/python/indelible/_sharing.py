@@ -31,8 +31,8 @@ class SharingPool(SealedPool):
     def shared(self, name: str, size: int | None = None, *, key: bytes | None = None) -> Shared:
         """The shared object `name`: memory that any number of processes of one user have at once, at the same address. Nothing in it becomes durable.
 
-        Without an object of that name one of `size` bytes is made, all zero; with one of another size it is a Mismatch. Its contents stay as long as the machine runs, also when nobody has
-        it, until the object is removed. After the machine was started anew it is made anew: with a size here, VolatileGone without.
+        Without an object of that name one of `size` bytes is made, all zero; with one of another size it is a Mismatch. Its contents stay as long as the machine runs, attached or
+        not, until the object is removed. After a restart of the machine it is made anew: with a size here, VolatileGone without.
         """
         found = _attach_shared(self, name, size, key)
         if size is not None and found.size != size:

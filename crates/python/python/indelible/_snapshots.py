@@ -23,7 +23,7 @@ class SnapshotPool(ViewingPool):
         """Keeps what an object holds, as its last psync left it, under another name; or what several hold, all as of one moment, if
         it is given a mapping from their names to those of the snapshots: then all are made, or none.
 
-        It takes no time, whatever the size and whoever stores to the object. A snapshot is read as any object, with mode "r", and
+        It takes no time, for any size, also beside a writer of the object. A snapshot is read as any object, with mode "r", and
         `create_from` makes an object of it. The pool needs a free piece as large as the object, of which only what the object
         changes from now on takes space.
         """
@@ -45,8 +45,8 @@ class SnapshotPool(ViewingPool):
         return [Tie(*tie) for tie in self._ties(name)]
 
     def collect(self) -> Collected:
-        """Merges what objects rest on and nothing else needs, and removes deleted objects that nobody has any more, volatile ones of an
-        earlier boot, and what is left of snapshots and copies that are gone: then each
+        """Merges unshared remains of copies, and removes deleted objects that are detached, volatile ones of an
+        earlier boot, and remains of deleted snapshots and copies: then each
         object takes no more space than one that was never copied. Others may use the pool meanwhile. Costs the pages that are copied.
         """
         removed, copied = self._collect()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class StreamWriter(io.RawIOBase):
-    """Writes a stream of bytes into a queue that nobody else puts messages into, as a file: also for `io.TextIOWrapper` (whose `detach` flushes, and leaves the stream to be ended) and whatever else writes to files.
+    """Writes a stream of bytes into a queue without other producers, as a file: also for `io.TextIOWrapper` (whose `detach` flushes, and leaves the stream to be ended) and other writers of files.
 
     Each write waits for room for `timeout` seconds, however long it takes without: TimeoutError. A `with` block that ends without an exception ends the stream, and so does `end`; one that is closed
     otherwise, or whose process dies, leaves it open for the next writer.

@@ -34,13 +34,13 @@ class Stat:
     read_only: bool
     sparse: bool
     volatile: bool
-    """What it holds is worth nothing once the machine was started anew."""
+    """Its contents hold only until the machine restarts."""
     gone: bool
-    """That has happened: nobody can attach it, and a new object takes its place."""
+    """The machine has restarted: it cannot be attached, and a new object takes its place."""
     snapshot: bool
-    """A snapshot: nobody ever stores to it."""
+    """A snapshot: no process ever stores to it."""
     position_independent: bool
-    """Nothing in it depends on its addresses, as somebody said."""
+    """It is declared to depend on its addresses nowhere."""
     readable_outside: bool
     """Plain loads outside of transactions see what these committed: `Pool.set_readable_outside`."""
     shares: bool
@@ -67,7 +67,7 @@ class Scrubbed:
     repaired: int
     """Words that were damaged, and are right again, durably."""
     lost: list[int]
-    """Offsets of those that nobody can repair, in bytes."""
+    """Offsets of those that cannot be repaired, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Collected:
     """Work that `Pool.collect` did."""
 
     removed: int
-    """Objects that were removed: deleted ones that nobody has any more, volatile ones of an earlier boot, leftovers."""
+    """Objects that were removed: deleted ones that are detached, volatile ones of an earlier boot, leftovers."""
     copied: int
     """Bytes copied."""
 

@@ -92,15 +92,15 @@ class TransactionalPool(SnapshotPool):
     def set_durability(
         self, name: str, durability: Literal["psync", "transactional", "on-demand"], *, key: bytes | None = None
     ) -> None:
-        """Gives an object that nobody has attached another durability: that of `array`, or one of those of `transactional`. Its bytes stay. ClassMismatch of sealed and sparse objects."""
+        """Gives a detached object another durability: that of `array`, or one of those of `transactional`. Its bytes stay. ClassMismatch of sealed and sparse objects."""
         _set_durability(self, name, key, durability)
 
     def scrub(self, name: str, *, key: bytes | None = None) -> Scrubbed:
-        """Reads all words of an object with check words that nobody has attached, and repairs those that are damaged, durably. ClassMismatch of other objects."""
+        """Reads all words of a detached object with check words, and repairs damaged ones, durably. ClassMismatch of other objects."""
         return Scrubbed(*_scrub(self, name, key))
 
     def set_readable_outside(self, name: str, readable: bool = True, *, key: bytes | None = None) -> None:
-        """Says whether plain loads see an object of `transactional` that nobody has attached, outside of transactions, or are a SIGSEGV: for libraries in C, which are given its address. Elements of
+        """Sets whether plain loads outside of transactions see a detached object of `transactional`, or are a SIGSEGV: for libraries in C, which get its address. Elements of
         a `TxArray` are read in transactions. ClassMismatch of other objects.
         """
         _set_readable_outside(self, name, key, readable)

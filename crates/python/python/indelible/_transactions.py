@@ -217,7 +217,7 @@ class TxElements:
         return f"<elements of {self._array.name!r} in a transaction: shape {self.shape}, dtype {self.dtype}>"
 
     def _at(self, index: Any) -> _Places:
-        """The places of these elements: an array whose memory nobody touches. Other indices would have numpy read it."""
+        """The places of these elements: an array whose memory is never accessed. numpy would read it for other indices."""
         self._tx._runs()
         self._array._open("use")
         if isinstance(index, str):

@@ -20,13 +20,13 @@ class ViewingPool(SharingPool):
         return self._in_block(opened)
 
     def view_slots(self, name: str) -> builtins.list[ViewSlot]:
-        """The slots of a view that are set, as its last psync left them, whoever has it open."""
+        """The slots of a view that are set, as its last psync left them, attached or not."""
         return view_slots(_read_view(self, name))
 
     def attach_view(self, name: str, contexts: Iterable[str] = ()) -> AttachedView:
-        """Attaches the view `name`, whoever has it open. It locks no object: each is attached when it is first used.
+        """Attaches the view `name`, also while others have it open. It locks no object: each is attached when it is first used.
 
-        In security `contexts`, an object is attached for what its slot asks for, as far as one of them allows it; without, everything is allowed. Nothing is refused before it is used: Denied then.
+        In security `contexts`, an object is attached with the rights that its slot asks for, as far as one of them allows them; without, everything is allowed. Nothing is refused before it is used: Denied then.
         """
         if isinstance(contexts, str):
             raise TypeError("contexts are several names, not a str")
@@ -38,7 +38,7 @@ class ViewingPool(SharingPool):
         return self._in_block(_registry.once(self, name, "context", made))
 
     def context_rules(self, name: str) -> Rules:
-        """All that a security context says, as its last psync left it, whoever has it open."""
+        """All rules of a security context, as its last psync left them, attached or not."""
         return rules(_read_context(self, name))
 
     def rights(self, name: str, contexts: Iterable[str]) -> Rights | None:
