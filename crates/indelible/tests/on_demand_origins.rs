@@ -278,6 +278,27 @@ fn s1_09_an_attach_that_failed_leaves_no_memory() {
     assert!(failures > 0, "an attach makes durable writes");
 }
 
+#[test]
+fn s1_06_an_attach_begins_again_if_its_object_was_resized_before_it_was_bound() {
+    let world = World::new(Ground::Simulated, Tracking::Explicit, false);
+    drop(formatted(&world));
+    let sim = world.sim().unwrap();
+    let on = |device| PoolOptions::new().on_device(device, false).unwrap();
+    let (memory, other) = (on(Arc::new(sim.handle())), on(Arc::new(sim.handle())));
+    let there: Box<dyn Fn() -> bool + Send + Sync> =
+        Box::new(move || !support::memory_of(&memory).is_empty());
+    let resize = move || other.resize("a", 8192, b"").unwrap();
+    let hook = Binding { once: Once::new(there, resize), is_dying: AtomicBool::new(false) };
+    let pool = on(Hooked::new(Arc::new(sim.handle()), hook));
+    let a = attach(&pool, "a");
+    assert_eq!(pool.stat("a").unwrap().size, 8192);
+    a.transaction(|tx| tx.write(&a[0], 7)).unwrap();
+    a.detach().unwrap();
+    let pool = world.open();
+    let a = attach(&pool, "a");
+    assert_eq!(a.transaction(|tx| tx.read(&a[0])).unwrap(), 7);
+}
+
 fn collect_judges_under_the_lock() {
     let looks = (0..).take_while(|looks| collected_beside_an_attach(*looks)).count();
     assert!(looks > 3, "it looks at the table for each file: {looks}");

@@ -22,7 +22,24 @@ use std::sync::Arc;
 const ROOM: usize = 16 << 30;
 
 impl Attached {
+    /// Begins again if another process resized the object, or gave its name to another one, before it was bound.
     pub(super) fn on_demand(
+        pool: &Arc<Inner>,
+        name: &str,
+        key: Key<'_>,
+        needed: usize,
+        users: Users,
+    ) -> Result<Attached, Cause> {
+        loop {
+            match Self::on_demand_as_found(pool, name, key, needed, users) {
+                Err(Cause::Replaced) => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// `Replaced`: the object that was bound is not as it was found.
+    fn on_demand_as_found(
         pool: &Arc<Inner>,
         name: &str,
         key: Key<'_>,
