@@ -139,10 +139,7 @@ impl Medium for SimMedium {
             return Err(fault.error().into());
         }
         // Others see the bytes before they are durable, and may rely on them too early.
-        drop(shared);
-        std::thread::yield_now();
-        super::turns::pass();
-        let mut shared = self.lock();
+        let mut shared = self.let_others_run(shared);
         shared.report(self.holder, Asker::DurableWrite)?;
         shared.log(self.holder, EventKind::Persisted { write, offset, len: visible }, Vec::new());
         Ok(())
@@ -157,10 +154,7 @@ impl Medium for SimMedium {
             return Err(fault.error().into());
         }
         let before = shared.recording.next();
-        drop(shared);
-        std::thread::yield_now();
-        super::turns::pass();
-        let mut shared = self.lock();
+        let mut shared = self.let_others_run(shared);
         shared.report(self.holder, Asker::Barrier)?;
         shared.log(self.holder, EventKind::Barrier { before }, Vec::new());
         Ok(())

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
 /// Unit that a latent error makes unreadable.
 pub(super) const SECTOR: u64 = 512;
@@ -43,6 +44,14 @@ pub(super) struct Process {
     pub(super) cursors: [u64; 2],
 }
 
+/// The threads that have used a medium.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Users {
+    None,
+    One(ThreadId),
+    Several,
+}
+
 /// State that all handles share. `volatile` is what `recording` leaves when all of it is applied.
 pub(super) struct Shared {
     pub(super) len: u64,
@@ -68,9 +77,19 @@ pub(super) struct Shared {
     /// A call of the test when a fault ends a process.
     pub(super) at_death: Option<Box<dyn FnMut() + Send>>,
     next_holder: u64,
+    users: Users,
 }
 
 impl Shared {
+    fn used(&mut self) {
+        let own = thread::current().id();
+        self.users = match self.users {
+            Users::None => Users::One(own),
+            Users::One(user) if user == own => return,
+            _ => Users::Several,
+        };
+    }
+
     /// Appends to the log, makes it visible, and returns the event's number.
     pub(super) fn log(&mut self, holder: u64, kind: EventKind, extents: Vec<Extent>) -> u64 {
         for extent in &extents {
@@ -152,6 +171,7 @@ impl SimMedium {
             evict_at: None,
             at_death: None,
             next_holder: 1,
+            users: Users::None,
         };
         let shared = Arc::new(Mutex::new(shared));
         let words = (0..PAGE / 8).map(|_| AtomicU64::default()).collect();
@@ -197,6 +217,7 @@ impl SimMedium {
             return Err(killed());
         }
         shared.operations += 1;
+        shared.used();
         if shared.evict_at.is_some_and(|at| at <= shared.operations) {
             shared.evict_at = None;
             shared.evict(false);
@@ -209,6 +230,17 @@ impl SimMedium {
             }
         }
         Ok((shared, fault))
+    }
+
+    /// Other threads run in the middle of an operation. A thread alone does not yield: on a busy machine each yield
+    /// costs it the other programs' time slices.
+    pub(super) fn let_others_run(&self, shared: MutexGuard<'_, Shared>) -> MutexGuard<'_, Shared> {
+        let alone = shared.users != Users::Several;
+        drop(shared);
+        if !super::turns::pass() && !alone {
+            thread::yield_now();
+        }
+        self.lock()
     }
 
     /// Length of the medium as this handle knows it.

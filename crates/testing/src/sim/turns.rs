@@ -33,6 +33,8 @@ struct State {
     /// Threads that are not done yet, ascending.
     live: Vec<usize>,
     current: Option<usize>,
+    /// Of each thread: turns that it had.
+    taken: Vec<u64>,
 }
 
 impl Turns {
@@ -49,9 +51,16 @@ impl Turns {
     }
 
     fn with(threads: usize, order: Order) -> Arc<Turns> {
-        let state = State { order, missing: threads, live: (0..threads).collect(), current: None };
+        let (live, taken) = ((0..threads).collect(), vec![0; threads]);
+        let state = State { order, missing: threads, live, current: None, taken };
         let called = (0..threads).map(|_| Condvar::new()).collect();
         Arc::new(Turns { state: Mutex::new(state), called })
+    }
+
+    /// Turns that each thread had so far.
+    #[must_use]
+    pub fn taken(&self) -> Vec<u64> {
+        self.lock().taken.clone()
     }
 
     /// Runs `work` as thread `number`, taking turns with the others.
@@ -100,8 +109,9 @@ impl Turns {
         self.call(state);
     }
 
-    fn call(&self, state: &State) {
+    fn call(&self, state: &mut State) {
         if let Some(number) = state.current {
+            state.taken[number] += 1;
             self.called[number].notify_one();
         }
     }
@@ -113,13 +123,13 @@ impl Turns {
     }
 }
 
-/// Passes the turn to the next thread of the order; returns when it is this thread's again. Threads that take no part
-/// go on.
-pub(super) fn pass() {
-    take_turns(Turns::next);
+/// Passes the turn to the next thread of the order; returns when it is this thread's again. `false`: this thread takes
+/// no part.
+pub(super) fn pass() -> bool {
+    take_turns(Turns::next)
 }
 
-/// As [`pass`], for a thread that waits for another one. `false`: it takes no part.
+/// As [`pass`], for a thread that waits for another one.
 pub(super) fn pause() -> bool {
     take_turns(|turns, state| {
         let waiting = state.current;
