@@ -42,7 +42,7 @@ fn the_heap_of_a_sealed_object_does_not_become_shorter() {
 }
 
 #[test]
-fn s0_07_a_heap_gives_what_is_free_at_its_end_and_no_more() {
+pub fn s0_07_a_heap_gives_what_is_free_at_its_end_and_no_more() {
     let (_folder, path) = folder();
     let pool = Pool::format(&path, 64 * MIB).unwrap();
     let mut heap = pool.heap("o", MIB).unwrap();
@@ -83,7 +83,7 @@ fn s0_07_a_heap_gives_what_is_free_at_its_end_and_no_more() {
 }
 
 #[test]
-fn s0_07_a_transactional_heap_with_check_words_gives_up_its_end() {
+pub fn s0_07_a_transactional_heap_with_check_words_gives_up_its_end() {
     use indelible::collections::transactional::TxHashMap;
 
     let (_folder, path) = folder();
@@ -112,7 +112,7 @@ fn s0_07_a_transactional_heap_with_check_words_gives_up_its_end() {
 }
 
 #[test]
-fn a_view_and_a_security_context_keep_their_entries() {
+pub fn a_view_and_a_security_context_keep_their_entries() {
     let (_folder, path) = folder();
     let pool = Pool::format(&path, 64 * MIB).unwrap();
     drop(View::create(&pool, "o", 1000).unwrap());

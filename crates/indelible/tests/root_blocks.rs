@@ -242,6 +242,9 @@ mod mutants {
         HeapMadeUnasked: blank_objects::an_allocation_makes_no_heap,
             blank_objects::an_object_that_is_a_value_becomes_no_heap,
             blank_objects::an_allocation_of_a_block_makes_no_heap;
+        ContentsCutOff: contents::s0_07_a_heap_gives_what_is_free_at_its_end_and_no_more,
+            contents::s0_07_a_transactional_heap_with_check_words_gives_up_its_end,
+            contents::a_view_and_a_security_context_keep_their_entries;
     }
 
     /// A heap that an earlier version let lose the block of a root.

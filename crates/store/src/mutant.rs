@@ -337,13 +337,15 @@ mutants! {
         EvictedOutsideGate,
     }
 
-    /// Heaps, mapped half: `crates/indelible/tests/root_blocks.rs` and `blank_objects.rs` find
-    /// them.
+    /// Heaps, mapped half: `crates/indelible/tests/root_blocks.rs`, `blank_objects.rs` and
+    /// `contents.rs` find them.
     HEAP {
         /// The block of a root is freed.
         RootBlockFreed,
         /// An allocation makes a heap of a blank object, whatever the program's use of it.
         HeapMadeUnasked,
+        /// A resize cuts off bytes that the object's type needs.
+        ContentsCutOff,
     }
 
     /// Mutants of far pointers, in the mapped half: `crates/indelible/tests/far` finds them.
