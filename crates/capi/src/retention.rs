@@ -4,7 +4,7 @@ use crate::args::{array, borrow, text};
 use crate::described::Described;
 use crate::guard::{Failure, Result, forget_last, guarded, last_text};
 use crate::types::Type;
-use indelible::{ErrorKind, raw};
+use indelible::{ErrorKind, TypeInfo, raw};
 use std::collections::HashSet;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
@@ -101,7 +101,7 @@ impl Opening<'_> {
     unsafe fn change(&self, error: indelible::Error) -> Result<*mut u8> {
         // SAFETY: the caller's promise.
         let (root, steps) = unsafe { (raw::root_any(self.object, self.name)?, self.steps()?) };
-        match chain(&steps, (root.fingerprint, &root.type_name), &self.wanted)? {
+        match chain(&steps, root.info(), &self.wanted)? {
             // SAFETY: the caller's promise.
             Chain::Whole(chain) => unsafe { self.convert(&chain, with_exposed_provenance_mut(root.address)) },
             // SAFETY: the caller's promise.
@@ -325,19 +325,17 @@ fn version(of: &Described) -> String {
 }
 
 /// Finds the way, before any converter runs.
-fn chain<'a, 'b>(steps: &'a [Step<'b>], from: (u128, &str), wanted: &Described) -> Result<Chain<'a, 'b>> {
-    let same =
-        |of: &Described, (fingerprint, name): (u128, &str)| of.fingerprint == fingerprint && of.name == name;
+fn chain<'a, 'b>(steps: &'a [Step<'b>], from: TypeInfo<'a>, wanted: &Described) -> Result<Chain<'a, 'b>> {
     let (mut at, mut chain) = (from, Vec::new());
-    while !same(wanted, at) {
-        let Some(step) = steps.iter().find(|step| same(&step.from, at)) else {
+    while !at.is_that_of(&wanted.info()) {
+        let Some(step) = steps.iter().find(|step| at.is_that_of(&step.from.info())) else {
             return Ok(Chain::EndsAt(chain.last().map(|step: &&Step<'_>| version(&step.to))));
         };
         if chain.len() == steps.len() {
             return Err(Failure::argument("the converters lead back to a version before"));
         }
         chain.push(step);
-        at = (step.to.fingerprint, &step.to.name);
+        at = step.to.info();
     }
     Ok(Chain::Whole(chain))
 }

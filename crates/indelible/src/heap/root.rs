@@ -45,9 +45,34 @@ impl<'a> TypeInfo<'a> {
     pub fn lines(&self) -> String {
         lines(self.layout)
     }
+
+    /// Whether values of one are values of the other: types that pointers lead to are compared where both describe them.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_that_of(&self, other: &TypeInfo<'_>) -> bool {
+        (self.fingerprint, self.name) == (other.fingerprint, other.name)
+            && target_difference(self.layout, other.layout).is_none()
+    }
+}
+
+/// How types that pointers lead to differ, of descriptions that are the same otherwise.
+fn target_difference(heap: &str, program: &str) -> Option<String> {
+    let has_targets = |layout: &str| own(layout).len() < layout.len();
+    if heap == program || !has_targets(heap) || !has_targets(program) {
+        return None;
+    }
+    let (heap, program) = (Description::parse(heap).ok()?, Description::parse(program).ok()?);
+    heap.target_difference(&program)
 }
 
 impl Root {
+    /// Its type.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn info(&self) -> TypeInfo<'_> {
+        TypeInfo { name: &self.type_name, fingerprint: self.fingerprint, layout: &self.layout }
+    }
+
     /// The layout for people: all structs and enums with their fields.
     #[must_use]
     pub fn lines(&self) -> String {
@@ -70,7 +95,7 @@ impl Root {
 
     /// Whether the root is of this type.
     pub(crate) fn is(&self, ty: &TypeInfo<'_>) -> bool {
-        (self.fingerprint, &*self.type_name) == (ty.fingerprint, ty.name)
+        self.info().is_that_of(ty)
     }
 
     /// Fails if the root is of another type.
@@ -84,7 +109,10 @@ impl Root {
     /// How the root's type differs from another: both as a whole, and the first difference.
     pub(crate) fn difference(&self, wanted: &TypeInfo<'_>) -> String {
         let same = self.type_name == wanted.name && own(&self.layout) == own(wanted.layout);
+        let target = target_difference(&self.layout, wanted.layout).filter(|_| same);
         let what = match (Description::parse(&self.layout), Description::parse(wanted.layout)) {
+            _ if target.is_some() => target
+                .map(|first| format!(" behind a pointer; first (here the heap, there the program), {first}")),
             _ if same => {
                 Some("; the same of another version, which hashed keys of bytes in another way".to_owned())
             }

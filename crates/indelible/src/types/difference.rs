@@ -25,6 +25,13 @@ impl Description {
         Comparison::new(self, other, false).run().err()
     }
 
+    /// The first difference of types that pointers of both lead to, where both say which these are. For descriptions that are the same otherwise.
+    pub(crate) fn target_difference(&self, other: &Description) -> Option<String> {
+        let mut comparison = Comparison::new(self, other, false);
+        comparison.follows = true;
+        comparison.run().err()
+    }
+
     /// Pairs of types, of this description and another, that have the same values, if a type of each is such a pair: it, and all that
     /// they consist of.
     pub(crate) fn alike(
@@ -99,6 +106,8 @@ struct Comparison<'d> {
     there: &'d Description,
     /// Whether the other type may have more fields and variants.
     growth: bool,
+    /// Whether the types that pointers lead to are compared as well.
+    follows: bool,
     /// These, in the order in which they were found.
     grown: Vec<String>,
     met: HashSet<(TypeId, TypeId)>,
@@ -110,7 +119,7 @@ type Compared = Result<(), String>;
 impl<'d> Comparison<'d> {
     fn new(here: &'d Description, there: &'d Description, growth: bool) -> Self {
         let pending = vec![Task::Types { path: here.name(here.root), here: here.root, there: there.root }];
-        Comparison { here, there, growth, grown: Vec::new(), met: HashSet::new(), pending }
+        Comparison { here, there, growth, follows: false, grown: Vec::new(), met: HashSet::new(), pending }
     }
 
     /// The first field or variant that was added, or the first difference.
@@ -150,6 +159,9 @@ impl<'d> Comparison<'d> {
             }
             (Kind::Struct { fields, .. }, Kind::Struct { fields: others, .. }) => {
                 self.fields(&path, fields, others);
+            }
+            (Kind::Pointer { to: Some(one), .. }, Kind::Pointer { to: Some(two), .. }) if self.follows => {
+                self.pending.push(Task::Types { path, here: *one, there: *two });
             }
             _ => self.all(&path, self.here.inner(here), self.there.inner(there)),
         }
