@@ -5,14 +5,14 @@
 //!    only: forked children do not inherit it (and a late drop in a child unmaps nothing), unless it is `inherited`: then
 //!    each child has a mapping of its own there, which its copy of this value unmaps. The `kept` bytes at its end are
 //!    inaccessible.
-//! 2. `addr`, `len` and `kept` are multiples of the page size, `len` > 0, and the end lies within the user
-//!    address space.
+//! 2. `addr`, `len` and `kept` are multiples of the page size, `len` > 0, and the end is a user address.
 
 #![allow(unsafe_code)]
 
 mod buffer;
 mod error;
 mod range;
+pub(crate) mod strays;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -1,6 +1,7 @@
 //! Attached memory of this process, in any language: ranges of addresses, and the objects that they
 //! belong to.
 
+use crate::mapping::strays::{Access, Named};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{PoisonError, RwLock};
@@ -8,28 +9,33 @@ use std::sync::{PoisonError, RwLock};
 static ATTACHED: RwLock<BTreeMap<u64, (u64, String)>> = RwLock::new(BTreeMap::new());
 
 /// A range in the list, until drop.
-pub(super) struct Listed(u64);
+pub(super) struct Listed {
+    base: u64,
+    named: Named,
+}
 
 impl Listed {
-    pub(super) fn new(base: usize, len: usize, name: &str) -> Listed {
+    pub(super) fn new(base: usize, len: usize, name: &str, writable: bool) -> Listed {
+        let named = Named::new(base, len, name, if writable { Access::All } else { Access::Loads });
         let (base, end) = (base as u64, (base + len) as u64);
         let mut all = ATTACHED.write().unwrap_or_else(PoisonError::into_inner);
         all.insert(base, (end, name.to_owned()));
-        Listed(base)
+        Listed { base, named }
     }
 
     /// The range has this length now.
     pub(super) fn resize(&self, len: usize) {
+        self.named.resize(len);
         let mut all = ATTACHED.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some((end, _)) = all.get_mut(&self.0) {
-            *end = self.0 + len as u64;
+        if let Some((end, _)) = all.get_mut(&self.base) {
+            *end = self.base + len as u64;
         }
     }
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        ATTACHED.write().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+        ATTACHED.write().unwrap_or_else(PoisonError::into_inner).remove(&self.base);
     }
 }
 

@@ -142,7 +142,7 @@ impl Shadow {
         if params.secret {
             mapping.keep_secret().map_err(ShadowError::Protect)?;
         }
-        let listed = Listed::new(mapping.addr(), len, &params.name);
+        let listed = Listed::new(mapping.addr(), len, &params.name, params.writable);
         let mut shadow = Shadow { tracker: None, served: None, watcher: None, listed, mapping, refill: None };
         shadow.arm(&params)?;
         Ok(shadow)

@@ -9,11 +9,11 @@ use super::leaving::Leaver;
 use super::marks::Marks;
 use super::outside::Outside;
 use super::space::{Space, Users};
-use super::strays::{self, Named};
 use super::view::View;
 use crate::dirty::Rung;
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::mapping::Mapping;
+use crate::mapping::strays::{Access, Named};
 use crate::memory::Area;
 use crate::pool::{Class, Inner, Place, inside_transaction};
 use crate::shadow::{Params, Shadow};
@@ -365,8 +365,8 @@ pub(super) fn closed(
 
 /// Names the object for the reports of faults at its closed addresses.
 pub(super) fn named(entry: &Entry, name: &str) -> Named {
-    strays::explain_if_asked();
-    Named::new(entry.address.get() as usize, entry.reserved.get().max(entry.content_len()) as usize, name)
+    let len = entry.reserved.get().max(entry.content_len()) as usize;
+    Named::new(entry.address.get() as usize, len, name, Access::Transactions)
 }
 
 impl Drop for Attached {
