@@ -231,6 +231,9 @@ impl Error {
             }
             Cause::Log(error) => return error.remedy(),
             Cause::Shared(error) if error.remedy().is_some() => return error.remedy().unwrap_or_default(),
+            Cause::Store(StoreError::Held { holder, .. }) if holder.is_this_process() => {
+                return "detach it first: a process attaches an object once for writing, or any number of times for reading";
+            }
             Cause::Replaced => return "detach this one, and attach the other",
             Cause::Store(StoreError::TieTarget) => return "tie it to the object that the snapshot is of",
             Cause::Store(StoreError::BadLabel { .. }) => return "give a shorter label",
@@ -315,7 +318,12 @@ impl Error {
                 "choose another path, or format with force, which destroys the pool's objects"
             }
             ErrorKind::Unsuitable => "choose another path or medium; `pmo doctor PATH` says what is possible",
-            ErrorKind::ReadOnly => "get write access to the file, or open the pool read-only",
+            ErrorKind::ReadOnly if self.0.operation == "open" => {
+                "get write access to the file, or open the pool read-only"
+            }
+            ErrorKind::ReadOnly => {
+                "open the pool for writing, which takes write access to its file; reading needs neither"
+            }
             ErrorKind::NoSpace => "free space on the file system and try again; nothing psynced is lost",
             ErrorKind::NoRoom => "destroy objects, or make the pool longer (`pmo grow`, Pool::grow)",
             ErrorKind::NoAddresses => "destroy objects, or create the object anew with a larger reach",

@@ -1,4 +1,5 @@
-//! Waiting for objects and devices that another process has: only if the caller asked for it, and never longer.
+//! Waiting for objects and devices that another process has: only if the caller asked for it, or if that process is about to be gone, and
+//! never longer.
 
 use super::{Inner, Pool};
 use crate::backing::BackingError;
@@ -6,10 +7,13 @@ use crate::error::Cause;
 use crate::media::MediaError;
 use crate::memory::MemoryError;
 use crate::sys::ofd;
-use indelible_store::error::StoreError;
+use indelible_store::error::{Holder, StoreError};
 use indelible_store::slices;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+/// How long a process that is ending is waited for, at least: one that was killed has its locks until the kernel has ended it.
+const ENDING: Duration = Duration::from_millis(100);
 
 /// How long this process waits for objects of a pool; at first not at all.
 #[derive(Debug, Default)]
@@ -19,7 +23,8 @@ impl Pool {
     /// How long attach, resize, rename and destroy wait for an object in use, how long every
     /// operation waits for the table while another process has it, and how long a consistent cut
     /// waits for locks of the object. At first they do not wait for an object, and 20 s for the
-    /// rest. Holds for all handles of this pool in the process. See
+    /// rest; they wait 100 ms for a killed process that the kernel has not ended yet, in any case.
+    /// Holds for all handles of this pool in the process. See
     /// [`PoolOptions::wait`](super::PoolOptions::wait).
     pub fn set_wait(&self, wait: Duration) {
         self.inner.set_wait(wait);
@@ -57,7 +62,15 @@ pub(crate) fn patiently<T>(
     loop {
         let left = wait.saturating_sub(begin.elapsed());
         if left.is_zero() {
-            return attempt();
+            match attempt() {
+                Err(error)
+                    if begin.elapsed() < ENDING && !slices::is_over() && is_of_ending_process(&error) =>
+                {
+                    std::thread::sleep(Duration::from_millis(1));
+                    continue;
+                }
+                done => return done,
+            }
         }
         match ofd::unnamed(&mut attempt) {
             Err(error) if is_others(&error) => {
@@ -85,10 +98,23 @@ fn is_others(error: &Cause) -> bool {
     )
 }
 
+/// Whether the holder is a process that the kernel is ending.
+fn is_of_ending_process(error: &Cause) -> bool {
+    let holder = match error {
+        Cause::Store(StoreError::Held { holder, .. })
+        | Cause::Memory(
+            MemoryError::Store(StoreError::Held { holder, .. })
+            | MemoryError::Backing(BackingError::InUse { holder, .. }),
+        ) => holder,
+        _ => return false,
+    };
+    matches!(holder, Holder::Process { process, .. } if process.ending)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use indelible_store::error::Holder;
+    use crate::sys::process;
     use indelible_store::medium::LockMode;
     use std::os::fd::AsFd;
 
@@ -108,5 +134,28 @@ mod tests {
             assert_eq!(named.pop(), Some(true), "the caller sees this one");
             assert!(!named.contains(&true) && named.is_empty() == (wait == 0), "{named:?}");
         }
+    }
+
+    /// A process that was killed and that no one has waited for yet is one that the kernel has not ended as a whole.
+    #[test]
+    fn a_process_that_is_ending_is_waited_for_and_no_other() {
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let held = |pid| {
+            let holder = Holder::Process { process: process::seen(pid), writer: true };
+            Cause::Store(StoreError::Held { holder, others: Default::default(), passing: false })
+        };
+        let mut attempts = 0;
+        let attempt = |attempts: &mut u32, pid| {
+            *attempts += 1;
+            if *attempts < 3 { Err(held(pid)) } else { Ok(()) }
+        };
+        let refused = patiently(Duration::ZERO, || attempt(&mut attempts, child.id()));
+        assert!(refused.is_err() && attempts == 1, "one that lives is not waited for");
+        child.kill().unwrap();
+        attempts = 0;
+        let waited = patiently(Duration::ZERO, || attempt(&mut attempts, child.id()));
+        assert!(waited.is_ok() && attempts == 3, "{attempts} attempts");
+        child.wait().unwrap();
     }
 }

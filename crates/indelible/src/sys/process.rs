@@ -7,6 +7,14 @@ use std::path::PathBuf;
 /// Number of the first pid namespace of every Linux (`PROC_PID_INIT_INO`).
 const FIRST: u64 = 0xefff_fffc;
 
+/// Fields of `/proc/PID/stat` behind the state: flags of the task, and signals that wait for it.
+const FLAGS: usize = 6;
+const PENDING: usize = 28;
+/// Flag of a task that ends (`PF_EXITING`).
+const EXITING: u64 = 4;
+/// SIGKILL among waiting signals.
+const KILL: u64 = 1 << (libc::SIGKILL - 1);
+
 /// Description of the process `pid` of this pid namespace.
 pub(crate) fn seen(pid: u32) -> Process {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -21,7 +29,13 @@ fn parse(pid: u32, stat: &str) -> Process {
     {
         let len = name.len().min(process.name.len());
         process.name[..len].copy_from_slice(&name[..len]);
-        process.stopped = matches!(stat[to + 1..].trim_start().bytes().next(), Some(b'T' | b't'));
+        let mut fields = stat[to + 1..].split_ascii_whitespace();
+        let state = fields.next().unwrap_or_default();
+        let flags = fields.nth(FLAGS - 1).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+        let pending =
+            fields.nth(PENDING - FLAGS - 1).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+        process.stopped = matches!(state, "T" | "t");
+        process.ending = matches!(state, "Z" | "X") || flags & EXITING != 0 || pending & KILL != 0;
     }
     process
 }
@@ -62,6 +76,11 @@ mod tests {
         let odd = parse(7, "7 (a) b) (c) T 1 7 7 0");
         assert_eq!((odd.name().as_deref(), odd.stopped), (Some("a) b) (c"), true));
         assert!(parse(7, "7 (x) t 1").stopped && !parse(7, "7 (T) S 1").stopped);
+        let stat = |state: &str, flags: u64, pending: u64| {
+            parse(7, &format!("7 (x) {state} 1 7 7 0 -1 {flags} {} {pending} 0 0", ["0"; 21].join(" ")))
+        };
+        assert!(!me.ending && !stat("S", 0x40_0100, 1 << 14).ending);
+        assert!(stat("Z", 0, 0).ending && stat("R", 0x40_0104, 0).ending && stat("D", 0, 1 << 8).ending);
         for nothing in ["", "7", "7 (", ")(", "7 (endless"] {
             assert_eq!(parse(7, nothing), Process::new(7), "{nothing:?}");
         }

@@ -369,10 +369,25 @@ pub enum Holder {
     Unknown,
 }
 
+impl Holder {
+    /// Whether it is the process that asks.
+    #[must_use]
+    pub fn is_this_process(&self) -> bool {
+        match self {
+            Holder::Own { .. } => true,
+            Holder::Process { process, .. } => process.pid == std::process::id(),
+            Holder::Elsewhere { .. } | Holder::Unknown => false,
+        }
+    }
+}
+
 impl std::fmt::Display for Holder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let role = |writer| if writer { "writer" } else { "reader" };
         match *self {
+            Holder::Process { writer, .. } if self.is_this_process() => {
+                write!(f, "this process as {}", role(writer))
+            }
             Holder::Process { process, writer } => {
                 write!(f, "process {} as {}", process.pid, role(writer))?;
                 let name = process.name().map_or(String::new(), |name| format!(" ({name})"));
