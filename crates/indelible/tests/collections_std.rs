@@ -1,8 +1,11 @@
 //! Values of std whose layout is not fixed, in forms whose layout is: spans of time, addresses of networks, options.
 
 use crate::support::{Ground, World};
-use indelible::collections::{PBTreeMap, PDuration, PHashMap, PHashSet, PIpAddr, POption, PString, PVec};
-use indelible::{ErrorKind, Heap, Tracking};
+use indelible::collections::{
+    PBTreeMap, PBox, PDuration, PHashMap, PHashSet, PIpAddr, POption, PString, PVec, PVecDeque,
+};
+use indelible::{ErrorKind, Heap, Persist, Tracking};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -126,4 +129,100 @@ fn options_of_std_become_options_of_objects() {
     assert!(ports.contains(&IpAddr::from([127, 0, 0, 1])));
     heap.psync().unwrap();
     assert_eq!((heap.check(), heap.audit().unwrap().leaks), (vec![], vec![]));
+}
+
+#[test]
+fn queues_exchange_and_drain_as_those_of_std_do() {
+    let world = world();
+    let mut heap = heap(&world);
+    let mut model: VecDeque<String> = VecDeque::new();
+    let queue = heap.root_or_default::<PVecDeque<PString>>("queue").unwrap();
+    // Around the end of the block.
+    for number in 0..13 {
+        queue.push_back(format!("{number}").as_str());
+        model.push_back(format!("{number}"));
+        if number % 3 == 0 {
+            queue.push_front("front");
+            model.push_front("front".into());
+        }
+    }
+    for (one, other) in [(0, 16), (3, 3), (7, 2), (16, 1)] {
+        queue.swap(one, other);
+        model.swap(one, other);
+        assert!(queue.iter().map(|text| text.as_str()).eq(&model), "{queue:?}");
+    }
+    for range in [2..5, 0..1, 10..13, 4..4] {
+        // One is left to be dropped with the iterator.
+        let taken: Vec<String> =
+            queue.drain(range.clone()).take(2).map(|text| text.as_str().to_owned()).collect();
+        assert_eq!(taken, model.drain(range).take(2).collect::<Vec<_>>());
+        assert!(queue.iter().map(|text| text.as_str()).eq(&model), "{queue:?}");
+    }
+    assert_eq!(queue.drain(..).count(), model.len());
+    heap.drop_root::<PVecDeque<PString>>("queue").unwrap();
+    assert_eq!((heap.check(), heap.stats().unwrap().blocks), (vec![], 0));
+}
+
+#[test]
+fn ordered_maps_are_split_and_joined_as_those_of_std_are() {
+    let world = world();
+    let mut heap = heap(&world);
+    let map = heap.root_or_default::<PBTreeMap<u64, PString>>("map").unwrap();
+    let mut model = BTreeMap::new();
+    for number in 0..400_u64 {
+        map.insert(number * 37 % 401, format!("{number}").as_str());
+        model.insert(number * 37 % 401, format!("{number}"));
+    }
+    let same = |map: &PBTreeMap<u64, PString>, model: &BTreeMap<u64, String>| {
+        map.iter()
+            .map(|(key, text)| (*key, text.as_str()))
+            .eq(model.iter().map(|(key, text)| (*key, text.as_str())))
+    };
+    for at in [500, 200, 0] {
+        let (mut taken, mut expected) = (map.split_off(&at), model.split_off(&at));
+        assert!(same(&taken, &expected) && same(map, &model), "at {at}");
+        // A key that both have gets the other's value.
+        for number in [7, 250] {
+            taken.insert(number, "other");
+            expected.insert(number, "other".into());
+        }
+        map.append(&mut taken);
+        model.append(&mut expected);
+        assert!(taken.is_empty() && same(map, &model), "at {at}");
+    }
+    for (_, text) in map.range_mut(10..20) {
+        text.push_str("!");
+    }
+    assert_eq!(map.values().filter(|text| text.ends_with('!')).count(), 10);
+    heap.drop_root::<PBTreeMap<u64, PString>>("map").unwrap();
+    assert_eq!((heap.check(), heap.stats().unwrap().blocks), (vec![], 0));
+}
+
+#[derive(Persist)]
+#[repr(C)]
+struct Link<'h> {
+    next: Option<PBox<'h, Link<'h>>>,
+    number: u64,
+}
+
+/// More nodes than a stack has room for, which is small here.
+#[test]
+fn a_list_of_a_million_boxes_is_dropped() {
+    const NODES: u64 = 1_000_000;
+    let world = world();
+    let pool = world.options().format(world.path(), 256 << 20).unwrap();
+    let mut heap = pool.heap("o", 128 << 20).unwrap();
+    let (list, place) = heap.root_and_heap::<Option<PBox<Link>>>("list").unwrap();
+    for number in 0..NODES {
+        let next = list.take();
+        *list = Some(PBox::new_in(Link { next, number }, place));
+    }
+    std::thread::scope(|scope| {
+        let small = std::thread::Builder::new().stack_size(512 << 10);
+        let dropped =
+            small.spawn_scoped(scope, || assert_eq!(list.take().map(|first| first.number), Some(NODES - 1)));
+        dropped.unwrap().join().unwrap();
+    });
+    let stats = heap.stats().unwrap();
+    assert_eq!((heap.check(), stats.blocks - stats.roots), (vec![], 0));
 }

@@ -3,16 +3,20 @@
 //! Invariant of [`PBox`]: its address is that of a block with a value, which it owns, as far as the
 //! object is not damaged; in any case it lies in the object, with room for a `T` (checked when a
 //! reference to the box is made). Each access checks whether the bytes there are a `T`.
+//!
+//! Boxes within boxes are dropped without a deep stack: boxes many levels deep wait in `WAITING`; they are
+//! dropped before the drop of the outermost box of their thread returns, also if one panics.
 
 #![allow(unsafe_code)]
 
 use super::into_persist::IntoPersist;
 use super::layout::Layout;
 use super::persist::{Bounds, Persist, put};
-use super::place::{HeapRef, discard, expect, finally, free, lend, pointer, stored, verify};
+use super::place::{HeapRef, discard, each, expect, finally, free, lend, pointer, stored, verify};
 use super::search::Search;
 use crate::error::Result;
 use crate::heap::Heap;
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -154,14 +158,64 @@ impl<'h, T: Persist<'h>> DerefMut for PBox<'h, T> {
 
 impl<'h, T: Persist<'h>> Drop for PBox<'h, T> {
     fn drop(&mut self) {
-        let at = self.at.as_ptr();
-        finally(
-            // SAFETY: no references to the value are left.
-            || unsafe { discard(at) },
-            // SAFETY: the block is the box's.
-            || unsafe { free(at.addr() as u64) },
-        );
+        // SAFETY: no references to the value are left, and the block is the box's.
+        unsafe { drop_in_turn(self.at.as_ptr().expose_provenance(), end::<T>, std::mem::needs_drop::<T>()) };
     }
+}
+
+/// Boxes within each other that are dropped within each other.
+const DEEPEST: usize = 64;
+
+/// Drops the value of a box at an address, and frees its block.
+type End = unsafe fn(usize);
+
+thread_local! {
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+    static WAITING: RefCell<Vec<(usize, End)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A drop within this many others, until this is dropped.
+struct Level(usize);
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        if self.0 == 0 {
+            let next = || WAITING.with_borrow_mut(Vec::pop);
+            // SAFETY: unused boxes: each was given to `drop_in_turn`, and is taken once.
+            each(std::iter::from_fn(next), |(at, end)| unsafe { end(at) });
+        }
+        DEPTH.set(self.0);
+    }
+}
+
+/// Calls `end` with the address, now, or, within many others, before the outermost of these calls returns.
+///
+/// # Safety
+/// `end` may be called with the address until then.
+unsafe fn drop_in_turn(at: usize, end: End, nests: bool) {
+    // In the last destructors of a thread there is nowhere to wait.
+    let depth = if nests { DEPTH.try_with(Cell::get).unwrap_or(0) } else { 0 };
+    if depth >= DEEPEST && WAITING.try_with(|waiting| waiting.borrow_mut().push((at, end))).is_ok() {
+        return;
+    }
+    let counted =
+        nests && WAITING.try_with(|_| ()).is_ok() && DEPTH.try_with(|level| level.set(depth + 1)).is_ok();
+    let _level = counted.then(|| Level(depth));
+    // SAFETY: the caller's promise.
+    unsafe { end(at) };
+}
+
+/// Drops the value of a box, and frees its block.
+///
+/// # Safety
+/// The address is that of a box, which is not used any more.
+unsafe fn end<'h, T: Persist<'h>>(at: usize) {
+    finally(
+        // SAFETY: the caller's promise.
+        || unsafe { discard(pointer::<T>(at as u64)) },
+        // SAFETY: the caller's promise.
+        || unsafe { free(at as u64) },
+    );
 }
 
 fn describe<'h, T: Persist<'h>>(layout: &mut Layout, word: &str) {

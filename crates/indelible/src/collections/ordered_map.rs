@@ -216,6 +216,37 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
         Some(self.remove_entry(key)?.1)
     }
 
+    /// Takes the keys that are not less than `key` out, with their values, into a map of the same heap.
+    ///
+    /// # Panics
+    /// If the heap is full: no key is in neither map but the one that was moved.
+    #[must_use = "the keys that were taken out are in it"]
+    pub fn split_off<Q: Compare<K> + ?Sized>(&mut self, key: &Q) -> Self
+    where
+        K: Ord,
+    {
+        let mut taken = if self.is_empty() { PBTreeMap::new() } else { PBTreeMap::new_in(self.heap()) };
+        while self.last_key_value().is_some_and(|(last, _)| key.compare(last).is_le()) {
+            if let Some((last, value)) = self.pop_last() {
+                taken.insert(last, value);
+            }
+        }
+        taken
+    }
+
+    /// Moves all keys of another map into this one. Of a key that both have, the other's value stays.
+    ///
+    /// # Panics
+    /// If the heap is full: no key is in neither map but the one that was moved.
+    pub fn append(&mut self, other: &mut Self)
+    where
+        K: Ord,
+    {
+        while let Some((first, value)) = other.pop_first() {
+            self.insert(first, value);
+        }
+    }
+
     /// Takes a key and its value out.
     pub fn remove_entry<Q: Compare<K> + ?Sized>(&mut self, key: &Q) -> Option<(K, V)> {
         let mut path = Path::new();

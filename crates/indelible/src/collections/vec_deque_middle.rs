@@ -6,7 +6,9 @@ use super::into_persist::IntoPersist;
 use super::persist::Persist;
 use super::place::{discard, each, expect, verify};
 use super::vec_deque::PVecDeque;
+use super::vec_drain::PDrain;
 use crate::error::Result;
+use std::ops::RangeBounds;
 
 impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// Moves the element `from` to the slot of the element `to`.
@@ -51,6 +53,28 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         }
         self.elements.set_len(len + 1);
         Ok(())
+    }
+
+    /// Exchanges two elements.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn swap(&mut self, one: usize, other: usize) {
+        let len = self.len();
+        assert!(one < len && other < len, "an exchange of {one} and {other} of {len} elements");
+        // SAFETY: elements, or one, which are exchanged whole, whatever they are.
+        unsafe { self.at(one).swap(self.at(other)) };
+        self.mark(one..one + 1);
+        self.mark(other..other + 1);
+    }
+
+    /// Takes the elements of a range out, one by one; those not taken are dropped with the iterator. All of the queue is brought
+    /// into one piece first.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn drain(&mut self, range: impl RangeBounds<usize>) -> PDrain<'_, 'h, T> {
+        self.make_contiguous().drain(range)
     }
 
     /// Takes the element `index` out, unless it lies behind the end; those at the nearer end close
