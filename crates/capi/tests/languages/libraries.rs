@@ -2,7 +2,8 @@
 //! program and its libraries are elsewhere each time.
 
 use super::ground::{CPP, folder, have, installed, project, succeed};
-use indelible_testing::not_tested;
+use super::kill::{kill, last};
+use indelible_testing::{Seeded, not_tested};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,18 +24,33 @@ impl Example {
             not_tested(format_args!("{name}.cpp, as {header} is missing; Debian has it in {package}"));
             return None;
         }
+        let mut flags = Vec::new();
+        if let Some(module) = module {
+            let libraries = succeed(Command::new("pkg-config").args(["--libs", module]));
+            flags.extend(libraries.split_whitespace().map(str::to_owned));
+        }
+        Some(Example::linked(name, folder, &flags))
+    }
+
+    /// The same, of a library that its header is all of, with these flags.
+    fn of_header(name: &str, header: &str, package: &str, flags: &[&str]) -> Option<Example> {
+        let mut example = Example::build(name, header, package, None)?;
+        if !flags.is_empty() {
+            let flags: Vec<_> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+            example = Example::linked(name, example.folder, &flags);
+        }
+        Some(example)
+    }
+
+    fn linked(name: &str, folder: tempfile::TempDir, flags: &[String]) -> Example {
         let binary = folder.path().join(name);
         let source = project().join("examples/cpp/libraries").join(format!("{name}.cpp"));
         let lib = installed().join("lib");
         let mut command = Command::new("c++");
         command.args(CPP.flags).arg("-I").arg(installed().join("include")).arg("-o").arg(&binary).arg(source);
         command.arg("-L").arg(&lib).arg("-lpmo").arg(format!("-Wl,-rpath,{}", lib.display()));
-        if let Some(module) = module {
-            let libraries = succeed(Command::new("pkg-config").args(["--libs", module]));
-            command.args(libraries.split_whitespace());
-        }
-        succeed(&mut command);
-        Some(Example { folder, binary })
+        succeed(command.args(flags));
+        Example { folder, binary }
     }
 
     fn pool(&self) -> PathBuf {
@@ -45,6 +61,30 @@ impl Example {
     fn says(&self, arguments: &[&str], expected: &str) {
         let said = succeed(Command::new(&self.binary).arg(self.pool()).args(arguments));
         assert_eq!(said, expected, "{arguments:?}");
+    }
+
+    fn run(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.arg(self.pool()).args(arguments);
+        command
+    }
+
+    /// Has the program add numbers, and kills it, again and again; after each time, `there` says how many there are: the
+    /// numbers that it reported as added, and one more at most.
+    fn killed(&self, rounds: usize, there: impl Fn() -> i64) {
+        let mut rng = Seeded::new(1);
+        println!("INDELIBLE_SEED={}", rng.seed());
+        let (mut count, mut kills) = (0, 0);
+        for _ in 0..rounds {
+            let (lines, spins) = (rng.usize(0..30), rng.u32(0..200_000));
+            let (said, killed) = kill(&mut self.run(&["add", "4000"]), lines, spins);
+            kills += usize::from(killed);
+            let added = last(&said, "added").unwrap_or(count);
+            count = there();
+            assert!(count == added || count == added + 1, "{added} were added, {count} are there");
+        }
+        println!("{kills} kills, {count} numbers");
+        assert!(kills == rounds && count > rounds as i64, "{kills} kills, {count} numbers");
     }
 
     /// Whether every block is in its place, and nothing was left over.
@@ -122,4 +162,38 @@ fn maps_of_tsl() {
     }
     example.says(&["show"], "20000 20000\n");
     example.is_whole("maps");
+}
+
+/// How many times a program is killed.
+const KILLS: usize = 30;
+
+#[test]
+fn an_r_tree_of_boost_geometry_survives_sigkill() {
+    let header = "boost/geometry/index/rtree.hpp";
+    let Some(example) = Example::of_header("geometry", header, "libboost-dev", &[]) else { return };
+    example.killed(KILLS, || succeed(&mut example.run(&["check"])).trim().parse().expect("a number"));
+    let nearest = succeed(&mut example.run(&["near", "7919", "1"]));
+    assert!(nearest.starts_with("1\n"), "{nearest}");
+    example.is_whole("places");
+}
+
+#[test]
+fn an_index_of_hnswlib_survives_sigkill_and_another_build_is_refused() {
+    let (header, package) = ("hnswlib/hnswlib.h", "libhnswlib-dev");
+    let fixed = ["-no-pie", "-Wl,--build-id"];
+    let Some(example) = Example::of_header("hnsw", header, package, &fixed) else { return };
+    example.killed(KILLS, || {
+        let said = succeed(&mut example.run(&["check"]));
+        let mut numbers = said.split_whitespace().map(|word| word.parse::<i64>().expect("a number"));
+        let (count, found) = (numbers.next().expect("a count"), numbers.next().expect("another"));
+        // The library's answers are approximate.
+        assert!(found * 20 >= count * 19, "{found} of {count} were found");
+        count
+    });
+    example.is_whole("index");
+    let pool = example.pool();
+    let other = Example::linked("hnsw", example.folder, &[fixed[0], fixed[1], "-g"].map(str::to_owned));
+    let output = Command::new(&other.binary).arg(pool).arg("check").output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("another build of the program made it"), "{said}");
 }
