@@ -6,15 +6,16 @@
  * killed at any time goes on behind the last yield when it is run again, in the middle of whatever functions and loops the script
  * was in; the script's file is read the first time alone.
  *
- * The state points to functions of the interpreter: same-program.h sees to it that they are where they were. Files that the script
+ * The state points to functions of the interpreter: pmo/same_program.h sees to it that they are where they were. Files that the script
  * opens with io.open are of the process, and closed when that ends.
  */
 #define _GNU_SOURCE
-#include "same-program.h"
+#include <pmo/same_program.h>
 
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct machine {
@@ -98,7 +99,7 @@ int main(int argc, char **argv)
     void *object = pmo_attach(pool, "lua", PMO_WRITE, NULL, 0);
     if (object == NULL || pmo_heap_open_or_format(object, PMO_HEAP_GROW) != 0)
         die(argv[1], pmo_error_message());
-    const char *refused = refuse_another_program(object);
+    const char *refused = pmo_refuse_another_program(object);
     if (refused != NULL)
         die(argv[1], refused);
     struct machine *machine = pmo_root(object, "machine", PMO_TYPEOF(machine));

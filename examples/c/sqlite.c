@@ -4,12 +4,13 @@
  *   sqlite POOL show            prints how many rows there are, their sum, and whether the database is whole
  *
  * A program that is killed at any time finds the database as it was psynced last when it is run again, without opening it. The
- * database points to functions and constants of SQLite: same-program.h sees to it that they are where they were.
+ * database points to functions and constants of SQLite: pmo/same_program.h sees to it that they are where they were.
  */
 #define _GNU_SOURCE
-#include "same-program.h"
+#include <pmo/same_program.h>
 
 #include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct database {
@@ -125,7 +126,7 @@ int main(int argc, char **argv)
     object = pmo_attach(pool, "sqlite", PMO_WRITE, NULL, 0);
     if (object == NULL || pmo_heap_open_or_format(object, PMO_HEAP_GROW) != 0)
         die(argv[1], pmo_error_message());
-    const char *refused = refuse_another_program(object);
+    const char *refused = pmo_refuse_another_program(object);
     if (refused != NULL)
         die(argv[1], refused);
     configure();

@@ -33,13 +33,19 @@ pub(crate) fn run(prefix: &Path, profile: &str) -> Result {
     write(&folder(prefix, "share/pmo")?.join("leds.mk"), LEDS_MAKE)?;
     install_tool(prefix, profile)?;
     install_services(prefix)?;
-    let header = read(&source.join("include/pmo.h"))?;
     let pages = folder(prefix, "share/man/man3")?;
-    for (name, page) in man::pages(&header, VERSION)? {
+    for (name, page) in man::pages(&headers(&source)?, VERSION)? {
         write(&pages.join(format!("{name}.3")), &page)?;
     }
     println!("installed below {}", prefix.display());
     Ok(())
+}
+
+/// The header and its parts for C, by the names that programs include: the sources of the manual pages.
+fn headers(source: &Path) -> Result<Vec<(&'static str, String)>> {
+    let names =
+        ["pmo.h", "pmo/transaction.h", "pmo/blocks.h", "pmo/static.h", "pmo/resume.h", "pmo/same_program.h"];
+    names.into_iter().map(|name| Ok((name, read(&source.join("include").join(name))?))).collect()
 }
 
 /// The tool, which the units of systemd run, and its manual pages.
@@ -157,9 +163,9 @@ fn pkg_config() -> String {
 /// GCC makes stores of loops that clear or copy memory to calls and instructions of no transaction, unless it is told not to. Linked before libitm, which GCC names at the end of its command: what both have is taken from here.
 fn pkg_config_tm() -> String {
     format!(
-        "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\n\n\
+        "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\n\
          Name: pmo-tm\nDescription: Transactions of GCC's -fgnu-tm on Indelible\nVersion: {VERSION}\n\
-         Libs: -L${{libdir}} -lpmo-tm\nLibs.private: {}\nCflags: -fgnu-tm -fno-tree-loop-distribute-patterns\n",
+         Libs: -L${{libdir}} -lpmo-tm\nLibs.private: {}\nCflags: -I${{includedir}} -fgnu-tm -fno-tree-loop-distribute-patterns\n",
         SYSTEM.join(" ")
     )
 }
@@ -173,7 +179,7 @@ fn pkg_config_sqlite() -> String {
 }
 
 const CMAKE: &str = "\
-# Targets: pmo::pmo (shared), pmo::static.
+# Targets: pmo::pmo (shared), pmo::static, and pmo::tm, for blocks that GCC compiles with -fgnu-tm, which brings pmo::pmo.
 get_filename_component(_pmo_prefix \"${CMAKE_CURRENT_LIST_DIR}/../../..\" ABSOLUTE)
 if(NOT TARGET pmo::pmo)
   add_library(pmo::pmo SHARED IMPORTED)
@@ -185,6 +191,13 @@ if(NOT TARGET pmo::pmo)
     IMPORTED_LOCATION \"${_pmo_prefix}/lib/libpmo.a\"
     INTERFACE_INCLUDE_DIRECTORIES \"${_pmo_prefix}/include\"
     INTERFACE_LINK_LIBRARIES \"gcc_s;pthread;m;dl\")
+  add_library(pmo::tm SHARED IMPORTED)
+  set_target_properties(pmo::tm PROPERTIES
+    IMPORTED_LOCATION \"${_pmo_prefix}/lib/libpmo-tm.so\"
+    INTERFACE_INCLUDE_DIRECTORIES \"${_pmo_prefix}/include\"
+    INTERFACE_COMPILE_OPTIONS \"-fgnu-tm;-fno-tree-loop-distribute-patterns\"
+    INTERFACE_LINK_OPTIONS \"-fgnu-tm\"
+    INTERFACE_LINK_LIBRARIES pmo::pmo)
 endif()
 set(PMO_BIN \"${_pmo_prefix}/bin\")
 unset(_pmo_prefix)

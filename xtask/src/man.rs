@@ -1,17 +1,21 @@
-//! The manual pages, made of the comments in pmo.h: one for each function, and one for all of it.
+//! The manual pages, made of the comments in pmo.h and its parts for C: one for each function and macro, and one for all of it.
 
 use crate::command::Result;
 use std::fmt::Write;
 
-/// Something the header declares and says something about.
+/// Something a header declares and says something about.
 struct Item<'a> {
+    /// The header, as programs include it.
+    include: &'a str,
     comment: String,
     declaration: &'a str,
 }
 
-/// Name and text of each page.
-pub(crate) fn pages(header: &str, version: &str) -> Result<Vec<(String, String)>> {
-    let items = items(header)?;
+/// Name and text of each page. The first header is that of all of it.
+pub(crate) fn pages(headers: &[(&str, String)], version: &str) -> Result<Vec<(String, String)>> {
+    let (_, header) = headers.first().ok_or("there is no header")?;
+    let read = headers.iter().map(|(include, header)| items(include, header));
+    let items: Vec<_> = read.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
     let functions: Vec<_> = items.iter().filter(|item| item.name().is_some()).collect();
     if functions.len() < 40 {
         return Err(format!("the header has only {} documented functions", functions.len()));
@@ -24,8 +28,9 @@ pub(crate) fn pages(header: &str, version: &str) -> Result<Vec<(String, String)>
     Ok(pages)
 }
 
-/// The declarations behind comments of two asterisks, each up to its end.
-fn items(header: &str) -> Result<Vec<Item<'_>>> {
+/// The declarations behind comments of two asterisks, each up to its end; of a macro its name and arguments, of a function that has
+/// its body there what is in front of that.
+fn items<'a>(include: &'a str, header: &'a str) -> Result<Vec<Item<'a>>> {
     let mut items = Vec::new();
     for piece in header.split("/** ").skip(1) {
         let (comment, rest) = piece.split_once("*/").ok_or("a comment without an end")?;
@@ -39,7 +44,19 @@ fn items(header: &str) -> Result<Vec<Item<'_>>> {
         // The constant before a comma is enough of an enum.
         let constant = rest.starts_with("PMO_");
         let end = if constant { rest.find([',', '\n']).unwrap_or(end) } else { end };
-        items.push(Item { comment, declaration: rest[..end].trim() });
+        let declaration = match rest.strip_prefix("#define ") {
+            Some(of_macro) => {
+                let name =
+                    of_macro.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(of_macro.len());
+                let last = if of_macro[name..].starts_with('(') { ')' } else { '\n' };
+                &of_macro[..of_macro.find(last).map_or(of_macro.len(), |at| at + 1)]
+            }
+            None => match rest.strip_prefix("static inline ") {
+                Some(function) => &function[..function.find("\n{").unwrap_or(function.len())],
+                None => &rest[..end],
+            },
+        };
+        items.push(Item { include, comment, declaration: declaration.trim() });
     }
     Ok(items)
 }
@@ -49,8 +66,9 @@ impl Item<'_> {
     fn name(&self) -> Option<&str> {
         let braced = ["struct pmo_", "enum "].iter().any(|word| self.declaration.starts_with(word))
             && self.declaration.contains('{');
-        let typed = self.declaration.starts_with("typedef") || self.declaration.starts_with("PMO_");
-        let before = self.declaration.split_once('(').filter(|_| !braced && !typed)?.0;
+        let (before, _) = self.declaration.split_once('(').filter(|_| !braced)?;
+        let typed = before.starts_with("typedef") || before.contains("PMO_") && before.contains([' ', '=']);
+        let before = (!typed).then_some(before)?;
         before.rsplit([' ', '*']).next()
     }
 
@@ -65,7 +83,7 @@ fn page(name: &str, item: &Item<'_>, items: &[Item<'_>], version: &str) -> Strin
     let mut out = head(name, version);
     let summary = sentence(&item.comment);
     let _ = write!(out, ".SH NAME\n{name} \\- {}\n", escape(&summary));
-    let _ = write!(out, ".SH SYNOPSIS\n.nf\n#include <pmo.h>\n\n{}\n", escape(item.declaration));
+    let _ = write!(out, ".SH SYNOPSIS\n.nf\n#include <{}>\n\n{}\n", item.include, escape(item.declaration));
     for used in items {
         let mentioned =
             |tag: &str| ["*", " *"].iter().any(|end| item.declaration.contains(&format!("{tag}{end}")));
@@ -79,14 +97,18 @@ fn page(name: &str, item: &Item<'_>, items: &[Item<'_>], version: &str) -> Strin
             let _ = write!(out, ".PP\n{}: {}\n", escape(tag), escape(&used.comment));
         }
     }
-    for constant in items.iter().filter(|constant| item.comment.contains(first(constant.declaration))) {
+    for constant in items
+        .iter()
+        .filter(|constant| constant.name().is_none() && item.comment.contains(first(constant.declaration)))
+    {
         if let Some(name) = Some(first(constant.declaration)).filter(|name| name.starts_with("PMO_")) {
             let _ = write!(out, ".TP\n.B {name}\n{}\n", escape(&constant.comment));
         }
     }
+    let result = item.declaration.split('(').next().unwrap_or("");
     let returns = if item.declaration.starts_with("int ") && !name.contains("errno") {
         "0, or \\-1 for an error: see pmo_errno(3)."
-    } else if item.declaration.contains('*') && !item.declaration.starts_with("const char") {
+    } else if result.contains('*') && !result.starts_with("const char") {
         "NULL for an error: see pmo_errno(3)."
     } else {
         "See above."
@@ -115,7 +137,7 @@ fn overview(header: &str, functions: &[&Item<'_>], items: &[Item<'_>], version: 
             write!(out, ".TP\n.BR {} (3)\n{}\n", item.name().unwrap_or(""), escape(&sentence(&item.comment)));
     }
     out.push_str(".SH CONSTANTS\n");
-    for item in items.iter().filter(|item| item.declaration.starts_with("PMO_")) {
+    for item in items.iter().filter(|item| item.name().is_none() && item.declaration.starts_with("PMO_")) {
         let _ = write!(out, ".TP\n.B {}\n{}\n", first(item.declaration), escape(&item.comment));
     }
     out

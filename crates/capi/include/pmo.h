@@ -158,7 +158,8 @@ pmo_pool *pmo_open_or_format_with(const char *path, uint64_t size, const struct 
 /** From now on attach, resize, rename and destroy wait for an object that others have, every call
  * waits for the table while another process has it, and pmo_psync_cut waits for locks, each for as
  * long at most; then they fail with PMO_ERR_HELD or PMO_ERR_BUSY. Without this call they do not
- * wait for an object, and for 20 s otherwise. */
+ * wait for an object, and for 20 s otherwise. In any case they wait 100 ms for a killed process
+ * that the kernel has not ended yet. */
 int pmo_wait(pmo_pool *pool, uint64_t milliseconds);
 
 /** Closes a pool. Objects attached from it stay attached until they are detached. */
@@ -488,10 +489,11 @@ void *pmo_attach_for_blocks(pmo_pool *pool, const char *name, const void *key, s
 /** A transaction of the thread that began it. */
 typedef struct pmo_tx pmo_tx;
 
-/** Explains on standard error a deadly load or store outside of a transaction, in an object that
- * transactions alone use: its name, the offset, and the remedy. PMO_EXPLAIN_FAULTS=1 in the
- * environment enables the same for any program. A handler for SIGSEGV that the program installs
- * later comes first. */
+/** Explains on standard error a deadly access to an object: its name, the offset, and the remedy.
+ * Such accesses are a load or store outside of a transaction, in an object that transactions alone
+ * use; a store to an object attached for reading; an access to a detached object.
+ * PMO_EXPLAIN_FAULTS=1 in the environment enables the same for any program. A handler for SIGSEGV
+ * that the program installs later comes first. */
 int pmo_explain_faults(void);
 
 /** Begins a transaction on count transactional objects of one pool. NULL for an error; PMO_ERR_IN_TRANSACTION if the thread has one already. The

@@ -18,6 +18,7 @@
 #include <pmo/containers.hpp>
 #include <pmo/error.hpp>
 #include <pmo/far.hpp>
+#include <pmo/mutex.hpp>
 #include <pmo/retention.hpp>
 #include <pmo/seal_key.hpp>
 #include <pmo/std_types.hpp>

@@ -107,6 +107,20 @@ template <class U> void clear_place([[maybe_unused]] U *where) noexcept
     }
 }
 
+// Whether a class whose allocator_type an allocator converts to can be made with one, first or last.
+template <class U, class A, class... Args>
+inline constexpr bool takes_its_allocator =
+    !std::uses_allocator_v<U, std::decay_t<A>> || std::is_constructible_v<U, std::allocator_arg_t, A, Args...> ||
+    std::is_constructible_v<U, Args..., A>;
+
+// An allocator that is made of nothing: of which object, it cannot know.
+template <class T> constexpr void without_an_object()
+{
+    static_assert(never<T>, "a container, string or key in an object is made with its allocator: heap.text(\"key\") makes a key, "
+                            "heap.get_allocator() is for other containers, and a struct of containers says using allocator_type = "
+                            "pmo::allocator<char>; and has a constructor that takes one");
+}
+
 // The base of the thread's current object, or nullptr.
 inline void *&current_base() noexcept
 {
@@ -125,12 +139,19 @@ public:
     };
 
     using detail::object_allocator<T>::object_allocator;
+    allocator() noexcept : detail::object_allocator<T>(typename detail::object_allocator<T>::known_base{nullptr})
+    {
+        detail::without_an_object<T>();
+    }
     template <class U> allocator(const allocator<U> &other) noexcept : detail::object_allocator<T>(other) {}
     template <class U> allocator(const detail::object_allocator<U> &other) noexcept : detail::object_allocator<T>(other) {}
 
     template <class U, class... Args> void construct(U *where, Args &&...args)
     {
         static_assert(detail::persists<U>::value);
+        static_assert(detail::takes_its_allocator<U, detail::object_allocator<T> &, Args...>,
+                      "its allocator_type says that it takes an allocator: give it a constructor whose last argument is a "
+                      "const allocator_type &, and that hands it on to its containers");
         using scoped = std::scoped_allocator_adaptor<detail::object_allocator<T>>;
         detail::clear_place(where);
         scoped(static_cast<detail::object_allocator<T> &>(*this)).construct(where, std::forward<Args>(args)...);
@@ -154,6 +175,10 @@ public:
     };
 
     using detail::object_allocator<T>::object_allocator;
+    plain_allocator() noexcept : detail::object_allocator<T>(typename detail::object_allocator<T>::known_base{nullptr})
+    {
+        detail::without_an_object<T>();
+    }
     template <class U> plain_allocator(const detail::object_allocator<U> &other) noexcept : detail::object_allocator<T>(other) {}
 
     T *allocate(size_type count, const void * = nullptr) { return detail::object_allocator<T>::allocate(count); }

@@ -25,15 +25,15 @@ extern "C" {
 
 const struct pmo_tm_runtime *pmo_tm_runtime(void);
 
-/* Allocates size bytes, as a part of the block that runs, in the heap of the attached object that has the address beside. They are there if, and as soon
+/** Allocates size bytes, as a part of the block that runs, in the heap of the attached object that has the address beside. They are there if, and as soon
  * as, the block has committed, and may be anything; their address is a multiple of 16. A full heap grows, and the block is run again. NULL for an error, of which pmo_errno tells:
  * PMO_ERR_HEAP_FULL if the heap cannot grow, PMO_ERR_NOT_A_HEAP if no pmo_tm_root has made one of the object. malloc in a block gives memory of the process, which means nothing in the next run. */
 void *pmo_tm_alloc(const void *beside, size_t size) __attribute__((transaction_safe));
 
-/* Frees what pmo_tm_alloc returned, if the block commits. NULL is no error. -1 for an error, of which pmo_errno tells: nothing is freed. */
+/** Frees what pmo_tm_alloc returned, if the block commits. NULL is no error. -1 for an error, of which pmo_errno tells: nothing is freed. */
 int pmo_tm_free(void *block) __attribute__((transaction_safe));
 
-/* The address of the root of this name and type, as a part of the block that runs, in the heap of the attached object that has the address beside; a new one is all zeros, and makes a
+/** The address of the root of this name and type, as a part of the block that runs, in the heap of the attached object that has the address beside; a new one is all zeros, and makes a
  * heap of a blank object: nothing else is at the object's first byte then. NULL for an error, as for pmo_tm_alloc; PMO_ERR_EXISTS if there is something else, PMO_ERR_ROOT_TYPE if it has
  * another type. */
 void *pmo_tm_root(const void *beside, const char *name, const struct pmo_type *type) __attribute__((transaction_safe));
@@ -42,7 +42,7 @@ void *pmo_tm_root(const void *beside, const char *name, const struct pmo_type *t
 }
 #endif
 
-/* Attaches a transactional object, or one on demand, for blocks, and returns its first byte: the same address in every run. NULL for an error. */
+/** Attaches a transactional object, or one on demand, for blocks, and returns its first byte: the same address in every run. NULL for an error. */
 static inline void *pmo_attach_tm(pmo_pool *pool, const char *name, const void *key, size_t key_len)
 {
     return pmo_attach_for_blocks(pool, name, key, key_len, pmo_tm_runtime());

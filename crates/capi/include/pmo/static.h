@@ -16,7 +16,7 @@
 #include <pmo/transaction.h>
 #include <string.h>
 
-/* Attaches the statics of a pool, or, for NULL, of the pool that PMO_POOL names; makes them if there are none. NULL for an error: PMO_ERR_HELD if another process has them for longer than
+/** Attaches the statics of a pool, or, for NULL, of the pool that PMO_POOL names; makes them if there are none. NULL for an error: PMO_ERR_HELD if another process has them for longer than
  * pmo_wait says. pmo_detach detaches them. */
 static inline void *pmo_attach_statics(pmo_pool *pool)
 {
@@ -34,7 +34,7 @@ static inline void *pmo_attach_statics(pmo_pool *pool)
 
 #ifndef __cplusplus
 
-/* Declares a persistent variable, at file scope: a number, a pointer into an object, or an array of such; its name, which is that of the root; and its initial value. The function of its name returns its
+/** Declares a persistent variable, at file scope: a number, a pointer into an object, or an array of such; its name, which is that of the root; and its initial value. The function of its name returns its
  * address in the statics that a block uses, for PMO_TX_LOAD and PMO_TX_STORE. If there is one of this name and another type, the block fails with PMO_ERR_ROOT_TYPE; the function returns NULL if the
  * heap is full and cannot grow. */
 #define PMO_STATIC(type, name, ...)                                                                 \

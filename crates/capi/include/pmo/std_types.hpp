@@ -49,36 +49,38 @@ struct type_of<std::basic_string<C, Traits, A>, detail::in_object<A>> : opaque<s
     static constexpr const char *text = detail::string_name<C>;
 };
 
-// The last parameter is the allocator; the words behind the arguments are the types that tools show.
-#define PMO_CONTAINER(container, parameters, arguments, ...)                                                           \
+// The last parameter is the allocator; behind the arguments are the types that tools show, and the functions that order or hash.
+#define PMO_CONTAINER(container, parameters, arguments, elements, functions)                                           \
     template <PMO_INNER parameters, class A>                                                                           \
     struct type_of<std::container<PMO_INNER arguments, A>, detail::in_object<A>>                                       \
-        : opaque<std::container<PMO_INNER arguments, A>, __VA_ARGS__> {                                                \
+        : detail::ordered<std::container<PMO_INNER arguments, A>, detail::types<PMO_INNER elements>,                   \
+                          detail::types<PMO_INNER functions>> {                                                        \
         static constexpr const char *text = PMO_LIBRARY #container;                                                    \
     };
-PMO_CONTAINER(vector, (class T), (T), T)
-PMO_CONTAINER(list, (class T), (T), T)
-PMO_CONTAINER(forward_list, (class T), (T), T)
-PMO_CONTAINER(deque, (class T), (T), T)
-PMO_CONTAINER(set, (class T, class C), (T, C), T)
-PMO_CONTAINER(multiset, (class T, class C), (T, C), T)
-PMO_CONTAINER(map, (class K, class V, class C), (K, V, C), K, V)
-PMO_CONTAINER(multimap, (class K, class V, class C), (K, V, C), K, V)
-PMO_CONTAINER(unordered_set, (class T, class H, class E), (T, H, E), T)
-PMO_CONTAINER(unordered_multiset, (class T, class H, class E), (T, H, E), T)
-PMO_CONTAINER(unordered_map, (class K, class V, class H, class E), (K, V, H, E), K, V)
-PMO_CONTAINER(unordered_multimap, (class K, class V, class H, class E), (K, V, H, E), K, V)
+PMO_CONTAINER(vector, (class T), (T), (T), ())
+PMO_CONTAINER(list, (class T), (T), (T), ())
+PMO_CONTAINER(forward_list, (class T), (T), (T), ())
+PMO_CONTAINER(deque, (class T), (T), (T), ())
+PMO_CONTAINER(set, (class T, class C), (T, C), (T), (C))
+PMO_CONTAINER(multiset, (class T, class C), (T, C), (T), (C))
+PMO_CONTAINER(map, (class K, class V, class C), (K, V, C), (K, V), (C))
+PMO_CONTAINER(multimap, (class K, class V, class C), (K, V, C), (K, V), (C))
+PMO_CONTAINER(unordered_set, (class T, class H, class E), (T, H, E), (T), (H, E))
+PMO_CONTAINER(unordered_multiset, (class T, class H, class E), (T, H, E), (T), (H, E))
+PMO_CONTAINER(unordered_map, (class K, class V, class H, class E), (K, V, H, E), (K, V), (H, E))
+PMO_CONTAINER(unordered_multimap, (class K, class V, class H, class E), (K, V, H, E), (K, V), (H, E))
 #undef PMO_CONTAINER
 
 // Adapters, by the container that they adapt.
-#define PMO_ADAPTER(adapter, parameters, arguments)                                                                    \
+#define PMO_ADAPTER(adapter, parameters, arguments, functions)                                                         \
     template <PMO_INNER parameters>                                                                                    \
-    struct type_of<std::adapter<PMO_INNER arguments>> : opaque<std::adapter<PMO_INNER arguments>, C> {                 \
+    struct type_of<std::adapter<PMO_INNER arguments>>                                                                  \
+        : detail::ordered<std::adapter<PMO_INNER arguments>, detail::types<C>, detail::types<PMO_INNER functions>> {   \
         static constexpr const char *text = PMO_LIBRARY #adapter;                                                      \
     };
-PMO_ADAPTER(stack, (class T, class C), (T, C))
-PMO_ADAPTER(queue, (class T, class C), (T, C))
-PMO_ADAPTER(priority_queue, (class T, class C, class Compare), (T, C, Compare))
+PMO_ADAPTER(stack, (class T, class C), (T, C), ())
+PMO_ADAPTER(queue, (class T, class C), (T, C), ())
+PMO_ADAPTER(priority_queue, (class T, class C, class Compare), (T, C, Compare), (Compare))
 #undef PMO_ADAPTER
 
 template <class T> struct type_of<std::optional<T>> : opaque<std::optional<T>, T> {

@@ -45,13 +45,13 @@ struct pmo_block {
     jmp_buf start;
 };
 
-/* Runs the block that follows as a transaction on the objects, addresses in transactional objects of one pool; result is an int, an enum
+/** Runs the block that follows as a transaction on the objects, addresses in transactional objects of one pool; result is an int, an enum
  * pmo_tx_result once the block is over. */
 #define PMO_TX(tx, result, ...)                                                                     \
     PMO_TX_OF (tx, result, ((void *const[]){__VA_ARGS__}),                                          \
                sizeof((void *const[]){__VA_ARGS__}) / sizeof(void *))
 
-/* The same, on count objects of an array, a void *const *. */
+/** The same, on count objects of an array, a void *const *. */
 #define PMO_TX_OF(tx, result, objects, count)                                                       \
     for (struct pmo_block tx[1] __attribute__((__cleanup__(pmo_block_leave))) =                     \
              {pmo_block_of((objects), (count), &(result))};                                         \
@@ -61,7 +61,7 @@ struct pmo_block {
             if (pmo_block_begin(tx)) {                                                              \
             } else
 
-/* The value at an address in an object of the transaction: a number, a pointer, a struct. */
+/** The value at an address in an object of the transaction: a number, a pointer, a struct. */
 #define PMO_TX_LOAD(tx, address)                                                                    \
     __extension__({                                                                                 \
         __typeof__(*(address)) pmo_loaded;                                                          \
@@ -69,14 +69,14 @@ struct pmo_block {
         pmo_loaded;                                                                                 \
     })
 
-/* Stores a value there, if the transaction commits. */
+/** Stores a value there, if the transaction commits. */
 #define PMO_TX_STORE(tx, address, value)                                                            \
     do {                                                                                            \
         __typeof__(*(address)) pmo_stored = (value);                                                \
         pmo_block_write((tx), (address), &pmo_stored, sizeof pmo_stored);                           \
     } while (0)
 
-/* Ends the transaction without effect, and its block. */
+/** Ends the transaction without effect, and its block. */
 #define PMO_TX_ABORT(tx) pmo_block_abort(tx)
 
 static inline struct pmo_block pmo_block_of(void *const *objects, size_t count, int *result)
@@ -147,13 +147,13 @@ static inline void pmo_block_abort(struct pmo_block *tx)
     longjmp(tx->start, 1);
 }
 
-/* As PMO_TX_LOAD, of size bytes. */
+/** As PMO_TX_LOAD, of size bytes. */
 static inline void pmo_block_read(struct pmo_block *tx, const void *from, void *into, size_t size)
 {
     pmo_block_step(tx, pmo_tx_read(tx->running, from, into, size));
 }
 
-/* As PMO_TX_STORE, of size bytes. */
+/** As PMO_TX_STORE, of size bytes. */
 static inline void pmo_block_write(struct pmo_block *tx, void *to, const void *from, size_t size)
 {
     pmo_block_step(tx, pmo_tx_write(tx->running, to, from, size));
@@ -167,31 +167,31 @@ static inline void *pmo_block_got(struct pmo_block *tx, void *address)
     return address;
 }
 
-/* Allocates size bytes in the heap of an object of the transaction, if that commits: see pmo_tx_alloc. NULL if the heap is full and cannot grow. */
+/** Allocates size bytes in the heap of an object of the transaction, if that commits: see pmo_tx_alloc. NULL if the heap is full and cannot grow. */
 static inline void *pmo_block_alloc(struct pmo_block *tx, const void *object, size_t size)
 {
     return pmo_block_got(tx, pmo_tx_alloc(tx->running, object, size));
 }
 
-/* Frees a block, if the transaction commits: see pmo_tx_free. */
+/** Frees a block, if the transaction commits: see pmo_tx_free. */
 static inline void pmo_block_free(struct pmo_block *tx, void *block)
 {
     pmo_block_step(tx, pmo_tx_free(tx->running, block));
 }
 
-/* The root of a name and type, made of zeros if there is none: see pmo_tx_root. NULL if the heap is full and cannot grow. */
+/** The root of a name and type, made of zeros if there is none: see pmo_tx_root. NULL if the heap is full and cannot grow. */
 static inline void *pmo_block_root(struct pmo_block *tx, const void *object, const char *name, const struct pmo_type *type)
 {
     return pmo_block_got(tx, pmo_tx_root(tx->running, object, name, type));
 }
 
-/* Runs the transaction beside no other of its pool, from its beginning on. */
+/** Runs the transaction beside no other of its pool, from its beginning on. */
 static inline void pmo_block_alone(struct pmo_block *tx)
 {
     pmo_block_step(tx, pmo_tx_alone(tx->running));
 }
 
-/* Calls body as a transaction on count objects. If it returns 0, the transaction commits, else it is undone. The result is an enum pmo_tx_result. */
+/** Calls body as a transaction on count objects. If it returns 0, the transaction commits, else it is undone. The result is an enum pmo_tx_result. */
 static inline int pmo_transaction(void *const *objects, size_t count, int (*body)(struct pmo_block *tx, void *context), void *context)
 {
     int result;

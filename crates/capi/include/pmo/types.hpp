@@ -14,20 +14,26 @@
 namespace pmo {
 namespace detail {
 
-template <class> inline constexpr bool never = false;
+// A class with elements that it allocates.
+template <class T, class = void> inline constexpr bool has_elements = false;
+template <class T> inline constexpr bool has_elements<T, std::void_t<typename T::allocator_type, typename T::value_type>> = true;
 
 } // namespace detail
 
 // The layout of a T: specialised for numbers, pointers, arrays, pairs, containers and so on; for structs by PMO_DESCRIBE, for
-// containers of other libraries by pmo::opaque. How a container orders or hashes is not part of it.
+// containers of other libraries by pmo::opaque. The order or hash of a container is part of it if it has members, or is described.
 template <class T, class = void> struct type_of {
     // So that others can ask: what a pointer leads to need not be described.
     using undescribed = void;
     static std::string name()
     {
         static_assert(detail::persists<T>::value);
-        static_assert(detail::never<T>, "no description of this type: PMO_DESCRIBE makes one of a struct, pmo::opaque one of "
-                                        "another library's container");
+        static_assert(!detail::has_elements<T>,
+                      "a container of another library has no description yet; with C for its type, and T for that of its elements: "
+                      "template <> struct pmo::type_of<C> : pmo::opaque<C, T> { static constexpr const char *text = \"library "
+                      "version container\"; };");
+        static_assert(detail::has_elements<T>, "no description of this type: PMO_DESCRIBE(type, PMO_MEMBER(member)...) makes one of "
+                                               "a struct, pmo::opaque one of another library's container");
         return {};
     }
     static const pmo_type *get()
@@ -93,6 +99,12 @@ template <class T> std::vector<pmo_field> target()
 template <class T> std::string argument() { return name_of<T>(); }
 template <auto V> std::string argument() { return std::to_string(V); }
 
+// The type that a type_of is of. Within one, the name that the program has for it may be that of something of pmo.
+template <class> struct described_by;
+template <class T, class E> struct described_by<type_of<T, E>> {
+    using type = T;
+};
+
 } // namespace detail
 
 // The base of descriptions of containers that are not described here. Tools show its name and the
@@ -112,11 +124,28 @@ template <class Self, class... Parts> struct opaque {
     }
     static const pmo_type *get()
     {
+        static_assert(detail::persists<Self>::value);
         static const detail::made_type made(PMO_OPAQUE, name(), sizeof(Self), alignof(Self),
                                             {detail::part<Parts>("element", 0)...});
         return made.get();
     }
 };
+
+namespace detail {
+
+template <class... T> struct types {};
+
+// The description of a container with these elements. Functions that order or hash them, and have no members, are no part of it,
+// unless the program describes them.
+template <class Self, class Parts, class Functions> struct ordered;
+template <class Self, class... Parts> struct ordered<Self, types<Parts...>, types<>> : opaque<Self, Parts...> {};
+template <class Self, class... Parts, class F, class... Rest>
+struct ordered<Self, types<Parts...>, types<F, Rest...>>
+    : std::conditional_t<std::is_empty_v<F> && !is_described<F>, ordered<Self, types<Parts...>, types<Rest...>>,
+                         ordered<Self, types<Parts..., F>, types<Rest...>>> {
+};
+
+} // namespace detail
 
 #define PMO_TYPE_BY_NAME(type, text)                                                                                   \
     template <> struct type_of<type> {                                                                                 \
@@ -178,11 +207,11 @@ template <class T, std::size_t N> struct type_of<std::array<T, N>> : type_of<T[N
 #define PMO_DESCRIBE_WAS(struct_name, its_name, ...)                                                                   \
     _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Winvalid-offsetof\"")                            \
     template <> struct pmo::type_of<struct_name> {                                                                     \
-        static_assert(pmo::detail::persists<struct_name>::value);                                                      \
+        using pmo_self = pmo::detail::described_by<type_of>::type;                                                     \
+        static_assert(pmo::detail::persists<pmo_self>::value);                                                         \
         static std::string name() { return its_name; }                                                                 \
         static const pmo_type *get()                                                                                   \
         {                                                                                                              \
-            using pmo_self = struct_name;                                                                              \
             static const pmo::detail::made_type made(PMO_STRUCT, name(), sizeof(pmo_self), alignof(pmo_self),          \
                                                      {__VA_ARGS__});                                                   \
             return made.get();                                                                                         \
@@ -198,10 +227,10 @@ template <class T, std::size_t N> struct type_of<std::array<T, N>> : type_of<T[N
 #define PMO_DESCRIBE_TEMPLATE(parameters, template_name, arguments, ...)                                               \
     _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Winvalid-offsetof\"")                            \
     template <PMO_INNER parameters> struct pmo::type_of<template_name<PMO_INNER arguments>> {                          \
+        using pmo_self = typename pmo::detail::described_by<type_of>::type;                                            \
         static std::string name() { return #template_name "<" + PMO_ARGUMENTS arguments + ">"; }                       \
         static const pmo_type *get()                                                                                   \
         {                                                                                                              \
-            using pmo_self = template_name<PMO_INNER arguments>;                                                       \
             static_assert(pmo::detail::persists<pmo_self>::value);                                                     \
             static const pmo::detail::made_type made(PMO_STRUCT, name(), sizeof(pmo_self), alignof(pmo_self),          \
                                                      {__VA_ARGS__});                                                   \

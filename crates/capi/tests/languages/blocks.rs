@@ -293,3 +293,39 @@ fn blocks_that_cannot_be_undone_touch_more_pages_than_there_can_be_mappings() {
         )),
     }
 }
+
+#[test]
+fn programs_with_blocks_are_built_with_cmake() {
+    let folder = folder();
+    if !have("cmake") || !have("make") || !compiles_blocks(folder.path()) {
+        return;
+    }
+    let project = format!(
+        "cmake_minimum_required(VERSION 3.13)\nproject(blocks C)\nset(CMAKE_C_FLAGS -O2)\n\
+         find_package(pmo 0.1 REQUIRED)\nadd_executable(blocks {})\ntarget_link_libraries(blocks PRIVATE pmo::tm)\n",
+        program("blocks.c").display()
+    );
+    std::fs::write(folder.path().join("CMakeLists.txt"), &project).unwrap();
+    let mut configure = Command::new("cmake");
+    configure.args(["-G", "Unix Makefiles", "-S", ".", "-B", "build", "-DCMAKE_C_COMPILER=gcc"]);
+    configure.arg(format!("-DCMAKE_PREFIX_PATH={}", installed().display()));
+    succeed(configure.current_dir(folder.path()));
+    succeed(Command::new("cmake").args(["--build", "build"]).current_dir(folder.path()));
+    let (binary, pool) = (folder.path().join("build/blocks"), folder.path().join("pool.pmo"));
+    assert!(succeed(&mut run(&binary, &pool)).ends_with("done\n"));
+}
+
+#[test]
+fn the_package_of_blocks_says_where_its_headers_are() {
+    let folder = folder();
+    if !have("pkg-config") || !compiles_blocks(folder.path()) {
+        return;
+    }
+    let source = folder.path().join("block.c");
+    std::fs::write(&source, "#include <pmo/blocks.h>\nint main(void) { return pmo_tm_runtime() == 0; }\n")
+        .unwrap();
+    let flags = "gcc block.c -o block $(pkg-config --cflags pmo-tm) $(pkg-config --libs pmo-tm pmo)";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", flags]).current_dir(folder.path());
+    succeed(shell.env("PKG_CONFIG_PATH", installed().join("lib/pkgconfig")));
+}

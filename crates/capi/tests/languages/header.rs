@@ -288,7 +288,20 @@ fn structs_have_the_same_layout_on_both_sides() {
 #[test]
 fn the_manual_pages_are_well_formed_and_complete() {
     let pages = installed().join("share/man/man3");
-    for name in declared().keys().map(String::as_str).chain(["pmo"]) {
+    let of_parts = [
+        "PMO_TX",
+        "PMO_TX_LOAD",
+        "PMO_STATIC",
+        "PMO_TXRECORD",
+        "pmo_transaction",
+        "pmo_block_alloc",
+        "pmo_attach_tm",
+        "pmo_tm_alloc",
+        "pmo_attach_statics",
+        "pmo_resume",
+        "pmo_refuse_another_program",
+    ];
+    for name in declared().keys().map(String::as_str).chain(["pmo"]).chain(of_parts) {
         let page = pages.join(format!("{name}.3"));
         let text = std::fs::read_to_string(&page).unwrap();
         for part in [".TH ", ".SH NAME\n", ".SH SYNOPSIS\n", ".SH DESCRIPTION\n"] {
@@ -296,6 +309,9 @@ fn the_manual_pages_are_well_formed_and_complete() {
         }
         if name == "pmo_stat" {
             assert!(text.contains("uint64_t address;"), "{text}");
+        }
+        if name == "pmo_tm_alloc" {
+            assert!(text.contains("#include <pmo/blocks.h>"), "{text}");
         }
     }
     if have("man") {

@@ -18,4 +18,5 @@ mod rebase;
 mod services;
 mod shared;
 mod showpieces;
+mod traps;
 mod views;

@@ -146,7 +146,7 @@ fn asks(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
     let (binary, lib) = (folder.join(name), installed().join("lib"));
     let mut command = Command::new("cc");
     command.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wl,--build-id"]).args(flags);
-    command.arg("-I").arg(installed().join("include")).arg("-I").arg(project().join("examples/c"));
+    command.arg("-I").arg(installed().join("include"));
     command.arg("-o").arg(&binary).arg(program("same-program.c"));
     command.arg("-L").arg(&lib).arg("-lpmo").arg(format!("-Wl,-rpath,{}", lib.display()));
     succeed(&mut command);
@@ -170,12 +170,8 @@ fn an_object_of_a_program_that_was_rebuilt_or_moved_is_refused() {
     assert_eq!(says(&fixed, "fixed.pmo"), "the same\n", "a refusal changes nothing");
     let unnamed = asks(folder.path(), "unnamed", &["-no-pie", "-Wl,--build-id=none"]);
     assert!(says(&unnamed, "unnamed.pmo").starts_with("this program has no build ID"));
-    let random = std::fs::read_to_string("/proc/sys/kernel/randomize_va_space").unwrap_or_default();
-    if random.trim() == "0" {
-        return not_tested("that a program is noticed to have moved: this kernel does not move programs");
-    }
     let moving = asks(folder.path(), "moving", &["-fPIE", "-pie"]);
-    assert_eq!(says(&moving, "moving.pmo"), "the same\n");
     let said = says(&moving, "moving.pmo");
-    assert!(said.starts_with("the program was loaded elsewhere"), "{said}");
+    assert!(said.starts_with("this program is loaded elsewhere in each run"), "{said}");
+    assert!(said.contains("link it with -no-pie"), "{said}");
 }

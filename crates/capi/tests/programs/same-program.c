@@ -1,7 +1,9 @@
 /* Whether an object is refused that another program has functions' addresses in, or this one when it was elsewhere:
  * same-program POOL. */
 #define _GNU_SOURCE
-#include "same-program.h"
+#include <pmo/same_program.h>
+
+#include <stdio.h>
 
 int main(int argc, char **argv)
 {
@@ -12,7 +14,7 @@ int main(int argc, char **argv)
     void *object = pmo_attach(pool, "object", PMO_WRITE, NULL, 0);
     if (object == NULL || pmo_heap_open_or_format(object, 0) != 0)
         return 1;
-    const char *refused = refuse_another_program(object);
+    const char *refused = pmo_refuse_another_program(object);
     printf("%s\n", refused != NULL ? refused : "the same");
     return pmo_psync(object) == 0 && pmo_detach(object) == 0 ? 0 : 1;
 }
