@@ -217,8 +217,9 @@ impl Chain {
         Kept::of(&newest.path, &newest.header, &newest.objects)
     }
 
-    /// Reads all chunks, oldest first, and gives each with the number of its link to `visit`. Each file is proved to its end,
-    /// and to be what the next one was made for. Returns the hash of the newest.
+    /// Reads all chunks, oldest first, and gives each with the number of its link to `visit`.
+    /// Proves each file to its end, and that it is the base of the next one. Returns the hash of
+    /// the newest.
     ///
     /// # Errors
     /// `Damaged`, `BaseSwapped`; `Interrupted` of the newest, unless it is read `as_base`.

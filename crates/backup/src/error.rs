@@ -112,7 +112,7 @@ pub enum BackupError {
     /// There is something.
     #[error("{} exists already", .0.display())]
     Exists(PathBuf),
-    /// The pool that was to be replaced is in use.
+    /// The pool to replace is in use.
     #[error("the pool {} is in use: {by}", path.display())]
     InUse {
         /// Which.

@@ -99,7 +99,7 @@ pub fn backup_file(
     write(pool, choice, path, (partial.path(), partial.file()?), Before::default(), replace, progress)
 }
 
-/// Keeps what a backup into a folder that failed has written, if the next one can go on from there.
+/// Keeps the written part of a failed backup into a folder, if the next one can go on from there.
 fn failed(cause: BackupError, partial: &Path) -> BackupError {
     if !interrupted::is_of_use(partial) {
         let _ = fs::remove_file(partial);
@@ -190,8 +190,8 @@ fn lock(folder: &Path) -> Result<File> {
     }
 }
 
-/// Keeps what a backup of the pool that was interrupted left, if another can go on from there, and removes all else of that kind; the caller has the lock.
-/// Returns the file.
+/// Keeps the remains of an interrupted backup of the pool, if another can go on from there, and
+/// removes all others; the caller has the lock. Returns the file.
 fn keep_partial(pool: &Pool, folder: &Path, full: bool) -> Result<Option<PathBuf>> {
     let mut kept = None;
     for entry in fs::read_dir(folder).map_err(BackupError::file("read", folder))? {

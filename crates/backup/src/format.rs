@@ -106,7 +106,7 @@ pub struct Frame {
     pub held: U64,
     /// In a chunk: pages that are zeros now, and were not in the backup below.
     pub gone: U64,
-    /// Of a chunk, with [`PAGES_BY_HASHES`]: checksum of the packed pages; else zero.
+    /// In a chunk with [`PAGES_BY_HASHES`]: checksum of the packed pages; else zero.
     pub sum: U64,
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Reads, and proves, all of the chain: what is made on top of it is worth as much as it.
+    /// Reads and proves all of the chain: a backup on top of it is no better than the chain.
     pub fn read(path: &Path) -> Result<Index> {
         let chain = Chain::open(path)?;
         let mut objects: HashMap<_, BTreeMap<_, _>> = HashMap::new();

@@ -18,8 +18,9 @@ pub(crate) fn is_of_use(path: &Path) -> bool {
     decoder.as_mut().is_some_and(|decoder| matches!(decoder.chunk(), Ok(Some(_))))
 }
 
-/// Ends the file behind its last record that is whole. `false`: nothing of it is of use, or it is of another pool, or rests on another
-/// backup although that is to be a `full` one; or it is a backup that has a name, too.
+/// Ends the file after its last whole record. `false`: the file is useless, or of another pool, or
+/// rests on another backup although that must be a `full` one; or it is a backup that has a name,
+/// too.
 ///
 /// # Errors
 /// The file cannot be written.

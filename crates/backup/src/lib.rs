@@ -1,13 +1,16 @@
 //! Backups of pools: all objects as of one moment, in a file that proves every byte of itself.
 //!
 //! - [`backup_to`], [`backup_into`]: a stream, or a folder, where a backup has what changed since the newest one there
-//! - [`verify`]: reads a backup, and those that it rests on, and says what is damaged
-//! - [`restore`], [`restore_objects`]: a new pool, or objects of an existing one; what is not intact replaces nothing
+//! - [`verify`]: reads a backup, and those that it rests on, and names the damage
+//! - [`restore`], [`restore_objects`]: a new pool, or objects of an existing one; damaged ones
+//!   replace nothing
 //! - [`export_to`], [`import_from`]: objects that refer to each other, of several pools, as one stream into another pool
 //! - [`clone_pool`], [`clone_rebased`]: a pool once more, under an ID of its own
 //!
-//! Modules, bottom-up: `error`, `format` (FORMAT.md, section 11), `encode` and `decode`, `chain`, `index`, `interrupted` (what is left of one that was), `part` (a file that becomes one), `source` (the objects of a pool,
-//! held), `backup`, `folder`, `restore`, `clone`, `transfer`. Nothing here takes part in the crash safety of a pool: restored objects are the store's
+//! Modules, bottom-up: `error`, `format` (FORMAT.md, section 11), `encode` and `decode`, `chain`,
+//! `index`, `interrupted` (remains of an interrupted one), `part` (a file that becomes one),
+//! `source` (the objects of a pool, held), `backup`, `folder`, `restore`, `clone`, `transfer`.
+//! Nothing here takes part in the crash safety of a pool: restored objects are the store's
 //! (`Store::revive`), and a file counts once it has its name.
 
 #![forbid(unsafe_code)]

@@ -60,7 +60,8 @@ impl<S: Sink> Part<S> {
         Ok(())
     }
 
-    /// Cuts what is not durable, once it cannot become a backup; returns how many bytes are.
+    /// Cuts the part that is not durable, once it cannot become a backup; returns the number of
+    /// durable bytes.
     pub(crate) fn keep(&mut self) -> io::Result<u64> {
         if self.lost || self.finish().is_err() {
             self.sink.cut(self.durable)?;
@@ -93,7 +94,8 @@ impl<S: Sink> Write for Part<S> {
 mod tests {
     use super::*;
 
-    /// A disk that fails: from a byte on, or at a call that makes durable, at which it loses what was written since the last.
+    /// A disk that fails: from a byte on, or at a call that makes durable, at which it loses all
+    /// writes since the last.
     #[derive(Default)]
     struct Disk {
         bytes: Vec<u8>,

@@ -1,7 +1,9 @@
 //! Restoring: into a new pool, which gets its name once all of it was proved and is durable, or objects into a pool that exists.
 //!
-//! A restored pool has an ID of its own, and the addresses of the original: a process can have both open, and attaches an object of one of them
-//! at a time. Unless they are to be other ones: then it has a window of its own, and pointers in the objects are changed (docs/decisions/0041-rebase.md). An object that is not proved to its end is never seen: it is hidden until then.
+//! A restored pool has an ID of its own, and the addresses of the original: a process can have both
+//! open, and attaches an object of one of them at a time. With other addresses it has a window of
+//! its own, and pointers in the objects are changed (docs/decisions/0041-rebase.md). An object that
+//! is not proved to its end is never seen: it is hidden until then.
 
 use crate::Progress;
 use crate::chain::{Chain, Kept, named};
@@ -50,8 +52,9 @@ pub struct RestoreOptions {
 /// Restores all objects of a backup to a new pool. `backup` may be a folder, which stands for the newest backup in it.
 ///
 /// # Errors
-/// Nothing was replaced: `Damaged`, `BaseMissing`, `BaseSwapped`, `Exists`; `InUse`, or `Pool` of the kind `Busy`: a process has
-/// the pool that is to be replaced; those of formatting a pool and creating objects, and of giving them other addresses.
+/// Nothing was replaced: `Damaged`, `BaseMissing`, `BaseSwapped`, `Exists`; `InUse`, or `Pool` of
+/// the kind `Busy`: a process has the pool to replace; those of formatting a pool and creating
+/// objects, and of giving them other addresses.
 pub fn restore(
     backup: &Path,
     pool: &Path,
@@ -371,7 +374,8 @@ fn keep_owner(before: &fs::Metadata, path: &Path) -> Result<()> {
     mode.map_err(BackupError::file("give the mode of the replaced pool to", path))
 }
 
-/// Keeps all processes away from a pool that is to be replaced, or refuses it. A file that is no pool is kept from them, too, unless it is empty, which no process has as a pool.
+/// Excludes all processes from the pool to replace, or refuses it. A file that is no pool is kept
+/// from them, too, unless it is empty, which no process has as a pool.
 fn expect_unused(path: &Path, options: &PoolOptions) -> Result<Option<Alone>> {
     let used = |by: String| BackupError::InUse { path: path.to_owned(), by };
     if !path.is_file() {

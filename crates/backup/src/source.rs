@@ -144,7 +144,8 @@ impl Source {
         let mut attributes = Attributes {
             published: status.published,
             psyncs: status.psyncs,
-            // All that may have changed since it was listed; of a snapshot, what it has of its object.
+            // Fields that may have changed since the listing, or that a snapshot takes from its
+            // object.
             size: object.entry.size.get(),
             reserved: object.entry.reserved.get(),
             ..own
@@ -173,7 +174,7 @@ impl Source {
 
 impl Drop for Source {
     fn drop(&mut self) {
-        // Those who read them go first.
+        // Their readers go first.
         self.held.clear();
         for (object, snapshot) in &self.snapshots {
             // One that cannot be removed now is removed by the next backup, and pages that cannot be merged now are merged then.

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use crate::error::BackupError;
 
-    /// As [`in_order`], on three threads, whatever the machine has.
+    /// As [`in_order`], on three threads, on any machine.
     fn on_three<R: Send>(
         count: u32,
         work: impl Fn(u32) -> R + Sync,
