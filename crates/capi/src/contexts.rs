@@ -1,4 +1,4 @@
-//! Security contexts: the rights that a program has to objects.
+//! Security contexts: the rights of programs to objects.
 
 use crate::args::{self, text, texts};
 use crate::guard::{Failure, Result, guarded, status};

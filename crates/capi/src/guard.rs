@@ -55,7 +55,7 @@ fn keep(failure: Failure) {
     let _ = LAST.try_with(|last| *last.borrow_mut() = (failure.code, text));
 }
 
-/// Forgets the thread's error: what is there later is of a call in between.
+/// Forgets the thread's error: a later one is of a call in between.
 pub(crate) fn forget_last() {
     let _ = LAST.try_with(|last| *last.borrow_mut() = (0, None));
 }

@@ -1,4 +1,5 @@
-//! Transactions that record what was there before they changed it (paper 002, S2.17): TXSTART, TXRECORD and TXEND, on an object that is psynced.
+//! Transactions that record bytes before they change them (paper 002, S2.17): TXSTART, TXRECORD and
+//! TXEND, on an object that is psynced.
 //!
 //! The undo log, which the paper has in persistent memory, is volatile here: nothing of a transaction is durable before its psync, so that a crash needs no undoing, and an abort alone does.
 //!
@@ -81,7 +82,7 @@ impl Transaction {
         if same { Ok(of) } else { Err(Failure::argument("the object was detached in its transaction")) }
     }
 
-    /// Has the next psync look at what was recorded, where it does not find stores by itself.
+    /// Marks the recorded bytes for the next psync, where it does not find stores by itself.
     fn mark(&self, of: &raw::Attached) -> Result<()> {
         if of.tracking == Tracking::Explicit {
             for record in &self.records {
@@ -91,11 +92,12 @@ impl Transaction {
         Ok(())
     }
 
-    /// Puts back what was there before, the last record first.
+    /// Puts the recorded bytes back, the last record first.
     fn undo(&mut self) -> Result<()> {
         let of = self.object()?;
         for record in self.records.iter().rev() {
-            // SAFETY: bytes of the object (2), which is attached for stores; the caller's transaction is over, and no thread uses what it changed.
+            // SAFETY: bytes of the object (2), which is attached for stores; the caller's
+            // transaction is over, and no thread uses the bytes that it changed.
             unsafe {
                 std::ptr::copy_nonoverlapping(
                     record.bytes.as_ptr(),
