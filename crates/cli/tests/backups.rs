@@ -138,7 +138,7 @@ fn a_full_disk_keeps_what_fitted_and_a_folder_that_is_gone_is_an_error() {
     rig.pmo(["backup"], [&text(&folder), "--object", "none"]).fails(5, "no object");
 }
 
-/// SIGKILL at whatever it does: beside a writer, so that there are snapshots.
+/// SIGKILL at any moment: beside a writer, so that there are snapshots.
 #[test]
 fn a_backup_that_is_killed_leaves_nothing_that_counts() {
     let rig = rig();

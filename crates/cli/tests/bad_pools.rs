@@ -224,8 +224,9 @@ fn a_full_file_system() {
     }
 }
 
-/// On btrfs each store to a file needs new space. There is none, and readers need none: what a pool has is looked at and read, also after its writer
-/// died before the file system was full; a writer is told.
+/// On btrfs each store to a file needs new space. There is none, and readers need none: a pool is
+/// listed and read, also after its writer died before the file system was full; a writer gets an
+/// error.
 #[test]
 fn a_read_attach_on_a_full_copy_on_write_file_system_needs_no_space() {
     let rig = Rig::empty();

@@ -1,4 +1,4 @@
-//! Pools with very many objects: what a command keeps of each is little.
+//! Pools with very many objects: a command keeps little of each.
 
 use crate::common::{PMO, Rig, Run};
 use indelible::Pool;

@@ -1,4 +1,4 @@
-//! Damaged pools: check names what is wrong and exits with 3, repair puts it right or says what it gives up.
+//! Damaged pools: check names the damage and exits with 3, repair mends it or names its losses.
 
 use crate::common::Rig;
 use std::fs::OpenOptions;

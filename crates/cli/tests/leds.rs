@@ -291,7 +291,7 @@ fn a_check_is_left_out_behind_one_that_dominates_it() {
         "p->stock = 1; i = (p = q) != 0;",
         "_Generic(i, int: i, long: p->stock++);",
         "i = __builtin_choose_expr(1, 2, p->stock++);",
-        // The function may free what was made before it.
+        // The function may free the extension made before it.
         "p->stock = (g(q), 1);",
         "memset(p->name, 0, 2);",
         "p->stock = 1, p = q;",
@@ -495,7 +495,7 @@ fn extendible_structs_are_no_bytes() {
         ),
     ];
     expect_refused(&cases);
-    // An address is passed on by a cast, and memory by functions that keep what is there.
+    // An address is passed on by a cast, and memory by functions that keep its content.
     for code in [
         "void keep(void *);\nvoid f(struct item *p) { keep((void *)p); }",
         "void f(struct item *p) { pmo_psync(p); memset(p, 0, sizeof *p); }",

@@ -1,4 +1,4 @@
-//! Every command on a pool that is well: what it does, what it prints, what it refuses.
+//! Every command on a sound pool: its effect, its output, its refusals.
 
 use crate::common::{self, MKPMO, Rig, Run, pmo};
 use std::process::Command;

@@ -97,7 +97,7 @@ fn s2_02_roots_that_differ_are_named() {
 fn pages_of_an_objects_own_are_counted() {
     let rig = changed();
     let own = |name: &str| rig.pmo(["stat"], [name, "--json"]).fine().json()["own"].as_u64().unwrap();
-    // The snapshot has what the object had; the object the page that changed since.
+    // The snapshot has the object's former pages; the object has the page that changed since.
     assert_eq!((own("a"), own("then")), (4096, 12_288));
     let listed = rig.pmo(["ls"], ["--columns", "own,name", "--sort", "own", "--no-header"]).fine();
     assert_eq!(listed.out, "12 KiB  then\n 4 KiB  a\n");
@@ -347,7 +347,7 @@ fn top_and_metrics_show_dirty_pages_and_lag() {
     assert_eq!((found("lag"), metric("lag_psyncs")), (0.into(), Some(0)));
 }
 
-/// The process of the test writes; the tool looks at what its last psync left.
+/// The process of the test writes; the tool reads the state of its last psync.
 #[test]
 fn s2_02_heaps_are_looked_into_beside_their_writer() {
     let rig = Rig::new();

@@ -52,7 +52,8 @@ fn doctor_names_the_format_and_the_remedy() {
     assert!(none.out.lines().any(|line| line.starts_with("pool ") && line.ends_with(" none")), "{none:?}");
 }
 
-/// Any of the old pools, whatever state it is in: attached, left by a dead writer, full, in the middle of a move.
+/// Any of the old pools, in any state: attached, left by a dead writer, full, in the middle of a
+/// move.
 #[test]
 fn every_command_but_upgrade_refuses_an_old_pool_and_leaves_it_alone() {
     let commands: [(&[&str], &[&str]); 14] = [

@@ -71,7 +71,7 @@ fn s2_16_contexts_are_changed_and_shown() {
     assert!(listed.contains("which is not there") && listed.contains("delegate"), "{listed}");
 }
 
-/// A program that `pmo run` starts has what its contexts allow.
+/// A program that `pmo run` starts has the rights that its contexts allow.
 #[test]
 fn s2_16_a_program_runs_in_contexts() {
     let rig = rig();
@@ -151,7 +151,8 @@ fn s2_18_signals_are_passed_on_and_end_the_restarts() {
     }
 }
 
-/// The program of the next test: psyncs 1 to an object, stores 2, and dies; after that it says what it finds.
+/// The program of the next test: psyncs 1 to an object, stores 2, and dies; after that it prints
+/// the value that it finds.
 #[test]
 #[ignore = "a program that other tests start"]
 fn program() {
