@@ -9,7 +9,7 @@ use crate::problem::Place;
 use crate::rewrite::Rewrite;
 use crate::tree::{Kind, Node, Type};
 
-/// Functions that copy, move, compare or write bytes, whatever cast their arguments have.
+/// Functions that copy, move, compare or write bytes, with any cast of their arguments.
 const BYTES: [&str; 22] = [
     "memcpy",
     "memmove",

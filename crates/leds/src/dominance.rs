@@ -1,11 +1,12 @@
-//! Checks that another one dominates: an extension that was stored to through a variable is there as long as the variable keeps its
-//! value and nothing is called that may free, revert or replace what it leads to. And copies in
-//! variables, which share extensions: what is read of them is right as long as nothing may have
-//! changed those.
+//! Checks that another one dominates: an extension that was stored to through a variable is there
+//! as long as the variable keeps its value and nothing is called that may free, revert or replace
+//! its target. And copies in variables, which share extensions: reads of them are right as long as
+//! nothing may have changed those.
 //!
-//! The walk follows the structure of statements. Facts hold from the end of a full expression on, as C does not order what is within
-//! it; a loop begins with those that nothing in it ends, and so does each part of it; behind a condition those hold that hold on each
-//! of its ways; labels and cases begin with none.
+//! The walk follows the structure of statements. Facts hold from the end of a full expression on,
+//! as C does not order the parts within it; a loop begins with the facts that nothing in it ends,
+//! and so does each part of it; after a condition the facts of both of its ways hold; labels and
+//! cases begin with none.
 
 use crate::access::{self, Use, usage};
 use crate::problem::Place;

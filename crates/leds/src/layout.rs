@@ -28,7 +28,8 @@ fn nested(program: &Program<'_>, field: &Field) -> Option<Place> {
     })
 }
 
-/// Records that the output has to describe, as fields of some that it describes, the inner ones first.
+/// Records that the output must describe, as fields of some that it describes, the inner ones
+/// first.
 pub(crate) fn needed(program: &Program<'_>, place: Place, out: &mut Vec<Place>) {
     let Some(record) = program.unit.records.get(&place) else { return };
     for field in &record.fields {

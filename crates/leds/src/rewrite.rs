@@ -79,7 +79,8 @@ impl<'a> Rewrite<'a> {
         self.refused.push(Refusal::new(at, text));
     }
 
-    /// Whether a place is to be changed, as it was not yet. Where it was, otherwise, a macro uses its argument in several ways.
+    /// Notes a change of a place; returns whether it is new. Refuses a place that was changed in
+    /// another way: a macro uses its argument in several ways.
     pub(crate) fn is_new(&mut self, at: Place, how: String) -> bool {
         let before = self.done.get(&at);
         if before.is_some_and(|before| *before != how) {
