@@ -25,7 +25,7 @@ impl Actions {
         std::mem::take(&mut self.commit)
     }
 
-    /// Those that undo what was done since a mark, the last first.
+    /// The functions that undo actions since a mark, the last first.
     pub(crate) fn take_undo(&mut self, (commit, undo): (usize, usize)) -> Called {
         self.commit.truncate(commit);
         let mut all = self.undo.split_off(undo);

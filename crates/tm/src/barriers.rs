@@ -1,6 +1,7 @@
 //! Loads, stores and logs of compiled code, of every size.
 //!
-//! The names also say what was read or stored before: that is not needed. Larger numbers, and those of the x87, are those of [`registers`](crate::registers).
+//! The names also tell of the access before: that is not needed. Larger numbers, and those of the
+//! x87, are those of [`registers`](crate::registers).
 
 use crate::blocks::Thread;
 use indelible_stm::Number;

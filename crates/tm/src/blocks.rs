@@ -1,7 +1,8 @@
 //! The blocks of a thread: how they begin, are run again, are cancelled and commit.
 //!
-//! A block runs as a transaction, or *directly*: alone, with plain accesses, because it does what cannot be undone. An inner block is a part of the outer one. If
-//! it may be cancelled, what it changed until then is kept, to which a cancel goes back.
+//! A block runs as a transaction, or *directly*: alone, with plain accesses, because its actions
+//! cannot be undone. An inner block is a part of the outer one. If it may be cancelled, the changes
+//! until then are kept, to which a cancel goes back.
 
 mod ending;
 

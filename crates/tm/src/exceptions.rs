@@ -88,7 +88,8 @@ impl Exceptions {
 }
 
 impl Thread {
-    /// The object may be freed: its memory is to be what its next owner makes of it, whatever becomes of the block.
+    /// The object may be freed: its next owner's bytes must stay in its memory, even if the block
+    /// is undone.
     fn leave_exception(&mut self, exception: *mut c_void) {
         if let Some(bytes) = self.exceptions.set_freed(exception, true) {
             self.log.forget(&bytes);

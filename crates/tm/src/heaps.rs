@@ -1,5 +1,6 @@
-//! Memory that blocks allocate in persistent objects: libpmo has the heaps, and reads and changes their words by the functions that it gets here, as a part of the block. So what a block allocated
-//! is there if, and as soon as, it has committed; one that is undone leaves nothing.
+//! Memory that blocks allocate in persistent objects: libpmo has the heaps, and reads and changes
+//! their words by the functions that it gets here, as a part of the block. So a block's allocations
+//! are there if, and as soon as, it has committed; one that is undone leaves nothing.
 //!
 //! Each function has a clone by the name that GCC gives it, which compiled code calls in a block: of functions that it is told to be pure, GCC drops a block that does nothing else.
 //!

@@ -36,6 +36,6 @@ pub extern "C" fn _ITM_getTransactionId() -> u64 {
     Thread::with(|thread| thread.id()).unwrap_or(1)
 }
 
-/// The block does not use these bytes any more. They stay among what it has read.
+/// The block does not use these bytes any more. They stay in its read set.
 #[unsafe(no_mangle)]
 pub extern "C" fn _ITM_dropReferences(_start: *mut c_void, _size: usize) {}

@@ -9,8 +9,9 @@
 //!
 //! # Invariants
 //!
-//! 1. Compiled code promises what the interface has it promise: addresses that it passes may be accessed as it says, and memory that blocks of several threads share is
-//!    accessed in blocks alone meanwhile.
+//! 1. Compiled code keeps the promises of the interface: addresses that it passes may be accessed
+//!    as it says, and memory that blocks of several threads share is accessed in blocks alone
+//!    meanwhile.
 //! 2. A [`Thread`](blocks::Thread) is used by its own thread alone: its address is the thread's word of [`entry`]. No reference to it is kept over a call of the program's functions.
 //! 3. Where [`again`](blocks::Thread::again) may be called, the frames of this library own nothing.
 
