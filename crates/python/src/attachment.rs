@@ -56,7 +56,7 @@ impl Attachment {
         }
     }
 
-    /// Notes a pool whose block has to psync it; returns whether that is new.
+    /// Notes a pool whose block must psync it; returns whether that is new.
     pub(crate) fn opened_by(&self, pool: &Arc<Kept>) -> bool {
         let mut all = self.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let new = Arc::downgrade(pool);
@@ -114,8 +114,8 @@ impl Attachment {
         }
     }
 
-    /// In a fork: what the parent had attached for reading, and left to it. A thread that is not here may have had the lock when
-    /// the process was copied: then it is never free again.
+    /// In a fork: the attachment for reading that the parent left to it. A thread that is not here
+    /// may have had the lock when the process was copied: then it is never free again.
     fn of_parent(&self, py: Python<'_>, operation: &str) -> PyResult<MutexGuard<'_, Option<Held>>> {
         match self.held.try_lock() {
             Ok(held) if held.as_ref().is_none_or(Held::is_inherited) => Ok(held),

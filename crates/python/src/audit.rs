@@ -7,7 +7,7 @@ use crate::held::Held;
 use crate::object::Object;
 use pyo3::prelude::*;
 
-/// Offset, address, place, what the address leads into, and the key of a dict under which it lies.
+/// Offset, address, place, the address's target, and the key of a dict under which it lies.
 type Found = (u64, u64, String, String, Option<String>);
 
 /// See `indelible.audit`.

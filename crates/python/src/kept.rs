@@ -85,7 +85,7 @@ impl Kept {
         !state.dropped.is_empty() || !state.others.is_empty()
     }
 
-    /// Makes what the block has kept durable, and detaches it: something else needs the objects.
+    /// Makes the block's objects durable, and detaches them: something else needs them.
     pub(crate) fn settle(&self) -> indelible::Result<()> {
         let (mut dropped, mut others) = {
             let mut state = self.lock();

@@ -156,7 +156,7 @@ impl Pool {
     }
 
     /// Deletes an object, attached or not: its name is free at once, and no process can attach it
-    /// any more. Processes with it attached keep it; its space is free when the last has let go.
+    /// any more. Processes with it attached keep it; its space is free once the last detaches.
     #[pyo3(signature = (name, *, key = None))]
     fn delete(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<()> {
         self.with(py, "delete", |pool| pool.delete(name, key.unwrap_or_default()))
@@ -192,8 +192,9 @@ impl Pool {
         Ok(ties.into_iter().map(|tie| (tie.name, tie.deleted)).collect())
     }
 
-    /// Makes the pool `size` bytes long, rounded down to whole pages; returns its length. All who have it open go on, and have the new
-    /// space as soon as an object needs it. A pool on a device becomes as long as the device at most; none becomes shorter.
+    /// Makes the pool `size` bytes long, rounded down to whole pages; returns its length. Processes
+    /// that have it open use the new space as objects need it. A pool on a device becomes as long
+    /// as the device at most; none becomes shorter.
     fn grow(&self, py: Python<'_>, size: u64) -> PyResult<u64> {
         self.with(py, "grow", |pool| pool.grow(size))
     }
@@ -218,8 +219,7 @@ impl Pool {
         })
     }
 
-    /// Moves a detached object to another pool, with its identity and, without `rebase`, its
-    /// addresses.
+    /// Moves a detached object to another pool, with its identity and, unless `rebase`, addresses.
     #[pyo3(signature = (name, other, *, key = None, rebase = false))]
     fn move_to(
         &self,
@@ -236,8 +236,7 @@ impl Pool {
         })
     }
 
-    /// Declares whether a detached object's bytes are free of its own addresses. Nothing checks
-    /// that.
+    /// Declares whether a detached object is free of its own addresses. Nothing checks that.
     #[pyo3(signature = (name, is_, *, key = None))]
     fn set_position_independent(
         &self,
@@ -397,7 +396,7 @@ impl Pool {
         self.with(py, "thin the snapshots of", |pool| pool.thin(name, &keep, key.unwrap_or_default()))
     }
 
-    /// Removes what is left of snapshots and copies that are gone: how many objects without a name, and how many bytes were copied.
+    /// Removes remains of deleted snapshots and copies; returns objects removed and bytes copied.
     fn _collect(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
         let done = self.with(py, "collect", |pool| pool.collect(&mut |_, _| {}))?;
         Ok((done.removed, done.copied))

@@ -94,10 +94,13 @@ impl SealKey {
         SealKey::made(py, indelible::SealKey::tpm(path.as_deref()), "TPM")
     }
 
-    /// The same key with an object's anchor, outside of the pool, by which an older state of the object as a whole is told from the newest (`PoolBehind`): the file at the path `file`, which
-    /// those do not reach who may put back the pool; a `command` of the shell, which reads `get`, or `put` and a record, and answers with the record or `stored` within `timeout`
-    /// seconds; or a `file` anywhere with the index of a counter of the TPM 2.0 of this machine, or of the device or socket `tpm`. `interval`: seconds that psyncs go on without telling it,
-    /// 60, or with a TPM, which wears, 3600.
+    /// The same key with an object's anchor, outside of the pool, which tells an older state of the
+    /// whole object from the newest (`PoolBehind`): the file at the path `file`, out of reach of
+    /// attackers that may put back the pool; a `command` of the shell, which reads `get`, or `put`
+    /// and a record, and answers with the record or `stored` within `timeout` seconds; or a `file`
+    /// anywhere with the index of a counter of the TPM 2.0 of this machine, or of the device or
+    /// socket `tpm`. `interval`: seconds that psyncs go on without telling it, 60, or with a TPM,
+    /// which wears, 3600.
     #[pyo3(signature = (file = None, *, command = None, timeout = 60.0, tpm_index = None, tpm = None, interval = None))]
     fn anchored(
         &self,
@@ -145,8 +148,9 @@ impl SealKey {
         Ok(SealKey { key: self.key.clone().until(expires), from: self.from })
     }
 
-    /// The same key, with the key file at `path` that signs the object. An object that is created with it is signed: who has a seal key alone reads it, and makes no state of it that is
-    /// believed. To write it takes the sign key; to read it that, or `verified_by`.
+    /// The same key, with the key file at `path` that signs the object. An object that is created
+    /// with it is signed: an owner of a seal key alone reads it, but cannot make a state that
+    /// readers believe. To write it takes the sign key; to read it that, or `verified_by`.
     fn signed_by(&self, py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         SealKey::made(py, self.key.clone().signed_by(&sign_key(py, &path)?), self.from)
     }
@@ -158,11 +162,10 @@ impl SealKey {
         SealKey::made(py, digits.parse().map(|key| self.key.clone().verified_by(key)), self.from)
     }
 
-    /// The same key, for an object that was sealed under `name`, whatever its own name and ID are:
-    /// a copy or a snapshot of that one, or one that was renamed without its key. Without it an
-    /// object
-    /// that was sealed under another name, or as another object, is refused: two objects of the
-    /// same keys may have been exchanged.
+    /// The same key, for an object that was sealed under `name`, with any name and ID of its own: a
+    /// copy or a snapshot of that one, or one that was renamed without its key. Without it an
+    /// object that was sealed under another name, or as another object, is refused: two objects of
+    /// the same keys may have been exchanged.
     fn sealed_as(&self, name: &str) -> Self {
         SealKey { key: self.key.clone().sealed_as(name), from: self.from }
     }
@@ -177,7 +180,7 @@ pub(crate) fn sign_key(py: Python<'_>, path: &std::path::Path) -> PyResult<indel
     py.detach(|| indelible::SignKey::from_file(path)).map_err(|error| os_error(py, path, &error))
 }
 
-/// The key that verifies what the key file at `path` signs: 64 hexadecimal digits, and no secret.
+/// The verify key of the key file at `path`: 64 hexadecimal digits, and no secret.
 #[pyfunction]
 pub(crate) fn verify_key(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     Ok(sign_key(py, &path)?.verify_key().to_string())

@@ -70,7 +70,7 @@ impl Space {
         self.handle.with(py, "attach in", |space| space.upgrade(&home))
     }
 
-    /// Detaches an object; what was stored to it since its last psync is forgotten.
+    /// Detaches an object; its stores since its last psync are forgotten.
     fn remove(&self, py: Python<'_>, home: &str) -> PyResult<()> {
         let home = id(home)?;
         self.handle.with(py, "remove an object of", |space| {
@@ -116,7 +116,7 @@ impl Space {
 
     fn _create(&self, py: Python<'_>, home: &str, data: &Bound<'_, PyAny>) -> PyResult<u64> {
         let (home, data) = (id(home)?, message(data)?);
-        // Aligned for whatever they are: a block begins at 16 bytes.
+        // Aligned for values of any type: a block begins at 16 bytes.
         let bytes = data.as_bytes();
         self.handle.with(py, "store to an object of", |space| Ok(space.create_slice(&home, bytes)?.word()))
     }
@@ -179,8 +179,9 @@ impl Space {
         })
     }
 
-    /// Makes what was stored to an object durable, as one step, with the entries that its pointers need. Without one, that of all objects: those of one pool as one step, the pools one after the other: psync
-    /// what pointers lead to first.
+    /// Makes the stores to an object durable, as one step, with the entries that its pointers need.
+    /// Without one, those to all objects: those of one pool as one step, the pools one after the
+    /// other: psync the targets of pointers first.
     #[pyo3(signature = (home = None))]
     fn psync(&self, py: Python<'_>, home: Option<&str>) -> PyResult<()> {
         let home = home.map(id).transpose()?;

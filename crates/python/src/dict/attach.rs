@@ -58,7 +58,7 @@ pub(super) fn attach(
         heap.verify(&types)?;
     }
     if heap.root_any(ROOT).is_err_and(|error| error.kind() == ErrorKind::RootMissing) {
-        // Durable at once: an object that is made is a dict, whatever happens next.
+        // Durable at once: a new object is a dict, even after a crash.
         heap.root_or_default::<PythonDict<'_>>(ROOT)?;
         heap.psync()?;
     }

@@ -376,7 +376,8 @@ impl Dict {
         self.convert_block(py, name, (before, old), (after, new))
     }
 
-    /// Drops a root of whatever type, and makes it a record; returns how many blocks were freed, and their bytes.
+    /// Drops a root of any type, and makes it a record; returns how many blocks were freed, and
+    /// their bytes.
     fn _reset_record(
         &self,
         py: Python<'_>,

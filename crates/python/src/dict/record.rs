@@ -53,7 +53,8 @@ impl Dict {
         self.replace(py, name, new.len(), |heap| heap.convert_record(name, (&from, old), (&to, new)))
     }
 
-    /// Drops a root of whatever type, and makes it a record; returns how many blocks were freed, and their bytes.
+    /// Drops a root of any type, and makes it a record; returns how many blocks were freed, and
+    /// their bytes.
     pub(super) fn reset_block(
         &self,
         py: Python<'_>,

@@ -1,4 +1,4 @@
-//! The one who appends to a log.
+//! The writer of a log.
 
 use crate::handle::Handle;
 use crate::kept::Dropped;
@@ -76,8 +76,11 @@ impl Log {
         })
     }
 
-    /// Waits for a message of a queue, for `timeout` seconds at most, however long it takes without. Appends it, and up to `most` messages in all of those that are there, makes them durable by one psync, and
-    /// takes them out of the queue: what a producer finds taken (`Producer.wait_taken`) is in the log for good. Returns the messages; none if the time is over.
+    /// Waits for a message of a queue, for `timeout` seconds at most, or without limit. Appends it,
+    /// and up to `most` messages in all of those that are there, makes them durable by one psync,
+    /// and takes them out of the queue: a message that a producer finds taken
+    /// (`Producer.wait_taken`) is in the log for good. Returns the messages; none if the time is
+    /// over.
     ///
     /// A message that an earlier collector made durable, but died before it took it out, is neither
     /// appended again nor returned, as long as the log has collected from no other queue since: it

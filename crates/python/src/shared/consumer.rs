@@ -6,7 +6,8 @@ use crate::patience::timeout;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// The one who takes messages out of a queue: made by `Queue.consumer`; a context manager, which closes it. It iterates over messages, and waits for each.
+/// Takes messages out of a queue: made by `Queue.consumer`; a context manager, which closes it. It
+/// iterates over messages, and waits for each.
 ///
 /// `receive` takes a message out at once. To act upon messages before they are gone, `look` at as
 /// many as you like, and `release` them: a consumer that dies in between leaves them to the next

@@ -72,7 +72,7 @@ impl Shared {
         &self.name
     }
 
-    /// The object, for whatever keeps it by itself.
+    /// The object, for values that keep it by themselves.
     fn object(&self, py: Python<'_>, operation: &str) -> PyResult<SharedObject> {
         self.handle.with(py, operation, |object| Ok(object.clone()))
     }

@@ -97,7 +97,8 @@ impl Queue {
         Ok(Producer::new(self.with(py, "put messages into", indelible::Queue::producer)?))
     }
 
-    /// The one who takes messages out, until it is closed, or its process dies: Held meanwhile.
+    /// The consumer, which takes messages out until it is closed, or its process dies: Held
+    /// meanwhile.
     fn consumer(&self, py: Python<'_>) -> PyResult<Consumer> {
         Ok(Consumer::new(self.with(py, "take messages out of", indelible::Queue::consumer)?))
     }

@@ -70,12 +70,13 @@ impl Word {
     /// Adds to it, modulo 2**32, as one step; returns the value that it had. `amount` may be negative.
     #[pyo3(signature = (amount = 1))]
     fn add(&self, py: Python<'_>, amount: i64) -> PyResult<u32> {
-        // The low half of a negative number is what is added modulo 2**32.
+        // A negative amount's low half is the number to add modulo 2**32.
         self.with(py, "change a word of", |word| word.fetch_add(amount as u32, SeqCst))
     }
 
-    /// Sleeps until it is not `expected` any more, for `timeout` seconds at most, however long it takes without; returns whether it has changed. Give a timeout where the one who would
-    /// change it may have died, or wait for that one's end (`Shared.wait_end`).
+    /// Sleeps until it is not `expected` any more, for `timeout` seconds at most, or without limit;
+    /// returns whether it has changed. Give a timeout where the process that would change it may
+    /// have died, or wait for that one's end (`Shared.wait_end`).
     #[pyo3(signature = (expected, timeout = None))]
     fn wait(&self, py: Python<'_>, expected: u32, timeout: Option<f64>) -> PyResult<bool> {
         Ok(wait_for(py, &[(self, expected)], timeout)?.is_some())
@@ -100,8 +101,9 @@ impl Word {
     }
 }
 
-/// Sleeps until one of the words, of any shared objects, is not what is expected of it any more, for `timeout` seconds at most, however long it takes without. Returns the position of the first
-/// that has changed, None if none has. `words` are pairs of a word and a number, 128 at most.
+/// Sleeps until one of the words, of any shared objects, differs from its expected number, for
+/// `timeout` seconds at most, or without limit. Returns the position of the first that has changed,
+/// None if none has. `words` are pairs of a word and a number, 128 at most.
 #[pyfunction]
 #[pyo3(signature = (words, timeout = None))]
 pub(crate) fn wait_any(

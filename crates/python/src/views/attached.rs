@@ -132,7 +132,8 @@ impl AttachedView {
         self.handle.unused(py, "adopt changes of", indelible::AttachedView::adopt)
     }
 
-    /// Makes what was stored to all objects of the view durable, as one step, without the GIL. No thread may store to them meanwhile.
+    /// Makes the stores to all objects of the view durable, as one step, without the GIL. No thread
+    /// may store to them meanwhile.
     fn psync(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.with(py, "psync", indelible::AttachedView::psync)
     }

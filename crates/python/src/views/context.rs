@@ -107,7 +107,8 @@ impl SecurityContext {
         self.change(py, |context| context.set_default(rights))
     }
 
-    /// States the rights to an object, in the place of those that it stated before: "r", "rw", None for none at all, whatever the default.
+    /// States the rights to an object, in the place of those that it stated before: "r", "rw", None
+    /// for none at all, for any default.
     ///
     /// An object of another pool is named by its ID: "id:" and 32 hexadecimal digits.
     fn allow(&self, py: Python<'_>, object: &str, rights: Option<&str>) -> PyResult<()> {
@@ -121,7 +122,7 @@ impl SecurityContext {
         self.change(py, |context| context.mask(object, rights))
     }
 
-    /// Has what another security context gives count here as well, of it no more than these rights.
+    /// Lets another security context's rights count here as well, no more than these.
     fn delegate(&self, py: Python<'_>, context: &str, rights: Option<&str>) -> PyResult<()> {
         let rights = asked(rights)?;
         self.change(py, |own| own.delegate(context, rights))

@@ -17,7 +17,7 @@ use std::ffi::c_int;
 pub(super) struct SlotBytes {
     pub(super) view: Py<AttachedView>,
     pub(super) slot: usize,
-    /// Whether it is to be stored to; `None`: if it can be.
+    /// Whether to attach it for stores; `None`: if possible.
     pub(super) writable: Option<bool>,
 }
 
