@@ -81,8 +81,8 @@ enum pmo_error {
 /** Kind of the last error of this thread, an enum pmo_error. Calls that succeed do not change it. */
 int pmo_errno(void);
 
-/** Text of the last error of this thread: what was to be done, why it failed, what to do about it.
- * Valid until the next error of the thread. */
+/** Text of the last error of this thread: the failed action, its cause, and the remedy. Valid until
+ * the next error of the thread. */
 const char *pmo_error_message(void);
 
 /** Text for a kind of error. Never NULL. */
@@ -267,11 +267,13 @@ enum {
     PMO_AUDIT_OBJECTS = 512
 };
 
-/** How to create an object. All zeros but for the size is right for most. Flags: PMO_STAT_READ_ONLY,
- * PMO_STAT_SPARSE, PMO_STAT_VOLATILE, PMO_STAT_POSITION_INDEPENDENT, PMO_STAT_READABLE_OUTSIDE of transactional objects and those on demand, and PMO_STAT_ECC, which makes
- * an object transactional that is not on demand: it takes twice its size, in whole pages. The reach is the address space kept for growth, in bytes; 0 for several
- * times what the pool has, or several times the size once objects have taken half of the pool's addresses. Keys are bytes; without any,
- * everybody may attach. The durability is an enum pmo_durability. */
+/** How to create an object. All zeros but for the size is right for most. Flags:
+ * PMO_STAT_READ_ONLY, PMO_STAT_SPARSE, PMO_STAT_VOLATILE, PMO_STAT_POSITION_INDEPENDENT,
+ * PMO_STAT_READABLE_OUTSIDE of transactional objects and those on demand, and PMO_STAT_ECC, which
+ * makes an object transactional that is not on demand: it takes twice its size, in whole pages. The
+ * reach is the address space kept for growth, in bytes; 0 for several times the pool's length, or
+ * several times the size once objects have taken half of the pool's addresses. Keys are bytes;
+ * without any, all users of the pool may attach. The durability is an enum pmo_durability. */
 struct pmo_create_options {
     uint64_t size;
     uint64_t reach;
@@ -394,9 +396,10 @@ int pmo_txstart(void *object);
  * need no marks. */
 int pmo_txrecord(const void *address, size_t size);
 
-/** Ends the thread's transaction by a psync: its changes are durable as one step, together with whatever else was stored to the object
- * since the last psync. After an error the transaction has ended, its changes are in memory, and another pmo_psync may make them
- * durable. No thread stores to the object meanwhile. */
+/** Ends the thread's transaction by a psync: its changes are durable as one step, together with all
+ * other stores to the object since the last psync. After an error the transaction has ended, its
+ * changes are in memory, and another pmo_psync may make them durable. No thread stores to the
+ * object meanwhile. */
 int pmo_txend(void);
 
 /** Ends the thread's transaction, with all recorded bytes as they were when it began. Nothing is psynced. A thread that ends in its
@@ -439,14 +442,19 @@ int pmo_set_durability(pmo_pool *pool, const char *name, const void *key, size_t
  * with check words. An object that gets a durability without transactions loses this. */
 int pmo_set_readable_outside(pmo_pool *pool, const char *name, const void *key, size_t key_len, int readable);
 
-/** Attaches a transactional object, or one on demand, and returns its first byte: the same address in every process and every run. A plain load or store there is a
- * SIGSEGV (of an object that is PMO_STAT_READABLE_OUTSIDE a store alone): transactions of the threads of this process read and change it, and each is durable when it has committed. If the last process that had
- * it died, the object is recovered first. pmo_detach detaches it. Its heap is that of pmo_tx_alloc and pmo_tx_root; other functions of heaps and roots are for
- * other objects.
+/** Attaches a transactional object, or one on demand, and returns its first byte: the same address
+ * in every process and every run. A plain load or store there is a SIGSEGV (of an object that is
+ * PMO_STAT_READABLE_OUTSIDE a store alone): transactions of the threads of this process read and
+ * change it, and each is durable when it has committed. If the last process that had it died, the
+ * object is recovered first. pmo_detach detaches it. Its heap is that of pmo_tx_alloc and
+ * pmo_tx_root; other functions of heaps and roots are for other objects.
  *
- * On demand (PMO_DURABILITY_ON_DEMAND), a transaction that has committed outlives the process, whatever that dies of, at no cost of a durable write. It is durable
- * later: when pmo_tx_sync or pmo_psync returns, when the object is detached, and now and then (pmo_set_epochs). After a power cut there is what the first so many transactions left, with all
- * that were durable, and never a part of one. A guard of the machine (pmo guard) has it all become durable when the power fails. Such an object has no heap. */
+ * On demand (PMO_DURABILITY_ON_DEMAND), a transaction that has committed outlives any death of the
+ * process, at no cost of a durable write. It is durable later: when pmo_tx_sync or pmo_psync
+ * returns, when the object is detached, and now and then (pmo_set_epochs). A power cut leaves a
+ * first part of the transactions, with all that were durable, and never a part of one. A guard of
+ * the machine (pmo guard) makes all of them durable when the power fails. Such an object has no
+ * heap. */
 void *pmo_attach_transactional(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
 /** Says that an object that is attached for transactions, or for blocks, begins with a value of size bytes, as the program uses it: until it is detached it becomes no heap, so that nothing is
@@ -471,11 +479,13 @@ struct pmo_pending {
 /** Fills in the commits on demand that are not durable in the pool of an object that is attached for transactions, given by any address in it. Where only transactional objects are attached there are none. */
 int pmo_tx_pending(const void *object, struct pmo_pending *pending);
 
-/** Has commits on demand in this pool, of this process, become durable by themselves after so many milliseconds (at first 1000; 0: never), and before more than so many bytes have changed (at first
- * 4 MiB), in lines of 64. */
+/** Makes commits on demand of this process in this pool durable after so many milliseconds (at
+ * first 1000; 0: never), and before more than so many bytes have changed (at first 4 MiB), in lines
+ * of 64. */
 int pmo_set_epochs(pmo_pool *pool, uint64_t milliseconds, uint64_t bytes);
 
-/** Names the socket of the guard (pmo guard) that has commits on demand of this process in this pool become durable when the power fails. Without this call it is found by itself. */
+/** Names the socket of the guard (pmo guard) that makes commits on demand of this process in this
+ * pool durable when the power fails. Without this call it is found by itself. */
 int pmo_set_guard(pmo_pool *pool, const char *socket);
 
 /** The functions that libpmo-tm gives to libpmo: pmo_tm_runtime of pmo/blocks.h. */
@@ -756,10 +766,14 @@ pmo_seal_key *pmo_seal_key_until(const pmo_seal_key *seal, uint64_t seconds);
  * or the cost is out of bounds, 1 GiB and 16 passes. */
 pmo_seal_key *pmo_seal_key_costing(const pmo_seal_key *seal, uint64_t memory, uint32_t passes);
 
-/** An anchor: something outside of the pool that keeps the number of an object's newest state. One of three kinds: a file, which those do not reach who may put back the pool; a command of the
- * shell, which reads a line, `get`, or `put` and a record, and answers with the record, or nothing if there is none, or with `stored` once that is durable; or a file anywhere, together with the
- * index of a counter, 0x01800042 say, of the TPM 2.0 of this machine, or of the device or socket tpm. All that is not used is 0. timeout is what the command has, in milliseconds, a minute
- * unless given; interval, in milliseconds, is how long psyncs go on without telling the anchor: a minute, or, as a TPM wears, an hour, unless given. */
+/** An anchor: a place outside of the pool that keeps the number of an object's newest state. One of
+ * three kinds: a file, out of reach of attackers that may put back the pool; a command of the
+ * shell, which reads a line, `get`, or `put` and a record, and answers with the record, or nothing
+ * if there is none, or with `stored` once that is durable; or a file anywhere, together with the
+ * index of a counter, 0x01800042 say, of the TPM 2.0 of this machine, or of the device or socket
+ * tpm. Unused fields are 0. timeout is the command's time limit, in milliseconds, a minute unless
+ * given; interval, in milliseconds, is how long psyncs go on without telling the anchor: a minute,
+ * or, as a TPM wears, an hour, unless given. */
 struct pmo_anchor {
     const char *file;
     const char *command;
@@ -784,11 +798,14 @@ pmo_seal_key *pmo_seal_key_signed_by(const pmo_seal_key *seal, const char *path)
  * is not signed by that key is PMO_ERR_DAMAGED. */
 pmo_seal_key *pmo_seal_key_verified_by(const pmo_seal_key *seal, const char *digits);
 
-/** The same key, to be freed on its own, for an object that was sealed under this name, whatever its own name and ID are: a copy or a snapshot of that one, or one that was renamed without its key. Without it
- * an object that was sealed under another name, or as another object, is refused (PMO_ERR_SEALED): two objects of the same keys may have been exchanged. */
+/** The same key, to be freed on its own, for an object that was sealed under this name, with any
+ * name and ID of its own: a copy or a snapshot of that one, or one that was renamed without its
+ * key. Without it an object that was sealed under another name, or as another object, is refused
+ * (PMO_ERR_SEALED): two objects of the same keys may have been exchanged. */
 pmo_seal_key *pmo_seal_key_sealed_as(const pmo_seal_key *seal, const char *name);
 
-/** The key that verifies what the key file at path signs, as 64 digits and a zero: digits has room for 65 bytes. No secret. */
+/** Stores the verify key of the key file at path, as 64 digits and a zero: digits has room for 65
+ * bytes. No secret. */
 int pmo_verify_key(const char *path, char *digits);
 
 /** Overwrites a key and frees it. Objects that it opened stay attached. */
@@ -802,8 +819,10 @@ int pmo_seal_key_free(pmo_seal_key *seal);
 int pmo_create_sealed(pmo_pool *pool, const char *name, const struct pmo_create_options *options, const pmo_seal_key *seal,
                       const char *label);
 
-/** As pmo_attach, of a sealed object. PMO_ERR_WRONG_KEY: seal opens none of its key slots, and nothing was read. PMO_ERR_DAMAGED: a page is not what
- * was sealed, which the message names. The plaintext is in this process's memory alone, which core dumps do not have, and which pmo_detach overwrites. */
+/** As pmo_attach, of a sealed object. PMO_ERR_WRONG_KEY: seal opens none of its key slots, and
+ * nothing was read. PMO_ERR_DAMAGED: a page, which the message names, differs from the sealed one.
+ * The plaintext is in this process's memory alone, which core dumps do not have, and which
+ * pmo_detach overwrites. */
 void *pmo_attach_sealed(pmo_pool *pool, const char *name, int permission, const void *key, size_t key_len,
                         const pmo_seal_key *seal);
 
@@ -914,8 +933,9 @@ void *pmo_aligned_alloc(void *object, size_t alignment, size_t size);
  * an error the block is as it was; that of a root (PMO_ERR_ROOT_EXISTS) stays as it is. */
 void *pmo_realloc(void *object, void *block, size_t size);
 
-/** Frees a block, of whatever object. NULL is ignored. An address that is no block, a block that is free already, and
- * that of a root (PMO_ERR_ROOT_EXISTS: pmo_root_remove first) are errors that change nothing. */
+/** Frees a block, of any object. NULL is ignored. An address that is no block, a block that is free
+ * already, and that of a root (PMO_ERR_ROOT_EXISTS: pmo_root_remove first) are errors that change
+ * nothing. */
 int pmo_free(void *block);
 
 /** Fails where pmo_free would, and frees nothing: for programs that destroy a value before they free its block. */
@@ -925,7 +945,7 @@ int pmo_can_free(const void *block);
 size_t pmo_usable_size(const void *block);
 
 /** A heap in numbers, counted when asked for; sizes in bytes. free_bytes is of pages for any use,
- * class_bytes of free blocks in pages that small blocks share, overhead what is neither. */
+ * class_bytes of free blocks in pages that small blocks share, overhead all other bytes. */
 struct pmo_heap_stats {
     uint64_t bytes;
     uint64_t blocks;
@@ -937,7 +957,7 @@ struct pmo_heap_stats {
     uint64_t roots;
 };
 
-/** Counts what is in the object's heap. */
+/** Counts the blocks, bytes and roots of the object's heap. */
 int pmo_heap_stats(void *object, struct pmo_heap_stats *stats);
 
 /** Looks for everything that is wrong in the object's heap, and calls each, which may be NULL, for
@@ -969,7 +989,8 @@ struct pmo_field {
  * makes sense of, with the types that its name has as parameters; the link to extensions; a pmo_ptr, of which the only field, if there is one, is its target. */
 enum pmo_kind { PMO_STRUCT, PMO_SCALAR, PMO_POINTER, PMO_ARRAY, PMO_OPAQUE, PMO_EXTENSIONS, PMO_FAR };
 
-/** A type: what a root is checked against. PMO_TYPE makes one. An alignment of 0 stands for the usual one. */
+/** A type, against which a root is checked. PMO_TYPE makes one. An alignment of 0 stands for the
+ * usual one. */
 struct pmo_type {
     const char *name;
     size_t size;
@@ -1104,8 +1125,9 @@ int pmo_type_describe(const struct pmo_type *type, char *text, size_t len, uint6
 
 /* ---- pointers from object to object ---- */
 
-/** A pointer that lies in an object, to a place in the same object or in another one: it means the same wherever they lie, in whatever pools. 24 bits
- * are the number of an entry in the object's table of other objects, 0 for the object itself, and 40 bits an offset. 0 is null. */
+/** A pointer that lies in an object, to a place in the same object or in another one: it means the
+ * same wherever they lie, in any pools. 24 bits are the number of an entry in the object's table of
+ * other objects, 0 for the object itself, and 40 bits an offset. 0 is null. */
 typedef uint64_t pmo_ptr;
 
 /** Rights that pointers ask for. They are requests: keys and locks decide, and a store to an object that is attached for reading is a SIGSEGV. */
@@ -1156,8 +1178,8 @@ int pmo_view_attach(pmo_pool *pool, const char *view);
 /** The kind of an entry of a security context. */
 enum pmo_rule {
     PMO_RULE_ALLOW = 1,   /* states the rights to an object, in the place of the default ones */
-    PMO_RULE_MASK = 2,    /* limits the rights to an object, also what is delegated */
-    PMO_RULE_DELEGATE = 3 /* has another context's rights count here as well, these at most */
+    PMO_RULE_MASK = 2,    /* limits the rights to an object, delegated ones included */
+    PMO_RULE_DELEGATE = 3 /* adds another context's rights, these at most */
 };
 
 /** Makes a security context that gives nothing, with room for so many entries, up to 65536. */
@@ -1275,7 +1297,7 @@ enum {
  * no waiter by itself: store, then pmo_wake. */
 int pmo_wait_word(const uint32_t *word, uint32_t expected, int64_t nanoseconds);
 
-/** A word to be waited for; reserved is 0. */
+/** A word to wait for; reserved is 0. */
 struct pmo_word {
     const uint32_t *word;
     uint32_t expected;
@@ -1307,12 +1329,15 @@ pmo_queue *pmo_queue_open(void *at, const struct pmo_queue_options *options);
 /** Ends the use of a queue, which stays. While it is open, the object's memory stays as well. */
 int pmo_queue_close(pmo_queue *queue);
 
-/** Puts a message of len bytes in, once there is room, within so many nanoseconds; negative: however long that takes. Returns 1 if it did, 0 if the queue stayed full. A process that dies in
- * here leaves no message, or a whole one. */
+/** Puts a message of len bytes in, once there is room, within so many nanoseconds; negative:
+ * without limit. Returns 1 once it is in, 0 if the queue stayed full. A process that dies in here
+ * leaves no message, or a whole one. */
 int pmo_send(pmo_queue *queue, const void *message, size_t len, int64_t nanoseconds);
 
-/** Takes the next message out, once there is one, within so many nanoseconds; negative: however long that takes. Returns its length, or PMO_TIMED_OUT. There is room for the longest
- * message of the queue. PMO_ERR_HELD: another process takes messages out, which one does at a time, from its first call until it closes the queue, or ends. */
+/** Takes the next message out, once there is one, within so many nanoseconds; negative: without
+ * limit. Returns its length, or PMO_TIMED_OUT. There is room for the longest message of the queue.
+ * PMO_ERR_HELD: another process takes messages out, which one does at a time, from its first call
+ * until it closes the queue, or ends. */
 int64_t pmo_receive(pmo_queue *queue, void *into, size_t len, int64_t nanoseconds);
 
 /* ---- the paper's names ---- */

@@ -87,7 +87,8 @@ template <class T> struct persists_itself {
     static constexpr bool value = true;
 };
 
-// Whether the arguments of a template are types of what its values have in them: containers and their adapters.
+// Whether the arguments of a template are types of its values' parts: containers and their
+// adapters.
 template <class T, class = void> inline constexpr bool allocates = false;
 template <class T> inline constexpr bool allocates<T, std::void_t<typename T::allocator_type>> = true;
 template <class T, class = void> inline constexpr bool adapts = false;

@@ -73,8 +73,8 @@ static inline int pmo_look_at_program(struct dl_phdr_info *info, size_t size, vo
     return 1;
 }
 
-/** NULL if this program may use what the object holds, which its heap has to be open for; else the reason why not, and what to do. The
- * first program that asks records itself in the root "program". */
+/** NULL if this program may use the object's values, which needs its heap open; else the reason and
+ * the remedy. The first program that asks records itself in the root "program". */
 static inline const char *pmo_refuse_another_program(void *object)
 {
     struct pmo_program_now now;
