@@ -1,0 +1,206 @@
+//! Trees that are copied between a volume and folders of the system.
+
+use crate::attributes::Set;
+use crate::change::New;
+use crate::error::{Error, Result};
+use crate::format::{ROOT, Time};
+use crate::look::{Attributes, Kind, Seek};
+use crate::volume::Volume;
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::fs::{self, File, FileTimes, Permissions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Bytes that are copied at once.
+const PIECE: usize = 1 << 20;
+
+/// Numbers of what was copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Regular files.
+    pub files: u64,
+    /// Directories.
+    pub directories: u64,
+    /// Symbolic links.
+    pub links: u64,
+    /// Bytes in the files.
+    pub bytes: u64,
+}
+
+fn failed(path: &Path, error: &io::Error) -> Error {
+    let what = match error.kind() {
+        io::ErrorKind::NotFound => "no such file or directory",
+        io::ErrorKind::AlreadyExists => "it exists",
+        io::ErrorKind::PermissionDenied => "no permission",
+        io::ErrorKind::StorageFull => "no room on the file system",
+        _ => "the system failed",
+    };
+    let error = Error::new(error.raw_os_error().unwrap_or(libc::EIO), what);
+    error.about(path.display().to_string())
+}
+
+impl Volume {
+    /// Copies a file, a symbolic link or a whole folder into the volume, with modes, owners and
+    /// times of change; a name that exists is an error. Durable with the next
+    /// [`sync`](Volume::sync), as one step.
+    ///
+    /// # Errors
+    /// `EEXIST`, `ENOSPC`, and those of reading the source: what was copied before stays in memory.
+    /// `EOPNOTSUPP` for FIFOs, sockets and device nodes.
+    pub fn copy_in(&mut self, from: &Path, directory: u64, name: &[u8]) -> Result<Copied> {
+        let mut copied = Copied::default();
+        let mut left = vec![(from.to_owned(), directory, name.to_owned())];
+        let mut times = Vec::new();
+        while let Some((path, directory, name)) = left.pop() {
+            let found = fs::symlink_metadata(&path).map_err(|error| failed(&path, &error))?;
+            let mut new = New::of(found.mode(), found.uid(), found.gid());
+            let named = |error: Error| error.about(path.display().to_string());
+            let inode = match Kind::of(found.mode()) {
+                Some(Kind::Directory) => {
+                    let inode = self.create_directory(directory, &name, &new).map_err(named)?;
+                    copied.directories += 1;
+                    for entry in fs::read_dir(&path).map_err(|error| failed(&path, &error))? {
+                        let entry = entry.map_err(|error| failed(&path, &error))?;
+                        left.push((entry.path(), inode, entry.file_name().as_bytes().to_vec()));
+                    }
+                    inode
+                }
+                Some(Kind::File) => {
+                    let inode = self.create_file(directory, &name, &new).map_err(named)?;
+                    copied.bytes += self.fill(inode, &path)?;
+                    copied.files += 1;
+                    inode
+                }
+                Some(Kind::Symlink) => {
+                    let target = fs::read_link(&path).map_err(|error| failed(&path, &error))?;
+                    new.target = target.as_os_str().as_bytes();
+                    copied.links += 1;
+                    self.create_link(directory, &name, &new).map_err(named)?
+                }
+                _ => {
+                    let error = Error::new(libc::EOPNOTSUPP, "it is no file, directory or symbolic link");
+                    return Err(named(error));
+                }
+            };
+            let modified = Time { seconds: found.mtime(), nanoseconds: found.mtime_nsec() as u64 };
+            times.push((inode, Set { modified: Some(modified), ..Set::default() }));
+        }
+        // A new name changes the time of its directory.
+        times.iter().try_for_each(|(inode, set)| self.set(*inode, set))?;
+        Ok(copied)
+    }
+
+    /// The bytes of a file; its holes stay holes.
+    fn fill(&mut self, inode: u64, path: &Path) -> Result<u64> {
+        let failed = |error: io::Error| failed(path, &error);
+        let file = File::open(path).map_err(failed)?;
+        let size = file.metadata().map_err(failed)?.len();
+        let (mut piece, mut offset) = (vec![0; PIECE], 0);
+        while offset < size {
+            let end = match seek(&file, SeekFrom::Data(offset)) {
+                Err(Errno::NXIO) => break,
+                data => {
+                    // A file system without holes knows of none.
+                    offset = data.unwrap_or(offset);
+                    seek(&file, SeekFrom::Hole(offset)).unwrap_or(size)
+                }
+            };
+            while offset < end {
+                let wanted = piece.len().min((end - offset) as usize);
+                match file.read_at(&mut piece[..wanted], offset) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    // It was cut meanwhile.
+                    Ok(0) => return Ok(offset),
+                    read => {
+                        let read = read.map_err(failed)?;
+                        let written = self.write(inode, offset, &piece[..read]);
+                        written.map_err(|error| error.about(path.display().to_string()))?;
+                        offset += read as u64;
+                    }
+                }
+            }
+        }
+        self.set(inode, &Set { size: Some(size.max(offset)), ..Set::default() })?;
+        Ok(size)
+    }
+
+    /// Copies an inode, and all that is below it, to a path of the system that does not exist, with
+    /// modes and times of change. FIFOs and sockets are left out.
+    ///
+    /// # Errors
+    /// Those of writing the target: what was copied before stays.
+    pub fn copy_out(&self, inode: u64, to: &Path) -> Result<Copied> {
+        let mut copied = Copied::default();
+        let mut left = vec![(inode, to.to_owned())];
+        let mut made = Vec::new();
+        while let Some((inode, path)) = left.pop() {
+            let found = self.attributes(inode)?;
+            match found.kind {
+                Kind::Directory => {
+                    let folder = fs::DirBuilder::new().mode(0o700).create(&path);
+                    folder.map_err(|error| failed(&path, &error))?;
+                    copied.directories += 1;
+                    for entry in self.entries(inode, None, usize::MAX)? {
+                        left.push((entry.inode, path.join(OsStr::from_bytes(&entry.name))));
+                    }
+                    made.push((found, path));
+                }
+                Kind::File => {
+                    self.empty(&found, &path)?;
+                    copied.files += 1;
+                    copied.bytes += found.size;
+                }
+                Kind::Symlink => {
+                    let target = PathBuf::from(OsStr::from_bytes(&self.read_link(inode)?));
+                    symlink(target, &path).map_err(|error| failed(&path, &error))?;
+                    copied.links += 1;
+                }
+                Kind::Fifo | Kind::Socket => {}
+            }
+        }
+        // From below, as a mode or a new entry would change what was set before.
+        for (found, path) in made.iter().rev() {
+            let opened = File::open(path).and_then(|folder| settle(&folder, found));
+            opened.map_err(|error| failed(path, &error))?;
+        }
+        Ok(copied)
+    }
+
+    fn empty(&self, found: &Attributes, path: &Path) -> Result<()> {
+        let file = File::options().write(true).create_new(true).mode(0o600).open(path);
+        let file = file.map_err(|error| failed(path, &error))?;
+        file.set_len(found.size).map_err(|error| failed(path, &error))?;
+        let mut offset = 0;
+        while let Ok(place) = self.seek(found.inode, offset, Seek::Data) {
+            let piece = self.read(found.inode, place, PIECE)?;
+            file.write_all_at(&piece, place).map_err(|error| failed(path, &error))?;
+            offset = place + piece.len() as u64;
+        }
+        settle(&file, found).map_err(|error| failed(path, &error))
+    }
+
+    /// The directory and the name at which a copy of something called `name` goes: in `path` if
+    /// that is a directory, else at `path`.
+    ///
+    /// # Errors
+    /// As for [`find`](Volume::find).
+    pub fn place_for(&self, path: &[u8], name: &[u8]) -> Result<(u64, Vec<u8>)> {
+        match self.find(path) {
+            Ok(inode) if inode == ROOT || self.attributes(inode)?.kind == Kind::Directory => {
+                Ok((inode, name.to_vec()))
+            }
+            _ => self.find_parent(path).map(|(directory, name)| (directory, name.to_vec())),
+        }
+    }
+}
+
+fn settle(file: &File, found: &Attributes) -> io::Result<()> {
+    let since = Duration::new(found.modified.seconds.max(0) as u64, found.modified.nanoseconds as u32);
+    file.set_times(FileTimes::new().set_modified(SystemTime::UNIX_EPOCH + since))?;
+    file.set_permissions(Permissions::from_mode(found.mode & 0o7777))
+}
