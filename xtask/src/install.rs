@@ -1,7 +1,7 @@
 //! `cargo xtask install --prefix P`: what `make install` does for the tool and the C and C++ interfaces.
 
 use crate::command::{Result, cargo};
-use crate::selection::{LIBPMO, LIBPMO_TM, PMO, SQLITE, Selection};
+use crate::selection::{LIBPMO, LIBPMO_TM, MOUNT, PMO, SQLITE, Selection};
 use crate::{man, programs};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -54,6 +54,10 @@ fn install_tool(prefix: &Path, profile: &str) -> Result {
     // A guard may run the old one.
     let _ = fs::remove_file(&pmo);
     copy(&built(&PMO, "pmo", profile)?, &pmo)?;
+    let mount = pmo.with_file_name("pmo-mount");
+    // A volume may be mounted by the old one.
+    let _ = fs::remove_file(&mount);
+    copy(&built(&MOUNT, "pmo-mount", profile)?, &mount)?;
     let written = Command::new(&pmo).arg("man").arg(folder(prefix, "share/man/man1")?).status();
     match written {
         Ok(status) if status.success() => Ok(()),

@@ -31,3 +31,4 @@ mod states;
 mod types;
 mod upgrade;
 mod views;
+mod volumes;

@@ -135,6 +135,22 @@ const SQLITE: &[&[&str]] = &[
     &["extension"],
 ];
 
+const POSIX: &[&[&str]] = &[
+    &["format"],
+    &["look"],
+    &["change"],
+    &["attributes", "data", "names"],
+    &["volume"],
+    &["operations", "paths", "check"],
+    &["copy"],
+];
+
+#[test]
+fn imports_point_downwards_in_volumes_of_files() {
+    let wrong = check_layers("crates/posix/src", "crate::", POSIX, &["error"]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn imports_point_downwards_in_the_store() {
     let wrong = check_layers("crates/store/src", "crate::", STORE, &["error", "entropy", "mutant"]);
@@ -204,6 +220,8 @@ fn crates_depend_downwards_only() {
         "indelible-leds",
         "indelible-guard",
         "indelible-sqlite",
+        "indelible-posix",
+        "indelible-mount",
         "indelible-capi",
         "indelible-cli",
     ];
@@ -216,6 +234,8 @@ fn crates_depend_downwards_only() {
         ("indelible-leds", "crates/leds"),
         ("indelible-guard", "crates/guard"),
         ("indelible-sqlite", "crates/sqlite"),
+        ("indelible-posix", "crates/posix"),
+        ("indelible-mount", "crates/mount"),
         ("indelible-capi", "crates/capi"),
     ] {
         let text = std::fs::read_to_string(root().join(folder).join("Cargo.toml")).expect("manifest");

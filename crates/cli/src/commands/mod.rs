@@ -25,6 +25,7 @@ mod ls;
 mod man;
 mod metrics;
 mod migrate;
+mod mount;
 mod mv;
 mod put;
 mod recover;
@@ -48,6 +49,7 @@ mod types;
 mod upgrade;
 mod verify;
 mod view;
+mod volume;
 
 use crate::context::Context;
 use crate::failure::Result;
@@ -95,6 +97,8 @@ pub enum Command {
     Leds(leds::Leds),
     Log(log::Log),
     Sqlite(sqlite::Sqlite),
+    Volume(volume::Volume),
+    Mount(mount::Mount),
     Key(key::Key),
     Guard(guard::Guard),
     Recover(recover::Recover),
@@ -146,6 +150,8 @@ pub fn run(context: &Context, command: &Command) -> Result {
         Command::Leds(args) => leds::run(context, args),
         Command::Log(args) => log::run(context, args),
         Command::Sqlite(args) => sqlite::run(context, args),
+        Command::Volume(args) => volume::run(context, args),
+        Command::Mount(args) => mount::run(context, args),
         Command::Repair(args) => repair::run(context, args),
         Command::Scrub(args) => scrub::run(context, args),
         Command::Upgrade(args) => upgrade::run(context, args),
