@@ -1,4 +1,5 @@
-//! The error-correcting code of words: words and their check words are damaged, and each repair is held against what is promised.
+//! The error-correcting code of words: words and their check words are damaged, and each repair is
+//! held against the code's promise.
 //!
 //! Up to 7 wrong bits of 128 are repaired, but for the halves of the codewords of 14 ones, which are refused. Up to 13 are noticed, though
 //! more than 7 may be taken for fewer in another word. The codewords are found by their check words alone. Random damage is made in the

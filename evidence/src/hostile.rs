@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const SHORT: [&str; 2] = ["settled", "waiting"];
 /// Of so many bits the short form flips one; a prime, so that it meets every bit of a byte.
 const STRIDE: u64 = 211;
-/// Address space that the sweep and the replay may take: thousands of times what the pools have.
+/// Address space that the sweep and the replay may take: thousands of times the pools' size.
 const MEMORY: u64 = 6 << 30;
 /// How long one input may take.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -36,7 +36,7 @@ enum Layer {
     Faults(faults::Faults),
     #[command(hide = true)]
     FaultsChild(faults::Child),
-    /// Kills processes that share a pool, and compares what they leave with a model
+    /// Kills processes that share a pool, and compares the pool with a model
     Kills(kills::Kills),
     #[command(hide = true)]
     KillsChild(kills::Child),
@@ -48,22 +48,24 @@ enum Layer {
     Disks(disks::Disks),
     #[command(hide = true)]
     DisksChild(disks::Child),
-    /// Damages words and their check words, and looks at what is repaired
+    /// Damages words and their check words, and checks the repairs
     Ecc(ecc::Ecc),
     /// Kills senders of messages, and the collector that keeps them in a log, and compares the log
     /// with the acknowledged messages
     Messages(messages::Messages),
     #[command(hide = true)]
     MessagesChild(messages::Child),
-    /// Stores to objects in every way there is, under kills, and compares what is left with a model
+    /// Stores to objects in every way there is, under kills, and compares the objects with a model
     Stores(stores::Stores),
     #[command(hide = true)]
     StoresChild(stores::Child),
-    /// Converts, migrates, extends and resets data of changed types, under kills, and compares what is left with a model
+    /// Converts, migrates, extends and resets data of changed types, under kills, and compares them
+    /// with a model
     Retention(retention::Retention),
     #[command(hide = true)]
     RetentionChild(retention::Child),
-    /// Keeps, copies and follows an object of 64 GiB beside its writer, under kills, and says what that costs the writer
+    /// Keeps, copies and follows an object of 64 GiB beside its writer, under kills, and measures
+    /// the writer's cost
     Snapshots(snapshots::Snapshots),
     #[command(hide = true)]
     SnapshotsChild(snapshots::Child),
@@ -82,7 +84,7 @@ enum Layer {
     Crashes(crashes::Crashes),
     /// Breaks each rule of the protocol on purpose, and says which layer notices
     Mutants(mutants::Mutants),
-    /// Prints what the records of all layers say, and renders docs/evidence.md from them
+    /// Prints the records of all layers, and renders docs/evidence.md from them
     Report(report::Report),
 }
 

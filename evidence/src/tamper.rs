@@ -1,9 +1,8 @@
 //! Tampering without a key: the bytes of pools with sealed objects are changed as an attacker
 //! would, with all checksums made to fit.
 //!
-//! A reader or a writer who gives the keys of an object gets its own bytes or an error, whatever
-//! was changed: never the bytes of another object, and
-//! never those of one that is not sealed.
+//! A reader or a writer with the keys of an object gets its own bytes or an error, after any
+//! change: never the bytes of another object, and never those of one that is not sealed.
 
 use anyhow::{Context, Result, bail};
 use clap::Args;

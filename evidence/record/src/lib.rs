@@ -111,7 +111,7 @@ impl Record {
         fs::write(&path, self.text()?).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Prints what was counted.
+    /// Prints the counts.
     pub fn print(&self) {
         println!("{}: {:.0} s", self.layer, self.seconds);
         for (what, count) in &self.counts {

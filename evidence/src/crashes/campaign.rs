@@ -19,7 +19,8 @@ pub(crate) struct Plan {
     /// Images to judge at least.
     pub(crate) images: u64,
     pub(crate) threads: usize,
-    /// How long random programs are begun, counted from the first; then what is found depends on the machine.
+    /// How long random programs are begun, counted from the first; the findings then depend on the
+    /// machine.
     pub(crate) random: Option<Duration>,
     /// Runs each `every`th of the short programs. 1: all.
     pub(crate) every: usize,
@@ -109,8 +110,8 @@ impl Chosen {
     }
 }
 
-/// Results of numbered pieces of work, counted in order up to the first that reaches the aim, so that
-/// what is counted does not depend on who was faster.
+/// Results of numbered pieces of work, counted in order up to the first that reaches the aim, so
+/// that the counts do not depend on the threads' speed.
 #[derive(Default)]
 struct InOrder {
     waiting: BTreeMap<u64, Result<Judged, String>>,
@@ -360,7 +361,7 @@ mod tests {
         let (one, three) = (run(&plan(1), &ProgressBar::hidden()), run(&plan(3), &ProgressBar::hidden()));
         println!("{} images twice in {:?}", one.judged.counts.judged(), begin.elapsed());
         assert_eq!((&one.failure, &three.failure), (&None, &None));
-        // Threads run as the machine has it: what they leave is not counted here.
+        // Threads run as the machine has it: their images are not counted here.
         let counted = |done: &Done| {
             let counts = &done.judged.counts;
             [
@@ -395,8 +396,8 @@ mod tests {
         merging_under_every(1);
     }
 
-    /// Every image of programs that leave few enough of them, and one of each class: the same verdict, whatever rule is
-    /// broken, of every `step`th.
+    /// Every image of programs that leave few enough of them, and one of each class: the same
+    /// verdict for every `step`th broken rule.
     fn merging_under_every(step: usize) {
         // The content of a discarded range is drawn by lot elsewhere: here it would leave too many images, or
         // none more.

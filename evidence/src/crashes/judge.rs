@@ -175,7 +175,7 @@ impl Case<'_> {
 /// How thoroughly programs are cut of which there are many.
 const FEW: Limits = Limits { exhaustive: 1, singles: 0, random: 1, points: 6, seed: 0 };
 
-/// Lets operations of each step of the program fail, in each way, and everybody go on.
+/// Lets operations of each step of the program fail, in each way, and all processes go on.
 pub(crate) fn sweep(pool: &CrashImage, program: &Program, seed: u64, stride: u64) -> Result<Judged, String> {
     let mut all = Judged::default();
     failing(program, seed, stride, |program| {
@@ -260,7 +260,7 @@ pub(crate) fn commits(config: SimConfig, program: Transactions) -> Result<Judged
             if !seen.insert((image.digest(), image.marks().len())) {
                 continue;
             }
-            // The last recovery finds what was promised when the power first went.
+            // The last recovery finds the state promised when the power first went.
             let judged = |inner: &CrashImage, _| {
                 judge_by(&inner.medium(), |found| committed.judge(&image, found)).map(drop)
             };
@@ -282,8 +282,8 @@ pub(crate) fn commits(config: SimConfig, program: Transactions) -> Result<Judged
     })
 }
 
-/// Cuts the power everywhere during the recovery of an image, and during the recovery from that. `judged` judges what a cut leaves before the first recovery is
-/// done, in full if it is asked to.
+/// Cuts the power everywhere during the recovery of an image, and during the recovery from that.
+/// `judged` judges the images of cuts before the first recovery is done, in full if it is asked to.
 fn recovery(
     image: &CrashImage,
     judged: &dyn Fn(&CrashImage, bool) -> Result<(), String>,

@@ -38,7 +38,7 @@ pub(crate) struct Crashes {
     /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Threads; what is found does not depend on them
+    /// Threads; the findings do not depend on them
     #[arg(long, default_value_t = 1)]
     threads: usize,
     /// Judge this random program alone, as a failure names it

@@ -1,9 +1,10 @@
 //! A disk in memory that records every request, and can be told to fail.
 //!
-//! Requests are served one after the other by one thread, so the order of the record is the order in which
-//! they took effect. Lines that programs say arrive by the same way: what a program says before it goes on
-//! stands on the tape before everything that it writes afterwards. A flush counts for all writes that were
-//! served before it; that some of them may have been under way when the kernel asked for it is not told apart.
+//! Requests are served one after the other by one thread, so the order of the record is the order
+//! in which they took effect. Lines that programs print arrive by the same way: a line that a
+//! program prints before it goes on stands on the tape before all its later writes. A flush counts
+//! for all writes that were served before it; that some of them may have been under way when the
+//! kernel asked for it is not told apart.
 
 use super::pages::Pages;
 use super::tape::{Event, Loss, SECTOR, write_some};
@@ -150,7 +151,7 @@ impl Disk {
         (said, state.tape.len())
     }
 
-    /// Makes what was written so far the base, and begins a new tape.
+    /// Makes all writes so far the base, and begins a new tape.
     pub(crate) fn settle(&self) -> Vec<Event> {
         let mut state = self.state();
         let over = std::mem::take(&mut state.over);
@@ -179,15 +180,15 @@ impl Disk {
         self.state().reads
     }
 
-    /// Fails from now on. From here to [`Disk::mend`], the base is what was flushed last.
+    /// Fails from now on. From here to [`Disk::mend`], the base is the last flushed state.
     pub(crate) fn fail(&self, rates: Rates, whole: fn(u64) -> bool, seed: u64) {
         self.settle();
         let rng = Rng::with_seed(seed);
         self.state().faults = Some(Faults { rates, rng, whole, dead: false, unflushed: 0 });
     }
 
-    /// Fails no more, but goes on keeping apart what was flushed. `false`: it dropped writes, and only a power cut
-    /// makes it work again.
+    /// Fails no more, but goes on keeping flushed writes apart. `false`: it dropped writes, and
+    /// only a power cut makes it work again.
     pub(crate) fn pause(&self) -> bool {
         let mut state = self.state();
         let Some(faults) = state.faults.as_mut().filter(|faults| !faults.dead) else { return false };

@@ -1,9 +1,9 @@
 //! Rounds on a disk that fails: reads, writes and flushes at random, under processes that are killed.
 //!
-//! While the disk fails, a process may end in a clear error or, where a page cannot be read into an object's
-//! memory, by SIGBUS. When it works again, everything acknowledged must be there; half of the rounds end in a
-//! power cut, too. A flush that fails may lose what the disk had not written; the disk then
-//! fails until a power cut.
+//! While the disk fails, a process may end in a clear error or, where a page cannot be read into an
+//! object's memory, by SIGBUS. When it works again, everything acknowledged must be there; half of
+//! the rounds end in a power cut, too. A flush that fails may lose unwritten bytes of the disk; the
+//! disk then fails until a power cut.
 
 use super::crew::{Crew, Verdict};
 use super::disk::Rates;

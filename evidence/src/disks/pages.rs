@@ -1,4 +1,4 @@
-//! The contents of a disk, sparse: what was never written reads as zeros.
+//! The contents of a disk, sparse: bytes never written read as zeros.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -61,7 +61,7 @@ fn store(object: &TxObject<Table>, words: impl Iterator<Item = (usize, u64)> + C
     Ok(stored?)
 }
 
-/// Damages words of the object in the file, and says what is to become of each.
+/// Damages words of the object in the file, and returns the expected outcome of each.
 fn damage(path: &Path, codewords: &[u128], random: &mut Rng) -> Result<BTreeMap<usize, Fate>> {
     let offset = Pool::open(path)?.stat("words")?.offset;
     let file = OpenOptions::new().read(true).write(true).open(path).context("cannot open the pool's file")?;

@@ -60,9 +60,9 @@ pub(crate) enum Effect {
     Bytes,
     /// Moves bytes: the second and third argument are pieces of memory.
     Pieces,
-    /// Makes durable what was written before.
+    /// Makes earlier writes durable.
     Barrier,
-    /// Asks whether what was written before was lost; starts no I/O.
+    /// Asks whether earlier writes were lost; starts no I/O.
     Report,
     Other,
 }
@@ -145,7 +145,7 @@ impl Call {
         matches!(self.effect, Effect::Bytes | Effect::Pieces) && !self.is_change()
     }
 
-    /// Whether its failure means that what the file holds is not known.
+    /// Whether its failure means that the file's content is unknown.
     pub(crate) fn tells_of_loss(&self) -> bool {
         self.is_change() || self.effect == Effect::Report
     }

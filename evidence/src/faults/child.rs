@@ -1,4 +1,4 @@
-//! The traced process, and the one that judges what it left.
+//! The traced process, and its judge.
 
 use super::script::Script;
 use super::transactions::Transactions;
@@ -24,7 +24,7 @@ pub(crate) struct Child {
     /// Make transactions, on heaps of this class
     #[arg(long)]
     transactions: Option<String>,
-    /// Judge what another process left: the last step done, and whether the next was begun
+    /// Judge another process's state: the last step done, and whether the next was begun
     #[arg(long, num_args = 2)]
     judge: Option<Vec<u64>>,
 }

@@ -318,7 +318,7 @@ fn misnamed(aim: Aim, said: &[Said]) -> Option<String> {
     })
 }
 
-/// A fresh process finds what was promised.
+/// A fresh process finds the promised state.
 fn judge(stage: Stage, seed: u64, place: &tempfile::TempDir, fault: Fault, said: &[Said]) -> Result<()> {
     let mut spec = Spec::new(0);
     said.iter().for_each(|said| spec.hear(said));

@@ -1,6 +1,6 @@
 //! A process whose system calls are watched, and of which one can be made to fail.
 //!
-//! The tracer sees what the kernel sees, so that it does not matter how the library calls it.
+//! The tracer sees the kernel's side, so that it does not matter how the library calls it.
 
 use super::calls::{About, Call, Effect, Fault};
 use anyhow::{Context, Result, bail};

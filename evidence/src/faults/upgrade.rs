@@ -1,5 +1,6 @@
-//! Upgrade of a pool of format 1 as the traced process's work: whichever call of it fails, and wherever the process is
-//! killed, an upgrade again makes of it a pool of this format that holds what the old one held.
+//! Upgrade of a pool of format 1 as the traced process's work: whichever call of it fails, and
+//! wherever the process is killed, an upgrade again makes of it a pool of this format with the old
+//! one's content.
 
 use super::verify::{expect_sound, failed};
 use crate::workloads::wire::Said;

@@ -23,7 +23,7 @@ pub(super) const GROWTHS: &str = "growths of a pool beside its writers";
 pub(crate) enum Role {
     /// Runs workloads until it is killed
     Victim,
-    /// Attaches for reading what it can get
+    /// Attaches for reading all objects that it can
     Reader,
     /// Makes the pool longer, step by step, until it is killed
     Grower,
@@ -223,7 +223,7 @@ impl Child {
         check_pool(&self.pool, true)
     }
 
-    /// One of the workload's objects can be written to: the attach finds what the model says.
+    /// One of the workload's objects can be written to: the attach finds the model's state.
     fn try_writing(&self, pool: &Pool, workload: &mut Workload) -> Result<(), Trouble> {
         let Some(name) = workload.writable().next() else { return Ok(()) };
         let bytes = &workload.objects[name];

@@ -70,7 +70,7 @@ impl Scenario {
         }))
     }
 
-    /// Whether a failure of an operation, with a clear error, is to be expected.
+    /// Whether an operation may fail, with a clear error.
     fn adverse(&self) -> bool {
         !matches!(self.environment, Environment::Disk | Environment::Memory)
     }

@@ -181,7 +181,7 @@ fn sweep(left: &Left) -> Verdict {
     unreadable(left)
 }
 
-/// The entry of one of the objects is unreadable, or damaged: what the lane has for it is not to be given up.
+/// The entry of one of the objects is unreadable, or damaged: its batches in the lane must be kept.
 fn unreadable(left: &Left) -> Verdict {
     let entry = left.slot..left.slot + SIZE / 2;
     let spoiled = left.image.medium();

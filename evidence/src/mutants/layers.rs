@@ -1,6 +1,6 @@
 //! Layers of evidence, each small enough to be run against every mutant.
 //!
-//! A layer says what it found wrong, and nothing on the protocol as it is. To add one: a function and a
+//! A layer returns its finding, and none on the protocol as it is. To add one: a function and a
 //! line in [`LAYERS`].
 
 use super::common::{CONFIG, SEED, Verdict, two_writers};
@@ -18,7 +18,7 @@ use indelible_testing::scenario::{formatted, judge_medium, judge_state, media};
 use indelible_testing::{Choice, ClassLimits, Fault, Limits, OpKind, SimMedium, for_each_crash};
 use std::sync::Arc;
 
-/// A layer: its short name, what it does, and how.
+/// A layer: its short name, its purpose, and its function.
 pub(super) struct Layer {
     pub(super) name: &'static str,
     pub(super) what: &'static str,
@@ -93,7 +93,7 @@ fn recoveries(pools: &Pools) -> Verdict {
     Ok(())
 }
 
-/// Runs a program and judges what the loss of power leaves at its end.
+/// Runs a program and judges the image after a loss of power at its end.
 fn run_and_cut(pools: &Pools, start: Start, medium: usize, program: &Program) -> Verdict {
     guarded(SEED, || {
         let medium = pools.get(start, medium).medium();

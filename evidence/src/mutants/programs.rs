@@ -7,7 +7,7 @@ use indelible_store::Mutant;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// A campaign: its column, what it does, and its arguments.
+/// A campaign: its column, its purpose, and its arguments.
 pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) what: &'static str,

@@ -22,9 +22,9 @@ use std::time::Instant;
 struct Line {
     mutant: String,
     rule: &'static str,
-    /// By layer: what was wrong, if anything.
+    /// The finding of each layer, if any.
     verdicts: BTreeMap<&'static str, Option<String>>,
-    /// By scenario made for the rule: what was wrong, if anything.
+    /// The finding of each scenario made for the rule, if any.
     tests: BTreeMap<&'static str, Option<String>>,
 }
 

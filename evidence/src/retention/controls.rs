@@ -1,4 +1,4 @@
-//! Broken rules of retention, each of which the campaign has to notice.
+//! Broken rules of retention, each of which the campaign must notice.
 
 use anyhow::Result;
 

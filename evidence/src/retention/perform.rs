@@ -291,8 +291,9 @@ pub(super) fn wait_for_the_end() -> ! {
     }
 }
 
-/// Makes values whose numbers begin at `first`. Threads extend them while the heap is cut, again and again; each cut is said. Behind
-/// some of the cuts the program waits for its end, so that what is found is as that cut left it.
+/// Makes values whose numbers begin at `first`. Threads extend them while the heap is cut, again
+/// and again; each cut is reported. After some of the cuts the program waits for its end, so that
+/// the judge finds the state of that cut.
 fn crowd(heap: &mut Heap, first: u64) -> Result<()> {
     *heap.root_mut::<u64>(STEP)? += 1;
     let crowd = heap.root_or_default::<Crowd<'_>>(RUNNERS)?;

@@ -248,7 +248,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Merges what others need no more, so that space comes back.
+    /// Merges extents that others need no more, so that space comes back.
     fn merge(&self) -> Result<(), Trouble> {
         patient(|| self.pool.collect(&mut |_, _| {}))?;
         said("merges");

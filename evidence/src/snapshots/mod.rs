@@ -1,10 +1,13 @@
 //! A large object beside its writer: snapshots, writable copies and readers of a sparse object of 64 GiB, in memory and in a file.
 //!
-//! First under kills: a process changes the object as fast as it can; another makes snapshots and copies of it and changes the copies; a
-//! third follows. Each is killed at a random moment, and so is who recovers and compares. Each page of each snapshot
-//! and copy must hold what was acknowledged. At the end both sides have had all of their changes, snapshots and copies are removed, and the
-//! object is one piece again. Another object gets thousands of snapshots, half of which are destroyed and merged. Then, in peace, the times: of snapshots without a writer and beside one, whose log is then made durable in place first, and
-//! how many psyncs the writer makes with and without a reader that looks at every tenth, by turns.
+//! First under kills: a process changes the object as fast as it can; another makes snapshots and
+//! copies of it and changes the copies; a third follows. Each is killed at a random moment, as is
+//! the process that recovers and compares. Each page of each snapshot and copy must hold the
+//! acknowledged changes. At the end both sides have had all of their changes, snapshots and copies
+//! are removed, and the object is one piece again. Another object gets thousands of snapshots, half
+//! of which are destroyed and merged. Then, in peace, the times: of snapshots without a writer and
+//! beside one, whose log is then made durable in place first, and how many psyncs the writer makes
+//! with and without a reader that looks at every tenth, by turns.
 //!
 //! Tracking is explicit: a scan of page tables that are spread over 64 GiB would take longer than all the rest of a psync.
 

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 
 /// Bytes of the object.
 pub(super) const SIZE: usize = LEN + 4096;
-/// Bytes that rounds store to, and the judge compares. The page behind them is the probe's: a victim that dies in its probe
-/// leaves there what it left.
+/// Bytes that rounds store to, and the judge compares. The page after them is the probe's: a victim
+/// that dies in its probe leaves its bytes there.
 const LEN: usize = 96 * 4096;
 pub(super) const NAME: &str = "stores";
 /// Rounds a victim makes before it waits for its end.

@@ -94,7 +94,7 @@ impl Means {
 /// Resources of the means, made once for a process.
 pub(crate) struct Tools {
     means: Means,
-    /// A file whose bytes are to be read, and the same for direct reads.
+    /// A file to read, and the same for direct reads.
     file: std::fs::File,
     direct: Option<std::fs::File>,
     ring: Option<Ring>,
@@ -282,7 +282,7 @@ unsafe fn by_signal(at: *mut u8, bytes: &[u8]) {
     TARGET.store(at.expose_provenance(), Ordering::SeqCst);
     SOURCE.store(bytes.as_ptr().expose_provenance(), Ordering::SeqCst);
     LENGTH.store(bytes.len(), Ordering::SeqCst);
-    // SAFETY: the handler does what this thread could do; `raise` returns after it.
+    // SAFETY: the handler makes only stores that this thread could make; `raise` returns after it.
     unsafe {
         libc::signal(libc::SIGUSR1, on_signal as *const () as usize);
         libc::raise(libc::SIGUSR1);

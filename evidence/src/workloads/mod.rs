@@ -1,4 +1,4 @@
-//! Work on a pool whose outcome can be worked out: what the campaigns with real processes share.
+//! Work on a pool with a computable outcome: shared by the campaigns with real processes.
 
 pub(crate) mod journal;
 pub(crate) mod program;

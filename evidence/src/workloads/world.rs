@@ -128,7 +128,7 @@ fn mismatch(found: &[u8], expected: &[u8]) -> Option<usize> {
     found.iter().zip(expected).position(|(found, expected)| found != expected)
 }
 
-/// Reads a ring that must hold at least what was promised.
+/// Reads a ring that must hold at least the promised step.
 pub(crate) fn read_ring(pool: &Pool, workload: u32, promised: u64) -> Result<u64, Trouble> {
     let object = patient(|| pool.attach_read(&ring::name(workload)))?;
     let numbers = object.root::<Numbers>()?.to_vec();
@@ -165,7 +165,7 @@ impl Worker {
         }
     }
 
-    /// Attaches what the step needs, and stores.
+    /// Attaches the objects that the step needs, and stores.
     pub(crate) fn prepare(&mut self, action: &Action) -> Result<(), Trouble> {
         match action {
             Action::Psync { names, stores } => {

@@ -156,7 +156,7 @@ impl Ledger {
         self.snapshots.insert(snapshot, (object, must));
     }
 
-    /// Whether a snapshot has what it has to have.
+    /// Whether a snapshot has the required bytes.
     pub(super) fn judge_snapshot(&self, name: &str, bytes: &[u8]) -> Verdict {
         let Some((object, must)) = self.snapshots.get(name) else { return Ok(()) };
         let found = Found::in_bytes(*object, &self.transactions, bytes)?;
@@ -176,7 +176,8 @@ impl Ledger {
         OBJECTS.iter().enumerate().map(look).collect()
     }
 
-    /// Whether a power cut, or a copy, may leave these. An object that was not looked at has whatever the others have.
+    /// Whether a power cut, or a copy, may leave these. An object that was not looked at matches
+    /// any state of the others.
     pub(super) fn judge(&self, moment: &Moment, found: &[Option<Found>]) -> Verdict {
         let mut there = 0;
         for (number, one) in self.transactions.iter().enumerate().skip(1) {

@@ -35,7 +35,7 @@ impl Memory {
         all.filter(move |entry| own(&entry.file_name())).map(|entry| entry.path())
     }
 
-    /// A process dies now: what it does from now on, it does not. The first death counts.
+    /// A process dies now: its later actions have no effect. The first death counts.
     pub(super) fn save(&self) {
         let files = self.files().filter_map(|path| Some((path.clone(), fs::read(path).ok()?))).collect();
         lock(&self.saved).get_or_insert(files);

@@ -1,4 +1,5 @@
-//! Programs of processes that have objects on demand, transactional ones, or both in one transaction, against what was acknowledged across objects.
+//! Programs of processes that have objects on demand, transactional ones, or both in one
+//! transaction, against the commits acknowledged across objects.
 //!
 //! A [`Step`] is one call of one process: attaches, commits, waits for durability wherever code can run, leaves, also within transactions and without room; recoveries,
 //! sweeps, snapshots and backups by others, also between any two operations of a call; copies of the pool's file, and calls on these; sizes; deaths, failures, power cuts.

@@ -185,7 +185,7 @@ impl World {
     }
 
     fn cut_power(&mut self, seats: &mut [Mutex<Seat>], seed: u64) -> Result<Segment, String> {
-        // Only what a power cut leaves is left of this medium.
+        // The medium keeps only the bytes that a power cut leaves.
         let image = self.medium.power_cut(Choice::Random(seed));
         for seat in seats {
             self.die(&mut lock(seat))?;

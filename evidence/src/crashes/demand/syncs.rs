@@ -58,7 +58,7 @@ impl World {
         }
     }
 
-    /// Judges an answer: `acknowledge` says what it says.
+    /// Judges an answer, which `acknowledge` interprets.
     fn answered(
         &self,
         life: &Life,

@@ -134,7 +134,7 @@ impl Child {
             return Err(Trouble::Wrong(format!("{found:?} are in the pool instead of {names:?}")));
         }
         collect(pool)?;
-        // Merged, all holds what it did.
+        // After the merge, all have their former bytes.
         all.iter().try_for_each(Work::compare_all)?;
         if self.end {
             all.iter_mut().try_for_each(Work::end_all)?;

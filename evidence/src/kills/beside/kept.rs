@@ -32,7 +32,7 @@ pub(super) const TO: usize = 6;
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub(super) objects: Vec<usize>,
-    /// Events of each group: a state after one of them is what was kept.
+    /// Events of each group: the snapshot has a state after one of them.
     events: [(u64, u64); GROUPS],
     /// Events of the keeper that changed it since.
     changes: Vec<u64>,

@@ -1,9 +1,11 @@
 //! Processes that keep, copy, merge and follow objects while others write them, all of them killed.
 //!
-//! Two processes write a group of two objects each, and let them go back to snapshots; two make snapshots of one object or of several,
-//! copies, and copies of these, change copies, delete and merge; others follow the writers, or merge. Each writes what it is about to do and has done to a
-//! [journal](crate::workloads::journal) outside of the pool. Afterwards every object, snapshot and copy must be in a state that the journals allow:
-//! a snapshot in one of those between its begin and its end, objects of one group after the same event.
+//! Two processes write a group of two objects each, and let them go back to snapshots; two make
+//! snapshots of one object or of several, copies, and copies of these, change copies, delete and
+//! merge; others follow the writers, or merge. Each writes its intended and its finished actions to
+//! a [journal](crate::workloads::journal) outside of the pool. Afterwards every object, snapshot
+//! and copy must be in a state that the journals allow: a snapshot in one of those between its
+//! begin and its end, objects of one group after the same event.
 
 mod child;
 mod history;

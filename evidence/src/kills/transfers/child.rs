@@ -79,7 +79,7 @@ pub(crate) struct Child {
     /// The clone
     #[arg(long)]
     pub(crate) to: Option<PathBuf>,
-    /// End instead; a judge: nothing is to be left to recover
+    /// End instead; a judge: nothing may be left to recover
     #[arg(long)]
     pub(crate) end: bool,
 }
@@ -146,7 +146,8 @@ impl Child {
         Ok(())
     }
 
-    /// All accounts hold what the counted transfers leave, and those are counted that were told, and one more of each thread at most. Returns the counts.
+    /// All accounts hold the sums of the counted transfers; those are counted that were told, and
+    /// one more of each thread at most. Returns the counts.
     fn compare(&self, bank: &Bank) -> Result<Vec<u64>, Trouble> {
         let (done, found) = transaction(&bank.all(), |tx| {
             let done = (0..THREADS).map(|thread| tx.read(&bank.objects[0].done[thread * 8]));
@@ -186,7 +187,7 @@ impl Child {
         Ok(done)
     }
 
-    /// The guest has what the bank has of it.
+    /// Fails unless the guest's accounts equal the bank's record of them.
     fn compare_guest(&self, pool: &Pool, bank: &Bank) -> Result<(), Trouble> {
         let guest = patient(|| pool.attach_transactional::<Accounts>(&name(self.bank, GUEST)))?;
         let (own, others) = transaction(&[&guest, &bank.objects[0]], |tx| {

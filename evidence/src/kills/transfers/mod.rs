@@ -1,8 +1,10 @@
 //! Processes of several threads that move money between objects in transactions, killed at random.
 //!
-//! Each bank has objects of one class that one process at a time has, and several do after each other. A thread makes its transfers one after the other, and counts them in the object as a part of each;
-//! so the counts say what all accounts have to hold, to the last one: money is neither made nor lost. Transfers that a thread was told of are counted, whether they are durable
-//! or, on demand, in memory; and of others, one of each thread at most.
+//! Each bank has objects of one class that one process at a time has, and several do after each
+//! other. A thread makes its transfers one after the other, and counts them in the object as a part
+//! of each; so the counts determine all accounts, to the last one: money is neither made nor lost.
+//! Transfers that a thread was told of are counted, whether they are durable or, on demand, in
+//! memory; and of others, one of each thread at most.
 //!
 //! On demand a guest takes part in a transaction of the bank now and then, and leaves before it is durable; and another process sweeps, recovers, keeps and copies the pool meanwhile, and is killed as well.
 //! A clone of the pool that dead processes left has the same accounts.
@@ -116,7 +118,7 @@ impl Transfers {
         Ok((done, all))
     }
 
-    /// Clones what is left, and compares the clone.
+    /// Clones the pool, and compares the clone.
     fn cloned(&mut self) -> Result<()> {
         let to = self.place.pool().with_extension("clone");
         let extra = ["--to".to_owned(), to.display().to_string()];
