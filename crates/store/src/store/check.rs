@@ -251,7 +251,7 @@ impl Survey {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Option<Report>> {
         let survey = Survey::read_all(device, superblock, Some(Brief::new()?), progress)?;
-        let certain = survey.later.is_none() && survey.brief.is_some_and(Brief::is_certain);
+        let certain = survey.later.is_none() && survey.brief.is_some_and(Brief::agrees);
         Ok(Some(survey.report).filter(|report| certain && report.is_clean()))
     }
 

@@ -116,7 +116,7 @@ impl Brief {
     }
 
     /// Whether all sums agree.
-    pub(super) fn is_certain(mut self) -> bool {
+    pub(super) fn agrees(mut self) -> bool {
         self.bindings.sort_unstable();
         let doubled = self.bindings.windows(2).any(|pair| pair[0] == pair[1]);
         !(self.unsure || doubled) && (self.names, self.ids) == (0, 0)
