@@ -345,11 +345,11 @@ mod tests {
     fn plan(threads: usize) -> Plan {
         Plan {
             seed: 3,
-            images: 400,
+            images: 1000,
             threads,
             random: None,
-            every: 16,
-            stride: 2000,
+            every: 4,
+            stride: 500,
             only: None,
             on_demand: false,
         }
