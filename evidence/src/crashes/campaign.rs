@@ -345,10 +345,10 @@ mod tests {
     fn plan(threads: usize) -> Plan {
         Plan {
             seed: 3,
-            images: 1000,
+            images: 400,
             threads,
             random: None,
-            every: 4,
+            every: 16,
             stride: 500,
             only: None,
             on_demand: false,
