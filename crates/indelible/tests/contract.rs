@@ -137,7 +137,7 @@ fn s0_10_attach_refuses_what_is_absent_locked_or_not_allowed() {
         assert_eq!(pool.attach_read_with_key("a", b"r").unwrap_err().kind(), ErrorKind::Held);
         let message = pool.attach_with_key("a", b"w").unwrap_err().to_string();
         assert!(
-            message.contains("\"a\"") && message.contains("attach") && message.contains("wait"),
+            message.contains("\"a\"") && message.contains("this process") && message.contains("detach it"),
             "{message}"
         );
         drop(writer);

@@ -349,7 +349,7 @@ mod tests {
             threads,
             random: None,
             every: 16,
-            stride: 500,
+            stride: 100,
             only: None,
             on_demand: false,
         }

@@ -104,7 +104,7 @@ fn types_that_cannot_be_roots_do_not_compile() {
         assert_eq!(CPP.refuses(&code("", good), folder.path()), None, "{good}");
     }
     let bad = [
-        ("struct unknown { int i; };", "unknown", "PMO_DESCRIBE makes one"),
+        ("struct unknown { int i; };", "unknown", "makes one of a struct"),
         ("", "std::string", "take pmo::string"),
         ("", "std::vector<int>", "take pmo::string"),
         ("", "std::unique_ptr<int>", "heap.make<T>()"),

@@ -119,7 +119,7 @@ impl Survey {
         let mut found = Vec::new();
         while let Some(&(first, _)) = rest.first() {
             let page = first / PAGE * PAGE;
-            let here = rest.partition_point(|(offset, _)| *offset < page + PAGE);
+            let here = rest.partition_point(|(offset, _)| offset / PAGE == first / PAGE);
             let (slots, later) = rest.split_at(here);
             rest = later;
             self.claims.push(Claim::new(page / PAGE, 1, Owner::Slots));
