@@ -43,7 +43,7 @@ const WORDS: [(&str, &str); 29] = [
     ("; `Heap::format` makes a heap of a new object", ""),
     ("verify the heap with `Heap::verify`, or attach the object for reading", "use mode \"r\""),
     ("`Pool::set_reach`, `pmo set --reach`", "`pmo set --reach`"),
-    ("`Pool::attach_with_on_demand`", "`Pool.transactional`"),
+    ("`Pool::attach_with_on_demand`", "`Pool.transactional(…, with_on_demand=True)`"),
 ];
 
 const HELD_HERE: &str = "close it here first: `close()` of a dict or object, `del` of all arrays of it";
