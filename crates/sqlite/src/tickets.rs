@@ -23,11 +23,21 @@ struct Queue {
     thread: Option<u32>,
 }
 
+impl Queue {
+    /// Adds a database that owes, once: [`pay`] locks each that is here.
+    fn add(&mut self, database: Weak<Database>) {
+        if !self.owing.iter().any(|known| known.ptr_eq(&database)) {
+            self.owing.push(database);
+        }
+    }
+}
+
 static QUEUE: Mutex<Queue> = Mutex::new(Queue { owing: Vec::new(), urgent: false, thread: None });
 /// The queue has changed.
 static WORK: Condvar = Condvar::new();
 
-/// Commits the stores of the connection `id`; they become durable soon, and before any later commit.
+/// Commits the stores of the connection `id`; they become durable soon, and before any later
+/// commit.
 pub(crate) fn owe(id: u64, database: &Arc<Database>) -> Result<()> {
     let first = {
         let mut state = database.lock();
@@ -51,10 +61,7 @@ fn enter(database: &Arc<Database>, urgent: bool) -> Result<()> {
         // A forked child owes nothing of its parent's.
         (queue.thread, queue.owing) = (Some(host::generation()), Vec::new());
     }
-    let weak = Arc::downgrade(database);
-    if !queue.owing.iter().any(|known| known.ptr_eq(&weak)) {
-        queue.owing.push(weak);
-    }
+    queue.add(Arc::downgrade(database));
     queue.urgent |= urgent;
     WORK.notify_one();
     Ok(())
@@ -74,7 +81,9 @@ fn work() {
         let owing = std::mem::take(&mut queue.owing);
         drop(queue);
         let later = pay(owing.iter().filter_map(Weak::upgrade).collect());
-        lock(&QUEUE).owing.extend(later);
+        // A connection may have entered one of them meanwhile.
+        let mut queue = lock(&QUEUE);
+        later.into_iter().for_each(|database| queue.add(database));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Commits that return before they are durable: `pmo_commit('ticket')`.
 
-use crate::support::{code, integrity, number, open, place, process, try_open, work};
+use crate::support::{code, integrity, number, open, place, process, reopened, try_open, work};
 use indelible::{Pool, PoolOptions};
 use indelible_testing::{CrashImage, Fault, Limits, OpKind, Seeded, SimConfig, SimMedium, for_each_crash};
 use rusqlite::{Connection, ffi};
@@ -111,12 +111,37 @@ fn connections_see_commits_by_ticket_in_order_and_make_them_durable_with_their_o
 }
 
 #[test]
+fn threads_with_a_database_each_wait_for_commits_of_one_pool() {
+    const DATABASES: usize = 6;
+    let (_dir, path) = place();
+    let connections: Vec<Connection> = (0..DATABASES)
+        .map(|at| {
+            let connection = open(&path, &format!("{at}.db"));
+            connection.execute_batch(TABLES).unwrap();
+            by_ticket(&connection);
+            connection
+        })
+        .collect();
+    // A wait enters its database while the payer puts off those in transactions.
+    std::thread::scope(|scope| {
+        for connection in connections {
+            scope.spawn(move || {
+                for round in 1..=300 {
+                    connection.execute_batch("UPDATE n SET v = v + 1; UPDATE n SET v = v + 1").unwrap();
+                    wait(&connection);
+                    assert_eq!(number(&connection, READ), 2 * round);
+                }
+            });
+        }
+    });
+}
+
+#[test]
 fn s2_26_a_power_cut_leaves_a_prefix_of_the_commits_by_ticket() {
     let medium = SimMedium::new(8 << 20, SimConfig::default());
     let path = Path::new("/ticket-cuts");
-    let on = |device: SimMedium, format: bool| PoolOptions::new().on_device(Arc::new(device), format);
     let record = |medium: &SimMedium| {
-        let pool = on(medium.handle(), true).unwrap();
+        let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), true).unwrap();
         indelible_sqlite::offer(path, &pool);
         let connection = try_open(path, "main.db", "").unwrap();
         connection.execute_batch(&format!("BEGIN; {TABLES}; COMMIT")).unwrap();
@@ -139,13 +164,9 @@ fn s2_26_a_power_cut_leaves_a_prefix_of_the_commits_by_ticket() {
         if done == 0 {
             return Ok(());
         }
-        let pool = on(image.medium(), false).map_err(|error| error.to_string())?;
-        indelible_sqlite::offer(path, &pool);
-        let connection = try_open(path, "main.db", "").map_err(|error| error.to_string())?;
-        let (state, sound) = (number(&connection, READ), integrity(&connection));
-        let rows = number(&connection, "SELECT count(*) FROM t");
-        drop((connection, pool));
-        indelible_sqlite::withdraw(path);
+        let (state, sound, rows) = reopened(path, image, |connection| {
+            (number(connection, READ), integrity(connection), number(connection, "SELECT count(*) FROM t"))
+        })?;
         match rows == state && sound == "ok" && state >= done - 1 {
             true => Ok(()),
             false => Err(format!("after mark {done}: state {state}, {rows} rows, {sound}")),
