@@ -57,19 +57,19 @@ def copies(tools, folder, rounds):
         found.setdefault(("cp", "cp and sync"), []).append((base, 1.0, used))
         copy.unlink()
         for tool in tools:
-            for what, command in (
+            for operation, command in (
                 ("backup", ("backup", pool, kept)),
                 ("restore", ("restore", kept, new)),
                 ("clone", ("clone", pool, copy)),
             ):
                 seconds, used, _ = run(tool, *command, "--quiet")
-                found.setdefault((tool, what), []).append((seconds, seconds / base, used))
+                found.setdefault((tool, operation), []).append((seconds, seconds / base, used))
             for file in (kept, new, copy):
                 file.unlink()
     print("| | s | times of cp | s of processors |\n|---|---|---|---|")
-    for (tool, what), figures in found.items():
+    for (tool, operation), figures in found.items():
         columns = " | ".join(spread(column) for column in zip(*figures))
-        print(f"| {what} ({tool}) | {columns} |")
+        print(f"| {operation} ({tool}) | {columns} |")
 
 
 def objects(tools, folder, rounds):
@@ -88,11 +88,11 @@ def objects(tools, folder, rounds):
         "check": ("check", path, "--quiet"),
     }
     print("| | s | s of processors | MB |\n|---|---|---|---|")
-    for what, command in commands.items():
+    for operation, command in commands.items():
         figures = [[run(tool, *command) for tool in tools] for _ in range(rounds)]
         for tool, rows in zip(tools, zip(*figures)):
             seconds, used, memory = zip(*rows)
-            print(f"| {what} ({tool}) | {spread(seconds)} | {spread(used)} | {statistics.median(memory):.0f} |")
+            print(f"| {operation} ({tool}) | {spread(seconds)} | {spread(used)} | {statistics.median(memory):.0f} |")
 
 
 def main():

@@ -285,7 +285,8 @@ impl Counter {
         (server.client(), self.is_cached().then(|| server.memcached()))
     }
 
-    /// Counts on from the last acknowledged number, `at_once` times without a wait, until the server is gone.
+    /// Counts on from the last acknowledged number, `at_once` times without a wait, until the
+    /// server is gone.
     fn run(
         &self,
         clients: (Client, Option<TextClient>),

@@ -16,7 +16,8 @@ const LONG: [&str; 6] = ["run", "--release", "-p", "indelible-evidence", "--no-d
 const SHORT: [&str; 4] = ["run", "--bin", "pmo-evidence", "--"];
 const MUTANTS_LONG: [&str; 5] = ["run", "--release", "-p", "indelible-evidence", "--"];
 
-/// In the order in which they run. Short forms have a seed of their own: a run stops nothing by chance.
+/// In the order in which they run. Short forms have a seed of their own: a run stops nothing by
+/// chance.
 const LAYERS: &[Layer] = &[
     Layer {
         name: "crashes",

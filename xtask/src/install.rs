@@ -41,7 +41,8 @@ pub(crate) fn run(prefix: &Path, profile: &str) -> Result {
     Ok(())
 }
 
-/// The header and its parts for C, by the names that programs include: the sources of the manual pages.
+/// The header and its parts for C, by the names that programs include: the sources of the manual
+/// pages.
 fn headers(source: &Path) -> Result<Vec<(&'static str, String)>> {
     let names =
         ["pmo.h", "pmo/transaction.h", "pmo/blocks.h", "pmo/static.h", "pmo/resume.h", "pmo/same_program.h"];

@@ -1,4 +1,5 @@
-//! The manual pages, made of the comments in pmo.h and its parts for C: one for each function and macro, and one for all of it.
+//! The manual pages, made of the comments in pmo.h and its parts for C: one for each function and
+//! macro, and one for all of it.
 
 use crate::command::Result;
 use std::fmt::Write;
@@ -28,8 +29,8 @@ pub(crate) fn pages(headers: &[(&str, String)], version: &str) -> Result<Vec<(St
     Ok(pages)
 }
 
-/// The declarations behind comments of two asterisks, each up to its end; of a macro its name and arguments, of a function that has
-/// its body there what is in front of that.
+/// The declarations behind comments of two asterisks, each up to its end; of a macro its name and
+/// arguments, of a function that has its body there what is in front of that.
 fn items<'a>(include: &'a str, header: &'a str) -> Result<Vec<Item<'a>>> {
     let mut items = Vec::new();
     for piece in header.split("/** ").skip(1) {

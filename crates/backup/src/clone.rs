@@ -1,7 +1,8 @@
 //! Clones: a pool's file once more, with an ID of its own.
 //!
-//! The whole file is copied while no process can write to it; then the superblock's slots and its copy get the new ID. Nothing else has the
-//! ID of a pool: checksums are seeded with another number. The clone gets its name once it is durable.
+//! The whole file is copied while no process can write to it; then the superblock's slots and its
+//! copy get the new ID. Nothing else has the ID of a pool: checksums are seeded with another
+//! number. The clone gets its name once it is durable.
 //!
 //! One at other addresses is a backup that is restored (docs/decisions/0041-rebase.md), without a file in between.
 

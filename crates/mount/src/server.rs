@@ -51,8 +51,7 @@ impl Server {
     }
 }
 
-/// Attributes that the kernel would have to obey, as access control lists: without its help they
-/// are refused.
+/// Attributes that only the kernel could enforce, such as access control lists, are refused.
 fn is_refused(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b"system.")
 }

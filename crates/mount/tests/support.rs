@@ -15,7 +15,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// `None`, and said so: nothing can be mounted here.
+    /// `None`, with a message: this machine mounts nothing.
     pub fn new(size: u64) -> Option<Place> {
         let root = rustix::process::geteuid().is_root();
         let fuse = std::fs::File::options().read(true).write(true).open("/dev/fuse");
@@ -49,7 +49,7 @@ impl Place {
         if said == "mounted\n" { Ok(mounted) } else { Err(said) }
     }
 
-    /// Mounts the volume. `None`, and said so: the system does not let this user mount.
+    /// Mounts the volume. `None`, with a message: this user may not mount.
     pub fn mount(&self) -> Option<Mounted> {
         match self.try_mount(&self.dir, "") {
             Ok(mounted) => Some(mounted),

@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 /// Bytes that are copied at once.
 const PIECE: usize = 1 << 20;
 
-/// Numbers of what was copied.
+/// Counts of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
     /// Regular files.

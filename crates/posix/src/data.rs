@@ -172,7 +172,7 @@ fn reserve_block<'h>(blocks: &mut Blocks<'h>, index: u64, length: usize, heap: H
     Ok(bytes)
 }
 
-/// Zeros in a range; whole blocks of it are given back if `free` says so.
+/// Zeros a range; with `free`, gives whole blocks of it back.
 fn cut(inode: &mut Inode<'_>, range: Range<u64>, free: bool) -> Result<()> {
     let (first, last) = (range.start / BLOCK, (range.end - 1) / BLOCK);
     let (mut given_back, mut gone) = (0, Vec::new());

@@ -2,10 +2,10 @@
 //!
 //! Invariants, which [`check`](crate::Volume::check) verifies:
 //! 1. Inode 1 is the root directory. A number is never given twice.
-//! 2. An inode has a name in a directory, or is in the list of orphans: files without a name that a program
-//!    has open. The next open of the volume removes them.
-//! 3. A block has at most [`BLOCK`] bytes; bytes behind its length, and absent blocks, are zeros. No byte of a
-//!    block lies behind the end of the file.
+//! 2. An inode has a name in a directory, or is in the list of orphans: files without a name that a
+//!    program has open. The next open of the volume removes them.
+//! 3. A block has at most [`BLOCK`] bytes; bytes behind its length, and absent blocks, are zeros.
+//!    No byte of a block lies behind the end of the file.
 
 use crate::error::{Error, Result};
 use indelible::Persist;

@@ -196,7 +196,7 @@ impl Change<'_> {
         }
     }
 
-    /// Has a name lead to another inode.
+    /// Points an existing name at another inode.
     fn redirect(&mut self, directory: u64, name: &[u8], number: u64) -> Result<()> {
         if let Some(named) = self.tree.inode_mut(directory)?.names_mut()?.get_mut(name) {
             *named = number;

@@ -87,7 +87,7 @@ impl Volume {
         self.named(directory, done)
     }
 
-    /// As [`create_node`](Volume::create_node), of a file, whatever kind the mode names.
+    /// As [`create_node`](Volume::create_node), of a regular file; ignores the kind in the mode.
     ///
     /// # Errors
     /// As for [`create_node`](Volume::create_node).

@@ -138,7 +138,7 @@ impl Volume {
     /// As for [`open`](Volume::open).
     pub fn open_read(pool: &Pool, name: &str) -> Result<Volume> {
         let attached = match pool.attach_snapshot(name) {
-            // Without room for what a writer changes meanwhile, a reader keeps writers out.
+            // Without room for a writer's changes, a reader keeps writers out.
             Err(error) if matches!(error.kind(), ErrorKind::NoRoom | ErrorKind::ReadOnly) => {
                 pool.attach_read(name)
             }

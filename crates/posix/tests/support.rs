@@ -1,4 +1,4 @@
-//! Pools with a volume, and what a volume holds as one value.
+//! Pools with a volume, and the contents of a volume as one value.
 
 use indelible::Pool;
 use indelible_posix::{Kind, New, ROOT, Result, Volume};
@@ -25,7 +25,7 @@ pub struct Seen {
 
 pub type Dump = BTreeMap<Vec<u8>, Seen>;
 
-/// All paths, with what is there.
+/// All paths with their contents.
 pub fn dump(volume: &Volume) -> Dump {
     let mut all = Dump::new();
     let mut open = vec![(Vec::new(), ROOT)];

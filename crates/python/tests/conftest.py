@@ -29,7 +29,7 @@ Open = Callable[..., indelible.Pool]
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Runs tests that are coroutines: those that zarr has for every store."""
+    """Runs coroutine tests, as zarr has for every store."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = inspect.signature(pyfuncitem.obj).parameters

@@ -26,8 +26,8 @@ impl fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 /// Registers the VFS `pmo` with the SQLite that these functions are of, once a process; connections
-/// that are opened on it later have its SQL functions. `V` is `sqlite3_vfs`, and `E` the entry point of
-/// an extension, as the program's bindings declare them.
+/// that are opened on it later have its SQL functions. `V` is `sqlite3_vfs`, and `E` the entry
+/// point of an extension, as the program's bindings declare them.
 ///
 /// # Errors
 /// SQLite refused it.
@@ -78,8 +78,8 @@ const FUNCTION: c_int = 1 | 0x8_0000;
 /// A journal in memory is SQLite's own then; pages are read where they lie.
 const PRAGMAS: &CStr = c"PRAGMA journal_mode=MEMORY; PRAGMA mmap_size=1099511627776";
 
-/// A connection was opened: on the VFS it has its functions of SQL; where SQLite loaded the extension
-/// it has the defaults that suit the VFS, too, and the program sets its own after it.
+/// A connection was opened: on the VFS it has its functions of SQL; where SQLite loaded the
+/// extension it has the defaults that suit the VFS, too, and the program sets its own after it.
 unsafe extern "C" fn opened(database: *mut c_void, _: *mut *mut c_char, api: *const c_void) -> c_int {
     if api.is_null() {
         return code::OK;
@@ -148,8 +148,8 @@ unsafe extern "C" fn function(context: *mut c_void, count: c_int, values: *mut *
         let function = (sql.user_data)(context).addr();
         ((sql.context_db_handle)(context), Request { function, text, number, answer: None })
     };
-    // SAFETY: as above; the request lives until the call returns; SQLite copies errors, and other texts
-    // are static.
+    // SAFETY: as above; the request lives until the call returns; SQLite copies errors, and other
+    // texts are static.
     unsafe {
         let asked = (&raw mut request).cast();
         (sql.file_control)(database, c"main".as_ptr(), control::REQUEST, asked);

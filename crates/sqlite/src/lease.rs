@@ -58,8 +58,8 @@ impl Lease {
         Ok(self.0.word(0)?.load(Ordering::Acquire))
     }
 
-    /// Waits until it was asked for, or a database was closed, more often than `seen` and `left`; or
-    /// the time is over.
+    /// Waits until it was asked for, or a database was closed, more often than `seen` and `left`;
+    /// or the time is over.
     pub(crate) fn wait(&self, seen: u32, left: u32, timeout: Duration) -> Result<()> {
         wait_any(&[(self.0.word(0)?, seen), (self.0.word(LEFT)?, left)], Some(timeout))?;
         Ok(())

@@ -95,7 +95,7 @@ pub fn export(pool: &Pool, object: &str, to: &Path) -> Result<u64, CopyError> {
 /// there as a whole, or not. Returns its bytes.
 ///
 /// # Errors
-/// The object exists; the file is no database, or has a journal or a WAL file, which SQLite has to
+/// The object exists; the file is no database, or has a journal or a WAL file, which SQLite must
 /// bring into it first; the pool is full.
 pub fn import(from: &Path, pool: &Pool, object: &str) -> Result<u64, CopyError> {
     let failed = |error| CopyError::File(from.to_owned(), error);

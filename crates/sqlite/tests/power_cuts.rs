@@ -1,6 +1,6 @@
 //! The VFS on a simulated medium: every image of a short program opens, is sound, and is a prefix of the acknowledged transactions.
 
-use crate::support::{integrity, number, try_open};
+use crate::support::{integrity, number, reopened, try_open};
 use indelible::PoolOptions;
 use indelible_testing::{CrashImage, Limits, SimConfig, SimMedium, for_each_crash};
 use std::path::Path;
@@ -10,9 +10,8 @@ use std::sync::Arc;
 fn s2_26_a_power_cut_leaves_a_prefix_of_the_acknowledged_transactions() {
     let medium = SimMedium::new(8 << 20, SimConfig::default());
     let path = Path::new("/power-cuts");
-    let on = |device: SimMedium, format: bool| PoolOptions::new().on_device(Arc::new(device), format);
     let record = |medium: &SimMedium| {
-        let pool = on(medium.handle(), true).unwrap();
+        let pool = PoolOptions::new().on_device(Arc::new(medium.handle()), true).unwrap();
         medium.mark(1);
         indelible_sqlite::offer(path, &pool);
         let connection = try_open(path, "main.db", "").unwrap();
@@ -42,15 +41,12 @@ fn s2_26_a_power_cut_leaves_a_prefix_of_the_acknowledged_transactions() {
         if done == 0 {
             return Ok(());
         }
-        let pool = on(image.medium(), false).map_err(|error| error.to_string())?;
-        indelible_sqlite::offer(path, &pool);
-        let connection = try_open(path, "main.db", "").map_err(|error| error.to_string())?;
-        let sound = integrity(&connection);
-        let tables = number(&connection, "SELECT count(*) FROM sqlite_schema");
-        let state = if tables == 0 { -1 } else { number(&connection, "SELECT v FROM n") };
-        let rows = if tables == 0 { 0 } else { number(&connection, "SELECT count(*) FROM t") };
-        drop((connection, pool));
-        indelible_sqlite::withdraw(path);
+        let (sound, tables, state, rows) = reopened(path, image, |connection| {
+            let tables = number(connection, "SELECT count(*) FROM sqlite_schema");
+            let state = if tables == 0 { -1 } else { number(connection, "SELECT v FROM n") };
+            let rows = if tables == 0 { 0 } else { number(connection, "SELECT count(*) FROM t") };
+            (integrity(connection), tables, state, rows)
+        })?;
         let whole = match state {
             -1 | 6 => rows == 0,
             round => rows == 2 * round,

@@ -2,11 +2,13 @@
 
 #![allow(unsafe_code)]
 
+use indelible::PoolOptions;
+use indelible_testing::CrashImage;
 use rusqlite::{Connection, OpenFlags, ffi};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, Once};
+use std::sync::{Arc, Mutex, Once};
 
 /// SQLite's log.
 static LOG: Mutex<Vec<(i32, String)>> = Mutex::new(Vec::new());
@@ -77,6 +79,22 @@ pub fn open_read_only(path: &Path, object: &str) -> rusqlite::Result<Connection>
         uri(path, object, ""),
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
     )
+}
+
+/// Opens the database that a power cut left, and looks at it.
+pub fn reopened<T>(
+    path: &Path,
+    image: &CrashImage,
+    look: impl FnOnce(&Connection) -> T,
+) -> Result<T, String> {
+    let pool = PoolOptions::new().on_device(Arc::new(image.medium()), false);
+    let pool = pool.map_err(|error| error.to_string())?;
+    indelible_sqlite::offer(path, &pool);
+    let connection = try_open(path, "main.db", "").map_err(|error| error.to_string())?;
+    let found = look(&connection);
+    drop((connection, pool));
+    indelible_sqlite::withdraw(path);
+    Ok(found)
 }
 
 /// One number.

@@ -386,19 +386,19 @@ mod tests {
 
     #[test]
     fn merging_changes_no_verdict() {
-        merging_under_every(4);
+        merging_under_every(4, 3);
     }
 
     /// A step of `cargo xtask test --all`.
     #[test]
     #[ignore = "takes minutes"]
     fn merging_changes_no_verdict_under_any_mutant() {
-        merging_under_every(1);
+        merging_under_every(1, 10);
     }
 
     /// Every image of programs that leave few enough of them, and one of each class: the same
-    /// verdict for every `step`th broken rule.
-    fn merging_under_every(step: usize) {
+    /// verdict for every `step`th broken rule. At least `least` verdicts find the broken rule.
+    fn merging_under_every(step: usize, least: u64) {
         // The content of a discarded range is drawn by lot elsewhere: here it would leave too many images, or
         // none more.
         let config = SimConfig { discard: Discard::Keep, ..media()[4] };
@@ -432,7 +432,7 @@ mod tests {
                     caught += u64::from(all == Some(false));
                 }
             }
-            assert!(caught >= 12 / step as u64, "only {caught} mutants are noticed at all");
+            assert!(caught >= least, "only {caught} mutants are noticed at all");
         }
     }
 }

@@ -266,7 +266,8 @@ mod tests {
     #[test]
     fn the_protocol_as_it_is_passes_every_quick_layer() {
         let pools = Pools::new();
-        // `pmo-evidence mutants` begins with all of them, and `pmo-evidence crashes` has the programs of the others.
+        // `pmo-evidence mutants` begins with all of them, and `pmo-evidence crashes` has the
+        // programs of the others.
         for layer in LAYERS.iter().take_while(|layer| layer.name != "deaths") {
             (layer.run)(&pools).unwrap_or_else(|cause| panic!("{}: {cause}", layer.name));
         }

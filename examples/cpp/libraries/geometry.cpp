@@ -1,9 +1,10 @@
-// An R-tree of Boost.Geometry in an object, unmodified: places by their names, and the nearest to a point.
-//   geometry POOL add NUMBER      adds places up to this number, a psync each, and says so
-//   geometry POOL near X Y        prints the three places nearest to a point
-//   geometry POOL check           prints how many there are, once every one was found where it was put
+// An R-tree of Boost.Geometry in an object, unmodified: places by their names, and the nearest to a
+// point. geometry POOL add NUMBER      adds places up to this number, a psync each, and says so
+// geometry POOL near X Y        prints the three places nearest to a point geometry POOL check
+// prints how many there are, once every one was found where it was put
 //
-// The tree takes pmo::plain_allocator, and keeps no address of the program: its nodes are boost::variants.
+// The tree takes pmo::plain_allocator, and keeps no address of the program: its nodes are
+// boost::variants.
 #include <pmo.hpp>
 
 #include <boost/geometry.hpp>

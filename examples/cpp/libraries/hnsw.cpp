@@ -1,9 +1,10 @@
-// A whole index of hnswlib in an object, unmodified: vectors, and the graph by which the nearest are found.
-//   hnsw POOL add NUMBER   adds vectors up to this number, a psync each, and says so
-//   hnsw POOL check        prints how many there are, and of how many the nearest is the vector itself
+// A whole index of hnswlib in an object, unmodified: vectors, and the graph by which the nearest
+// are found. hnsw POOL add NUMBER   adds vectors up to this number, a psync each, and says so hnsw
+// POOL check        prints how many there are, and of how many the nearest is the vector itself
 //
-// The library asks for its memory with malloc and new, which are the object's while it is called, and keeps pointers to functions and
-// tables of virtual functions of the program: it is linked with -no-pie, and pmo/same_program.h refuses an index of another build.
+// The library asks for its memory with malloc and new, which are the object's while it is called,
+// and keeps pointers to functions and tables of virtual functions of the program: it is linked with
+// -no-pie, and pmo/same_program.h refuses an index of another build.
 #include <pmo.hpp>
 #include <pmo/same_program.h>
 

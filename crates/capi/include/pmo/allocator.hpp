@@ -107,7 +107,8 @@ template <class U> void clear_place([[maybe_unused]] U *where) noexcept
     }
 }
 
-// Whether a class whose allocator_type an allocator converts to can be made with one, first or last.
+// Whether a class whose allocator_type an allocator converts to can be made with one, first or
+// last.
 template <class U, class A, class... Args>
 inline constexpr bool takes_its_allocator =
     !std::uses_allocator_v<U, std::decay_t<A>> || std::is_constructible_v<U, std::allocator_arg_t, A, Args...> ||

@@ -27,8 +27,9 @@ inline std::uint64_t number_of_run()
 
 } // namespace detail
 
-// As std::mutex, for threads of the process that has the object attached: std::lock_guard and the like take it. A lock that was held
-// when the program died, also where a psync has it locked, is free in the next run. No thread has it when the object is detached.
+// As std::mutex, for threads of the process that has the object attached: std::lock_guard and the
+// like take it. A lock that was held when the program died, also where a psync has it locked, is
+// free in the next run. No thread has it when the object is detached.
 class mutex {
 public:
     constexpr mutex() noexcept = default;
@@ -68,10 +69,12 @@ private:
         return false;
     }
 
-    // The number of the run whose thread has it, and 1 more if another one waits; 0, or that of another run: it is free.
+    // The number of the run whose thread has it, and 1 more if another one waits; 0, or that of
+    // another run: it is free.
     std::atomic<std::uint64_t> word_{0};
 };
-static_assert(sizeof(mutex) == 8 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the lower half of a word is what waiters wait at");
+static_assert(sizeof(mutex) == 8 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+              "waiters sleep on the lower half of the word");
 
 template <> struct type_of<mutex> {
     static std::string name() { return "pmo::mutex"; }

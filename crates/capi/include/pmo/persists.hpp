@@ -83,7 +83,8 @@ template <class T> struct persists_itself {
                   "its allocator allocates in the process, not in the object: take pmo::string, pmo::vector and so on, or give "
                   "the container a pmo::allocator");
     static_assert(!is_a_lock<T>, "a mutex that a crash leaves locked is locked in the next run: take pmo::mutex");
-    static_assert(!is_of_threads<T>, "threads, and what they wait at, end with the run: keep it outside of the object");
+    static_assert(!is_of_threads<T>,
+                  "threads, locks of std and condition variables end with the run: keep them outside of the object");
     static constexpr bool value = true;
 };
 
@@ -101,7 +102,8 @@ template <template <class...> class C, class... T>
 struct arguments_persist<C<T...>> : std::conditional_t<allocates<C<T...>> || adapts<C<T...>>, std::conjunction<persists<T>...>, std::true_type> {
 };
 
-// The functions by which a container orders or hashes, of templates that have arguments of other sorts as well.
+// The functions by which a container orders or hashes, of templates that have arguments of other
+// sorts as well.
 template <class T, class = void> struct order_persists : std::true_type {};
 template <class T> struct order_persists<T, std::void_t<typename T::key_compare>> : persists<typename T::key_compare> {};
 template <class T, class = void> struct hash_persists : std::true_type {};

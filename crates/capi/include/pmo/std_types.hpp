@@ -49,7 +49,8 @@ struct type_of<std::basic_string<C, Traits, A>, detail::in_object<A>> : opaque<s
     static constexpr const char *text = detail::string_name<C>;
 };
 
-// The last parameter is the allocator; behind the arguments are the types that tools show, and the functions that order or hash.
+// The last parameter is the allocator; behind the arguments are the types that tools show, and the
+// functions that order or hash.
 #define PMO_CONTAINER(container, parameters, arguments, elements, functions)                                           \
     template <PMO_INNER parameters, class A>                                                                           \
     struct type_of<std::container<PMO_INNER arguments, A>, detail::in_object<A>>                                       \

@@ -20,8 +20,9 @@ template <class T> inline constexpr bool has_elements<T, std::void_t<typename T:
 
 } // namespace detail
 
-// The layout of a T: specialised for numbers, pointers, arrays, pairs, containers and so on; for structs by PMO_DESCRIBE, for
-// containers of other libraries by pmo::opaque. The order or hash of a container is part of it if it has members, or is described.
+// The layout of a T: specialised for numbers, pointers, arrays, pairs, containers and so on; for
+// structs by PMO_DESCRIBE, for containers of other libraries by pmo::opaque. The order or hash of a
+// container is part of it if it has members, or is described.
 template <class T, class = void> struct type_of {
     // So that others can ask: what a pointer leads to need not be described.
     using undescribed = void;
@@ -99,7 +100,8 @@ template <class T> std::vector<pmo_field> target()
 template <class T> std::string argument() { return name_of<T>(); }
 template <auto V> std::string argument() { return std::to_string(V); }
 
-// The type that a type_of is of. Within one, the name that the program has for it may be that of something of pmo.
+// The type that a type_of is of. Within one, the name that the program has for it may be that of
+// something of pmo.
 template <class> struct described_by;
 template <class T, class E> struct described_by<type_of<T, E>> {
     using type = T;
@@ -135,8 +137,8 @@ namespace detail {
 
 template <class... T> struct types {};
 
-// The description of a container with these elements. Functions that order or hash them, and have no members, are no part of it,
-// unless the program describes them.
+// The description of a container with these elements. Functions that order or hash them, and have
+// no members, are no part of it, unless the program describes them.
 template <class Self, class Parts, class Functions> struct ordered;
 template <class Self, class... Parts> struct ordered<Self, types<Parts...>, types<>> : opaque<Self, Parts...> {};
 template <class Self, class... Parts, class F, class... Rest>

@@ -69,8 +69,8 @@ impl Example {
         command
     }
 
-    /// Has the program add numbers, and kills it, again and again; after each time, `there` says how many there are: the
-    /// numbers that it reported as added, and one more at most.
+    /// Has the program add numbers, and kills it, again and again; after each time, `there` says
+    /// how many there are: the numbers that it reported as added, and one more at most.
     fn killed(&self, rounds: usize, there: impl Fn() -> i64) {
         let mut rng = Seeded::new(1);
         println!("INDELIBLE_SEED={}", rng.seed());

@@ -1,5 +1,5 @@
-//! Mistakes of C++ programs that another run, or another version, would pay for: refused with advice, when they are compiled or
-//! when the object is opened.
+//! Mistakes of C++ programs that another run, or another version, would pay for: refused with
+//! advice, when they are compiled or when the object is opened.
 
 use super::ground::{CPP, dies, folder, have, succeed, text};
 use std::path::{Path, PathBuf};
@@ -167,7 +167,7 @@ fn mistakes_are_answered_with_what_to_write() {
     }
 }
 
-/// Two versions of what a pointer leads to.
+/// Two versions of a struct behind a pointer.
 const NODES: [&str; 2] = [
     "struct node { long id; double price; node *next; };\n\
      PMO_DESCRIBE(node, PMO_MEMBER(id), PMO_MEMBER(price), PMO_MEMBER(next))\n",

@@ -39,11 +39,11 @@ JSON: default; rules: an array of kind (allow, mask, delegate), id, object (name
 such object), rights. Of `rights`: object, contexts, rights")]
 pub struct SecurityContexts {
     #[command(subcommand)]
-    what: What,
+    action: Action,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Action {
     /// Make a security context that gives nothing
     Create(Create),
     /// State the rights to all objects that it says nothing else of
@@ -189,19 +189,19 @@ struct Given<'a> {
 }
 
 pub fn run(context: &Context, args: &SecurityContexts) -> Result {
-    match &args.what {
-        What::Create(Create { of, entries }) => {
+    match &args.action {
+        Action::Create(Create { of, entries }) => {
             let pool = context.open(&of.pool)?;
             SecurityContext::create(&pool, &of.context, *entries)?;
             confirm(context.json, &Rules { default: "none", rules: Vec::new() }, |_, out| {
                 out.line(&format!("created {} with room for {entries} entries", object(&of.context)))
             })
         }
-        What::Default(args) => change(context, &args.of, |_, of| Ok(of.set_default(args.rights.0)?)),
-        What::Allow(args) => entry(context, args, SecurityContext::allow),
-        What::Mask(args) => entry(context, args, SecurityContext::mask),
-        What::Delegate(args) => entry(context, args, SecurityContext::delegate),
-        What::Clear(args) => change(context, &args.of, |pool, of| {
+        Action::Default(args) => change(context, &args.of, |_, of| Ok(of.set_default(args.rights.0)?)),
+        Action::Allow(args) => entry(context, args, SecurityContext::allow),
+        Action::Mask(args) => entry(context, args, SecurityContext::mask),
+        Action::Delegate(args) => entry(context, args, SecurityContext::delegate),
+        Action::Clear(args) => change(context, &args.of, |pool, of| {
             let cleared = of.clear(&args.object);
             match cleared.map_err(|error| alike::explain(pool, &args.object, error))? {
                 0 => {
@@ -212,11 +212,11 @@ pub fn run(context: &Context, args: &SecurityContexts) -> Result {
                 _ => Ok(()),
             }
         }),
-        What::List(of) => {
+        Action::List(of) => {
             let pool = context.open_to_read(&of.pool)?;
             show(context.json, &pool, of)
         }
-        What::Rights(args) => effective(context, args),
+        Action::Rights(args) => effective(context, args),
     }
 }
 

@@ -56,11 +56,11 @@ JSON of test, and of `last` of status:
 With --json, run prints a line for each event.")]
 pub struct Guard {
     #[command(subcommand)]
-    what: What,
+    action: Action,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Action {
     /// Be the guard, until a signal ends it; SIGTERM has it recover dead processes first
     Run(Run),
     /// Show the guard that runs, its detectors, and the processes that are registered
@@ -148,14 +148,14 @@ impl From<GuardError> for Failure {
 }
 
 pub fn run(context: &Context, args: &Guard) -> Result {
-    match &args.what {
-        What::Run(args) if args.dry_run => dry_run(context, args),
-        What::Run(args) => be_guard(context, args),
-        What::Status(args) => {
+    match &args.action {
+        Action::Run(args) if args.dry_run => dry_run(context, args),
+        Action::Run(args) => be_guard(context, args),
+        Action::Status(args) => {
             let status = indelible_guard::status(&args.socket(), args.patience)?;
             show(context.json, &status, status_text)
         }
-        What::Test(args) => {
+        Action::Test(args) => {
             let round = indelible_guard::rehearse(&args.socket(), args.patience)?;
             show(context.json, &round, round_text)?;
             if round.durable { Ok(()) } else { Err(Failure::Quiet(Exit::Failed)) }

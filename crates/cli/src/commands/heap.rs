@@ -34,11 +34,11 @@ described. Blocks whose content is not described, such as those of containers of
 block counts as one. An address that a program keeps as a number of a described type does not count.")]
 pub struct Heap {
     #[command(subcommand)]
-    what: What,
+    action: Action,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Action {
     /// List the roots: name, type, size; with --types, the fields of all structs
     Roots {
         #[command(flatten)]
@@ -134,11 +134,11 @@ struct Parts {
 
 pub fn run(context: &Context, args: &Heap) -> Result {
     let all = Parts { findings: true, leaks: true, pointers: true };
-    match &args.what {
-        What::Roots { of, types } => roots(context, of, *types),
-        What::Check(of) => audit(context, of, Parts { leaks: false, pointers: false, ..all }),
-        What::Leaks(of) => audit(context, of, Parts { findings: false, pointers: false, ..all }),
-        What::Audit(of) => audit(context, of, all),
+    match &args.action {
+        Action::Roots { of, types } => roots(context, of, *types),
+        Action::Check(of) => audit(context, of, Parts { leaks: false, pointers: false, ..all }),
+        Action::Leaks(of) => audit(context, of, Parts { findings: false, pointers: false, ..all }),
+        Action::Audit(of) => audit(context, of, all),
     }
 }
 

@@ -39,11 +39,11 @@ JSON of list:
   [{\"slot\":0,\"kind\":\"key file\",\"label\":\"\",\"created\":\"2025-01-01T00:00:00Z\",\"expires\":null,\"expired\":false,\"damaged\":false}]")]
 pub struct Key {
     #[command(subcommand)]
-    what: What,
+    action: Action,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Action {
     /// Show the key slots that are in use; needs no seal key
     List(Ends),
     /// Let another key open the object
@@ -135,16 +135,16 @@ impl Slot {
 }
 
 pub fn run(context: &Context, args: &Key) -> Result {
-    match &args.what {
-        What::List(ends) => list(context, ends),
-        What::Add(args) => add(context, args),
-        What::Change(args) => change(context, args),
-        What::Remove(args) => remove(context, args),
-        What::Rotate(args) => rotate::rotate(context, args),
-        What::Anchor(args) => rotate::anchor(context, args),
-        What::Bind(args) => bind(context, args),
-        What::Verifier(args) => signer::verifier(context, args),
-        What::Sign(args) => signer::sign(context, args),
+    match &args.action {
+        Action::List(ends) => list(context, ends),
+        Action::Add(args) => add(context, args),
+        Action::Change(args) => change(context, args),
+        Action::Remove(args) => remove(context, args),
+        Action::Rotate(args) => rotate::rotate(context, args),
+        Action::Anchor(args) => rotate::anchor(context, args),
+        Action::Bind(args) => bind(context, args),
+        Action::Verifier(args) => signer::verifier(context, args),
+        Action::Sign(args) => signer::sign(context, args),
     }
 }
 

@@ -14,7 +14,8 @@ use std::path::PathBuf;
 
 /// Copy databases of SQLite between objects and plain files
 ///
-/// A program uses a database in an object by SQLite's VFS pmo: file:data.pmo?vfs=pmo&object=main.db.
+/// A program uses a database in an object by SQLite's VFS pmo:
+/// file:data.pmo?vfs=pmo&object=main.db.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,11 +27,11 @@ JSON:
   {\"object\":\"main.db\",\"file\":\"copy.db\",\"bytes\":1048576}")]
 pub struct Sqlite {
     #[command(subcommand)]
-    what: What,
+    action: Action,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Action {
     /// Write a database into a new file, as its last commit left it; its writer goes on
     Export {
         /// The pool
@@ -67,12 +68,12 @@ struct Copied {
 }
 
 pub fn run(context: &Context, args: &Sqlite) -> Result {
-    let (name, file, copied) = match &args.what {
-        What::Export { pool, file, object } => {
+    let (name, file, copied) = match &args.action {
+        Action::Export { pool, file, object } => {
             let pool = context.open_to_read(pool)?;
             (object, file, indelible_sqlite::export(&pool, object, file))
         }
-        What::Import { file, pool, object } => {
+        Action::Import { file, pool, object } => {
             let pool = context.open_to_fill(pool, object)?;
             (object, file, indelible_sqlite::import(file, &pool, object))
         }
@@ -81,9 +82,9 @@ pub fn run(context: &Context, args: &Sqlite) -> Result {
     let report = Copied { object: name.clone(), file: file.clone(), bytes };
     confirm(context.json, &report, |report, out| {
         let file = report.file.display();
-        out.line(&match &args.what {
-            What::Export { .. } => format!("wrote {} to {file}", human(report.bytes)),
-            What::Import { .. } => format!("wrote {} to {}", human(report.bytes), object(&report.object)),
+        out.line(&match &args.action {
+            Action::Export { .. } => format!("wrote {} to {file}", human(report.bytes)),
+            Action::Import { .. } => format!("wrote {} to {}", human(report.bytes), object(&report.object)),
         })
     })
 }

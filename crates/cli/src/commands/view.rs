@@ -33,11 +33,11 @@ Examples:
 JSON: an array of slots: slot, id, object (name; null: there is no such object), rights, at_once")]
 pub struct View {
     #[command(subcommand)]
-    what: What,
+    action: Action,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Action {
     /// Make an empty view
     Create(Create),
     /// Put an object into a slot
@@ -129,29 +129,29 @@ impl Slot {
 }
 
 pub fn run(context: &Context, args: &View) -> Result {
-    match &args.what {
-        What::Create(Create { of, slots }) => {
+    match &args.action {
+        Action::Create(Create { of, slots }) => {
             let pool = context.open(&of.pool)?;
             indelible::View::create(&pool, &of.view, *slots)?;
             confirm(context.json, &Vec::<Slot>::new(), |_, out| {
                 out.line(&format!("created {} with {}", object(&of.view), count(*slots as u64, "slot")))
             })
         }
-        What::Set(args) => change(context, &args.of, |pool, view| {
+        Action::Set(args) => change(context, &args.of, |pool, view| {
             let set = match args.at_once {
                 true => view.set_at_once(args.slot, &args.object, args.rights),
                 false => view.set(args.slot, &args.object, args.rights),
             };
             set.map_err(|error| alike::explain(pool, &args.object, error))
         }),
-        What::Clear(args) => change(context, &args.of, |_, view| match view.clear(args.slot)? {
+        Action::Clear(args) => change(context, &args.of, |_, view| match view.clear(args.slot)? {
             true => Ok(()),
             false => {
                 let message = format!("slot {} of {} is empty", args.slot, object(&args.of.view));
                 Err(Failure::new(Exit::NotFound, message, "`pmo view list` shows the slots that are set"))
             }
         }),
-        What::List(of) => {
+        Action::List(of) => {
             let pool = context.open_to_read(&of.pool)?;
             show(context.json, &pool, of)
         }

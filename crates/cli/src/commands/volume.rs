@@ -40,14 +40,14 @@ JSON of ls: an array of entries: name, kind, inode, mode (octal), links, uid, gi
 Of cp: files, directories, links, bytes")]
 pub struct Volume {
     #[command(subcommand)]
-    what: What,
+    action: Action,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Action {
     /// Make an empty volume
     Create(Create),
-    /// List a directory, as the last psync left it, whoever has the volume
+    /// List a directory as of the last psync, also while it is mounted
     Ls(Ls),
     /// Copy a file or a whole folder into the volume, or out of it, as one step
     Cp(Cp),
@@ -225,12 +225,12 @@ impl From<Error> for Failure {
 }
 
 pub fn run(context: &Context, args: &Volume) -> Result {
-    match &args.what {
-        What::Create(args) => create(context, args),
-        What::Ls(args) => ls(context, args),
-        What::Cp(args) => cp(context, args),
-        What::Group(args) => group(args),
-        What::Snapshot(args) => {
+    match &args.action {
+        Action::Create(args) => create(context, args),
+        Action::Ls(args) => ls(context, args),
+        Action::Cp(args) => cp(context, args),
+        Action::Group(args) => group(args),
+        Action::Snapshot(args) => {
             let pool = context.open(&args.of.pool)?;
             drop(Files::open_read(&pool, &args.of.volume)?);
             pool.snapshot(&args.of.volume, &args.name, b"")?;

@@ -4,8 +4,9 @@
 //! object is not damaged; in any case it lies in the object, with room for a `T` (checked when a
 //! reference to the box is made). Each access checks whether the bytes there are a `T`.
 //!
-//! Boxes within boxes are dropped without a deep stack: boxes many levels deep wait in `WAITING`; they are
-//! dropped before the drop of the outermost box of their thread returns, also if one panics.
+//! Boxes within boxes are dropped without a deep stack: boxes many levels deep wait in `WAITING`;
+//! they are dropped before the drop of the outermost box of their thread returns, also if one
+//! panics.
 
 #![allow(unsafe_code)]
 
@@ -188,7 +189,8 @@ impl Drop for Level {
     }
 }
 
-/// Calls `end` with the address, now, or, within many others, before the outermost of these calls returns.
+/// Calls `end` with the address, now, or, within many others, before the outermost of these calls
+/// returns.
 ///
 /// # Safety
 /// `end` may be called with the address until then.

@@ -216,7 +216,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
         Some(self.remove_entry(key)?.1)
     }
 
-    /// Takes the keys that are not less than `key` out, with their values, into a map of the same heap.
+    /// Moves the keys from `key` on, with their values, into a new map in the same heap.
     ///
     /// # Panics
     /// If the heap is full: no key is in neither map but the one that was moved.
@@ -234,7 +234,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
         taken
     }
 
-    /// Moves all keys of another map into this one. Of a key that both have, the other's value stays.
+    /// Moves all keys of another map into this one. If both have a key, the other's value stays.
     ///
     /// # Panics
     /// If the heap is full: no key is in neither map but the one that was moved.

@@ -58,21 +58,21 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// Exchanges two elements.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If an index is not below the length.
     pub fn swap(&mut self, one: usize, other: usize) {
         let len = self.len();
         assert!(one < len && other < len, "an exchange of {one} and {other} of {len} elements");
-        // SAFETY: elements, or one, which are exchanged whole, whatever they are.
+        // SAFETY: both indexes are below `len`; equal ones are allowed.
         unsafe { self.at(one).swap(self.at(other)) };
         self.mark(one..one + 1);
         self.mark(other..other + 1);
     }
 
-    /// Takes the elements of a range out, one by one; those not taken are dropped with the iterator. All of the queue is brought
-    /// into one piece first.
+    /// Removes the elements of a range, one by one; the iterator's drop drops the rest. First makes
+    /// the queue contiguous.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If the range ends behind the queue.
     pub fn drain(&mut self, range: impl RangeBounds<usize>) -> PDrain<'_, 'h, T> {
         self.make_contiguous().drain(range)
     }

@@ -46,7 +46,8 @@ impl<'a> TypeInfo<'a> {
         lines(self.layout)
     }
 
-    /// Whether values of one are values of the other: types that pointers lead to are compared where both describe them.
+    /// Whether both types have the same values. Compares the targets of pointers where both
+    /// describe them.
     #[doc(hidden)]
     #[must_use]
     pub fn is_that_of(&self, other: &TypeInfo<'_>) -> bool {
@@ -55,7 +56,7 @@ impl<'a> TypeInfo<'a> {
     }
 }
 
-/// How types that pointers lead to differ, of descriptions that are the same otherwise.
+/// The difference of pointers' targets in descriptions that are the same otherwise.
 fn target_difference(heap: &str, program: &str) -> Option<String> {
     let has_targets = |layout: &str| own(layout).len() < layout.len();
     if heap == program || !has_targets(heap) || !has_targets(program) {

@@ -1,9 +1,11 @@
-//! A message for an access that a program dies of: which object it was, why the access is none, and what to do.
+//! The message before a deadly access ends the program: the object, the reason and the remedy.
 //!
 //! Invariants:
-//! 1. [`explain`] runs in a signal handler: it loads atomics, and calls nothing but [`signal::say`].
-//! 2. A slot is taken by `busy`, and is of an object while its `base` is not 0; `base` is stored last, and cleared first. A slot whose object was detached is not busy, and
-//!    may be taken for another one. A handler that meets a change of a slot names the object wrongly at worst.
+//! 1. [`explain`] runs in a signal handler: it loads atomics, and calls nothing but
+//!    [`signal::say`].
+//! 2. A slot is taken by `busy`, and is of an object while its `base` is not 0; `base` is stored
+//!    last, and cleared first. A slot whose object was detached is not busy, and may be taken for
+//!    another one. A handler that meets a change of a slot names the object wrongly at worst.
 
 use crate::sys::signal;
 use std::io;
@@ -64,7 +66,8 @@ static SLOTS_OF_OBJECTS: [Slot; SLOTS] = [const {
     }
 }; SLOTS];
 
-/// An attached object, until this is dropped; afterwards its addresses are known as those of an object that was detached.
+/// An attached object, until this is dropped; afterwards its addresses are known as those of an
+/// object that was detached.
 pub(crate) struct Named(Option<&'static Slot>);
 
 impl Named {
@@ -91,7 +94,7 @@ impl Named {
         Named(slot)
     }
 
-    /// The object has so many bytes now.
+    /// The object has `len` bytes now.
     pub(crate) fn resize(&self, len: usize) {
         if let Some(slot) = self.0 {
             slot.len.store(len, Relaxed);
@@ -108,7 +111,7 @@ impl Drop for Named {
     }
 }
 
-/// Has [`explain`] be told of faults.
+/// Installs [`explain`] for faults.
 pub(crate) fn explain_faults() -> io::Result<()> {
     signal::install_explainer(explain)
 }
@@ -149,7 +152,7 @@ impl Line {
     }
 }
 
-/// Says of which object a fault's address is, or was, if that is why.
+/// Names the object whose access rights, or whose detach, caused the fault.
 fn explain(addr: usize, is_store: bool) {
     let all = || SLOTS_OF_OBJECTS.iter().filter(move |slot| slot.holds(addr));
     let attached = all().find(|slot| !slot.is_of(Access::Gone));
@@ -178,7 +181,7 @@ fn explain(addr: usize, is_store: bool) {
     for byte in &slot.name {
         match byte.load(Relaxed) {
             0 => break,
-            // Names come from the pool: nothing of them is to move a terminal's cursor.
+            // Names come from the pool: a control character could move the terminal's cursor.
             byte if byte.is_ascii_control() => line.text(b"?"),
             byte => line.text(&[byte]),
         }

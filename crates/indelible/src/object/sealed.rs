@@ -210,9 +210,10 @@ impl Pool {
         self.about("change the sign key of", name, changed)
     }
 
-    /// Renames a detached, sealed object. Its root authenticates the new name: an object of the same keys that takes its place is refused. `seal` has the
-    /// [key that signs](SealKey::signed_by) it, if it is signed. A crash leaves the object under
-    /// one of the two names.
+    /// Renames a detached, sealed object. Its root authenticates the new name: an object of the
+    /// same keys that takes its place is refused. `seal` has the [key that
+    /// signs](SealKey::signed_by) it, if it is signed. A crash leaves the object under one of the
+    /// two names.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed) and [`rename`](Pool::rename). Nothing has
@@ -223,8 +224,8 @@ impl Pool {
     }
 
     /// Binds a detached, sealed object to the name and the ID that it has: its root authenticates
-    /// both from then on. The object is one of an earlier release, whose root has neither; or a copy,
-    /// or one that came back under another name, and then `seal` has the name that it was
+    /// both from then on. The object is one of an earlier release, whose root has neither; or a
+    /// copy, or one that came back under another name, and then `seal` has the name that it was
     /// [sealed as](SealKey::sealed_as). Nothing changes if the object is bound already.
     ///
     /// # Errors

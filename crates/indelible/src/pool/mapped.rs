@@ -92,7 +92,8 @@ impl Inner {
         let offset = entry.primary_offset();
         // In a read-only pool nothing keeps writers away: an attached object must be a copy.
         let read_only = self.store.is_read_only();
-        // An object of which a copy of the file left blocks out. A sparse one may be larger than memory: see `avoids_holes`.
+        // An object of which a copy of the file left blocks out. A sparse one may be larger than
+        // memory: see `avoids_holes`.
         let lacks = !writable
             && entry.flags & FLAG_SPARSE == 0
             && self.media.may_lack_pages(offset, entry.extent_len());

@@ -1,5 +1,5 @@
-//! Waiting for objects and devices that another process has: only if the caller asked for it, or if that process is about to be gone, and
-//! never longer.
+//! Waiting for objects and devices that another process has: only if the caller asked for it, or if
+//! that process is about to be gone, and never longer.
 
 use super::{Inner, Pool};
 use crate::backing::BackingError;
@@ -12,7 +12,7 @@ use indelible_store::slices;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long a process that is ending is waited for, at least: one that was killed has its locks until the kernel has ended it.
+/// Least wait for a dying holder: a killed process keeps its locks until the kernel has ended it.
 const ENDING: Duration = Duration::from_millis(100);
 
 /// How long this process waits for objects of a pool; at first not at all.
@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// A process that was killed and that no one has waited for yet is one that the kernel has not ended as a whole.
+    /// A killed child is ending until its parent waits for it.
     #[test]
     fn a_process_that_is_ending_is_waited_for_and_no_other() {
         let mut child =

@@ -22,7 +22,8 @@ use std::sync::Arc;
 const ROOM: usize = 16 << 30;
 
 impl Attached {
-    /// Begins again if another process resized the object, or gave its name to another one, before it was bound.
+    /// Begins again if another process resized the object, or gave its name to another one, before
+    /// it was bound.
     pub(super) fn on_demand(
         pool: &Arc<Inner>,
         name: &str,

@@ -25,7 +25,8 @@ impl Description {
         Comparison::new(self, other, false).run().err()
     }
 
-    /// The first difference of types that pointers of both lead to, where both say which these are. For descriptions that are the same otherwise.
+    /// The first difference of pointers' targets, where both describe them. For descriptions that
+    /// are the same otherwise.
     pub(crate) fn target_difference(&self, other: &Description) -> Option<String> {
         let mut comparison = Comparison::new(self, other, false);
         comparison.follows = true;

@@ -89,8 +89,11 @@ impl SwitchedView {
         Ok(SwitchedView { view: AttachedView::attach_as(pool, name, contexts, Some(Classes::new(means)))? })
     }
 
-    /// Runs `body` with this thread within some of the view's contexts, which are known by the names that the view was attached with: for loads. Within contexts already, the thread
-    /// has the union of the rights that they give. Threads that are started meanwhile have the same, where there are protection keys for as long as they live; others that get references have not.
+    /// Runs `body` with this thread within some of the view's contexts, which are known by the
+    /// names that the view was attached with: for loads. Within contexts already, the thread has
+    /// the union of the rights that they give. Threads that are started meanwhile have the same,
+    /// where there are protection keys for as long as they live; others that get references have
+    /// not.
     ///
     /// # Errors
     /// `NotFound`: one of them is none of the view's. `Forked`. `Io`: the kernel refuses.

@@ -154,7 +154,7 @@ def _frozen(kind: Any) -> Any:
 
     def refuse(_self: Any, *_arguments: Any) -> NoReturn:
         raise TypeError(
-            f"this {kind.__qualname__} is a copy of what the object holds, and a change of it"
+            f"this {kind.__qualname__} is a copy of the object's value, and a change of it"
             " would not be"
             " stored: change dataclasses.replace(x, ...), and assign that to the key"
         )

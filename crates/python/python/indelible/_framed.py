@@ -105,8 +105,7 @@ class FramedPool:
                 if not memory[:8].any():
                     raise NotFound(
                         f"there is no frame {name!r} yet: nothing was psynced to the object (try"
-                        " again when its"
-                        " writer has)",
+                        " again after its writer's psync)",
                         operation="open",
                         pool=os.fspath(self.path),
                         object=name,

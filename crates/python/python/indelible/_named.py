@@ -110,7 +110,7 @@ def _dict_again(
     _expect(pool, name, id)
     own = _registry.find(pool, name, "store")
     if mode == "r" and isinstance(own, NativeDict):
-        # A change of what a pickle was loaded as is no change of the object.
+        # A change of the loaded value does not change the object.
         return copy.deepcopy(own)
     beside = _registry.find(pool, name, "follow") is not None
     return pool.dict(name, mode, lock=lock and mode == "r" and not beside)
@@ -133,8 +133,7 @@ def _pool_again(path: str, id: bytes, options: dict[str, Any]) -> Pool:
 def _expect(pool: Pool, name: str, id: str) -> None:
     if pool.stat(name).id != id:
         raise NotFound(
-            f"object {name!r} of pool {os.fspath(pool.path)} is another one than the pickle was"
-            " made of:"
+            f"object {name!r} of pool {os.fspath(pool.path)} is another one than the pickle was made of:"
             " that one is gone",
             operation="open",
             pool=os.fspath(pool.path),

@@ -81,7 +81,7 @@ class FrozenSet(set[Any]):
 
     def _refuse(self, *_arguments: Any, **_options: Any) -> NoReturn:
         raise TypeError(
-            "this set is a copy of what the object holds, and a change of it would not be stored: change set(x), and"
+            "this set is a copy of the object's value, and a change of it would not be stored: change set(x), and"
             " assign that to the key"
         )
 

@@ -11,7 +11,8 @@ pub(crate) enum Failure {
 }
 
 impl StoreError {
-    /// The failure of the medium behind it; `None`: the error is about the bytes that the medium holds.
+    /// The failure of the medium behind it; `None`: the error is about the bytes that the medium
+    /// holds.
     pub(crate) fn failure(&self) -> Option<Failure> {
         match self {
             StoreError::Failed(_) | StoreError::NotApplied(_) | StoreError::NoSpace => Some(Failure::Write),

@@ -9,7 +9,7 @@ pub struct Process {
     pub name: [u8; 16],
     /// Whether it is stopped, by SIGSTOP or a debugger: it gives no lock up before it goes on.
     pub stopped: bool,
-    /// Whether it was killed, or ends: it gives its locks up by itself, as soon as the kernel has ended it.
+    /// Whether it was killed or is exiting: its locks go as soon as the kernel has ended it.
     pub ending: bool,
 }
 

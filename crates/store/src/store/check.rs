@@ -244,7 +244,8 @@ impl Survey {
         Survey::read_all(device, superblock, None, progress)
     }
 
-    /// The report on a pool in which there is nothing but notes to report. The caller has the table.
+    /// The report on a pool in which there is nothing but notes to report. The caller has the
+    /// table.
     fn brief(
         device: Arc<dyn Device>,
         superblock: Superblock,

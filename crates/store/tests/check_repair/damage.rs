@@ -103,8 +103,8 @@ fn every_batch_of_the_table_lane_is_watched() {
         assert!(check(&damaged).findings.is_empty());
         assert_holds(&damaged, &expected);
     }
-    // Without the record of the newest applied batch, the last one cannot be told from a commit that
-    // was cut short: its changes are undone as a whole.
+    // Without the record of the newest applied batch, the last one cannot be told from a commit
+    // that was cut short: its changes are undone as a whole.
     let damaged = copy(&medium);
     damaged.scribble(APPLIED..APPLIED + 8, 3);
     damaged.scribble(last..last + 8, 3);

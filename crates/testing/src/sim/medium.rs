@@ -232,8 +232,8 @@ impl SimMedium {
         Ok((shared, fault))
     }
 
-    /// Other threads run in the middle of an operation. A thread alone does not yield: on a busy machine each yield
-    /// costs it the other programs' time slices.
+    /// Other threads run in the middle of an operation. A thread alone does not yield: on a busy
+    /// machine each yield costs it the other programs' time slices.
     pub(super) fn let_others_run(&self, shared: MutexGuard<'_, Shared>) -> MutexGuard<'_, Shared> {
         let alone = shared.users != Users::Several;
         drop(shared);

@@ -123,8 +123,8 @@ impl Turns {
     }
 }
 
-/// Passes the turn to the next thread of the order; returns when it is this thread's again. `false`: this thread takes
-/// no part.
+/// Passes the turn to the next thread of the order; returns when it is this thread's again.
+/// `false`: this thread takes no part.
 pub(super) fn pass() -> bool {
     take_turns(Turns::next)
 }

@@ -9,7 +9,8 @@
 //! 1. Each transaction has a number, which it stores to a cell of its own in each of its objects: it is in all of them, or in none.
 //! 2. A transaction that returned is there after the death of its process.
 //! 3. A transaction that a call acknowledged as durable is there after a power cut: `tx_sync`, `psync`, a detach, a recovery or an attach that returned, and `pending` that has none.
-//! 4. The transactions of a process that are there after a power cut are its first ones, without a gap.
+//! 4. The transactions of a process that are there after a power cut are its first ones, without a
+//!    gap.
 //! 5. No call fails but for a reason: another process has the object, there is no room, or an operation of the medium failed. Commits in memory are never gone.
 //! 6. A copy of the file is one state of the pool, and takes nothing from it. So are a backup and a snapshot.
 //!

@@ -29,12 +29,12 @@ pub struct Dump {
     pool: PathBuf,
 
     #[command(subcommand)]
-    what: Option<What>,
+    action: Option<Action>,
 }
 
 /// A part of a pool.
 #[derive(Debug, Subcommand)]
-enum What {
+enum Action {
     /// Both slots of the superblock, intact or not
     Superblock,
     /// The table's root: counters, trees, free pages
@@ -49,10 +49,10 @@ enum What {
 }
 
 pub fn run(context: &Context, args: &Dump) -> Result {
-    match &args.what {
-        None | Some(What::Superblock) => superblock::run(context, &args.pool),
-        Some(What::Table) => table::run(context, &args.pool),
-        Some(What::Lanes) => lanes::run(context, &args.pool),
-        Some(What::Object { name }) => entry::run(context, &args.pool, name),
+    match &args.action {
+        None | Some(Action::Superblock) => superblock::run(context, &args.pool),
+        Some(Action::Table) => table::run(context, &args.pool),
+        Some(Action::Lanes) => lanes::run(context, &args.pool),
+        Some(Action::Object { name }) => entry::run(context, &args.pool, name),
     }
 }

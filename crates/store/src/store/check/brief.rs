@@ -1,9 +1,10 @@
 //! The check of a sound pool, in little memory.
 //!
-//! A [`Survey`](super::Survey) keeps some 300 bytes of each object. Most are there to compare two sets:
-//! the names and IDs of the trees with those of the entries, the ends of extents with the beginnings of
-//! the next ones. Here each set is the sum of the hashes of its members. Equal sums mean equal sets: the
-//! seed of the hashes is random. Where sums differ, a survey that keeps everything says what is wrong.
+//! A [`Survey`](super::Survey) keeps some 300 bytes of each object. Most are there to compare two
+//! sets: the names and IDs of the trees with those of the entries, the ends of extents with the
+//! beginnings of the next ones. Here each set is the sum of the hashes of its members. Equal sums
+//! mean equal sets: the seed of the hashes is random. Where sums differ, a survey that keeps
+//! everything says what is wrong.
 
 use super::objects::Object;
 use super::space::Claim;
